@@ -1,0 +1,121 @@
+//! The contents of memories: bytes by address, of which only what was touched takes room.
+
+use memmap2::{MmapMut, MmapOptions};
+
+use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, Word};
+
+/// The bytes of one memory. They begin as zeros, and a page of the host is taken only when a byte
+/// of it is written.
+pub struct Contents {
+    bytes: MmapMut,
+    first: u64,
+}
+
+impl Contents {
+    /// A memory of `capacity` bytes whose first byte has the address `first`.
+    ///
+    /// # Errors
+    /// When the host has no address space of that size.
+    pub fn new(first: u64, capacity: u64) -> std::io::Result<Contents> {
+        let length = usize::try_from(capacity).map_err(std::io::Error::other)?;
+        let bytes = MmapOptions::new().len(length.max(4096)).no_reserve_swap().map_anon()?;
+        Ok(Contents { bytes, first })
+    }
+
+    /// How many bytes it holds.
+    pub fn capacity(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// A word.
+    #[inline]
+    pub fn word(&self, word: Word) -> u64 {
+        let at = (word.address() - self.first) as usize;
+        u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("a word has 8 bytes"))
+    }
+
+    /// Changes a word and returns what it was.
+    #[inline]
+    pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
+        let at = (word.address() - self.first) as usize;
+        let place: &mut [u8; 8] =
+            (&mut self.bytes[at..at + 8]).try_into().expect("a word has 8 bytes");
+        let old = u64::from_le_bytes(*place);
+        *place = value.to_le_bytes();
+        old
+    }
+
+    /// A line.
+    #[inline]
+    pub fn line(&self, line: Line) -> &LineData {
+        let at = (line.address() - self.first) as usize;
+        self.bytes[at..at + LINE_BYTES as usize].try_into().expect("a line has 64 bytes")
+    }
+
+    /// A line, to be changed.
+    #[inline]
+    pub fn line_mut(&mut self, line: Line) -> &mut LineData {
+        let at = (line.address() - self.first) as usize;
+        (&mut self.bytes[at..at + LINE_BYTES as usize]).try_into().expect("a line has 64 bytes")
+    }
+
+    /// Bytes from an address on.
+    pub fn bytes(&self, address: u64, length: u64) -> &[u8] {
+        let at = (address - self.first) as usize;
+        &self.bytes[at..at + length as usize]
+    }
+
+    /// Bytes from an address on, to be changed.
+    pub fn bytes_mut(&mut self, address: u64, length: u64) -> &mut [u8] {
+        let at = (address - self.first) as usize;
+        &mut self.bytes[at..at + length as usize]
+    }
+}
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Contents({} bytes from {:#x})", self.bytes.len(), self.first)
+    }
+}
+
+/// What coherent cores see: persistent and volatile memory, each byte with its newest value.
+#[derive(Debug)]
+pub struct View {
+    /// Persistent memory.
+    pub pm: Contents,
+    /// Volatile memory, from [`DRAM_BASE`] on.
+    pub dram: Contents,
+}
+
+impl View {
+    /// Zeros everywhere.
+    ///
+    /// # Errors
+    /// When the host has no address space of that size.
+    pub fn new(pm_capacity: u64, dram_capacity: u64) -> std::io::Result<View> {
+        let pm = Contents::new(0, pm_capacity)?;
+        Ok(View { pm, dram: Contents::new(DRAM_BASE, dram_capacity)? })
+    }
+
+    /// A word.
+    #[inline]
+    pub fn word(&self, word: Word) -> u64 {
+        if word.address() < DRAM_BASE { self.pm.word(word) } else { self.dram.word(word) }
+    }
+
+    /// Changes a word and returns what it was.
+    #[inline]
+    pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
+        if word.address() < DRAM_BASE {
+            self.pm.set_word(word, value)
+        } else {
+            self.dram.set_word(word, value)
+        }
+    }
+
+    /// A line.
+    #[inline]
+    pub fn line(&self, line: Line) -> &LineData {
+        if line.is_persistent() { self.pm.line(line) } else { self.dram.line(line) }
+    }
+}

@@ -1,0 +1,7 @@
+//! The simulated machine, in the order in which to read it: a module uses only modules above it.
+
+pub mod units;
+pub mod params;
+pub mod contents;
+pub mod image;
+pub mod workload;

@@ -1,0 +1,160 @@
+//! Quantities and indices, each with a type of its own.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Index, IndexMut, Sub};
+
+/// Bytes in a cache line.
+pub const LINE_BYTES: u64 = 64;
+/// Bytes in a word, the unit that memory writes atomically.
+pub const WORD_BYTES: u64 = 8;
+/// Words in a cache line.
+pub const LINE_WORDS: u64 = LINE_BYTES / WORD_BYTES;
+/// Where volatile memory (DRAM) begins; persistent memory begins at address 0.
+pub const DRAM_BASE: u64 = 1 << 44;
+
+/// The contents of a cache line.
+pub type LineData = [u8; LINE_BYTES as usize];
+
+/// A point in simulated time, in cycles of the core's frequency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cycle(pub u64);
+
+impl Cycle {
+    /// A time that does not come.
+    pub const NEVER: Cycle = Cycle(u64::MAX);
+
+    /// Cycles from `earlier` to this time; 0 if this time is the earlier one.
+    pub fn since(self, earlier: Cycle) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<u64> for Cycle {
+    type Output = Cycle;
+    fn add(self, cycles: u64) -> Cycle {
+        Cycle(self.0 + cycles)
+    }
+}
+
+impl AddAssign<u64> for Cycle {
+    fn add_assign(&mut self, cycles: u64) {
+        self.0 += cycles;
+    }
+}
+
+impl Sub for Cycle {
+    type Output = u64;
+    fn sub(self, earlier: Cycle) -> u64 {
+        self.0 - earlier.0
+    }
+}
+
+/// A cache line, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Line(pub u64);
+
+impl Line {
+    /// The line that holds a byte address.
+    pub fn of(address: u64) -> Line {
+        Line(address / LINE_BYTES)
+    }
+
+    /// The address of the line's first byte.
+    pub fn address(self) -> u64 {
+        self.0 * LINE_BYTES
+    }
+
+    /// The line's first word.
+    pub fn first_word(self) -> Word {
+        Word(self.0 * LINE_WORDS)
+    }
+
+    /// Whether the line lies in persistent memory.
+    pub fn is_persistent(self) -> bool {
+        self.address() < DRAM_BASE
+    }
+}
+
+/// An aligned 8-byte word, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Word(pub u64);
+
+impl Word {
+    /// The word that holds a byte address.
+    pub fn of(address: u64) -> Word {
+        Word(address / WORD_BYTES)
+    }
+
+    /// The address of the word's first byte.
+    pub fn address(self) -> u64 {
+        self.0 * WORD_BYTES
+    }
+
+    /// The line that holds the word.
+    pub fn line(self) -> Line {
+        Line(self.0 / LINE_WORDS)
+    }
+
+    /// The word's place in its line, 0 to 7.
+    pub fn place(self) -> usize {
+        (self.0 % LINE_WORDS) as usize
+    }
+
+    /// The word's bytes in a byte mask of its line.
+    pub fn mask(self) -> u64 {
+        0xff << (8 * self.place())
+    }
+}
+
+/// A core, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CoreId(pub u8);
+
+impl fmt::Display for CoreId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "core {}", self.0)
+    }
+}
+
+/// A transaction of one core: the first is 1, and each later one is 1 more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TxId(pub u64);
+
+/// One `T` for each core.
+#[derive(Clone, Debug)]
+pub struct PerCore<T>(Vec<T>);
+
+impl<T> PerCore<T> {
+    /// Makes a `T` for each of `cores` cores.
+    pub fn new(cores: u8, make: impl FnMut(CoreId) -> T) -> PerCore<T> {
+        PerCore((0..cores).map(CoreId).map(make).collect())
+    }
+
+    /// Each core with its `T`, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (CoreId, &T)> {
+        self.0.iter().enumerate().map(|(core, value)| (CoreId(core as u8), value))
+    }
+
+    /// Each core with its `T`, in order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (CoreId, &mut T)> {
+        self.0.iter_mut().enumerate().map(|(core, value)| (CoreId(core as u8), value))
+    }
+
+    /// How many cores there are.
+    pub fn cores(&self) -> u8 {
+        self.0.len() as u8
+    }
+}
+
+impl<T> Index<CoreId> for PerCore<T> {
+    type Output = T;
+    fn index(&self, core: CoreId) -> &T {
+        &self.0[usize::from(core.0)]
+    }
+}
+
+impl<T> IndexMut<CoreId> for PerCore<T> {
+    fn index_mut(&mut self, core: CoreId) -> &mut T {
+        &mut self.0[usize::from(core.0)]
+    }
+}

@@ -1,0 +1,387 @@
+//! What a workload is: a program over persistent memory, written once and run under every design.
+
+use std::ops::Range;
+
+use crate::contents::View;
+use crate::image::Image;
+use crate::params::Params;
+use crate::units::{CoreId, Cycle, LINE_BYTES, WORD_BYTES, Word};
+
+/// An address and the cycle at which the core knows it.
+///
+/// A program that follows a pointer cannot start the access before the pointer has arrived; one
+/// that computes an address can. The type carries this, so that the out-of-order core sees which
+/// loads depend on which: [`Pm::load_ptr`] returns a `Ptr` that is known when its load is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ptr {
+    /// The byte address; 0 is no address.
+    pub address: u64,
+    /// When the core knows it; [`Cycle`] 0 for an address that the program computed.
+    pub known: Cycle,
+}
+
+/// Two pointers are equal when they point to the same place, whenever that became known.
+impl PartialEq for Ptr {
+    fn eq(&self, other: &Ptr) -> bool {
+        self.address == other.address
+    }
+}
+
+impl Eq for Ptr {}
+
+impl Ptr {
+    /// No address.
+    pub const NULL: Ptr = Ptr { address: 0, known: Cycle(0) };
+
+    /// An address that the program computed.
+    pub fn to(address: u64) -> Ptr {
+        Ptr { address, known: Cycle(0) }
+    }
+
+    /// The address `bytes` further on, known when this one is.
+    #[must_use]
+    pub fn plus(self, bytes: u64) -> Ptr {
+        Ptr { address: self.address + bytes, ..self }
+    }
+
+    /// Whether it is no address.
+    pub fn is_null(self) -> bool {
+        self.address == 0
+    }
+}
+
+/// A lock, by its number. Each lock is a line of its own in volatile memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LockId(pub u32);
+
+/// Why a program cannot go on; the run ends and the reason is told.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// Simulated persistent memory is used up.
+    OutOfMemory {
+        /// Bytes that were asked for.
+        asked: u64,
+        /// Bytes that were free.
+        free: u64,
+    },
+    /// The program found its input wrong; the text is a sentence for the user.
+    Input(String),
+    /// The program found itself wrong; the text says how.
+    Failed(String),
+    /// The user asked for an end.
+    Cancelled,
+}
+
+/// The result of a program's step.
+pub type Step<T = ()> = Result<T, Stop>;
+
+/// What a simulated core offers to the program that runs on it. Programs use [`Pm`] instead.
+pub trait Port {
+    /// Loads an aligned word; also says when the value is there.
+    fn load(&mut self, at: Ptr) -> (u64, Cycle);
+    /// Stores the bytes of `value` that `mask` selects (0xff for each byte) into an aligned word.
+    fn store(&mut self, at: Ptr, value: u64, mask: u64);
+    /// Stores an aligned word past the caches, through a write-combining buffer.
+    fn store_past_caches(&mut self, at: Ptr, value: u64);
+    /// Begins a transaction.
+    fn begin(&mut self);
+    /// Commits the transaction; on return it is acknowledged.
+    fn commit(&mut self);
+    /// Takes a lock, waiting for it if it is taken.
+    fn lock(&mut self, lock: LockId);
+    /// Gives a lock back.
+    fn unlock(&mut self, lock: LockId);
+    /// Executes `instructions` that touch no memory.
+    fn work(&mut self, instructions: u64);
+    /// Asks for the line to be written back to memory.
+    fn flush(&mut self, at: Ptr);
+    /// Orders the stores before it, in what survives, before those after it.
+    fn order(&mut self);
+    /// Returns once the stores before it are durable.
+    fn durable(&mut self);
+    /// Whether the run has been cancelled.
+    fn cancelled(&self) -> bool;
+}
+
+/// Persistent memory, as a program sees it: on a simulated machine, or plain and functional, for
+/// populating before the measured region and for measuring what simulation costs.
+pub struct Pm<'a> {
+    back: Back<'a>,
+    core: CoreId,
+}
+
+enum Back<'a> {
+    Plain(&'a mut View),
+    Simulated(&'a mut dyn Port),
+}
+
+impl<'a> Pm<'a> {
+    /// Plain memory: each operation takes effect, and nothing else happens.
+    pub fn plain(view: &'a mut View, core: CoreId) -> Pm<'a> {
+        Pm { back: Back::Plain(view), core }
+    }
+
+    /// Memory behind a simulated core.
+    pub fn simulated(port: &'a mut dyn Port, core: CoreId) -> Pm<'a> {
+        Pm { back: Back::Simulated(port), core }
+    }
+
+    /// The core that the program runs on.
+    pub fn core(&self) -> CoreId {
+        self.core
+    }
+
+    /// Loads the aligned 8-byte word at `at`.
+    #[inline]
+    pub fn load(&mut self, at: Ptr) -> u64 {
+        self.load_timed(at).0
+    }
+
+    /// Loads a pointer; accesses through it wait until it has arrived.
+    #[inline]
+    pub fn load_ptr(&mut self, at: Ptr) -> Ptr {
+        let (address, known) = self.load_timed(at);
+        Ptr { address, known }
+    }
+
+    /// Stores the aligned 8-byte word at `at`.
+    #[inline]
+    pub fn store(&mut self, at: Ptr, value: u64) {
+        self.store_masked(at, value, u64::MAX);
+    }
+
+    /// Stores a pointer.
+    #[inline]
+    pub fn store_ptr(&mut self, at: Ptr, value: Ptr) {
+        self.store(at, value.address);
+    }
+
+    /// Stores the aligned 8-byte word at `at` with a non-temporal store.
+    pub fn store_past_caches(&mut self, at: Ptr, value: u64) {
+        match &mut self.back {
+            Back::Plain(view) => _ = view.set_word(Word::of(at.address), value),
+            Back::Simulated(port) => port.store_past_caches(at, value),
+        }
+    }
+
+    /// Loads `bytes.len()` bytes from `at` on, at any alignment, word by word.
+    pub fn load_bytes(&mut self, at: Ptr, bytes: &mut [u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (word, offset, length) = piece(at.address + done as u64, bytes.len() - done);
+            let value = self.load(Ptr { address: word, ..at }).to_le_bytes();
+            bytes[done..done + length].copy_from_slice(&value[offset..offset + length]);
+            done += length;
+        }
+    }
+
+    /// Stores `bytes` from `at` on, at any alignment, word by word.
+    pub fn store_bytes(&mut self, at: Ptr, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (word, offset, length) = piece(at.address + done as u64, bytes.len() - done);
+            let mut value = [0; WORD_BYTES as usize];
+            let mut mask = [0; WORD_BYTES as usize];
+            value[offset..offset + length].copy_from_slice(&bytes[done..done + length]);
+            mask[offset..offset + length].fill(0xff);
+            let place = Ptr { address: word, ..at };
+            self.store_masked(place, u64::from_le_bytes(value), u64::from_le_bytes(mask));
+            done += length;
+        }
+    }
+
+    /// Runs `body` as one transaction: after a power failure all of it is there, or none.
+    ///
+    /// # Errors
+    /// What `body` returns; the transaction is then not committed and the run is over.
+    pub fn tx<T>(&mut self, body: impl FnOnce(&mut Pm<'a>) -> Step<T>) -> Step<T> {
+        self.begin()?;
+        let value = body(self)?;
+        self.commit();
+        Ok(value)
+    }
+
+    /// Begins a transaction; programs with a transaction in one place use [`Pm::tx`].
+    ///
+    /// # Errors
+    /// [`Stop::Cancelled`] when the user asked for an end.
+    pub fn begin(&mut self) -> Step {
+        if let Back::Simulated(port) = &mut self.back {
+            if port.cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            port.begin();
+        }
+        Ok(())
+    }
+
+    /// Commits the transaction that [`Pm::begin`] began.
+    pub fn commit(&mut self) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.commit();
+        }
+    }
+
+    /// Takes a lock. Locks are taken before a transaction begins, in order of their numbers.
+    pub fn lock(&mut self, lock: LockId) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.lock(lock);
+        }
+    }
+
+    /// Gives a lock back, after the transaction has committed.
+    pub fn unlock(&mut self, lock: LockId) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.unlock(lock);
+        }
+    }
+
+    /// Executes `instructions` that touch no memory: comparing, hashing, branching.
+    #[inline]
+    pub fn work(&mut self, instructions: u64) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.work(instructions);
+        }
+    }
+
+    /// Asks for the line of `at` to be written back (clwb where the hardware has it).
+    pub fn flush(&mut self, at: Ptr) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.flush(at);
+        }
+    }
+
+    /// Orders stores in what survives (sfence, ofence).
+    pub fn order(&mut self) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.order();
+        }
+    }
+
+    /// Waits until stores are durable (sfence, dfence).
+    pub fn durable(&mut self) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.durable();
+        }
+    }
+
+    #[inline]
+    fn load_timed(&mut self, at: Ptr) -> (u64, Cycle) {
+        debug_assert!(at.address.is_multiple_of(WORD_BYTES), "a load is aligned");
+        match &mut self.back {
+            Back::Plain(view) => (view.word(Word::of(at.address)), Cycle(0)),
+            Back::Simulated(port) => port.load(at),
+        }
+    }
+
+    #[inline]
+    fn store_masked(&mut self, at: Ptr, value: u64, mask: u64) {
+        debug_assert!(at.address.is_multiple_of(WORD_BYTES), "a store is aligned");
+        match &mut self.back {
+            Back::Plain(view) => {
+                let word = Word::of(at.address);
+                let value = if mask == u64::MAX {
+                    value
+                } else {
+                    (view.word(word) & !mask) | (value & mask)
+                };
+                view.set_word(word, value);
+            }
+            Back::Simulated(port) => port.store(at, value, mask),
+        }
+    }
+}
+
+/// The aligned word in which the next piece of an unaligned access lies, the piece's offset in the
+/// word, and its length.
+fn piece(address: u64, left: usize) -> (u64, usize, usize) {
+    let offset = (address % WORD_BYTES) as usize;
+    (address - offset as u64, offset, left.min(WORD_BYTES as usize - offset))
+}
+
+/// What a workload must know to lay out its data, the same for every design.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Cores, each of which runs one program.
+    pub cores: u8,
+    /// The seed from which every program's random numbers come.
+    pub seed: u64,
+    /// Where persistent data may lie, in bytes; logs lie elsewhere.
+    pub heap: Range<u64>,
+    /// How many items a structure holds if the user does not say.
+    pub items: u64,
+    /// A text that came with the workload (a SQL script, a YCSB property file), and its name.
+    pub script: Option<(String, String)>,
+}
+
+impl Site {
+    /// The part of the heap that one core uses alone, whole lines.
+    pub fn part(&self, core: CoreId) -> Range<u64> {
+        let size = (self.heap.end - self.heap.start) / u64::from(self.cores);
+        let size = size / LINE_BYTES * LINE_BYTES;
+        let start = self.heap.start + size * u64::from(core.0);
+        start..start + size
+    }
+}
+
+/// What the registry, the command line and the documentation say of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// The name, as on the command line.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Where its definition comes from.
+    pub source: &'static str,
+    /// The file that holds it.
+    pub file: &'static str,
+    /// Whether several cores share data (behind locks) unless told otherwise.
+    pub shared: bool,
+}
+
+/// A program over persistent memory, for any number of cores.
+pub trait Workload: Send {
+    /// Fills its structures, on plain memory, before the measured region. What is there at the end
+    /// is durable when measuring begins.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when the data do not fit.
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step;
+
+    /// The program of one core; called after [`Workload::populate`].
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when the program cannot start.
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>>;
+
+    /// Checks the workload's own invariants on what a power failure left, after recovery.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    fn check(&self, _image: &Image<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A workload that the registry can make.
+pub trait Declared: Workload + Sized + 'static {
+    /// What is said of it.
+    const ABOUT: About;
+    /// Its parameters.
+    type Params: Params;
+
+    /// Reads its input, if it has any, and lays out its data.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when the script is wrong, [`Stop::OutOfMemory`] when the data do not fit.
+    fn new(params: &Self::Params, site: &Site) -> Step<Self>;
+}
+
+/// What one core runs.
+pub trait Program {
+    /// Runs one transaction, locks included. It may be called any number of times.
+    ///
+    /// # Errors
+    /// Why the program cannot go on.
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step;
+}
