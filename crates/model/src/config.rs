@@ -1,0 +1,387 @@
+//! What a machine consists of: every parameter with its unit, its accepted range and its source.
+//!
+//! A value is kept in the base unit of its kind (picoseconds, bytes, hertz, ...). The defaults are
+//! those of a machine about which nothing else is said; a preset (`machines/*.toml`) replaces them
+//! and names its own sources. Keys are gem5's where gem5 has one.
+
+use std::ops::RangeInclusive;
+
+/// The kind of a value, with its base unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Picoseconds; written with a unit of time, or in cycles of the core.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// Hertz.
+    Frequency,
+    /// Percent.
+    Percent,
+    /// Femtojoules per bit.
+    EnergyPerBit,
+    /// Femtojoules per byte.
+    EnergyPerByte,
+    /// One of the given names, kept as its index.
+    Choice(&'static [&'static str]),
+}
+
+/// One parameter of a machine.
+#[derive(Clone, Debug)]
+pub struct ConfigField {
+    /// The section, as in `--set SECTION.key=value`.
+    pub section: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// Other spellings that are understood.
+    pub aliases: &'static [&'static str],
+    /// What it is.
+    pub doc: &'static str,
+    /// The unit.
+    pub unit: Unit,
+    /// The default, in the base unit.
+    pub default: u64,
+    /// The accepted values, in the base unit.
+    pub limits: RangeInclusive<u64>,
+    /// Where the default comes from.
+    pub source: &'static str,
+}
+
+macro_rules! config {
+    ($($(#[doc = $about:literal])+ $section:ident $Section:ident {
+        $($(#[doc = $doc:literal])+ $name:ident $key:literal $aliases:expr, $unit:expr,
+          $default:expr, $limits:expr, $source:literal;)*
+    })*) => {
+        $($(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $Section { $($(#[doc = $doc])+ pub $name: u64,)* })*
+
+        /// A machine, completely: the parameters of every section, in base units.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Config { $($(#[doc = $about])+ pub $section: $Section,)* }
+
+        impl Default for Config {
+            fn default() -> Config {
+                Config { $($section: $Section { $($name: $default,)* },)* }
+            }
+        }
+
+        /// Every parameter, in order of declaration.
+        pub const FIELDS: &[ConfigField] = &[$($(ConfigField {
+            section: stringify!($section),
+            key: $key,
+            aliases: &$aliases,
+            doc: concat!($($doc),+),
+            unit: $unit,
+            default: $default,
+            limits: $limits,
+            source: $source,
+        },)*)*];
+
+        impl Config {
+            /// The value of a parameter that is known to exist, in the base unit.
+            pub fn get(&self, section: &str, key: &str) -> u64 {
+                match (section, key) {
+                    $($((stringify!($section), $key) => self.$section.$name,)*)*
+                    _ => unreachable!("{section}.{key} is not a parameter"),
+                }
+            }
+
+            /// Sets a parameter that is known to exist to a value within its range.
+            pub fn set(&mut self, section: &str, key: &str, value: u64) {
+                match (section, key) {
+                    $($((stringify!($section), $key) => self.$section.$name = value,)*)*
+                    _ => unreachable!("{section}.{key} is not a parameter"),
+                }
+            }
+        }
+    };
+}
+
+const NS: u64 = 1_000;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const MAX_TIME: u64 = 100_000 * NS;
+
+config! {
+    /// The cores.
+    core Core {
+        /// The kind of core: an out-of-order window, or in order with a store buffer.
+        model "model" [], Unit::Choice(&["window", "inorder"]), 0, 0..=1,
+            "ours: the window core keeps ratios, specs/models.md A6";
+        /// The most cores that a run may ask for.
+        cores_max "cores_max" ["cores"], Unit::Count, 64, 1..=64, "ours: the directory has 64 bits";
+        /// The frequency; a cycle is its inverse.
+        frequency "clk_domain" ["frequency", "freq", "clock"], Unit::Frequency,
+            2_000_000_000, 100_000_000..=10_000_000_000, "ours: a common server clock";
+        /// Instructions dispatched and retired in a cycle.
+        width "width" ["issueWidth", "dispatchWidth"], Unit::Count, 4, 1..=16,
+            "ours: Skylake class";
+        /// Entries of the reorder buffer.
+        rob "numROBEntries" ["rob"], Unit::Count, 224, 1..=4096, "ours: Skylake class";
+        /// Entries of the load queue.
+        lq "LQEntries" ["lq"], Unit::Count, 72, 1..=1024, "ours: Skylake class";
+        /// Entries of the store queue (window) or of the store buffer (inorder).
+        sq "SQEntries" ["sq"], Unit::Count, 56, 1..=1024, "ours: Skylake class";
+        /// Outstanding misses of a core.
+        mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
+        /// Write-combining buffers of a core, one line each.
+        wc_buffers "wc_buffers" [], Unit::Count, 10, 1..=64,
+            "ours: 4 to 10 on x86 cores of the last decade";
+        /// Cycles by which a core may lead the others on private hits.
+        quantum "quantum" [], Unit::Count, 1000, 0..=1_000_000,
+            "ours: specs/models.md A6, error at most 0.2 %";
+    }
+    /// The private first-level data cache.
+    l1d L1d {
+        /// Bytes.
+        size "size" [], Unit::Bytes, 32 * KIB, 64..=GIB, "ours: a common size";
+        /// Ways.
+        assoc "assoc" ["ways"], Unit::Count, 8, 1..=64, "ours: a common value";
+        /// Time of a hit.
+        latency "data_latency" ["latency"], Unit::Time, 2 * NS, 0..=MAX_TIME, "ours: 4 cycles at 2 GHz";
+    }
+    /// The private second-level cache, which includes the first.
+    l2 L2 {
+        /// Bytes.
+        size "size" [], Unit::Bytes, 256 * KIB, 64..=GIB, "ours: a common size";
+        /// Ways.
+        assoc "assoc" ["ways"], Unit::Count, 8, 1..=64, "ours: a common value";
+        /// Time that a hit adds to a miss of the first level.
+        latency "data_latency" ["latency"], Unit::Time, 6 * NS, 0..=MAX_TIME, "ours: 12 cycles at 2 GHz";
+    }
+    /// The shared last-level cache, which includes the private ones and holds the directory.
+    llc Llc {
+        /// Bytes.
+        size "size" [], Unit::Bytes, 8 * MIB, 64..=GIB, "ours: a common size";
+        /// Ways.
+        assoc "assoc" ["ways"], Unit::Count, 16, 1..=64, "ours: a common value";
+        /// Time that a hit adds to a miss of the second level.
+        latency "data_latency" ["latency"], Unit::Time, 14 * NS, 0..=MAX_TIME,
+            "ours: 28 cycles at 2 GHz";
+        /// Time that fetching a line from, or invalidating it in, another core's cache adds.
+        transfer "transfer_latency" ["transfer"], Unit::Time, 20 * NS, 0..=MAX_TIME,
+            "ours: a crossing of the die and back";
+    }
+    /// The memory controllers, between the last-level cache and the memories.
+    controller Controller {
+        /// How many there are; lines are spread over them.
+        count "count" [], Unit::Count, 1, 1..=16, "ours";
+        /// Bytes in a row that belong to the same controller.
+        interleave "intlv_size" ["interleave"], Unit::Bytes, 4 * KIB, 64..=GIB, "ours: a page";
+        /// The order in which waiting writes are served.
+        policy "mem_sched_policy" [], Unit::Choice(&["fcfs", "frfcfs"]), 1, 0..=1, "gem5: frfcfs";
+        /// Reads that may be outstanding at a controller.
+        read_queue "read_buffer_size" ["rpq", "rpq_entries", "ReadQueueSize"], Unit::Count,
+            64, 1..=4096, "gem5 NVM interface: 64";
+        /// Entries of the write-pending queue (WPQ), one line each.
+        wpq "write_buffer_size" ["wpq", "wpq_entries", "WriteQueueSize"], Unit::Count,
+            64, 1..=4096, "convention of the literature, specs/models.md 0.4";
+        /// Share of the WPQ at which writes are drained before reads.
+        high "write_high_thresh_perc" ["HighWaterMark"], Unit::Percent, 85, 1..=100, "gem5: 85 %";
+        /// Share of the WPQ at which reads come first again.
+        low "write_low_thresh_perc" ["LowWaterMark"], Unit::Percent, 50, 0..=100, "gem5: 50 %";
+        /// Writes that are drained, at the least, before reads come first again.
+        burst "min_writes_per_switch" [], Unit::Count, 16, 1..=4096, "gem5: 16";
+        /// Time from a request's arrival to the queues.
+        frontend "static_frontend_latency" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "gem5: 10 ns";
+        /// Time from the memory's answer to its leaving the controller.
+        backend "static_backend_latency" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "gem5: 10 ns";
+        /// One way between the last-level cache and a controller.
+        path "noc_latency" ["noc", "path"], Unit::Time, 5 * NS, 0..=MAX_TIME, "ours: 10 cycles at 2 GHz";
+        /// One way over the link to memory (CXL); 0 for memory on the controller's own channels.
+        link "link_latency" ["link"], Unit::Time, 0, 0..=MAX_TIME, "ours: no link";
+        /// Write-backs that may wait at a controller whose WPQ is full, before misses wait too.
+        writebacks "writeback_buffer_size" ["writebacks"], Unit::Count, 16, 1..=4096, "ours";
+        /// What survives a power failure: `media` (what the cells hold), `adr` (what a controller
+        /// accepted), `eadr` (the caches too), `gpf` (what the device at the end of the link
+        /// accepted; the caches too, as far as `flush_bytes` goes).
+        domain "domain" [], Unit::Choice(&["media", "adr", "eadr", "gpf"]), 1, 0..=3, "ours: adr";
+        /// Bytes of dirty cache lines that the energy left at a power failure saves
+        /// (`eadr` and `gpf`).
+        flush_bytes "flush_bytes" [], Unit::Bytes, GIB, 0..=GIB, "ours: enough for every cache";
+    }
+    /// The persistent memory of each controller.
+    pm Pm {
+        /// Bytes, over all controllers.
+        capacity "device_size" ["capacity"], Unit::Bytes, 4 * GIB, MIB..=(1 << 42), "ours";
+        /// Bytes at the end of it that each core has for its log.
+        log "log_size" ["log"], Unit::Bytes, 4 * MIB, KIB..=GIB, "ours: 4 MB as in FWB";
+        /// Banks.
+        banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 NVM_2400_1x64: 16";
+        /// Bytes of a bank's row buffer.
+        row "device_rowbuffer_size" ["row"], Unit::Bytes, 256, 64..=MIB, "gem5 NVM_2400_1x64: 256 B";
+        /// Time of a read that finds its row open.
+        t_hit "tCL" [], Unit::Time, 12 * NS + 500, 0..=MAX_TIME, "Ramulator PCM_800D: nCL 5 = 12.5 ns";
+        /// Time of reading the cells.
+        t_read "tREAD" ["read_latency"], Unit::Time, 150 * NS, 1..=MAX_TIME, "gem5 NVM_2400_1x64: 150 ns";
+        /// Time of writing the cells.
+        t_write "tWRITE" ["write_latency"], Unit::Time, 500 * NS, 1..=MAX_TIME,
+            "gem5 NVM_2400_1x64: 500 ns";
+        /// Time of a line on the bus.
+        t_burst "tBURST" [], Unit::Time, 3_332, 1..=MAX_TIME, "gem5 NVM_2400_1x64: 3.332 ns";
+        /// Time the bus takes to turn from writing to reading.
+        t_wtr "tWTR" [], Unit::Time, 1_666, 0..=MAX_TIME, "gem5 NVM_2400_1x64: 1.666 ns";
+        /// Time the bus takes to turn from reading to writing.
+        t_rtw "tRTW" [], Unit::Time, 1_666, 0..=MAX_TIME, "gem5 NVM_2400_1x64: 1.666 ns";
+        /// Lines of the on-DIMM buffer, in which writes coalesce; 0 for none.
+        buffer "xpbuffer_entries" ["buffer"], Unit::Count, 64, 0..=65536, "Optane's 16 KiB XPBuffer";
+        /// Bytes of a line of the on-DIMM buffer and of a write to the cells.
+        xpline "xpline" [], Unit::Bytes, 256, 64..=4096, "Optane: 256 B";
+        /// Time of an access to the on-DIMM buffer.
+        t_buffer "tBUFFER" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "ours: an SRAM access on the DIMM";
+        /// Which bits a write programs: all, those that differ (DCW), or those that differ with
+        /// inversion (Flip-N-Write).
+        encoder "data_encoder" ["DataEncoder"], Unit::Choice(&["none", "dcw", "fnw"]), 1, 0..=2,
+            "DCW, as the papers assume";
+        /// Bits that share one flip bit under Flip-N-Write.
+        fnw "fnw_granularity" ["FlipNWriteGranularity"], Unit::Count, 32, 8..=64, "NVMain: 32";
+        /// Energy of reading a bit of the cells.
+        e_read "read_energy" [], Unit::EnergyPerBit, 2_470, 0..=1_000_000_000, "Lee+ ISCA'09: 2.47 pJ";
+        /// Energy of setting a bit.
+        e_set "set_energy" [], Unit::EnergyPerBit, 16_820, 0..=1_000_000_000, "Lee+ ISCA'09: 16.82 pJ";
+        /// Energy of resetting a bit.
+        e_reset "reset_energy" [], Unit::EnergyPerBit, 16_820, 0..=1_000_000_000,
+            "Lee+ ISCA'09: 16.82 pJ";
+    }
+    /// The volatile memory of each controller.
+    dram Dram {
+        /// Bytes, over all controllers.
+        capacity "device_size" ["capacity"], Unit::Bytes, GIB, MIB..=(1 << 42), "ours";
+        /// Banks.
+        banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 DDR4_2400: 16";
+        /// Bytes of a bank's row buffer.
+        row "device_rowbuffer_size" ["row"], Unit::Bytes, 8 * KIB, 64..=MIB, "gem5 DDR4_2400: 1 KiB x 8";
+        /// Time of a read that finds its row open.
+        t_hit "tCL" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
+        /// Time of opening a row.
+        t_rcd "tRCD" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
+        /// Time of closing a row.
+        t_rp "tRP" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
+        /// Time of a line on the bus.
+        t_burst "tBURST" [], Unit::Time, 3_332, 1..=MAX_TIME, "gem5 DDR4_2400: 3.332 ns";
+    }
+    /// What saving data at a power failure costs (BBB, HPCA'21).
+    energy Energy {
+        /// From a first-level cache to memory.
+        drain_l1 "drain_l1" [], Unit::EnergyPerByte, 11_839_000, 0..=1_000_000_000, "BBB: 11.839 nJ/B";
+        /// From another cache or a controller's buffer to memory.
+        drain_llc "drain_llc" [], Unit::EnergyPerByte, 11_228_000, 0..=1_000_000_000,
+            "BBB: 11.228 nJ/B";
+    }
+    /// What a workload takes from the machine it runs on if the user does not say.
+    workload Workload {
+        /// Items that the structures of a workload hold, over all cores.
+        items "items" [], Unit::Count, 400_000, 1..=1_000_000_000,
+            "ours: structures of several times the last-level cache";
+    }
+}
+
+/// What survives a power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// What the cells hold.
+    Media,
+    /// What a controller's write-pending queue accepted, too.
+    Adr,
+    /// The caches, too.
+    Eadr,
+    /// What the device at the far end of a link accepted; the caches, as far as the energy lasts.
+    Gpf,
+}
+
+impl Config {
+    /// What survives a power failure.
+    pub fn domain(&self) -> Domain {
+        [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf][self.controller.domain as usize]
+    }
+
+    /// A time in picoseconds as whole cycles of the core, to the nearest and never 0 unless the
+    /// time is.
+    pub fn cycles(&self, picoseconds: u64) -> u64 {
+        let scaled = u128::from(picoseconds) * u128::from(self.core.frequency);
+        let cycles = (scaled + 500_000_000_000) / 1_000_000_000_000;
+        if picoseconds == 0 { 0 } else { (cycles as u64).max(1) }
+    }
+
+    /// Checks what no single parameter's range can say.
+    ///
+    /// # Errors
+    /// The path of a parameter, and a sentence that says what is wrong with its value.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        for (path, size, assoc) in [
+            ("l1d.assoc", self.l1d.size, self.l1d.assoc),
+            ("l2.assoc", self.l2.size, self.l2.assoc),
+            ("llc.assoc", self.llc.size, self.llc.assoc),
+        ] {
+            if !size.is_multiple_of(64 * assoc) {
+                return Err((
+                    path,
+                    format!("{assoc} ways do not divide {size} bytes of 64-byte lines"),
+                ));
+            }
+        }
+        if self.l2.size < self.l1d.size {
+            return Err(("l2.size", "the second level includes the first and is smaller".into()));
+        }
+        if self.llc.size < self.l2.size {
+            return Err(("llc.size", "the last level includes the second and is smaller".into()));
+        }
+        if self.controller.low > self.controller.high {
+            return Err((
+                "controller.write_low_thresh_perc",
+                format!(
+                    "{} % is above the high mark, {} %",
+                    self.controller.low, self.controller.high
+                ),
+            ));
+        }
+        for (path, size) in [
+            ("pm.xpline", self.pm.xpline),
+            ("pm.device_rowbuffer_size", self.pm.row),
+            ("dram.device_rowbuffer_size", self.dram.row),
+            ("controller.intlv_size", self.controller.interleave),
+        ] {
+            if !size.is_power_of_two() {
+                return Err((path, format!("{size} bytes are not a power of two")));
+            }
+        }
+        if self.pm.log * self.core.cores_max.min(64) > self.pm.capacity / 2 {
+            return Err((
+                "pm.log_size",
+                "the logs of all cores take more than half of pm.device_size".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_become_cycles() {
+        let config = Config::default();
+        assert_eq!(config.cycles(50 * NS), 100);
+        assert_eq!(config.cycles(0), 0);
+        assert_eq!(config.cycles(1), 1);
+    }
+
+    #[test]
+    fn ways_divide_the_cache() {
+        let mut config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        config.l1d.assoc = 3;
+        assert_eq!(config.check().expect_err("3 ways of 32 KiB").0, "l1d.assoc");
+    }
+
+    #[test]
+    fn defaults_are_within_their_ranges() {
+        for field in FIELDS {
+            assert!(field.limits.contains(&field.default), "{}.{}", field.section, field.key);
+        }
+    }
+}
