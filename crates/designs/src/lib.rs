@@ -1,1 +1,102 @@
-//! Placeholder for the first build.
+//! The designs, by name. Adding one is a file, a `mod` line and a line in [`ALL`].
+
+use model::config::Config;
+use model::crash::Campaign;
+use model::design::{Card, Design, Setup, Shape, Structure};
+use model::engine::{self, Control, Failure, Outcome};
+use model::params::{Field, Params, Rules};
+use model::workload::Workload;
+
+pub mod native;
+pub mod orders;
+pub mod redo;
+pub mod silo;
+pub mod software;
+pub mod undo;
+
+/// The designs, in the order of their names.
+pub const ALL: &[Entry] = &[
+    entry::<native::Native>(),
+    entry::<software::Software<software::RedoX86>>(),
+    entry::<silo::Silo>(),
+    entry::<software::Software<software::UndoEadr>>(),
+    entry::<software::Software<software::UndoIdeal>>(),
+    entry::<software::Software<software::UndoX86>>(),
+];
+
+/// A design as the registry knows it. Here its type is erased, once per run.
+pub struct Entry {
+    /// What is said of it.
+    pub card: Card,
+    /// Its parameters.
+    pub fields: &'static [Field],
+    /// Its rules, each with its documentation.
+    pub rules: &'static [(&'static str, &'static str)],
+    /// Runs a workload on a machine with it.
+    pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
+    /// What it adds to the hardware of a machine.
+    pub hardware: fn(&[(String, u64)], &Shape) -> Vec<Structure>,
+}
+
+/// A run, before the design's type is known.
+pub struct Order<'a> {
+    /// The machine.
+    pub config: &'a Config,
+    /// Cores, each of which runs a program.
+    pub cores: u8,
+    /// Parameters of the design, known to exist and to be within their limits.
+    pub settings: &'a [(String, u64)],
+    /// A rule of the design, known to exist, to be switched off.
+    pub without: Option<&'a str>,
+    /// The workload; not populated yet.
+    pub workload: Box<dyn Workload>,
+    /// Transactions of each core before the measured region.
+    pub warmup: u64,
+    /// Transactions of each core in the measured region.
+    pub transactions: u64,
+    /// Whether nobody may run ahead.
+    pub exact: bool,
+    /// Whether the power is cut, and where.
+    pub campaign: Option<Campaign>,
+    /// Who watches.
+    pub control: &'a Control,
+}
+
+const fn entry<D: Design>() -> Entry {
+    Entry {
+        card: D::CARD,
+        fields: D::Params::FIELDS,
+        rules: D::Rules::RULES,
+        run: run::<D>,
+        hardware: hardware::<D>,
+    }
+}
+
+fn params<D: Design>(settings: &[(String, u64)]) -> D::Params {
+    let mut params = D::Params::default();
+    for (name, value) in settings {
+        params.set(name, *value);
+    }
+    params
+}
+
+fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
+    let rules = D::Rules::default();
+    engine::run(engine::Run::<D> {
+        config: order.config,
+        cores: order.cores,
+        params: params::<D>(order.settings),
+        rules: order.without.map_or(rules.clone(), |rule| rules.without(rule)),
+        workload: order.workload,
+        warmup: order.warmup,
+        transactions: order.transactions,
+        exact: order.exact,
+        campaign: order.campaign,
+        control: order.control,
+    })
+}
+
+fn hardware<D: Design>(settings: &[(String, u64)], shape: &Shape) -> Vec<Structure> {
+    let (params, rules) = (params::<D>(settings), D::Rules::default());
+    D::hardware(&Setup { params: &params, rules: &rules, shape })
+}

@@ -1,1 +1,22 @@
-//! Placeholder for the first build.
+//! Experiments by name: where words become types and errors become sentences.
+
+pub mod error;
+pub mod quantity;
+pub mod settings;
+pub mod machines;
+pub mod spec;
+pub mod results;
+pub mod experiment;
+pub mod campaign;
+pub mod describe;
+
+pub use campaign::crash;
+pub use describe::{explain, list};
+pub use error::InputError;
+pub use experiment::{plain, run};
+pub use model::engine::Control;
+
+/// The version of the simulator.
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -292,10 +292,27 @@ pub enum Domain {
     Gpf,
 }
 
+impl Domain {
+    /// The name in configurations and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Domain::Media => "media",
+            Domain::Adr => "adr",
+            Domain::Eadr => "eadr",
+            Domain::Gpf => "gpf",
+        }
+    }
+}
+
 impl Config {
     /// What survives a power failure.
     pub fn domain(&self) -> Domain {
         [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf][self.controller.domain as usize]
+    }
+
+    /// The kind of core, by name.
+    pub fn core_model(&self) -> &'static str {
+        if self.core.model == 1 { "inorder" } else { "window" }
     }
 
     /// A time in picoseconds as whole cycles of the core, to the nearest and never 0 unless the

@@ -9,7 +9,12 @@ use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, Word};
 pub struct Contents {
     bytes: MmapMut,
     first: u64,
+    /// Pages that were written, one bit each, so that a copy takes what was touched and no more.
+    touched: Vec<u64>,
 }
+
+/// Bytes of a page of the host.
+const PAGE_BYTES: u64 = 4096;
 
 impl Contents {
     /// A memory of `capacity` bytes whose first byte has the address `first`.
@@ -19,7 +24,30 @@ impl Contents {
     pub fn new(first: u64, capacity: u64) -> std::io::Result<Contents> {
         let length = usize::try_from(capacity).map_err(std::io::Error::other)?;
         let bytes = MmapOptions::new().len(length.max(4096)).no_reserve_swap().map_anon()?;
-        Ok(Contents { bytes, first })
+        let pages = capacity.div_ceil(PAGE_BYTES);
+        Ok(Contents { bytes, first, touched: vec![0; pages.div_ceil(64) as usize] })
+    }
+
+    /// Copies every page of `other`, a memory of the same size, that was written.
+    pub fn copy_from(&mut self, other: &Contents) {
+        assert_eq!(self.bytes.len(), other.bytes.len(), "a copy has the size of its original");
+        for (index, &pages) in other.touched.iter().enumerate() {
+            let mut left = pages;
+            while left != 0 {
+                let page = index as u64 * 64 + u64::from(left.trailing_zeros());
+                left &= left - 1;
+                let from = (page * PAGE_BYTES) as usize;
+                let until = (from + PAGE_BYTES as usize).min(self.bytes.len());
+                self.bytes[from..until].copy_from_slice(&other.bytes[from..until]);
+                self.touch(from);
+            }
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, at: usize) {
+        let page = at as u64 / PAGE_BYTES;
+        self.touched[(page / 64) as usize] |= 1 << (page % 64);
     }
 
     /// How many bytes it holds.
@@ -38,6 +66,7 @@ impl Contents {
     #[inline]
     pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
         let at = (word.address() - self.first) as usize;
+        self.touch(at);
         let place: &mut [u8; 8] =
             (&mut self.bytes[at..at + 8]).try_into().expect("a word has 8 bytes");
         let old = u64::from_le_bytes(*place);
@@ -56,6 +85,7 @@ impl Contents {
     #[inline]
     pub fn line_mut(&mut self, line: Line) -> &mut LineData {
         let at = (line.address() - self.first) as usize;
+        self.touch(at);
         (&mut self.bytes[at..at + LINE_BYTES as usize]).try_into().expect("a line has 64 bytes")
     }
 
@@ -63,12 +93,6 @@ impl Contents {
     pub fn bytes(&self, address: u64, length: u64) -> &[u8] {
         let at = (address - self.first) as usize;
         &self.bytes[at..at + length as usize]
-    }
-
-    /// Bytes from an address on, to be changed.
-    pub fn bytes_mut(&mut self, address: u64, length: u64) -> &mut [u8] {
-        let at = (address - self.first) as usize;
-        &mut self.bytes[at..at + length as usize]
     }
 }
 

@@ -107,11 +107,11 @@ macro_rules! rules {
                 &[$((stringify!($name), concat!($($doc),+)),)*];
             #[allow(unused_mut, clippy::allow_attributes, reason = "a design may have no rules")]
             fn without(mut self, rule: &str) -> Self {
-                match rule {
-                    $(stringify!($name) => self.$name = false,)*
-                    _ => unreachable!("{rule} is not a rule"),
-                }
-                self
+                $(if rule == stringify!($name) {
+                    self.$name = false;
+                    return self;
+                })*
+                unreachable!("{rule} is not a rule")
             }
         }
     };

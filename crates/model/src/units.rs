@@ -158,3 +158,9 @@ impl<T> IndexMut<CoreId> for PerCore<T> {
         &mut self.0[usize::from(core.0)]
     }
 }
+
+/// A set of lines, hashed the same way in every run.
+pub type LineSet = rustc_hash::FxHashSet<Line>;
+
+/// Something for each word, hashed the same way in every run.
+pub type WordMap<T> = rustc_hash::FxHashMap<Word, T>;

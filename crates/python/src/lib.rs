@@ -1,1 +1,137 @@
-//! Placeholder for the first build.
+//! The extension module `indelible._core`: the functions of `lab` under the same names, JSON text
+//! in and out. It adds what Python needs and nothing else: the global lock is released while a
+//! simulation runs, a sentence for the user becomes `InputError`, and a panic, which is a bug of
+//! ours, becomes `InternalError`.
+
+mod panics;
+
+use std::sync::atomic::Ordering;
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    indelible,
+    InputError,
+    PyValueError,
+    "What was asked for is impossible; the message says what is wrong and what is accepted."
+);
+pyo3::create_exception!(
+    indelible,
+    InternalError,
+    PyRuntimeError,
+    "A bug in the simulator; the message says where."
+);
+
+/// Watches and stops a simulation from another thread.
+#[pyclass(frozen)]
+#[derive(Default)]
+struct Control {
+    inner: lab::Control,
+}
+
+#[pymethods]
+impl Control {
+    #[new]
+    fn new() -> Control {
+        Control::default()
+    }
+
+    /// Asks the simulation to stop and to return what it has.
+    fn cancel(&self) {
+        self.inner.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `cancel` was called.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.inner.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// How much of the work is done, in the unit of `total`.
+    #[getter]
+    fn done(&self) -> u64 {
+        self.inner.done.load(Ordering::Relaxed)
+    }
+
+    /// How much work there is; 0 while that is not known.
+    #[getter]
+    fn total(&self) -> u64 {
+        self.inner.total.load(Ordering::Relaxed)
+    }
+}
+
+/// Calls `lab` with the global lock released.
+fn answer<T: Send>(
+    py: Python<'_>,
+    ask: impl FnOnce() -> Result<T, lab::InputError> + Send,
+) -> PyResult<T> {
+    match py.detach(|| panics::caught(ask)) {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
+        Err(panic) => Err(InternalError::new_err(panic)),
+    }
+}
+
+/// The version of the simulator.
+#[pyfunction]
+fn version() -> &'static str {
+    lab::version()
+}
+
+/// The designs, the workloads or the machines, as `{"rows": [...]}`.
+#[pyfunction]
+fn list(py: Python<'_>, kind: &str) -> PyResult<String> {
+    answer(py, || lab::list(kind))
+}
+
+/// Everything known of a design, a workload or a machine.
+#[pyfunction]
+#[pyo3(signature = (name, settings, against = None))]
+fn explain(
+    py: Python<'_>,
+    name: &str,
+    settings: Vec<(String, String)>,
+    against: Option<&str>,
+) -> PyResult<String> {
+    answer(py, || lab::explain(name, &settings, against))
+}
+
+/// Runs one experiment.
+#[pyfunction]
+fn run(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
+    answer(py, || lab::run(spec, &control.inner))
+}
+
+/// Cuts the power during one experiment, at many points.
+#[pyfunction]
+fn crash(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
+    answer(py, || lab::crash(spec, &control.inner))
+}
+
+/// Runs the workload of one experiment on plain memory, without the simulator.
+#[pyfunction]
+fn plain(py: Python<'_>, spec: &str) -> PyResult<String> {
+    answer(py, || lab::plain(spec))
+}
+
+/// Panics with a message, so that the tests of the package see what a user would see.
+#[pyfunction]
+fn fail(py: Python<'_>, message: &str) -> PyResult<()> {
+    answer(py, || panic!("{message}"))
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    panics::install_hook();
+    module.add("InputError", module.py().get_type::<InputError>())?;
+    module.add("InternalError", module.py().get_type::<InternalError>())?;
+    module.add_class::<Control>()?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(list, module)?)?;
+    module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(crash, module)?)?;
+    module.add_function(wrap_pyfunction!(plain, module)?)?;
+    module.add_function(wrap_pyfunction!(fail, module)?)
+}

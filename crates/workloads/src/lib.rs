@@ -1,4 +1,24 @@
 //! The workloads, by name. Adding one is a file, a `mod` line and a line in [`ALL`].
+//!
+//! A program draws its random numbers on the host, which costs no simulated time: as if its
+//! operations had been drawn before the measured region.
+
+// What they share, in the order in which to read it.
+pub mod heap;
+pub mod keyed;
+pub mod properties;
+pub mod rng;
+pub mod walk;
+
+// The workloads.
+pub mod array;
+pub mod btree;
+pub mod hash;
+pub mod queue;
+pub mod rbtree;
+pub mod scribble;
+pub mod sqlite;
+pub mod ycsb;
 
 use model::params::{Field, Params};
 use model::workload::{About, Declared, Site, Step, Workload};
@@ -11,13 +31,24 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Makes it, with the given parameters (known to exist and to be within their limits) in place
     /// of the defaults.
-    pub make: fn(&[(String, u64)], &Site) -> Step<Box<dyn Workload>>,
+    pub make: Make,
 }
 
-/// The workloads, in the order of their names.
-pub const ALL: &[Entry] = &[];
+/// How a workload is made, of settings and a site.
+pub type Make = fn(&[(String, u64)], &Site) -> Step<Box<dyn Workload>>;
 
-#[expect(dead_code, reason = "the first workload will use it")]
+/// The workloads, in the order of their names.
+pub const ALL: &[Entry] = &[
+    entry::<array::Array>(),
+    entry::<btree::BTree>(),
+    entry::<hash::Hash>(),
+    entry::<queue::Queue>(),
+    entry::<rbtree::RbTree>(),
+    entry::<scribble::Scribble>(),
+    entry::<sqlite::Sqlite>(),
+    entry::<ycsb::Ycsb>(),
+];
+
 const fn entry<W: Declared>() -> Entry {
     Entry { about: W::ABOUT, fields: W::Params::FIELDS, make: make::<W> }
 }

@@ -1,0 +1,88 @@
+# Everything a newcomer types: `make run`. Needs cargo, a C compiler and Python 3.10 or newer.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+
+# One Python for whatever builds the extension, so that nothing is built twice.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+SOURCES := $(shell find crates machines -type f 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: help build run test test-rust test-python lint format bench soak lock clean tools
+
+help:
+	@echo 'make build   create .venv with the command .venv/bin/indelible'
+	@echo 'make run     build, then compare three designs on four workloads (out/compare.png)'
+	@echo 'make test    every Rust and Python test'
+	@echo 'make lint    format and lint checks, as CI runs them'
+	@echo 'make format  format everything'
+	@echo 'make bench   how fast the simulator is on this computer'
+	@echo 'make soak    longer crash campaigns; SEEDS="1 2 3" POINTS=all'
+	@echo 'make lock    choose new versions for requirements.lock (needs uv)'
+	@echo 'make clean   remove what the build made'
+
+tools:
+	@command -v cargo >/dev/null || { echo 'error: no cargo: install Rust from https://rustup.rs'; exit 1; }
+	@command -v cc >/dev/null || { echo 'error: no C compiler: install gcc or clang (Debian: apt install build-essential)'; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo 'error: no $(PYTHON): install Python 3.10 or newer, or make PYTHON=...'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'error: $(PYTHON) is older than 3.10: make PYTHON=python3.12'; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'error: $(PYTHON) has no venv (Debian: apt install python3-venv)'; exit 1; }
+
+$(STAMPS)/requirements: requirements.lock | tools
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@mkdir -p $(STAMPS) && touch $@
+
+# Python sources are used where they are; only Rust has to be built again.
+$(STAMPS)/extension: $(STAMPS)/requirements $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	@mkdir -p $(STAMPS) && touch $@
+
+build: $(STAMPS)/extension
+
+run: build
+	@mkdir -p out
+	$(BIN)/indelible compare --designs native,undo@x86,silo --workloads hash,btree,ycsb,sqlite \
+		--machine silo --cores 8 --plot out/compare.png
+
+test: test-rust test-python
+
+# The extension module is tested from Python: a test of its own would have to link libpython, which
+# a system's Python does not always have.
+test-rust: $(STAMPS)/requirements
+	cargo test --locked --workspace --exclude indelible-python
+
+test-python: build
+	INDELIBLE_REQUIRE_CORE=1 $(BIN)/python -m pytest
+
+lint: $(STAMPS)/requirements
+	@cargo fmt --version >/dev/null 2>&1 || { echo 'error: no rustfmt: rustup component add rustfmt'; exit 1; }
+	@cargo clippy --version >/dev/null 2>&1 || { echo 'error: no clippy: rustup component add clippy'; exit 1; }
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python tests
+
+format: $(STAMPS)/requirements
+	cargo fmt --all
+	$(BIN)/ruff format python tests
+	$(BIN)/ruff check --fix python tests
+
+bench: build
+	$(BIN)/indelible bench
+
+SEEDS  ?= 1 2 3 4 5 6 7 8
+POINTS ?= all
+
+soak: build
+	$(BIN)/python tests/python/soak.py --points $(POINTS) $(SEEDS)
+
+lock:
+	uv pip compile --universal --python-version 3.10 --upgrade --custom-compile-command 'make lock' \
+		requirements.in --output-file requirements.lock
+
+clean:
+	cargo clean
+	rm -rf $(VENV) out python/indelible/_core*.so .pytest_cache .ruff_cache

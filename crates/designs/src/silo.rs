@@ -1,0 +1,629 @@
+//! Silo: speculative hardware logging (Zhang and Hua, HPCA 2023).
+//!
+//! Undo and redo logs of a running transaction stay on chip, in a small buffer in the memory
+//! controller that a battery backs. A transaction commits on chip; its new values then update the
+//! data in place, and the logs never reach memory unless the buffer overflows or the power fails:
+//! the log is the data.
+//!
+//! The rules that the paper's public material leaves open are those of specs/logging.md section
+//! 1.6; each is a switch of [`SiloRules`].
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
+    Progress,
+    Setup, Store, Structure, Tx,
+};
+use model::device::Write;
+use model::image::{Image, PowerLoss};
+use model::meters::Class;
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
+
+
+mod region;
+
+use region::{RECORD_BYTES, Record, Region};
+
+model::params! {
+    /// The sizes and speeds that the paper gives (HPCA'23, configuration table).
+    pub struct SiloParams {
+        /// Logs that one core's buffer holds (680 B of 34-B slots).
+        entries = 20 in 1..=4096;
+        /// Logs that one overflow moves to memory: as many 18-B records as a 256-B line of the
+        /// on-DIMM buffer holds.
+        overflow_batch = 14 in 1..=4096;
+        /// Cycles of an access to the log buffer.
+        buffer_latency = 8 in 1..=4096;
+        /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
+        /// store queue holds; reached only when the buffer is full and memory is busy).
+        channel = 56 in 1..=4096;
+    }
+}
+
+model::rules! {
+    /// What keeps Silo right (specs/logging.md section 1.6).
+    pub struct SiloRules {
+        /// Merging a log clears its flush-bit: what an eviction carried was an older value.
+        flush_bit_reset_on_merge,
+        /// An evicted line sets the flush-bits of its logs in the buffers of all cores.
+        eviction_marks_all_cores,
+        /// Recovery applies a core's undo records newest first.
+        undo_newest_first,
+        /// Recovery replays redo records in the order of the commits of all cores.
+        replay_in_commit_order,
+        /// A word is updated in place in the order of the commits of all cores.
+        update_in_commit_order,
+        /// The records of an overflow are forgotten once their transaction's updates are done.
+        truncate_after_commit,
+        /// The records of an overflow carry a set flush-bit: nobody takes them for redo.
+        overflow_record_is_undo,
+        /// An evicted line does not overtake the logs of its words.
+        eviction_after_logs,
+        /// A commit waits for the logs that are under way.
+        commit_after_logs,
+        /// A log whose new value has become its old one stays: the value between may be in memory.
+        keep_net_silent,
+        /// When the buffer is full, older updates of other cores go first, too.
+        drain_others_first,
+        /// An overflow's update in place supersedes older committed logs of the word.
+        supersede_on_overflow,
+        /// The undo data of logs that leave the buffer in an overflow are saved.
+        save_undo_on_overflow,
+    }
+}
+
+/// The design: a log buffer for each core, and the log controller that they share.
+pub struct Silo {
+    params: SiloParams,
+    rules: SiloRules,
+    path: u64,
+    cores: PerCore<LogBuffer>,
+    /// Evicted lines that wait for logs of their words to arrive, oldest first.
+    held: VecDeque<Evict>,
+    commits: u64,
+    stamps: u64,
+    counts: Counts,
+}
+
+/// One core's log buffer, with the path that leads to it.
+struct LogBuffer {
+    /// On their way from the core, in order. These are not in the battery's domain.
+    channel: VecDeque<(Cycle, Message)>,
+    /// The buffer, oldest first.
+    logs: VecDeque<Log>,
+    /// Committed transactions with logs in the buffer, and the places of their commits.
+    committed: VecDeque<(TxId, u64)>,
+    region: Region,
+    /// What an overflow still has to write before its logs may leave.
+    spill: Option<Spill>,
+    /// An update in place is under way, or waits for room at its controller.
+    updating: bool,
+    /// The channel's first log waits for room in the buffer.
+    full: bool,
+    /// The core's store waits for room in the channel.
+    waiting: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Message {
+    Log(Log),
+    Commit(TxId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Log {
+    tx: TxId,
+    word: Word,
+    old: u64,
+    new: u64,
+    /// The flush-bit: the new value has reached memory by another way.
+    flushed: bool,
+    /// The place of its transaction's commit among all; none while the transaction runs.
+    committed: Option<u64>,
+    /// When it was last written, in order of writing.
+    stamp: u64,
+}
+
+struct Spill {
+    logs: usize,
+    writes: VecDeque<(Write, Option<Word>)>,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiloEvent {
+    /// The first message of a core's channel reaches the log controller.
+    Arrive(CoreId),
+    /// The log controller looks at the first committed log of a buffer.
+    Update(CoreId),
+    /// The first log of a buffer has updated its word, and leaves.
+    Updated(CoreId),
+    /// An overflow goes on.
+    Spill(CoreId),
+    /// A controller accepted an evicted line.
+    Evicted(Line),
+}
+
+#[derive(Default)]
+struct Counts {
+    generated: u64,
+    ignored: u64,
+    merged: u64,
+    flush_bits: u64,
+    updates: u64,
+    discarded: u64,
+    overflows: u64,
+    superseded: u64,
+    held: u64,
+    channel_full: u64,
+    logs_max: u64,
+}
+
+impl Design for Silo {
+    const CARD: Card = Card {
+        name: "silo",
+        paper: "Zhang and Hua, HPCA 2023",
+        family: "hardware logging",
+        summary: "logs stay in a battery-backed buffer and become the data at commit",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Word,
+        needs: Needs::Adr,
+    };
+    const HAS_FENCES: bool = false;
+    type Params = SiloParams;
+    type Rules = SiloRules;
+    type Event = SiloEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Silo>) -> Silo {
+        let buffer = |core| LogBuffer {
+            channel: VecDeque::new(),
+            logs: VecDeque::new(),
+            committed: VecDeque::new(),
+            region: Region::new(setup.shape, core),
+            spill: None,
+            updating: false,
+            full: false,
+            waiting: false,
+        };
+        Silo {
+            params: setup.params.clone(),
+            rules: setup.rules.clone(),
+            path: setup.shape.path,
+            cores: PerCore::new(setup.shape.cores, buffer),
+            held: VecDeque::new(),
+            commits: 0,
+            stamps: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<SiloEvent>) -> Progress {
+        let Some(tx) = store.tx else { return Progress::Done(store.at) };
+        // Log ignorance: a store that changes nothing needs no log.
+        if store.old == store.new {
+            self.counts.ignored += 1;
+            return Progress::Done(store.at);
+        }
+        self.counts.generated += 1;
+        let Store { core, word, old, new, .. } = *store;
+        let log = Log { tx, word, old, new, flushed: false, committed: None, stamp: 0 };
+        self.send(core, store.at, Message::Log(log), below);
+        let buffer = &mut self.cores[core];
+        if buffer.channel.len() as u64 > self.params.channel {
+            buffer.waiting = true;
+            self.counts.channel_full += 1;
+            return Progress::Wait;
+        }
+        Progress::Done(store.at)
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<SiloEvent>) -> Progress {
+        if self.rules.commit_after_logs {
+            self.send(tx.core, tx.stored, Message::Commit(tx.id), below);
+            return Progress::Wait;
+        }
+        self.commit_arrives(tx.core, tx.id, tx.at, below);
+        Progress::Wait
+    }
+
+    fn evict(&mut self, evict: &Evict, _below: &mut Below<SiloEvent>) -> Disposition<SiloEvent> {
+        let follows = self.held.iter().any(|held| held.line == evict.line);
+        if self.rules.eviction_after_logs && (follows || self.is_logged_soon(evict.line)) {
+            self.counts.held += 1;
+            self.held.push_back(*evict);
+            return Disposition::Taken;
+        }
+        Disposition::Home { at: evict.at, notify: Notify::Design(SiloEvent::Evicted(evict.line)) }
+    }
+
+    fn event(&mut self, at: Cycle, event: SiloEvent, below: &mut Below<SiloEvent>) {
+        match event {
+            SiloEvent::Arrive(core) => self.arrive(core, at, below),
+            SiloEvent::Update(core) => self.update(core, at, below),
+            SiloEvent::Updated(core) => self.updated(core, at, below),
+            SiloEvent::Spill(core) => self.go_on_spilling(core, at, below),
+            SiloEvent::Evicted(line) => self.mark_flushed(line),
+        }
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        for (core, buffer) in self.cores.iter() {
+            let records = buffer.logs.iter().filter_map(|log| match log.committed {
+                // Undo logs of a running transaction, whatever their flush-bits say; redo logs of
+                // a committed one that have not updated their words.
+                None => Some(Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed)),
+                Some(_) if log.flushed => None,
+                Some(_) => Some(Record::of(core, log.tx, log.word, log.new)),
+            });
+            buffer.region.save(records, &buffer.committed, gasp)?;
+        }
+        self.cores[CoreId(0)].region.arm(gasp)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), PowerLoss> {
+        region::recover(image, setup)
+    }
+
+    fn hardware(setup: &Setup<'_, Silo>) -> Vec<Structure> {
+        let (entries, cores) = (setup.params.entries, u64::from(setup.shape.cores));
+        let battery = |name, bits, count| Structure {
+            name,
+            bits,
+            count,
+            place: "memory controller",
+            kept_by: KeptBy::Battery,
+        };
+        let plain = |name, bits, count, place| Structure {
+            name,
+            bits,
+            count,
+            place,
+            kept_by: KeptBy::Nothing,
+        };
+        vec![
+            battery("log buffer entry (26 B log, 8 B address)", 34 * 8, entries * cores),
+            Structure {
+                kept_by: KeptBy::Adr,
+                ..battery("log head and tail", 16 * 8, cores)
+            },
+            plain("comparator", 64, entries * cores, "memory controller"),
+            plain("transaction id register", 16, cores, "first-level cache controller"),
+            plain("thread id", 8, cores, "first-level cache controller"),
+        ]
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("logs_generated", counts.generated),
+            ("logs_ignored", counts.ignored),
+            ("logs_merged", counts.merged),
+            ("flush_bits_set", counts.flush_bits),
+            ("in_place_updates", counts.updates),
+            ("logs_discarded", counts.discarded),
+            ("overflow_batches", counts.overflows),
+            ("logs_superseded", counts.superseded),
+            ("evictions_held", counts.held),
+            ("channel_full", counts.channel_full),
+            ("logs_in_buffer_max", counts.logs_max),
+        ]
+    }
+}
+
+// From a store to the buffer.
+
+impl Silo {
+    fn send(&mut self, core: CoreId, at: Cycle, message: Message, below: &mut Below<SiloEvent>) {
+        let path = self.path;
+        let channel = &mut self.cores[core].channel;
+        let before = channel.back().map_or(Cycle(0), |&(at, _)| at);
+        let arrival = before.max(at + path);
+        if channel.is_empty() {
+            below.at(arrival, SiloEvent::Arrive(core));
+        }
+        channel.push_back((arrival, message));
+    }
+
+    /// Whether a log of a line's words is on its way to a buffer.
+    fn is_logged_soon(&self, line: Line) -> bool {
+        let logs_line = |(_, message): &(Cycle, Message)| {
+            matches!(message, Message::Log(log) if log.word.line() == line)
+        };
+        self.cores.iter().any(|(_, buffer)| buffer.channel.iter().any(logs_line))
+    }
+
+    fn arrive(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let Some(&(_, message)) = self.cores[core].channel.front() else { return };
+        match message {
+            Message::Log(log) => {
+                if !self.merge(core, &log) && !self.append(core, log, at, below) {
+                    self.cores[core].full = true;
+                    return;
+                }
+            }
+            Message::Commit(tx) => self.commit_arrives(core, tx, at, below),
+        }
+        let buffer = &mut self.cores[core];
+        buffer.channel.pop_front();
+        if let Some(&(next, _)) = buffer.channel.front() {
+            below.at(next.max(at), SiloEvent::Arrive(core));
+        }
+        if buffer.waiting && buffer.channel.len() as u64 <= self.params.channel {
+            buffer.waiting = false;
+            below.wake(core, at + self.path);
+        }
+        self.release_held(at, below);
+    }
+
+    /// Log merging: a word has one log in a transaction, with its first old value and its last new
+    /// one.
+    fn merge(&mut self, core: CoreId, log: &Log) -> bool {
+        self.stamps += 1;
+        let (stamp, rules) = (self.stamps, &self.rules);
+        let buffer = &mut self.cores[core];
+        if buffer.spill.is_some() {
+            // The oldest logs are leaving; nothing joins them any more.
+            return false;
+        }
+        let same = |other: &&mut Log| {
+            other.word == log.word && other.tx == log.tx && other.committed.is_none()
+        };
+        let Some(merged) = buffer.logs.iter_mut().find(same) else { return false };
+        merged.new = log.new;
+        merged.stamp = stamp;
+        if rules.flush_bit_reset_on_merge {
+            merged.flushed = false;
+        }
+        if !rules.keep_net_silent && merged.new == merged.old {
+            buffer.logs.retain(|other| other.stamp != stamp);
+        }
+        self.counts.merged += 1;
+        true
+    }
+
+    /// Appends a log; if there is no room, has some made and returns false.
+    fn append(
+        &mut self,
+        core: CoreId,
+        log: Log,
+        at: Cycle,
+        below: &mut Below<SiloEvent>,
+    ) -> bool {
+        let buffer = &mut self.cores[core];
+        if (buffer.logs.len() as u64) < self.params.entries && buffer.spill.is_none() {
+            buffer.logs.push_back(Log { stamp: self.stamps, ..log });
+            self.counts.logs_max = self.counts.logs_max.max(buffer.logs.len() as u64);
+            return true;
+        }
+        let running = buffer.logs.iter().all(|log| log.committed.is_none());
+        if buffer.spill.is_none() && running {
+            self.begin_spill(core, at, below);
+        }
+        // Committed logs leave by themselves, and the channel goes on when one has.
+        false
+    }
+
+    fn commit_arrives(
+        &mut self,
+        core: CoreId,
+        tx: TxId,
+        at: Cycle,
+        below: &mut Below<SiloEvent>,
+    ) {
+        self.commits += 1;
+        let commits = self.commits;
+        let buffer = &mut self.cores[core];
+        let mut any = false;
+        for log in buffer.logs.iter_mut().filter(|log| log.tx == tx) {
+            log.committed = Some(commits);
+            any = true;
+        }
+        if any {
+            buffer.committed.push_back((tx, commits));
+        } else if self.rules.truncate_after_commit {
+            buffer.region.truncate();
+        }
+        below.wake(core, at + self.params.buffer_latency + self.path);
+        self.start_updating(core, at, below);
+    }
+}
+
+// From the buffer to its place in memory.
+
+impl Silo {
+    fn start_updating(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        let due = buffer.logs.front().is_some_and(|log| log.committed.is_some());
+        if due && !buffer.updating && buffer.spill.is_none() {
+            buffer.updating = true;
+            below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+        }
+    }
+
+    fn update(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let Some(&log) = self.cores[core].logs.front() else { return };
+        if log.flushed {
+            self.counts.discarded += 1;
+            return self.updated(core, at, below);
+        }
+        let in_order = if self.cores[core].full {
+            self.rules.drain_others_first
+        } else {
+            self.rules.update_in_commit_order
+        };
+        if in_order && self.is_preceded(core, &log) {
+            below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+            return;
+        }
+        let line = log.word.line();
+        if !below.memory.has_room(line) {
+            below.memory.when_room(line, SiloEvent::Update(core));
+            return;
+        }
+        below.give(at, word_write(log.word, log.new));
+        self.counts.updates += 1;
+        // Durable first, forgotten after.
+        below.at(at + self.params.buffer_latency, SiloEvent::Updated(core));
+    }
+
+    /// Whether another core committed the log's word earlier and has not updated it.
+    fn is_preceded(&self, core: CoreId, log: &Log) -> bool {
+        let earlier = |other: &Log| {
+            other.word == log.word
+                && !other.flushed
+                && other.committed.is_some_and(|commit| Some(commit) < log.committed)
+        };
+        let mut others = self.cores.iter().filter(|(other, _)| *other != core);
+        others.any(|(_, buffer)| buffer.logs.iter().any(earlier))
+    }
+
+    fn updated(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        buffer.updating = false;
+        let Some(log) = buffer.logs.pop_front() else { return };
+        if buffer.logs.front().is_none_or(|next| next.committed != log.committed) {
+            buffer.committed.retain(|&(tx, _)| tx != log.tx);
+            if self.rules.truncate_after_commit {
+                buffer.region.truncate();
+            }
+        }
+        self.start_updating(core, at, below);
+        self.go_on(core, at, below);
+    }
+
+    /// Lets the channel go on if its first log waited for room.
+    fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        if buffer.full {
+            buffer.full = false;
+            below.at(at, SiloEvent::Arrive(core));
+        }
+    }
+
+    /// A line was evicted, and its controller has accepted it: its logs need update nothing.
+    fn mark_flushed(&mut self, line: Line) {
+        let of_line = |log: &&mut Log| log.word.line() == line;
+        let newest = |buffer: &LogBuffer| {
+            let logs = buffer.logs.iter().filter(|log| log.word.line() == line);
+            logs.map(|log| log.stamp).max()
+        };
+        let only = self.cores.iter().max_by_key(|(_, buffer)| newest(buffer)).map(|(core, _)| core);
+        for (core, buffer) in self.cores.iter_mut() {
+            if !self.rules.eviction_marks_all_cores && Some(core) != only {
+                continue;
+            }
+            for log in buffer.logs.iter_mut().filter(of_line) {
+                log.flushed = true;
+                self.counts.flush_bits += 1;
+            }
+        }
+    }
+
+    /// Sends the evicted lines whose logs have all arrived.
+    fn release_held(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
+        let mut kept: VecDeque<Evict> = VecDeque::new();
+        for held in std::mem::take(&mut self.held) {
+            let Evict { line, data, at: left } = held;
+            let follows = kept.iter().any(|other| other.line == line);
+            if follows || self.is_logged_soon(line) {
+                kept.push_back(held);
+                continue;
+            }
+            let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+            let leaves = Cycle(at.since(Cycle(self.path))).max(left);
+            below.send(leaves, write, Notify::Design(SiloEvent::Evicted(line)));
+        }
+        self.held = kept;
+    }
+}
+
+// Overflow.
+
+impl Silo {
+    /// The buffer is full of logs of the running transaction: the oldest have their undo data
+    /// saved, and their new data written in place.
+    fn begin_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        let logs = buffer.logs.len().min(self.params.overflow_batch as usize);
+        let batch: Vec<Log> = buffer.logs.iter().take(logs).copied().collect();
+        let flush_bit = self.rules.overflow_record_is_undo;
+        let record = |log: &Log| Record::of(core, log.tx, log.word, log.old);
+        let records = batch.iter().map(|log| record(log).with_flush_bit(flush_bit));
+        let mut writes = VecDeque::new();
+        if self.rules.save_undo_on_overflow {
+            writes.extend(buffer.region.append(records).into_iter().map(|write| (write, None)));
+        }
+        writes.extend(batch.iter().map(|log| (word_write(log.word, log.new), Some(log.word))));
+        buffer.spill = Some(Spill { logs, writes });
+        self.counts.overflows += 1;
+        below.at(at, SiloEvent::Spill(core));
+    }
+
+    fn go_on_spilling(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let next = self.spill(core).writes.front().cloned();
+        let Some((write, word)) = next else {
+            return self.end_spill(core, at, below);
+        };
+        if word.is_some_and(|word| self.is_flushed(core, word)) {
+            // An eviction has carried the new data meanwhile, or newer ones.
+            self.spill(core).writes.pop_front();
+            below.at(at, SiloEvent::Spill(core));
+            return;
+        }
+        if !below.memory.has_room(write.line) {
+            below.memory.when_room(write.line, SiloEvent::Spill(core));
+            return;
+        }
+        below.give(at, write);
+        self.spill(core).writes.pop_front();
+        if let Some(word) = word {
+            self.spilled(core, word);
+        }
+        below.at(at + 1, SiloEvent::Spill(core));
+    }
+
+    fn spill(&mut self, core: CoreId) -> &mut Spill {
+        self.cores[core].spill.as_mut().expect("an overflow is under way")
+    }
+
+    fn is_flushed(&self, core: CoreId, word: Word) -> bool {
+        let buffer = &self.cores[core];
+        buffer.logs.iter().any(|log| log.word == word && log.flushed && log.committed.is_none())
+    }
+
+    /// New data of a running transaction have been written in place.
+    fn spilled(&mut self, core: CoreId, word: Word) {
+        for (other, buffer) in self.cores.iter_mut() {
+            for log in buffer.logs.iter_mut().filter(|log| log.word == word && !log.flushed) {
+                if other == core && log.committed.is_none() {
+                    log.flushed = true;
+                } else if self.rules.supersede_on_overflow {
+                    log.flushed = true;
+                    self.counts.superseded += 1;
+                }
+            }
+        }
+    }
+
+    /// Everything that an overflow had to write is durable: its logs leave.
+    fn end_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        let spill = buffer.spill.take().expect("an overflow is under way");
+        buffer.logs.drain(..spill.logs);
+        buffer.region.keep(spill.logs as u64 * u64::from(self.rules.save_undo_on_overflow));
+        self.go_on(core, at, below);
+    }
+}
+
+fn word_write(word: Word, value: u64) -> Write {
+    let mut data = [0; LINE_BYTES as usize];
+    let at = word.place() * 8;
+    data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    Write { line: word.line(), data, mask: word.mask(), class: Class::Data }
+}
+
+const _: () = assert!(RECORD_BYTES * 14 <= 256, "a batch of 14 records fits a 256-byte line");

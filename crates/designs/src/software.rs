@@ -1,0 +1,188 @@
+//! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each.
+
+use model::design::{
+    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Library,
+    Load, NoParams, NoRules, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::params::{Params, Rules};
+use model::units::{CoreId, Cycle, TxId};
+use model::workload::Ptr;
+
+use crate::orders::{Eadr, Ideal, X86};
+use crate::redo::Redo;
+use crate::undo::Undo;
+
+/// A software log: what it does at each operation of a transaction, and at recovery.
+pub trait Log: Sized + 'static {
+    /// Its parameters.
+    type Params: Params;
+    /// Its rules.
+    type Rules: Rules;
+
+    /// The log of one core, as it starts.
+    fn new(params: &Self::Params, rules: &Self::Rules, shape: &Shape, core: CoreId) -> Self;
+    /// A transaction begins.
+    fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu);
+    /// A load in a transaction.
+    fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
+        cpu.load(at)
+    }
+    /// A store in a transaction.
+    fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu);
+    /// A transaction ends; when this returns it is durable.
+    fn commit(&mut self, cpu: &mut impl Cpu);
+    /// What is left to be done once it is acknowledged, while its locks are held.
+    fn settle(&mut self, _cpu: &mut impl Cpu) {}
+    /// Makes the image hold every durable transaction and no other.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    fn recover(image: &mut Image<'_>, rules: &Self::Rules, shape: &Shape) -> Result<(), PowerLoss>;
+}
+
+/// A log and the ordering hardware that it runs on.
+pub trait Pairing: 'static {
+    /// What is said of the two together.
+    const CARD: Card;
+    /// The log.
+    type Log: Log;
+    /// The hardware.
+    type Order: Design<Params = NoParams, Rules = NoRules>;
+}
+
+/// A design made of a software log and ordering hardware.
+pub struct Software<P: Pairing> {
+    order: P::Order,
+}
+
+fn order_setup<'a, P: Pairing>(shape: &'a Shape) -> Setup<'a, P::Order> {
+    Setup { params: &NoParams {}, rules: &NoRules {}, shape }
+}
+
+/// The event type of a pairing's hardware.
+type EventOf<P> = <<P as Pairing>::Order as Design>::Event;
+
+impl<P: Pairing> Design for Software<P> {
+    const CARD: Card = P::CARD;
+    const HAS_FENCES: bool = P::Order::HAS_FENCES;
+    type Params = <P::Log as Log>::Params;
+    type Rules = <P::Log as Log>::Rules;
+    type Event = EventOf<P>;
+    type Library = Adapter<P::Log>;
+
+    fn new(setup: &Setup<'_, Self>) -> Self {
+        Software { order: P::Order::new(&order_setup::<P>(setup.shape)) }
+    }
+
+    fn begin(&mut self, tx: &Tx, below: &mut Below<EventOf<P>>) -> Progress {
+        self.order.begin(tx, below)
+    }
+    fn load(&mut self, load: &Load, below: &mut Below<EventOf<P>>) -> Progress {
+        self.order.load(load, below)
+    }
+    fn store(&mut self, store: &Store, below: &mut Below<EventOf<P>>) -> Progress {
+        self.order.store(store, below)
+    }
+    fn fence(&mut self, fence: &Fence, below: &mut Below<EventOf<P>>) -> Progress {
+        self.order.fence(fence, below)
+    }
+    fn commit(&mut self, tx: &Tx, below: &mut Below<EventOf<P>>) -> Progress {
+        self.order.commit(tx, below)
+    }
+    fn fill(&mut self, fill: &Fill, below: &mut Below<EventOf<P>>) -> Cycle {
+        self.order.fill(fill, below)
+    }
+    fn evict(&mut self, evict: &Evict, below: &mut Below<EventOf<P>>) -> Disposition<EventOf<P>> {
+        self.order.evict(evict, below)
+    }
+    fn transfer(&mut self, transfer: &Transfer, below: &mut Below<EventOf<P>>) -> Cycle {
+        self.order.transfer(transfer, below)
+    }
+    fn event(&mut self, at: Cycle, event: EventOf<P>, below: &mut Below<EventOf<P>>) {
+        self.order.event(at, event, below);
+    }
+    fn power_loss(&self, gasp: &mut model::design::Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        self.order.power_loss(gasp)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        P::Order::recover(image, &order_setup::<P>(setup.shape))?;
+        P::Log::recover(image, setup.rules, setup.shape)
+    }
+
+    fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
+        P::Order::hardware(&order_setup::<P>(setup.shape))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.order.counters()
+    }
+}
+
+/// A log as the library of a design.
+pub struct Adapter<L>(L);
+
+impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
+    fn new(setup: &Setup<'_, Software<P>>, core: CoreId) -> Self {
+        Adapter(L::new(setup.params, setup.rules, setup.shape, core))
+    }
+    fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu) {
+        self.0.begin(tx, cpu);
+    }
+    fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
+        self.0.load(at, cpu)
+    }
+    fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        self.0.store(at, value, mask, cpu);
+    }
+    fn commit(&mut self, cpu: &mut impl Cpu) {
+        self.0.commit(cpu);
+    }
+    fn settle(&mut self, cpu: &mut impl Cpu) {
+        self.0.settle(cpu);
+    }
+}
+
+macro_rules! pairing {
+    ($(#[doc = $doc:literal])+ $Name:ident = $name:literal, $Log:ty, $Order:ty,
+     $durability:expr, $granularity:expr) => {
+        $(#[doc = $doc])+
+        pub struct $Name;
+
+        impl Pairing for $Name {
+            const CARD: Card = Card {
+                name: $name,
+                paper: "none",
+                family: "software",
+                summary: concat!($($doc),+),
+                file: <$Log>::FILE,
+                durability: $durability,
+                granularity: $granularity,
+                needs: <$Order as Design>::CARD.needs,
+            };
+            type Log = $Log;
+            type Order = $Order;
+        }
+    };
+}
+
+pairing! {
+    /// software undo log over clwb and sfence
+    UndoX86 = "undo@x86", Undo, X86, Durability::Synchronous, Granularity::Line
+}
+
+pairing! {
+    /// software undo log on caches that survive: its stores, and nothing to wait for
+    UndoEadr = "undo@eadr", Undo, Eadr, Durability::Synchronous, Granularity::Line
+}
+
+pairing! {
+    /// software undo log whose flushes and fences are free and do nothing
+    UndoIdeal = "undo@ideal", Undo, Ideal, Durability::None, Granularity::Line
+}
+
+pairing! {
+    /// software redo log over clwb and sfence
+    RedoX86 = "redo@x86", Redo, X86, Durability::Synchronous, Granularity::Word
+}

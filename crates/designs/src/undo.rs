@@ -1,0 +1,210 @@
+//! A software undo log: before a line is first stored to in a transaction, its old bytes are
+//! logged and ordered before the store; at commit the lines are flushed, and then a mark ends the
+//! transaction (specs/ordering.md section 1, UNDO-inc).
+//!
+//! ```text
+//! a core's log:  line 0       the mark: the number of the last transaction that ended
+//!                line 1 + 2i  entry i: the line's old bytes
+//!                line 2 + 2i  entry i: address, transaction, checksum of all of these
+//! ```
+//!
+//! An entry counts if its checksum is right and its transaction is the one after the mark, so one
+//! fence covers both of its lines, and the mark invalidates all entries at once.
+
+use model::design::{Cpu, Shape};
+use model::image::{Image, PowerLoss};
+use model::meters::Class;
+use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word};
+use model::workload::Ptr;
+
+use crate::software::Log;
+
+model::params! {
+    /// What the log costs a program beside its loads, stores, flushes and fences.
+    pub struct UndoParams {
+        /// Instructions of looking up whether a line is logged (ours: a hash and a compare).
+        lookup = 6 in 0..=1000;
+        /// Instructions of making the entry of a line, with its checksum (ours: two a word).
+        record = 20 in 0..=1000;
+    }
+}
+
+model::rules! {
+    /// What keeps the log right.
+    pub struct UndoRules {
+        /// The entry of a line is made before the line is stored to.
+        log_before_store,
+        /// The entry of a line is flushed.
+        flush_log,
+        /// The store waits until the entry is durable.
+        order_log_before_store,
+        /// The lines that were stored to are flushed at commit.
+        flush_data,
+        /// The mark waits until the lines are durable.
+        order_data_before_mark,
+        /// The acknowledgement waits until the mark is durable.
+        durable_before_acknowledge,
+        /// The commit leaves a mark.
+        mark_at_commit,
+        /// Recovery believes an entry only if its checksum is right.
+        verify_checksum,
+    }
+}
+
+/// The undo log of one core.
+pub struct Undo {
+    params: UndoParams,
+    rules: UndoRules,
+    base: u64,
+    bytes: u64,
+    /// The number that the next mark will hold.
+    number: u64,
+    in_transaction: bool,
+    /// Lines logged in this transaction, in order of their entries.
+    lines: Vec<Line>,
+    logged: LineSet,
+}
+
+impl Undo {
+    /// The file that holds it.
+    pub const FILE: &'static str = file!();
+
+    fn entry(&self, index: u64) -> (Line, Line) {
+        let data = Line::of(self.base + LINE_BYTES * (1 + 2 * index));
+        (data, Line(data.0 + 1))
+    }
+
+    /// Logs what a line held.
+    fn log(&mut self, line: Line, old: &[u64; 8], cpu: &mut impl Cpu) {
+        let index = self.lines.len() as u64;
+        let (data, tail) = self.entry(index);
+        assert!(
+            tail.address() + LINE_BYTES <= self.base + self.bytes,
+            "a transaction of {index} lines does not fit the log: raise pm.log_size"
+        );
+        for (word, &value) in (data.first_word().0..).zip(old) {
+            cpu.store(Ptr::to(Word(word).address()), value, u64::MAX);
+        }
+        cpu.work(self.params.record);
+        let sum = checksum(line, self.number, old);
+        for (word, value) in (tail.first_word().0..).zip([line.address(), sum, self.number]) {
+            cpu.store(Ptr::to(Word(word).address()), value, u64::MAX);
+        }
+        if self.rules.flush_log {
+            cpu.flush(data, Class::Log);
+            cpu.flush(tail, Class::Log);
+        }
+        if self.rules.order_log_before_store {
+            cpu.order();
+        }
+        self.lines.push(line);
+    }
+}
+
+impl Log for Undo {
+    type Params = UndoParams;
+    type Rules = UndoRules;
+
+    fn new(params: &UndoParams, rules: &UndoRules, shape: &Shape, core: CoreId) -> Undo {
+        Undo {
+            params: params.clone(),
+            rules: rules.clone(),
+            base: shape.log_of(core),
+            bytes: shape.log_bytes,
+            number: 0,
+            in_transaction: false,
+            lines: Vec::new(),
+            logged: LineSet::default(),
+        }
+    }
+
+    fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu) {
+        if self.number == 0 {
+            // The library starts: it goes on from the mark that it finds.
+            self.number = cpu.peek(Word::of(self.base)) + 1;
+        }
+        debug_assert!(!self.in_transaction, "{tx:?} begins in another transaction");
+        self.in_transaction = true;
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        cpu.work(self.params.lookup);
+        let line = Line::of(at.address);
+        if !self.in_transaction || !self.logged.insert(line) {
+            return cpu.store(at, value, mask);
+        }
+        let mut old = [0; 8];
+        for (word, value) in (line.first_word().0..).zip(&mut old) {
+            *value = cpu.load(Ptr { address: Word(word).address(), ..at }).0;
+        }
+        if self.rules.log_before_store {
+            self.log(line, &old, cpu);
+            cpu.store(at, value, mask);
+        } else {
+            cpu.store(at, value, mask);
+            self.log(line, &old, cpu);
+        }
+    }
+
+    fn commit(&mut self, cpu: &mut impl Cpu) {
+        self.in_transaction = false;
+        self.logged.clear();
+        if self.lines.is_empty() {
+            return;
+        }
+        for line in self.lines.drain(..) {
+            if self.rules.flush_data {
+                cpu.flush(line, Class::Data);
+            }
+        }
+        if self.rules.order_data_before_mark {
+            cpu.order();
+        }
+        if self.rules.mark_at_commit {
+            cpu.store(Ptr::to(self.base), self.number, u64::MAX);
+            cpu.flush(Line::of(self.base), Class::Commit);
+        }
+        self.number += 1;
+        if self.rules.durable_before_acknowledge {
+            cpu.durable();
+        }
+    }
+
+    fn recover(image: &mut Image<'_>, rules: &UndoRules, shape: &Shape) -> Result<(), PowerLoss> {
+        for core in (0..shape.cores).map(CoreId) {
+            let base = shape.log_of(core);
+            let number = image.word(Word::of(base)) + 1;
+            let mut entries: Vec<(Line, LineData)> = Vec::new();
+            let mut at = base + LINE_BYTES;
+            while at + 2 * LINE_BYTES <= base + shape.log_bytes {
+                let (data, tail) = (Line::of(at), Line::of(at + LINE_BYTES).first_word());
+                let [address, sum, of] = [0, 1, 2].map(|word| image.word(Word(tail.0 + word)));
+                let old: [u64; 8] =
+                    std::array::from_fn(|word| image.word(Word(data.first_word().0 + word as u64)));
+                let line = Line::of(address);
+                let right = !rules.verify_checksum || sum == checksum(line, of, &old);
+                if of != number || !right || address >= shape.log_base {
+                    break;
+                }
+                entries.push((line, *image.line(data)));
+                at += 2 * LINE_BYTES;
+            }
+            if entries.is_empty() {
+                continue;
+            }
+            for (line, old) in entries.iter().rev() {
+                image.set_line(*line, old, u64::MAX)?;
+            }
+            // The transaction that was undone uses up its number: entries of its that lie behind
+            // those of a later transaction must not be taken for that one's.
+            image.set_word(Word::of(base), number)?;
+        }
+        Ok(())
+    }
+}
+
+fn checksum(line: Line, number: u64, data: &[u64; 8]) -> u64 {
+    let start = model::crash::mix(line.0 ^ number.rotate_left(32));
+    data.iter().fold(start, |sum, &word| model::crash::mix(sum ^ word))
+}
+

@@ -1,0 +1,196 @@
+//! A crash campaign, by name: the design as it is, and with each of its rules switched off.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use designs::Order;
+use model::crash::{Campaign, Points, mix};
+use model::engine::{Control, Crashes, Failure};
+use model::oracle::Violation;
+use serde_json::{Value, json};
+
+use crate::error::InputError;
+use crate::experiment::failed;
+use crate::spec::{PointsAsked, Resolved, Spec};
+
+/// Transactions of each core, if the user does not say.
+const TRANSACTIONS: u64 = 500;
+/// Cores, if the user does not say and the machine has them.
+const CORES: u8 = 2;
+/// A campaign ends after so many violations.
+const VIOLATIONS: usize = 5;
+
+/// Cuts the power of a design on a workload and a machine.
+///
+/// # Errors
+/// A sentence that says what is unknown or impossible.
+///
+/// # Panics
+/// On a defect of the simulator or of a design.
+pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
+    let mut spec = Spec::read(spec)?;
+    let txs = *spec.txs.get_or_insert(TRANSACTIONS);
+    let resolved = spec.resolve(Some(CORES))?;
+    let start = Instant::now();
+    let points = match spec.points {
+        PointsAsked::Some(wanted) => chosen(&spec, &resolved, wanted, control)?,
+        _ => Points::All,
+    };
+    let found = cut(&spec, &resolved, points, None, txs, control)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let checked = found.points + found.nested_points;
+    let mut answer = json!({
+        "design": resolved.design.card.name,
+        "workload": resolved.workload.about.name,
+        "machine": resolved.machine.name,
+        "cores": resolved.cores,
+        "txs": txs,
+        "seed": resolved.seed,
+        "durability": resolved.design.card.durability.name(),
+        "domain": resolved.machine.config.domain().name(),
+        "crash_points": found.passed,
+        "points": found.points,
+        "nested_points": found.nested_points,
+        "violations": found.violations.iter().map(violation).collect::<Vec<_>>(),
+        "seconds": seconds,
+        "points_per_s": checked as f64 / seconds.max(1e-9),
+        "notes": resolved.notes,
+    });
+    if spec.mutants {
+        answer["mutants"] = mutants(&spec, &resolved, control)?;
+    }
+    answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
+    Ok(answer.to_string())
+}
+
+fn violation(violation: &Violation) -> Value {
+    json!({
+        "text": violation.text,
+        "event": violation.point,
+        "cycle": violation.at.0,
+        "nested": violation.nested,
+        "history": violation.history,
+    })
+}
+
+/// So many crash points of the run that the spec describes, spread over it; which ones follows
+/// from the seed.
+fn chosen(
+    spec: &Spec,
+    resolved: &Resolved,
+    wanted: u64,
+    control: &Control,
+) -> Result<Points, InputError> {
+    let txs = spec.txs.unwrap_or(TRANSACTIONS);
+    let all = cut(spec, resolved, Points::Count, None, txs, control)?.passed;
+    if all <= wanted {
+        return Ok(Points::All);
+    }
+    let point = |index: u64| {
+        let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
+        1 + from + mix(spec.seed ^ index) % (until - from)
+    };
+    Ok(Points::These((0..wanted).map(point).collect()))
+}
+
+/// One campaign over one run.
+fn cut(
+    spec: &Spec,
+    resolved: &Resolved,
+    points: Points,
+    without: Option<&str>,
+    txs: u64,
+    control: &Control,
+) -> Result<Crashes, InputError> {
+    let campaign = Campaign {
+        points,
+        nested: spec.nested,
+        violations_max: if without.is_some() { 1 } else { VIOLATIONS },
+        seed: spec.seed,
+    };
+    let outcome = (resolved.design.run)(Order {
+        config: &resolved.machine.config,
+        cores: resolved.cores,
+        settings: &resolved.design_settings,
+        without,
+        workload: resolved.make_workload()?,
+        warmup: 0,
+        transactions: txs,
+        exact: spec.exact,
+        campaign: Some(campaign),
+        control,
+    });
+    match outcome {
+        Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),
+        Err(Failure::Deadlock(stuck)) if without.is_some() => Ok(Crashes {
+            violations: vec![Violation {
+                point: 0,
+                at: model::units::Cycle(0),
+                nested: None,
+                text: format!("liveness: {stuck}, and nothing is due"),
+                history: Vec::new(),
+            }],
+            ..Crashes::default()
+        }),
+        Err(failure) => Err(failed(failure, resolved)),
+    }
+}
+
+/// How hard a rule is looked for: seeds of each kind of trial.
+const SEEDS: u64 = 60;
+
+/// Switches each rule of the design off and looks for a run in which the checker notices. The
+/// user's own run comes first; then come ever longer runs of `scribble`, whose few words and many
+/// overlaps reach corners that ordinary workloads do not, with large and small log structures.
+fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value, InputError> {
+    let mut rows = Vec::new();
+    for (rule, doc) in resolved.design.rules {
+        let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
+        for (trial, txs) in trials(spec, resolved) {
+            if control.cancelled.load(Ordering::Relaxed) {
+                break;
+            }
+            let on = trial.resolve(Some(CORES))?;
+            let found = cut(&trial, &on, Points::All, Some(rule), txs, control)?;
+            if let Some(caught) = found.violations.first() {
+                row["caught"] = true.into();
+                row["seed"] = trial.seed.into();
+                row["event"] = caught.point.into();
+                row["workload"] = trial.workload.clone().into();
+                row["cores"] = on.cores.into();
+                row["txs"] = txs.into();
+                row["settings"] = json!(trial.settings);
+                row["text"] = caught.text.clone().into();
+                row["history"] = json!(caught.history);
+                break;
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows.into())
+}
+
+/// The runs in which a mutant is looked for, the shortest first.
+fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
+    let base = Spec { points: PointsAsked::All, nested: true, ..spec.clone() };
+    let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
+    let limit = resolved.machine.config.core.cores_max;
+    let has_entries = resolved.design.fields.iter().any(|field| field.name == "entries");
+    for index in 0..SEEDS {
+        let mut trial = Spec {
+            workload: "scribble".into(),
+            script: None,
+            seed: spec.seed + index,
+            cores: Some((index % 3 + 2).min(limit)),
+            ..base.clone()
+        };
+        trial.settings.retain(|path, _| !path.starts_with("workload."));
+        trial.settings.insert("workload.words".into(), ["16", "48"][index as usize % 2].into());
+        if has_entries && index % 4 != 3 {
+            trial.settings.insert("design.entries".into(), "4".into());
+            trial.settings.insert("design.overflow_batch".into(), "3".into());
+        }
+        trials.push((trial, 20 * (1 + index / 6)));
+    }
+    trials
+}

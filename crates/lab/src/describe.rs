@@ -1,0 +1,153 @@
+//! What there is, and what each thing is: for `list` and `explain`.
+
+use model::design::Shape;
+use model::params::Field;
+use serde_json::{Value, json};
+
+use crate::error::{InputError, unknown};
+use crate::machines;
+use crate::settings;
+
+/// Lists the designs, the workloads or the machines.
+///
+/// # Errors
+/// A sentence, when `kind` is none of these.
+pub fn list(kind: &str) -> Result<String, InputError> {
+    let rows = match kind {
+        "designs" => designs::ALL.iter().map(|entry| design_row(entry)).collect(),
+        "workloads" => workloads::ALL.iter().map(|entry| workload_row(entry)).collect(),
+        "machines" => machines::rows(),
+        _ => {
+            return Err(unknown("list", kind, ["designs", "workloads", "machines"].into_iter()));
+        }
+    };
+    Ok(json!({ "rows": rows }).to_string())
+}
+
+fn design_row(entry: &designs::Entry) -> Value {
+    let card = &entry.card;
+    json!({
+        "name": card.name,
+        "family": card.family,
+        "paper": card.paper,
+        "durability": card.durability.name(),
+        "granularity": card.granularity.name(),
+        "summary": card.summary,
+    })
+}
+
+fn workload_row(entry: &workloads::Entry) -> Value {
+    let about = &entry.about;
+    json!({
+        "name": about.name,
+        "summary": about.summary,
+        "source": about.source,
+        "shared": about.shared,
+    })
+}
+
+/// Explains a design, a workload or a machine; a machine beside another one.
+///
+/// # Errors
+/// A sentence, when there is nothing of that name.
+pub fn explain(
+    name: &str,
+    pairs: &[(String, String)],
+    against: Option<&str>,
+) -> Result<String, InputError> {
+    let split = settings::split(pairs)?;
+    let design = designs::ALL.iter().find(|entry| entry.card.name == name);
+    let workload = workloads::ALL.iter().find(|entry| entry.about.name == name);
+    // A paper's machine has the paper's name, and so may its design: `--diff` asks for a machine.
+    if let Some(other) = against {
+        let left = machines::load(name, &split.machine)?;
+        let right = machines::load(other, &split.machine)?;
+        return Ok(machines::diff(&left, &right).to_string());
+    }
+    if let Some(entry) = design {
+        let machine = machines::load("silo", &split.machine)?;
+        let owner = format!("design {name}");
+        let values = settings::params(&owner, entry.fields, &split.design)?;
+        let shape = Shape::new(&machine.config, machine.config.core.cores_max as u8);
+        return Ok(explain_design(entry, &values, &shape).to_string());
+    }
+    if let Some(entry) = workload {
+        let mut answer = workload_row(entry);
+        answer["kind"] = "workload".into();
+        answer["file"] = entry.about.file.into();
+        answer["params"] = params(entry.fields, &[]);
+        return Ok(answer.to_string());
+    }
+    if machines::names().contains(&name) || name.contains(['/', '.']) {
+        return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());
+    }
+    let designs = designs::ALL.iter().map(|entry| entry.card.name);
+    let workloads = workloads::ALL.iter().map(|entry| entry.about.name);
+    let all: Vec<&str> = designs.chain(workloads).chain(machines::names()).collect();
+    Err(unknown("design, workload or machine", name, all.into_iter()))
+}
+
+fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shape) -> Value {
+    let mut answer = design_row(entry);
+    let rules: Vec<Value> =
+        entry.rules.iter().map(|(name, doc)| json!({ "name": name, "doc": doc.trim() })).collect();
+    let hardware: Vec<Value> = (entry.hardware)(values, shape)
+        .iter()
+        .map(|structure| {
+            json!({
+                "name": structure.name,
+                "bits": structure.bits,
+                "count": structure.count,
+                "bytes": (structure.bits * structure.count).div_ceil(8),
+                "domain": structure.kept_by.name(),
+                "where": structure.place,
+            })
+        })
+        .collect();
+    answer["kind"] = "design".into();
+    answer["file"] = entry.card.file.into();
+    answer["guarantee"] = guarantee(entry).into();
+    answer["params"] = params(entry.fields, values);
+    answer["rules"] = rules.into();
+    answer["cores"] = shape.cores.into();
+    answer["hardware"] = hardware.into();
+    answer
+}
+
+fn guarantee(entry: &designs::Entry) -> &'static str {
+    match entry.card.durability {
+        model::design::Durability::Synchronous => {
+            "an acknowledged transaction is durable, whole; no other is there in part"
+        }
+        model::design::Durability::Asynchronous => {
+            "what is durable is a set of whole transactions closed under dependence"
+        }
+        model::design::Durability::None => "none: it is not crash consistent",
+    }
+}
+
+fn params(fields: &[Field], values: &[(String, u64)]) -> Value {
+    let rows: Vec<Value> = fields
+        .iter()
+        .map(|field| {
+            let value = values.iter().rev().find(|(name, _)| name == field.name);
+            let shown = |value: u64| match field.choices.get(value as usize) {
+                Some(choice) => Value::from(*choice),
+                None => Value::from(value),
+            };
+            json!({
+                "name": field.name,
+                "value": shown(value.map_or(field.default, |(_, value)| *value)),
+                "default": shown(field.default),
+                "range": if field.choices.is_empty() {
+                    format!("{}..={}", field.limits.start(), field.limits.end())
+                } else {
+                    field.choices.join(", ")
+                },
+                "choices": field.choices,
+                "doc": field.doc.trim(),
+            })
+        })
+        .collect();
+    rows.into()
+}

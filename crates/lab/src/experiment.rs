@@ -1,0 +1,169 @@
+//! A run, by name: from the words of a spec to a row of results.
+
+use std::time::Instant;
+
+use designs::Order;
+use model::contents::View;
+use model::engine::{Control, Failure};
+use model::units::{CoreId, Cycle, Word};
+use model::workload::{LockId, Pm, Port, Ptr, Stop};
+use serde_json::json;
+
+use crate::error::InputError;
+use crate::quantity;
+use crate::results;
+use crate::spec::{Resolved, Spec};
+
+/// Transactions of each core in the measured region, if the user does not say (ours: the default
+/// comparison of three designs and four workloads on eight cores then takes well under a minute).
+const TRANSACTIONS: u64 = 2_000;
+
+/// Runs a design on a workload and a machine.
+///
+/// # Errors
+/// A sentence that says what is unknown or impossible.
+///
+/// # Panics
+/// On a defect of the simulator or of a design.
+pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
+    let spec = Spec::read(spec)?;
+    let resolved = spec.resolve(None)?;
+    let txs = spec.txs.unwrap_or(TRANSACTIONS);
+    let warmup = spec.warmup.unwrap_or(txs / 10);
+    let start = Instant::now();
+    let outcome = (resolved.design.run)(Order {
+        config: &resolved.machine.config,
+        cores: resolved.cores,
+        settings: &resolved.design_settings,
+        without: None,
+        workload: resolved.make_workload()?,
+        warmup,
+        transactions: txs,
+        exact: spec.exact,
+        campaign: None,
+        control,
+    })
+    .map_err(|failure| failed(failure, &resolved))?;
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(results::row(&resolved, &outcome, (txs, warmup, spec.exact), seconds).to_string())
+}
+
+/// Why a run could not be made, as a sentence.
+///
+/// # Panics
+/// On a deadlock, which is a defect of a design.
+pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
+    match failure {
+        Failure::Stopped(stop) => stopped(stop, resolved.workload.about.name),
+        Failure::Host(error) => InputError(format!(
+            "the host has no room for the machine's memories ({error}): lower pm.device_size"
+        )),
+        Failure::Deadlock(stuck) => {
+            panic!("deadlock in design {}: {stuck}", resolved.design.card.name)
+        }
+    }
+}
+
+/// Why a workload stopped, as a sentence.
+///
+/// # Panics
+/// When the workload found itself wrong, which is a defect.
+pub fn stopped(stop: Stop, workload: &str) -> InputError {
+    match stop {
+        Stop::OutOfMemory { asked, free } => InputError(format!(
+            "workload {workload} asked for {} of simulated persistent memory and {} is free: raise \
+             it with --set pm.device_size=..., or lower --set workload.items=...",
+            quantity::print(asked, model::config::Unit::Bytes),
+            quantity::print(free, model::config::Unit::Bytes),
+        )),
+        Stop::Input(text) => InputError(text),
+        Stop::Failed(text) => panic!("workload {workload}: {text}"),
+        Stop::Cancelled => InputError("cancelled".into()),
+    }
+}
+
+/// Runs a workload on plain memory, without a simulated machine: what simulation is compared to.
+///
+/// # Errors
+/// A sentence that says what is unknown or impossible.
+pub fn plain(spec: &str) -> Result<String, InputError> {
+    let spec = Spec::read(spec)?;
+    let resolved = spec.resolve(None)?;
+    let txs = spec.txs.unwrap_or(TRANSACTIONS);
+    let operations = count_operations(&resolved, txs)?;
+    let mut view = view(&resolved)?;
+    let stop = |stop| stopped(stop, resolved.workload.about.name);
+    let mut workload = resolved.make_workload()?;
+    workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
+    let cores = || (0..resolved.cores).map(CoreId);
+    let mut programs = cores().map(|core| workload.program(core)).collect::<Result<Vec<_>, _>>();
+    let programs = programs.as_mut().map_err(|error| stop(error.clone()))?;
+    let start = Instant::now();
+    for _ in 0..txs {
+        for (core, program) in cores().zip(programs.iter_mut()) {
+            program.transaction(&mut Pm::plain(&mut view, core)).map_err(stop)?;
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(json!({
+        "mem_ops": operations,
+        "seconds": seconds,
+        "mem_ops_per_s": operations as f64 / seconds.max(1e-9),
+    })
+    .to_string())
+}
+
+fn view(resolved: &Resolved) -> Result<View, InputError> {
+    let config = &resolved.machine.config;
+    View::new(config.pm.capacity, config.dram.capacity)
+        .map_err(|error| failed(Failure::Host(error), resolved))
+}
+
+/// How many loads and stores a workload makes; counted apart, so that counting costs the timed run
+/// nothing.
+fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
+    let stop = |stop| stopped(stop, resolved.workload.about.name);
+    let mut counter = Counter { view: view(resolved)?, operations: 0 };
+    let mut workload = resolved.make_workload()?;
+    workload.populate(&mut Pm::plain(&mut counter.view, CoreId(0))).map_err(stop)?;
+    for core in (0..resolved.cores).map(CoreId) {
+        let mut program = workload.program(core).map_err(stop)?;
+        for _ in 0..txs {
+            program.transaction(&mut Pm::simulated(&mut counter, core)).map_err(stop)?;
+        }
+    }
+    Ok(counter.operations)
+}
+
+/// Plain memory that counts.
+struct Counter {
+    view: View,
+    operations: u64,
+}
+
+impl Port for Counter {
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        self.operations += 1;
+        (self.view.word(Word::of(at.address)), Cycle(0))
+    }
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        self.operations += 1;
+        let word = Word::of(at.address);
+        let old = self.view.word(word);
+        self.view.set_word(word, (old & !mask) | (value & mask));
+    }
+    fn store_past_caches(&mut self, at: Ptr, value: u64) {
+        self.store(at, value, u64::MAX);
+    }
+    fn begin(&mut self) {}
+    fn commit(&mut self) {}
+    fn lock(&mut self, _lock: LockId) {}
+    fn unlock(&mut self, _lock: LockId) {}
+    fn work(&mut self, _instructions: u64) {}
+    fn flush(&mut self, _at: Ptr) {}
+    fn order(&mut self) {}
+    fn durable(&mut self) {}
+    fn cancelled(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,233 @@
+//! What the user asked for, as text, and what it comes to: a design, a workload and a machine.
+
+use std::collections::BTreeMap;
+
+use model::config::Domain;
+use model::design::{Durability, Needs, Shape};
+use model::units::LINE_BYTES;
+use model::workload::{Site, Workload};
+use serde::Deserialize;
+
+use crate::error::{InputError, unknown};
+use crate::machines::{self, Machine};
+use crate::settings;
+
+/// A run or a campaign, as asked for. What is left out takes its default.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The design's name.
+    pub design: String,
+    /// The workload's name.
+    pub workload: String,
+    /// The machine's name, or the path of a file that describes one.
+    #[serde(default = "default_machine")]
+    pub machine: String,
+    /// Cores, each of which runs a program.
+    pub cores: Option<u64>,
+    /// Transactions of each core in the measured region.
+    pub txs: Option<u64>,
+    /// Transactions of each core before it; a tenth of `txs` if not given.
+    pub warmup: Option<u64>,
+    /// The seed.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Values of parameters by `section.field`.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// The name and the text of the workload's script.
+    pub script: Option<(String, String)>,
+    /// Whether nobody may run ahead.
+    #[serde(default)]
+    pub exact: bool,
+    /// Where the power is cut.
+    #[serde(default)]
+    pub points: PointsAsked,
+    /// Whether each rule of the design is switched off, one at a time, too.
+    #[serde(default)]
+    pub mutants: bool,
+    /// Whether recovery is crashed at each of its own writes, too.
+    #[serde(default = "default_nested")]
+    pub nested: bool,
+}
+
+fn default_machine() -> String {
+    "silo".into()
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_nested() -> bool {
+    true
+}
+
+/// Where the power is to be cut: at `"all"` crash points, or at so many.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub enum PointsAsked {
+    /// At every one.
+    #[default]
+    All,
+    /// At so many, spread over the run.
+    Some(u64),
+    /// In words; only `all` is understood.
+    Word(String),
+}
+
+/// What a spec comes to.
+pub struct Resolved {
+    /// The design.
+    pub design: &'static designs::Entry,
+    /// Its parameters.
+    pub design_settings: Vec<(String, u64)>,
+    /// The workload.
+    pub workload: &'static workloads::Entry,
+    /// Its parameters.
+    pub workload_settings: Vec<(String, u64)>,
+    /// The machine.
+    pub machine: Machine,
+    /// Cores.
+    pub cores: u8,
+    /// The seed.
+    pub seed: u64,
+    /// The workload's script.
+    pub script: Option<(String, String)>,
+    /// What the user should know about how the words were understood.
+    pub notes: Vec<String>,
+}
+
+impl Spec {
+    /// Reads a spec.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn read(text: &str) -> Result<Spec, InputError> {
+        let mut spec: Spec = serde_json::from_str(text)
+            .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+        if let PointsAsked::Word(word) = &spec.points {
+            if word != "all" {
+                return Err(InputError(format!(
+                    "`{word}` is not a number of crash points; give a number or `all`"
+                )));
+            }
+            spec.points = PointsAsked::All;
+        }
+        if spec.points == PointsAsked::Some(0) {
+            return Err(InputError("0 crash points check nothing; give a number or `all`".into()));
+        }
+        if spec.txs == Some(0) {
+            return Err(InputError("txs is 0; it takes 1 or more".into()));
+        }
+        Ok(spec)
+    }
+
+    /// What the spec comes to, on `cores` cores if the user did not say.
+    ///
+    /// # Errors
+    /// A sentence that says what is unknown or impossible, and what exists.
+    pub fn resolve(&self, cores: Option<u8>) -> Result<Resolved, InputError> {
+        let design = find_design(&self.design)?;
+        let workload = find_workload(&self.workload)?;
+        let pairs: Vec<(String, String)> =
+            self.settings.iter().map(|(path, value)| (path.clone(), value.clone())).collect();
+        let settings = settings::split(&pairs)?;
+        let mut machine = machines::load(&self.machine, &settings.machine)?;
+        let owner = format!("design {}", design.card.name);
+        let design_settings = settings::params(&owner, design.fields, &settings.design)?;
+        let owner = format!("workload {}", workload.about.name);
+        let workload_settings = settings::params(&owner, workload.fields, &settings.workload)?;
+        let limit = machine.config.core.cores_max;
+        let cores = match self.cores {
+            Some(cores) if (1..=limit).contains(&cores) => cores as u8,
+            Some(cores) => {
+                return Err(InputError(format!(
+                    "cores is {cores}; machine {} takes 1..={limit} (core.cores_max)",
+                    machine.name
+                )));
+            }
+            None => cores.unwrap_or(limit as u8).min(limit as u8),
+        };
+        let mut notes = Vec::new();
+        bring_domain(design, &mut machine, &mut notes);
+        if self.script.is_some() && !["sqlite", "ycsb"].contains(&workload.about.name) {
+            return Err(InputError(format!(
+                "workload {} takes no script; --sql goes with sqlite and --ycsb with ycsb",
+                workload.about.name
+            )));
+        }
+        Ok(Resolved {
+            design,
+            design_settings,
+            workload,
+            workload_settings,
+            machine,
+            cores,
+            seed: self.seed,
+            script: self.script.clone(),
+            notes,
+        })
+    }
+}
+
+/// A design whose guarantee needs more to survive than the machine keeps brings what it needs.
+fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
+    let domain = machine.config.domain();
+    let (enough, wanted, index) = match design.card.needs {
+        Needs::Nothing => return,
+        Needs::Adr => (domain != Domain::Media, "adr", 1),
+        Needs::Eadr => (domain == Domain::Eadr, "eadr", 2),
+    };
+    if enough || design.card.durability == Durability::None {
+        return;
+    }
+    machine.config.controller.domain = index;
+    notes.push(format!(
+        "{} needs the durability domain {wanted}, which it brings to machine {}",
+        design.card.name, machine.name
+    ));
+}
+
+/// The design of a name.
+///
+/// # Errors
+/// A sentence that lists what exists, closest first.
+pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
+    let names = || designs::ALL.iter().map(|entry| entry.card.name);
+    let found = designs::ALL.iter().find(|entry| entry.card.name == name);
+    found.ok_or_else(|| unknown("design", name, names()))
+}
+
+/// The workload of a name.
+///
+/// # Errors
+/// A sentence that lists what exists, closest first.
+pub fn find_workload(name: &str) -> Result<&'static workloads::Entry, InputError> {
+    let names = || workloads::ALL.iter().map(|entry| entry.about.name);
+    let found = workloads::ALL.iter().find(|entry| entry.about.name == name);
+    found.ok_or_else(|| unknown("workload", name, names()))
+}
+
+impl Resolved {
+    /// Where the workload's data lie.
+    pub fn site(&self) -> Site {
+        let shape = Shape::new(&self.machine.config, self.cores);
+        Site {
+            cores: self.cores,
+            seed: self.seed,
+            heap: LINE_BYTES..shape.log_base,
+            items: self.machine.config.workload.items,
+            script: self.script.clone(),
+        }
+    }
+
+    /// The workload, not populated yet.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with its input.
+    pub fn make_workload(&self) -> Result<Box<dyn Workload>, InputError> {
+        (self.workload.make)(&self.workload_settings, &self.site())
+            .map_err(|stop| crate::experiment::stopped(stop, self.workload.about.name))
+    }
+}

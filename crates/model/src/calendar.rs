@@ -1,0 +1,135 @@
+//! When a shared resource is busy, and when several are: calendars instead of next-free times.
+
+use std::collections::VecDeque;
+
+/// The busy time of one resource (a bank, a bus), as disjoint intervals in order.
+///
+/// A request that is stamped in the future leaves the time before it free for others; with a
+/// single next-free time it would push everybody forward (specs/models.md A6).
+#[derive(Clone, Debug, Default)]
+pub struct Calendar {
+    busy: VecDeque<(u64, u64)>,
+}
+
+impl Calendar {
+    /// The start of the first free interval of `duration` cycles at or after `at`. Nobody asks for
+    /// time before `now` any more.
+    #[inline]
+    pub fn earliest(&self, at: u64, duration: u64) -> u64 {
+        let mut start = at;
+        for &(from, until) in &self.busy {
+            if start + duration <= from {
+                break;
+            }
+            start = start.max(until);
+        }
+        start
+    }
+
+    /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
+    /// Time before `now` is forgotten: nobody asks for it any more.
+    pub fn reserve(&mut self, at: u64, duration: u64, now: u64) -> u64 {
+        while self.busy.front().is_some_and(|&(_, until)| until <= now) {
+            self.busy.pop_front();
+        }
+        let mut start = at;
+        let mut index = 0;
+        for &(from, until) in &self.busy {
+            if start + duration <= from {
+                break;
+            }
+            start = start.max(until);
+            index += 1;
+        }
+        let end = start + duration;
+        let joins_before = index > 0 && self.busy[index - 1].1 == start;
+        let joins_after = index < self.busy.len() && self.busy[index].0 == end;
+        match (joins_before, joins_after) {
+            (true, true) => {
+                self.busy[index - 1].1 = self.busy[index].1;
+                self.busy.remove(index);
+            }
+            (true, false) => self.busy[index - 1].1 = end,
+            (false, true) => self.busy[index].0 = start,
+            (false, false) => self.busy.insert(index, (start, end)),
+        }
+        start
+    }
+}
+
+/// A resource of several equal places (miss-status registers, a read queue), each of which is taken
+/// from a request's start to its end.
+#[derive(Clone, Debug)]
+pub struct Places {
+    until: Vec<u64>,
+}
+
+impl Places {
+    /// `places` free places.
+    pub fn new(places: u64) -> Places {
+        Places { until: vec![0; places as usize] }
+    }
+
+    /// The place that is free first, and the first time at or after `at` at which it is.
+    pub fn first_free(&self, at: u64) -> (usize, u64) {
+        let mut best = 0;
+        for (place, &until) in self.until.iter().enumerate() {
+            if until <= at {
+                return (place, at);
+            }
+            if until < self.until[best] {
+                best = place;
+            }
+        }
+        (best, self.until[best])
+    }
+
+    /// Takes a place until the given time.
+    pub fn take(&mut self, place: usize, until: u64) {
+        self.until[place] = until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_future_request_leaves_the_present_free() {
+        let mut bank = Calendar::default();
+        assert_eq!(bank.reserve(1000, 100, 0), 1000);
+        assert_eq!(bank.reserve(0, 100, 0), 0);
+        assert_eq!(bank.reserve(50, 100, 0), 100);
+        assert_eq!(bank.reserve(950, 100, 0), 1100);
+    }
+
+    #[test]
+    fn a_gap_that_is_too_short_is_passed_over() {
+        let mut bank = Calendar::default();
+        bank.reserve(100, 50, 0);
+        bank.reserve(200, 50, 0);
+        assert_eq!(bank.earliest(60, 50), 150);
+        assert_eq!(bank.reserve(60, 60, 0), 250);
+        assert_eq!(bank.reserve(60, 40, 0), 60);
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten() {
+        let mut bank = Calendar::default();
+        for start in 0..1000 {
+            bank.reserve(start * 10, 5, start * 10);
+        }
+        assert!(bank.busy.len() <= 2);
+    }
+
+    #[test]
+    fn places_are_taken_until_their_requests_end() {
+        let mut places = Places::new(2);
+        for until in [30, 20] {
+            let (place, at) = places.first_free(0);
+            assert_eq!(at, 0);
+            places.take(place, until);
+        }
+        assert_eq!(places.first_free(5).1, 20);
+    }
+}

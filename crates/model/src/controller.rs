@@ -1,0 +1,588 @@
+//! The memory controllers: the ordering point. Nothing becomes durable but through here.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use crate::agenda::Agenda;
+use crate::calendar::Places;
+use crate::config::{Config, Domain};
+use crate::contents::Contents;
+use crate::device::{Dram, Pm, Write, mask_bytes};
+use crate::image::apply_masked;
+use crate::meters::Meters;
+use crate::units::{CoreId, Cycle, Line};
+
+/// What may happen at a point in time. `E` is a design's own events.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<E> {
+    /// A write reaches a controller.
+    Arrive {
+        /// Which controller.
+        controller: usize,
+        /// Which of the writes under way.
+        write: usize,
+    },
+    /// A controller accepts the first of the writes that wait for room.
+    Accept {
+        /// Which controller.
+        controller: usize,
+    },
+    /// A controller may send a write to the device.
+    Drain {
+        /// Which controller.
+        controller: usize,
+    },
+    /// A controller may forget a write that the device took.
+    Free {
+        /// Which controller.
+        controller: usize,
+        /// Which of its slots.
+        slot: usize,
+    },
+    /// The cells hold a write.
+    Programmed {
+        /// Which controller.
+        controller: usize,
+        /// Which of its slots.
+        slot: usize,
+    },
+    /// An event of the design.
+    Design(E),
+}
+
+/// Who is told when a write is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notify<E> {
+    /// Nobody waits for it.
+    Nobody,
+    /// A core, whose next fence waits for it.
+    Core(CoreId),
+    /// The design, in the same moment: nothing can come between.
+    Design(E),
+}
+
+/// A write and who waits for it.
+#[derive(Clone, Debug)]
+struct Sent<E> {
+    write: Write,
+    notify: Notify<E>,
+    /// Whether it came from the caches, whose writes of one line stay in order.
+    cached: bool,
+}
+
+/// An entry of the write-pending queue.
+#[derive(Clone, Debug)]
+struct Slot<E> {
+    write: Option<Write>,
+    /// Who waits for the cells (domain `media`); in other domains they were told on acceptance.
+    notify: Vec<Notify<E>>,
+    /// When the cells begin and cease to be in the middle of this write, if they are at all.
+    programming: Option<(u64, u64)>,
+}
+
+struct Controller<E> {
+    pm: Pm,
+    dram: Dram,
+    slots: Vec<Slot<E>>,
+    free: Vec<usize>,
+    /// The lines of the slots that have not been sent to the device, and their slots, oldest first.
+    lines: Vec<Line>,
+    queue: Vec<usize>,
+    waiting: VecDeque<Sent<E>>,
+    reads: Places,
+    reads_until: u64,
+    draining: bool,
+    drained: u64,
+    drain_entered: bool,
+    cores_waiting: Vec<CoreId>,
+    designs_waiting: Vec<E>,
+}
+
+/// Memory as the caches and designs see it: all controllers, and the bytes that survive.
+pub struct Memory<E> {
+    /// The bytes that survive a power failure now.
+    pub durable: Contents,
+    controllers: Vec<Controller<E>>,
+    flights: Vec<Option<Sent<E>>>,
+    flights_free: Vec<usize>,
+    /// When the last write of a line that is on its way from the caches arrives.
+    arrivals: FxHashMap<Line, Cycle>,
+    interleave: u64,
+    wpq: usize,
+    high: usize,
+    low: usize,
+    burst: u64,
+    first_ready: bool,
+    frontend: u64,
+    backend: u64,
+    writebacks: usize,
+    domain: Domain,
+    /// Lines that a design gave since somebody asked.
+    given: Vec<Line>,
+}
+
+/// A write that has just become durable.
+pub struct Accepted<E> {
+    /// Its line.
+    pub line: Line,
+    /// Who is told.
+    pub notify: Vec<Notify<E>>,
+}
+
+impl<E: Copy> Memory<E> {
+    /// Controllers with empty queues over memories of zeros.
+    ///
+    /// # Errors
+    /// When the host has no address space for the memories.
+    pub fn new(config: &Config) -> std::io::Result<Memory<E>> {
+        let settings = &config.controller;
+        let domain = config.domain();
+        let share = |percent: u64| (settings.wpq * percent / 100) as usize;
+        let controller = || -> std::io::Result<Controller<E>> {
+            let slot = Slot { write: None, notify: Vec::new(), programming: None };
+            Ok(Controller {
+                pm: Pm::new(config, domain == Domain::Media)?,
+                dram: Dram::new(config),
+                slots: vec![slot; settings.wpq as usize],
+                free: (0..settings.wpq as usize).rev().collect(),
+                lines: Vec::new(),
+                queue: Vec::new(),
+                waiting: VecDeque::new(),
+                reads: Places::new(settings.read_queue),
+                reads_until: 0,
+                draining: false,
+                drained: 0,
+                drain_entered: false,
+                cores_waiting: Vec::new(),
+                designs_waiting: Vec::new(),
+            })
+        };
+        Ok(Memory {
+            durable: Contents::new(0, config.pm.capacity)?,
+            controllers: (0..settings.count).map(|_| controller()).collect::<Result<_, _>>()?,
+            flights: Vec::new(),
+            flights_free: Vec::new(),
+            arrivals: FxHashMap::default(),
+            interleave: settings.interleave,
+            wpq: settings.wpq as usize,
+            high: share(settings.high).max(1),
+            low: share(settings.low),
+            burst: settings.burst,
+            first_ready: settings.policy == 1,
+            frontend: config.cycles(settings.frontend),
+            backend: config.cycles(settings.backend),
+            writebacks: settings.writebacks as usize,
+            domain,
+            given: Vec::new(),
+        })
+    }
+
+    /// Makes `contents` what the memory has held for ever.
+    pub fn install(&mut self, contents: &Contents) {
+        self.durable.copy_from(contents);
+        for controller in &mut self.controllers {
+            controller.pm.cells_mut().copy_from(contents);
+        }
+    }
+
+    /// The controller of a line.
+    pub fn controller_of(&self, line: Line) -> usize {
+        if self.controllers.len() == 1 {
+            return 0;
+        }
+        (line.address() / self.interleave % self.controllers.len() as u64) as usize
+    }
+
+    /// Reads a line whose request reaches its controller at `at`; returns when the answer leaves.
+    pub fn read(&mut self, at: Cycle, line: Line, now: Cycle) -> Cycle {
+        let index = self.controller_of(line);
+        let controller = &mut self.controllers[index];
+        let (place, start) = controller.reads.first_free(at.0);
+        let start = start + self.frontend;
+        let done = if !line.is_persistent() {
+            controller.dram.read(start, line, now.0)
+        } else if controller.holds_whole(line) {
+            controller.pm.meters.reads += 1;
+            controller.pm.meters.reads_forwarded += 1;
+            start
+        } else {
+            controller.pm.read(start, line, now.0)
+        } + self.backend;
+        controller.reads.take(place, done);
+        controller.reads_until = controller.reads_until.max(done);
+        Cycle(done)
+    }
+
+    /// Writes a line of volatile memory.
+    pub fn write_volatile(&mut self, at: Cycle, line: Line, now: Cycle) {
+        let index = self.controller_of(line);
+        self.controllers[index].dram.write(at.0 + self.frontend, line, now.0);
+    }
+
+    /// Sends a write of the caches that reaches its controller at `at`, and not before an earlier
+    /// write of the same line.
+    pub fn send(
+        &mut self,
+        at: Cycle,
+        write: Write,
+        notify: Notify<E>,
+        agenda: &mut Agenda<Event<E>>,
+    ) {
+        let at = self.arrivals.get(&write.line).map_or(at, |&earlier| at.max(earlier));
+        self.arrivals.insert(write.line, at);
+        self.launch(at, Sent { write, notify, cached: true }, agenda);
+    }
+
+    /// Sends a write of a design, which has a path of its own, that reaches its controller at `at`.
+    pub fn send_direct(
+        &mut self,
+        at: Cycle,
+        write: Write,
+        notify: Notify<E>,
+        agenda: &mut Agenda<Event<E>>,
+    ) {
+        self.launch(at, Sent { write, notify, cached: false }, agenda);
+    }
+
+    fn launch(&mut self, at: Cycle, sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
+        let controller = self.controller_of(sent.write.line);
+        let write = match self.flights_free.pop() {
+            Some(index) => {
+                self.flights[index] = Some(sent);
+                index
+            }
+            None => {
+                self.flights.push(Some(sent));
+                self.flights.len() - 1
+            }
+        };
+        agenda.enter(at + self.frontend, Event::Arrive { controller, write });
+    }
+
+    /// Whether a write that reaches its controller now would be accepted at once.
+    pub fn has_room(&self, line: Line) -> bool {
+        let controller = &self.controllers[self.controller_of(line)];
+        controller.waiting.is_empty() && controller.room_for(line).is_some()
+    }
+
+    /// Whether an event would make something durable.
+    pub fn makes_durable(&self, event: &Event<E>) -> bool {
+        match *event {
+            Event::Arrive { controller, write } => {
+                let line = self.flights[write].as_ref().map(|sent| sent.write.line);
+                let controller = &self.controllers[controller];
+                self.domain != Domain::Media
+                    && controller.waiting.is_empty()
+                    && line.is_some_and(|line| controller.room_for(line).is_some())
+            }
+            Event::Accept { .. } => self.domain != Domain::Media,
+            Event::Programmed { .. } | Event::Design(_) => true,
+            Event::Drain { .. } | Event::Free { .. } => false,
+        }
+    }
+
+    /// A write reaches its controller: it is accepted, or waits for room.
+    pub fn arrive(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        write: usize,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Option<Accepted<E>> {
+        let sent = self.flights[write].take().expect("a write arrives once");
+        self.flights_free.push(write);
+        let line = sent.write.line;
+        if sent.cached && self.arrivals.get(&line).is_some_and(|&last| last + self.frontend == at) {
+            self.arrivals.remove(&line);
+        }
+        let controller = &mut self.controllers[index];
+        if controller.waiting.is_empty() && controller.room_for(line).is_some() {
+            return self.accept(at, index, sent, agenda);
+        }
+        controller.waiting.push_back(sent);
+        self.kick(at, index, agenda);
+        None
+    }
+
+    /// A controller that has room accepts the first of the writes that wait.
+    pub fn accept_waiting(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Option<Accepted<E>> {
+        let controller = &mut self.controllers[index];
+        let line = controller.waiting.front()?.write.line;
+        controller.room_for(line)?;
+        let sent = controller.waiting.pop_front()?;
+        let accepted = self.accept(at, index, sent, agenda);
+        self.offer_room(at, index, agenda);
+        accepted
+    }
+
+    /// Gives a write to its controller in this moment. A design that sits beside the controller
+    /// does so from its own events.
+    ///
+    /// # Panics
+    /// When the controller has no room; see [`Memory::has_room`].
+    pub fn give(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
+        assert!(self.has_room(write.line), "the write-pending queue has room for the write");
+        assert!(self.domain != Domain::Media, "what a controller accepts is durable");
+        let index = self.controller_of(write.line);
+        self.given.push(write.line);
+        let sent = Sent { write, notify: Notify::Nobody, cached: false };
+        self.accept(at, index, sent, agenda);
+    }
+
+    /// Lines that a design gave ([`Memory::give`]) since the last call.
+    pub fn take_given(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.given)
+    }
+
+    /// Has the design told, by an event of its own, when a controller may have room again.
+    pub fn when_room(&mut self, line: Line, event: E) {
+        let index = self.controller_of(line);
+        self.controllers[index].designs_waiting.push(event);
+    }
+
+    /// A controller with more waiting write-backs than it has buffers for, if there is one; the
+    /// core is told when it may go on.
+    pub fn congested(&mut self, core: CoreId) -> bool {
+        for controller in &mut self.controllers {
+            if controller.waiting.len() >= self.writebacks {
+                controller.cores_waiting.push(core);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Cores that waited for room for write-backs and need not any more.
+    pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
+        let controller = &mut self.controllers[index];
+        if controller.waiting.len() >= self.writebacks || controller.cores_waiting.is_empty() {
+            return Vec::new();
+        }
+        std::mem::take(&mut controller.cores_waiting)
+    }
+
+    fn accept(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        sent: Sent<E>,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Option<Accepted<E>> {
+        let Sent { write, notify, .. } = sent;
+        let line = write.line;
+        let controller = &mut self.controllers[index];
+        let meters = &mut controller.pm.meters;
+        meters.wpq_bytes[write.class as usize] += mask_bytes(write.mask);
+        meters.wpq_writes += 1;
+        let adr = self.domain != Domain::Media;
+        if adr {
+            apply_masked(self.durable.line_mut(line), &write.data, write.mask);
+        }
+        let slot = controller.place(write);
+        if !adr {
+            controller.slots[slot].notify.push(notify);
+        }
+        self.kick(at, index, agenda);
+        adr.then(|| Accepted { line, notify: vec![notify] })
+    }
+
+    /// Has the controller look for a write to drain, if it should and does not already.
+    fn kick(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
+        let floor = self.floor();
+        let controller = &mut self.controllers[index];
+        let pressed = controller.pressed(self.high, self.wpq);
+        let wanted = pressed || controller.queue.len() > floor;
+        if wanted && !controller.drain_entered {
+            controller.drain_entered = true;
+            agenda.enter(at, Event::Drain { controller: index });
+        }
+    }
+
+    /// Writes that stay in the queue while nothing presses, to be joined by others.
+    fn floor(&self) -> usize {
+        if self.domain == Domain::Media { 0 } else { self.low }
+    }
+
+    /// Sends a write to the device, if it is the writes' turn.
+    pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
+        let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
+        let controller = &mut self.controllers[index];
+        controller.drain_entered = false;
+        if controller.pressed(high, wpq) && !controller.draining {
+            controller.draining = true;
+            controller.drained = 0;
+        }
+        let enough = controller.queue.len() <= floor;
+        if enough && controller.drained >= burst || controller.queue.is_empty() {
+            controller.draining = false;
+        }
+        if controller.queue.is_empty() || enough && !controller.draining {
+            return;
+        }
+        if !controller.draining && controller.reads_until > at.0 {
+            // Reads come first; the writes have their turn when those are done.
+            controller.drain_entered = true;
+            let turn = Cycle(controller.reads_until);
+            agenda.enter(turn, Event::Drain { controller: index });
+            return;
+        }
+        let next = controller.send_one(at, index, self.first_ready, self.domain, agenda);
+        controller.drained += 1;
+        controller.drain_entered = true;
+        agenda.enter(next, Event::Drain { controller: index });
+    }
+
+    /// A controller forgets a write that the device took, and has room for another.
+    pub fn free(&mut self, at: Cycle, index: usize, slot: usize, agenda: &mut Agenda<Event<E>>) {
+        let controller = &mut self.controllers[index];
+        controller.slots[slot] = Slot { write: None, notify: Vec::new(), programming: None };
+        controller.free.push(slot);
+        self.offer_room(at, index, agenda);
+    }
+
+    fn offer_room(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
+        let controller = &mut self.controllers[index];
+        if controller.free.is_empty() {
+            return;
+        }
+        if !controller.waiting.is_empty() {
+            agenda.enter(at, Event::Accept { controller: index });
+            return;
+        }
+        for event in std::mem::take(&mut controller.designs_waiting) {
+            agenda.enter(at, Event::Design(event));
+        }
+    }
+
+    /// The cells hold a write (domain `media`): it is durable now.
+    pub fn programmed(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        slot: usize,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Option<Accepted<E>> {
+        let entry = &mut self.controllers[index].slots[slot];
+        let write = entry.write.take().expect("a slot that is programmed holds a write");
+        let notify = std::mem::take(&mut entry.notify);
+        apply_masked(self.durable.line_mut(write.line), &write.data, write.mask);
+        self.free(at, index, slot, agenda);
+        Some(Accepted { line: write.line, notify })
+    }
+
+    /// Writes that the cells are in the middle of at `at` (domain `media`): each may be there in
+    /// any of its words.
+    pub fn being_programmed(&self, at: Cycle) -> impl Iterator<Item = &Write> {
+        self.controllers.iter().flat_map(|controller| &controller.slots).filter_map(move |slot| {
+            let (start, end) = slot.programming?;
+            if start <= at.0 && at.0 < end { slot.write.as_ref() } else { None }
+        })
+    }
+
+    /// Lines of writes that no controller has accepted yet.
+    pub fn in_flight(&self) -> impl Iterator<Item = Line> + '_ {
+        let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
+        self.flights.iter().flatten().chain(waiting).map(|sent| sent.write.line)
+    }
+
+    /// What every controller and its memory counted.
+    pub fn meters(&self) -> Meters {
+        let mut sum = Meters::default();
+        for controller in &self.controllers {
+            sum.add(&controller.pm.meters);
+        }
+        sum
+    }
+
+    /// Forgets what was counted: the measured region begins.
+    pub fn reset_meters(&mut self) {
+        for controller in &mut self.controllers {
+            controller.pm.meters = Meters::default();
+        }
+    }
+
+    /// Sends everything that is queued to the cells, outside of time, so that it is counted.
+    pub fn settle(&mut self, now: Cycle) {
+        for controller in &mut self.controllers {
+            for slot in std::mem::take(&mut controller.queue) {
+                let write = controller.slots[slot].write.take().expect("a queued slot is full");
+                controller.pm.write(now.0, write.line, &write.data, write.mask, now.0);
+            }
+            controller.lines.clear();
+            controller.pm.settle(now.0);
+        }
+    }
+}
+
+impl<E: Copy> Controller<E> {
+    /// Where a write of the line goes: a slot that it joins, or a free one.
+    fn room_for(&self, line: Line) -> Option<usize> {
+        self.joins(line).or_else(|| self.free.last().copied())
+    }
+
+    fn joins(&self, line: Line) -> Option<usize> {
+        let index = self.lines.iter().position(|&queued| queued == line)?;
+        Some(self.queue[index])
+    }
+
+    fn holds_whole(&self, line: Line) -> bool {
+        self.joins(line).is_some_and(|slot| {
+            self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
+        })
+    }
+
+    /// Whether writes are to be drained before reads.
+    fn pressed(&self, high: usize, wpq: usize) -> bool {
+        !self.waiting.is_empty() || wpq - self.free.len() >= high
+    }
+
+    fn place(&mut self, write: Write) -> usize {
+        if let Some(slot) = self.joins(write.line) {
+            self.pm.meters.wpq_merged += 1;
+            let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
+            apply_masked(&mut queued.data, &write.data, write.mask);
+            queued.mask |= write.mask;
+            return slot;
+        }
+        let slot = self.free.pop().expect("the caller saw room");
+        self.lines.push(write.line);
+        self.queue.push(slot);
+        self.slots[slot].write = Some(write);
+        slot
+    }
+
+    /// Sends one write to the device and returns when the next one may follow.
+    fn send_one(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        first_ready: bool,
+        domain: Domain,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Cycle {
+        let ready = |&line: &Line| self.pm.ready(at.0, line);
+        let chosen = if first_ready { self.lines.iter().position(ready).unwrap_or(0) } else { 0 };
+        let slot = self.queue.remove(chosen);
+        self.lines.remove(chosen);
+        let entry = &mut self.slots[slot];
+        let write = entry.write.as_ref().expect("a queued slot is full");
+        let taken = self.pm.write(at.0, write.line, &write.data, write.mask, at.0);
+        match taken.programmed {
+            Some(end) if domain == Domain::Media => {
+                entry.programming = Some((at.0, end));
+                agenda.enter(Cycle(end), Event::Programmed { controller: index, slot });
+            }
+            _ => {
+                let free = Event::Free { controller: index, slot };
+                agenda.enter(Cycle(taken.free).max(at), free);
+            }
+        }
+        Cycle(taken.next).max(at + 1)
+    }
+}

@@ -1,0 +1,358 @@
+//! A core's time: when its instructions dispatch, when its loads and stores are done, and why it
+//! waited. A core keeps time; what its accesses do is the machine's business.
+
+use std::collections::VecDeque;
+
+use crate::calendar::Places;
+use crate::config::Config;
+use crate::meters::Stall;
+use crate::units::{Cycle, Line};
+
+/// Timing of one core: an out-of-order window, or in order with a store buffer.
+///
+/// The window is a model of timestamps. An instruction dispatches when there is room in the
+/// reorder buffer and in the load or store queue; a load starts when its address is known and takes
+/// what the hierarchy says; retirement is in order; stores leave in order after they retire, their
+/// lines having been asked for when they dispatched (TSO). What is not modelled: functional units,
+/// branch mispredictions, instruction fetch. See docs/model.md.
+#[derive(Clone, Debug)]
+pub struct Core {
+    clock: u64,
+    /// Instructions dispatched in this cycle.
+    used: u64,
+    width: u64,
+    rob: u64,
+    lq: u64,
+    sq: usize,
+    in_order: bool,
+    instructions: u64,
+    loads: u64,
+    /// Loads that retire late, in program order: their numbers and the time of retirement.
+    late: VecDeque<Late>,
+    retired: u64,
+    /// When the stores that have not left are done, in program order.
+    stores: VecDeque<u64>,
+    stored: u64,
+    misses: Places,
+    miss_lines: Vec<(Line, u64)>,
+    misses_until: u64,
+    stalls: [u64; Stall::ALL.len()],
+    hit: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    instruction: u64,
+    load: u64,
+    retires: u64,
+}
+
+impl Core {
+    /// A core at cycle 0.
+    pub fn new(config: &Config) -> Core {
+        let core = &config.core;
+        Core {
+            clock: 0,
+            used: 0,
+            width: core.width,
+            rob: core.rob,
+            lq: core.lq,
+            sq: core.sq as usize,
+            in_order: core.model == 1,
+            instructions: 0,
+            loads: 0,
+            late: VecDeque::new(),
+            retired: 0,
+            stores: VecDeque::new(),
+            stored: 0,
+            misses: Places::new(core.mshrs),
+            miss_lines: vec![(Line(u64::MAX), 0); core.mshrs as usize],
+            misses_until: 0,
+            stalls: [0; Stall::ALL.len()],
+            hit: config.cycles(config.l1d.latency),
+        }
+    }
+
+    /// The time at which the next instruction dispatches.
+    #[inline]
+    pub fn clock(&self) -> Cycle {
+        Cycle(self.clock)
+    }
+
+    /// Instructions dispatched so far.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Cycles that the clock advanced for each reason, in the order of [`Stall::ALL`].
+    pub fn stalls(&self) -> [u64; Stall::ALL.len()] {
+        self.stalls
+    }
+
+    /// Forgets what was counted: the measured region begins.
+    pub fn reset_counts(&mut self) {
+        self.stalls = [0; Stall::ALL.len()];
+        self.instructions = 0;
+        // The window counts instructions by the same number, so it begins anew.
+        self.late.clear();
+        self.loads = 0;
+    }
+
+    /// Waits until `until`, for the given reason.
+    pub fn wait(&mut self, until: Cycle, stall: Stall) {
+        if until.0 > self.clock {
+            self.stalls[stall as usize] += until.0 - self.clock;
+            self.clock = until.0;
+            self.used = 0;
+        }
+    }
+
+    /// Dispatches one instruction, which is a load or not.
+    #[inline]
+    pub fn dispatch(&mut self, load: bool) {
+        if !self.late.is_empty() {
+            self.make_room(load);
+        }
+        self.instructions += 1;
+        self.used += 1;
+        if self.used == self.width {
+            self.used = 0;
+            self.clock += 1;
+        }
+    }
+
+    /// Dispatches instructions that touch no memory.
+    pub fn work(&mut self, mut instructions: u64) {
+        while instructions > 0 {
+            let mut step = instructions;
+            if let Some(first) = self.late.front() {
+                if first.retires <= self.clock {
+                    self.late.pop_front();
+                    continue;
+                }
+                // As many as fit before the reorder buffer is full.
+                let room = (first.instruction + self.rob).saturating_sub(self.instructions + 1);
+                if room == 0 {
+                    self.make_room(false);
+                    continue;
+                }
+                step = step.min(room);
+            }
+            self.instructions += step;
+            let dispatched = self.used + step;
+            self.clock += dispatched / self.width;
+            self.used = dispatched % self.width;
+            instructions -= step;
+        }
+    }
+
+    /// Waits until the reorder buffer, and for a load the load queue, has room for one more.
+    fn make_room(&mut self, load: bool) {
+        while let Some(&first) = self.late.front() {
+            let full = first.instruction + self.rob <= self.instructions + 1
+                || load && first.load + self.lq <= self.loads + 1;
+            if first.retires > self.clock && !full {
+                break;
+            }
+            self.wait(Cycle(first.retires), Stall::LoadMiss);
+            self.late.pop_front();
+        }
+    }
+
+    /// A load that hits the first level and whose address is known at `known`: when its value is
+    /// there. A line that is still on its way makes it wait.
+    #[inline]
+    pub fn load_hit(&mut self, line: Line, known: Cycle) -> Cycle {
+        let start = known.0.max(self.clock);
+        let mut done = start + self.hit;
+        if self.misses_until > start {
+            done = done.max(self.arrival(line));
+        }
+        self.loads += 1;
+        if self.in_order {
+            self.clock += self.hit;
+            self.wait(Cycle(done), Stall::LoadMiss);
+        } else if done > self.clock + self.hit {
+            self.retire_late(done);
+        } else {
+            self.retired = self.retired.max(done);
+        }
+        Cycle(done)
+    }
+
+    fn arrival(&self, line: Line) -> u64 {
+        let pending = self.miss_lines.iter().find(|(pending, _)| *pending == line);
+        pending.map_or(0, |&(_, done)| done)
+    }
+
+    /// When a miss whose address is known at `known` can start, and the place that it takes.
+    pub fn miss_start(&self, known: Cycle) -> (usize, Cycle) {
+        let wanted = known.0.max(self.clock);
+        // A core in order has its store buffer ask for one line at a time.
+        let (place, start) = self.misses.first_free(wanted);
+        (place, Cycle(start))
+    }
+
+    /// A load that missed: its value is there at `done`.
+    pub fn load_miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
+        self.take_miss(place, line, done);
+        self.loads += 1;
+        if self.in_order {
+            self.wait(done, Stall::LoadMiss);
+        } else {
+            self.retire_late(done.0);
+        }
+        done
+    }
+
+    fn take_miss(&mut self, place: usize, line: Line, done: Cycle) {
+        self.misses.take(place, done.0);
+        self.miss_lines[place] = (line, done.0);
+        self.misses_until = self.misses_until.max(done.0);
+    }
+
+    fn retire_late(&mut self, done: u64) {
+        self.retired = self.retired.max(done);
+        let (instruction, load) = (self.instructions, self.loads);
+        self.late.push_back(Late { instruction, load, retires: self.retired });
+    }
+
+    /// Waits until the store queue has room for one more store.
+    #[inline]
+    pub fn make_room_for_store(&mut self) {
+        while self.stores.front().is_some_and(|&done| done <= self.clock) {
+            self.stores.pop_front();
+        }
+        if self.stores.len() >= self.sq
+            && let Some(first) = self.stores.pop_front()
+        {
+            self.wait(Cycle(first), Stall::StoreBuffer);
+        }
+    }
+
+    /// A store that hits the first level.
+    #[inline]
+    pub fn store_hit(&mut self, line: Line) {
+        let mut ready = self.retired.max(self.clock);
+        if self.misses_until > ready {
+            ready = ready.max(self.arrival(line));
+        }
+        self.stored = (self.stored + 1).max(ready + 1);
+        self.stores.push_back(self.stored);
+    }
+
+    /// A store that missed: its line is there at `done`.
+    pub fn store_miss(&mut self, place: usize, line: Line, start: Cycle, done: Cycle) {
+        let latency = done.since(start);
+        let arrives = if self.in_order {
+            // In order, the line is asked for when the store is the buffer's oldest.
+            Cycle(self.stored.max(start.0) + latency)
+        } else {
+            done
+        };
+        self.take_miss(place, line, arrives);
+        self.stored = (self.stored + 1).max(arrives.0.max(self.retired).max(self.clock));
+        self.stores.push_back(self.stored);
+    }
+
+    /// When everything dispatched so far has retired and every store has left.
+    pub fn drained(&self) -> Cycle {
+        Cycle(self.clock.max(self.retired).max(self.stored))
+    }
+
+    /// When every store dispatched so far has left.
+    pub fn stored(&self) -> Cycle {
+        Cycle(self.stored.max(self.clock))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core(change: impl FnOnce(&mut Config)) -> Core {
+        let mut config = Config::default();
+        change(&mut config);
+        Core::new(&config)
+    }
+
+    fn miss(core: &mut Core, line: u64, known: Cycle, latency: u64) -> Cycle {
+        core.dispatch(true);
+        let (place, start) = core.miss_start(known);
+        core.load_miss(place, Line(line), start + latency)
+    }
+
+    #[test]
+    fn independent_misses_overlap_and_dependent_ones_do_not() {
+        let mut apart = core(|_| ());
+        for line in 0..4 {
+            miss(&mut apart, line, Cycle(0), 300);
+        }
+        assert!(apart.drained() < Cycle(310));
+        let mut chased = core(|_| ());
+        let mut known = Cycle(0);
+        for line in 0..4 {
+            known = miss(&mut chased, line, known, 300);
+        }
+        assert_eq!(chased.drained(), Cycle(1200));
+    }
+
+    #[test]
+    fn the_reorder_buffer_bounds_what_a_miss_hides() {
+        let mut core = core(|config| config.core.rob = 100);
+        miss(&mut core, 0, Cycle(0), 300);
+        core.work(99);
+        assert_eq!(core.clock(), Cycle(25));
+        core.work(1);
+        assert_eq!(core.clock(), Cycle(300));
+        assert_eq!(core.stalls()[Stall::LoadMiss as usize], 275);
+    }
+
+    #[test]
+    fn miss_status_registers_bound_the_overlap() {
+        let mut core = core(|config| config.core.mshrs = 2);
+        for line in 0..4 {
+            miss(&mut core, line, Cycle(0), 300);
+        }
+        assert_eq!(core.drained(), Cycle(600));
+    }
+
+    #[test]
+    fn the_load_queue_bounds_the_overlap() {
+        let mut core = core(|config| config.core.lq = 2);
+        for line in 0..4 {
+            miss(&mut core, line, Cycle(0), 300);
+        }
+        assert!(core.drained() >= Cycle(600));
+    }
+
+    #[test]
+    fn a_hit_on_a_line_under_way_waits_for_it() {
+        let mut core = core(|_| ());
+        miss(&mut core, 7, Cycle(0), 300);
+        core.dispatch(true);
+        assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
+        assert_eq!(core.load_hit(Line(8), Cycle(0)), Cycle(4));
+    }
+
+    #[test]
+    fn stores_leave_in_order_and_a_full_queue_stalls() {
+        let mut core = core(|config| config.core.sq = 2);
+        for line in 0..3 {
+            core.dispatch(true);
+            core.make_room_for_store();
+            let (place, start) = core.miss_start(Cycle(0));
+            core.store_miss(place, Line(line), start, start + 300);
+        }
+        assert!(core.stalls()[Stall::StoreBuffer as usize] >= 299);
+    }
+
+    #[test]
+    fn a_core_in_order_waits_for_each_load() {
+        let mut core = core(|config| config.core.model = 1);
+        for line in 0..2 {
+            miss(&mut core, line, Cycle(0), 300);
+        }
+        assert!(core.clock() >= Cycle(600));
+    }
+}

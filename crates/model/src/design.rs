@@ -1,0 +1,644 @@
+//! What a persistence design is: everything that hardware, or a library, adds to a machine so that
+//! writes are atomic, ordered and durable.
+
+use crate::agenda::Agenda;
+use crate::caches::Caches;
+use crate::config::Config;
+use crate::contents::View;
+use crate::controller::{Event, Memory, Notify};
+use crate::device::Write;
+use crate::image::{Image, PowerLoss};
+use crate::meters::Class;
+use crate::params::{Params, Rules};
+use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore, TxId, Word};
+use crate::workload::Ptr;
+
+/// What a hook answers: when the core may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// At this cycle, which is not before the hook was called.
+    Done(Cycle),
+    /// When the design wakes it ([`Below::wake`]); until then it is parked.
+    Wait,
+}
+
+/// A design: its hooks in the order in which a store, a crash and a recovery meet them.
+///
+/// Every hook has a default, and the defaults together are a machine with no atomic durability at
+/// all: a design overrides what it changes. What changes persistent state (memory, or a structure
+/// that a battery or ADR backs) changes it in [`Design::event`], so that the state at any time is
+/// well defined; and it is durable first, forgotten after.
+pub trait Design: Sized + 'static {
+    /// What is said of it.
+    const CARD: Card;
+    /// Whether what a program asks for besides loads and stores is an instruction.
+    const HAS_FENCES: bool = true;
+    /// Its parameters.
+    type Params: Params;
+    /// Its rules, each of which a test can switch off.
+    type Rules: Rules;
+    /// Its own timed events.
+    type Event: Copy + 'static;
+    /// What runs on the core itself: [`Bare`] for a design that is all hardware.
+    type Library: Library<Self>;
+
+    /// The design on a machine that has just been switched on.
+    fn new(setup: &Setup<'_, Self>) -> Self;
+
+    // From the program, in program order.
+
+    /// A transaction begins.
+    fn begin(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(tx.at)
+    }
+
+    /// A load of persistent memory has its value.
+    fn load(&mut self, load: &Load, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(load.at)
+    }
+
+    /// A store to persistent memory has taken effect in the caches.
+    fn store(&mut self, store: &Store, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(store.at)
+    }
+
+    /// The program asks for an order, for durability, or for a line to be written back.
+    fn fence(&mut self, fence: &Fence, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(fence.at)
+    }
+
+    /// A transaction ends. When the core may go on, the transaction is acknowledged.
+    fn commit(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(tx.at)
+    }
+
+    // From the caches.
+
+    /// A line of persistent memory has come from memory; the answer is when the core has it.
+    fn fill(&mut self, fill: &Fill, _below: &mut Below<Self::Event>) -> Cycle {
+        fill.at
+    }
+
+    /// A dirty line of persistent memory leaves the caches.
+    fn evict(
+        &mut self,
+        evict: &Evict,
+        _below: &mut Below<Self::Event>,
+    ) -> Disposition<Self::Event> {
+        Disposition::Home { at: evict.at, notify: Notify::Nobody }
+    }
+
+    /// A line changes owner; the answer is when the new owner has it.
+    fn transfer(&mut self, transfer: &Transfer, _below: &mut Below<Self::Event>) -> Cycle {
+        transfer.at
+    }
+
+    // From the passing of time.
+
+    /// An event of its own that is due.
+    fn event(&mut self, _at: Cycle, _event: Self::Event, _below: &mut Below<Self::Event>) {}
+
+    // From the power supply.
+
+    /// The power has failed: what a battery still writes, in order.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the battery is empty; `?` is all that a design does about it.
+    fn power_loss(&self, _gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        Ok(())
+    }
+
+    /// The power is back: what firmware or a library does to the image. There is no `self`, so
+    /// nothing volatile can leak in; the setup was fixed before power was first applied.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again; `?` is all that a design does about it.
+    fn recover(_image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        Ok(())
+    }
+
+    /// What it adds to the hardware.
+    fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
+        Vec::new()
+    }
+
+    /// What it counted, by name, for reports.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// What is fixed before power is first applied, and is the same after every reboot.
+pub struct Setup<'a, D: Design> {
+    /// The design's parameters.
+    pub params: &'a D::Params,
+    /// The rules that it obeys: all, except in a test of the checker.
+    pub rules: &'a D::Rules,
+    /// The machine.
+    pub shape: &'a Shape,
+}
+
+/// What a design and its recovery may know of the machine.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Cores.
+    pub cores: u8,
+    /// Bytes of persistent memory.
+    pub capacity: u64,
+    /// Where the logs begin; data lie before.
+    pub log_base: u64,
+    /// Bytes of log that each core has.
+    pub log_bytes: u64,
+    /// Memory controllers.
+    pub controllers: u8,
+    /// Cycles from a core to a controller, past the caches.
+    pub path: u64,
+    /// Cycles from a core to a controller through every level of the caches.
+    pub walk: u64,
+    /// How long the caches take.
+    pub times: Times,
+    /// The machine, completely.
+    pub config: Config,
+}
+
+/// Cycles that each level of the caches adds.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The first level.
+    pub l1: u64,
+    /// The second level.
+    pub l2: u64,
+    /// The last level.
+    pub llc: u64,
+    /// Another core's cache.
+    pub transfer: u64,
+}
+
+impl Shape {
+    /// The machine of the given parameters, with so many cores.
+    pub fn new(config: &Config, cores: u8) -> Shape {
+        let pm = &config.pm;
+        let path = config.cycles(config.controller.path + config.controller.link);
+        let times = Times {
+            l1: config.cycles(config.l1d.latency),
+            l2: config.cycles(config.l2.latency),
+            llc: config.cycles(config.llc.latency),
+            transfer: config.cycles(config.llc.transfer),
+        };
+        Shape {
+            cores,
+            capacity: pm.capacity,
+            log_base: pm.capacity - pm.log * u64::from(cores),
+            log_bytes: pm.log,
+            controllers: config.controller.count as u8,
+            path,
+            walk: times.l1 + times.l2 + times.llc + path,
+            times,
+            config: config.clone(),
+        }
+    }
+
+    /// Where a core's log begins.
+    pub fn log_of(&self, core: CoreId) -> u64 {
+        self.log_base + self.log_bytes * u64::from(core.0)
+    }
+}
+
+/// What the registry, the command line and the documentation say of a design.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    /// The name, as on the command line.
+    pub name: &'static str,
+    /// Where it was published.
+    pub paper: &'static str,
+    /// The kind of design.
+    pub family: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// The file that holds it.
+    pub file: &'static str,
+    /// When an acknowledged transaction is durable.
+    pub durability: Durability,
+    /// What two concurrent transactions must not share.
+    pub granularity: Granularity,
+    /// What must survive a power failure for its guarantee to hold.
+    pub needs: Needs,
+}
+
+/// What must survive a power failure for a design's guarantee to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// The cells: the design waits for whatever the machine's domain takes.
+    Nothing,
+    /// What a controller accepted, too.
+    Adr,
+    /// The caches, too.
+    Eadr,
+}
+
+/// When an acknowledged transaction is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is acknowledged.
+    Synchronous,
+    /// Later, in an order that respects dependences.
+    Asynchronous,
+    /// Never for certain: it is not crash consistent.
+    None,
+}
+
+impl Durability {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Synchronous => "synchronous",
+            Durability::Asynchronous => "asynchronous",
+            Durability::None => "none",
+        }
+    }
+}
+
+/// What two concurrent transactions must not share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// An 8-byte word.
+    Word,
+    /// A 64-byte line.
+    Line,
+}
+
+impl Granularity {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Granularity::Word => "word",
+            Granularity::Line => "line",
+        }
+    }
+}
+
+/// A piece of hardware that a design adds.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    /// The paper's name for it.
+    pub name: &'static str,
+    /// Bits of one of it.
+    pub bits: u64,
+    /// How many there are in the machine.
+    pub count: u64,
+    /// Where it is.
+    pub place: &'static str,
+    /// What keeps it through a power failure.
+    pub kept_by: KeptBy,
+}
+
+/// What keeps a structure through a power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBy {
+    /// Nothing.
+    Nothing,
+    /// The energy that drains a controller's queues.
+    Adr,
+    /// A battery of its own.
+    Battery,
+}
+
+impl KeptBy {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeptBy::Nothing => "volatile",
+            KeptBy::Adr => "adr",
+            KeptBy::Battery => "battery",
+        }
+    }
+}
+
+/// A transaction of a core, at the time at which it begins or ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Tx {
+    /// The core.
+    pub core: CoreId,
+    /// Its number.
+    pub id: TxId,
+    /// When.
+    pub at: Cycle,
+    /// When every earlier store has left the core; a design whose commit follows the stores waits
+    /// for it.
+    pub stored: Cycle,
+}
+
+/// A load of an aligned word of persistent memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The core.
+    pub core: CoreId,
+    /// The transaction that it belongs to, if any.
+    pub tx: Option<TxId>,
+    /// The word.
+    pub word: Word,
+    /// When the core has the value.
+    pub at: Cycle,
+}
+
+/// A store to an aligned word of persistent memory; one to a part of it counts as the whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Store {
+    /// The core.
+    pub core: CoreId,
+    /// The transaction that it belongs to, if any.
+    pub tx: Option<TxId>,
+    /// The word.
+    pub word: Word,
+    /// What the word was.
+    pub old: u64,
+    /// What it is now.
+    pub new: u64,
+    /// When.
+    pub at: Cycle,
+}
+
+/// What a program asks for besides loads and stores.
+#[derive(Clone, Copy, Debug)]
+pub struct Fence {
+    /// The core.
+    pub core: CoreId,
+    /// What it asks for.
+    pub kind: FenceKind,
+    /// When.
+    pub at: Cycle,
+    /// When every earlier store has left the core and every earlier load has its value.
+    pub drained: Cycle,
+}
+
+/// The kinds of what a program asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceKind {
+    /// That a line be written back (clwb), for the given reason.
+    Flush(Line, Class),
+    /// That earlier stores survive if later ones do (sfence, ofence).
+    Order,
+    /// That earlier stores are durable (sfence, dfence).
+    Durable,
+}
+
+/// A line that came from memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    /// The core that asked for it.
+    pub core: CoreId,
+    /// The line.
+    pub line: Line,
+    /// When the core would have it.
+    pub at: Cycle,
+}
+
+/// A dirty line that leaves the caches.
+#[derive(Clone, Copy, Debug)]
+pub struct Evict {
+    /// The line.
+    pub line: Line,
+    /// Its newest bytes.
+    pub data: LineData,
+    /// When it leaves the last level.
+    pub at: Cycle,
+}
+
+/// What becomes of a dirty line that leaves the caches. A design that redirects it, or holds it
+/// back, takes it and sends it itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition<E> {
+    /// It leaves for its place in memory at `at`, and `notify` is told when it is durable there.
+    Home {
+        /// When it leaves.
+        at: Cycle,
+        /// Who is told.
+        notify: Notify<E>,
+    },
+    /// The design has it, or drops it.
+    Taken,
+}
+
+/// A line that changes owner.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// The line.
+    pub line: Line,
+    /// The core that had it.
+    pub from: CoreId,
+    /// The core that gets it.
+    pub to: CoreId,
+    /// Whether the new owner means to write.
+    pub write: bool,
+    /// When the new owner would have it.
+    pub at: Cycle,
+}
+
+/// The floor on which a design stands: caches, controllers, and the agenda for its timed events.
+pub struct Below<E> {
+    /// The caches.
+    pub caches: Caches,
+    /// The controllers and what survives.
+    pub memory: Memory<E>,
+    /// What coherent cores see.
+    pub view: View,
+    /// What is known of the machine.
+    pub shape: Shape,
+    pub(crate) agenda: Agenda<Event<E>>,
+    /// Cores to be woken, and when.
+    pub(crate) wakes: Vec<(CoreId, Cycle)>,
+    /// Writes of each core that are not durable yet, for its fences.
+    pub(crate) unacknowledged: PerCore<Unacknowledged>,
+}
+
+/// A core's writes that are not durable yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unacknowledged {
+    pub writes: u64,
+    pub fenced: bool,
+    pub last: Cycle,
+}
+
+impl<E: Copy> Below<E> {
+    /// Enters an event of the design.
+    pub fn at(&mut self, at: Cycle, event: E) {
+        self.agenda.enter(at, Event::Design(event));
+    }
+
+    /// Lets a parked core go on at a cycle.
+    pub fn wake(&mut self, core: CoreId, at: Cycle) {
+        self.wakes.push((core, at));
+    }
+
+    /// The newest bytes of a line of persistent memory.
+    pub fn line(&self, line: Line) -> LineData {
+        *self.view.pm.line(line)
+    }
+
+    /// Sends a write that leaves the caches for a controller at `at`.
+    pub fn send(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+        if let Notify::Core(core) = notify {
+            self.unacknowledged[core].writes += 1;
+        }
+        self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
+    }
+
+    /// Sends a write that reaches its controller at `at` by a path of the design's own.
+    pub fn send_direct(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+        self.memory.send_direct(at, write, notify, &mut self.agenda);
+    }
+
+    /// Gives a write to its controller now; only from [`Design::event`], and only if the
+    /// controller has room ([`Memory::has_room`]).
+    pub fn give(&mut self, at: Cycle, write: Write) {
+        self.memory.give(at, write, &mut self.agenda);
+    }
+
+    /// Has a line written back if it is dirty: it leaves the core at `at`, walks through the
+    /// caches, and the core's next fence waits for it. The line stays in the caches if `keep`.
+    pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, keep: bool, class: Class) {
+        if !self.caches.clean(line, keep) {
+            return;
+        }
+        if !line.is_persistent() {
+            self.memory.write_volatile(at + self.shape.walk, line, at);
+            return;
+        }
+        let write = Write { line, data: self.line(line), mask: u64::MAX, class };
+        let walk = self.shape.walk - self.shape.path;
+        self.send(at + walk, write, Notify::Core(core));
+    }
+
+    /// What a fence answers that waits until a core's writes are durable.
+    pub fn fence(&mut self, core: CoreId, at: Cycle) -> Progress {
+        let pending = &mut self.unacknowledged[core];
+        if pending.writes > 0 {
+            pending.fenced = true;
+            return Progress::Wait;
+        }
+        Progress::Done(at.max(pending.last))
+    }
+
+    /// A write of a core has become durable at `at`.
+    pub(crate) fn acknowledge(&mut self, core: CoreId, at: Cycle) {
+        let back = at + self.shape.path;
+        let pending = &mut self.unacknowledged[core];
+        pending.writes -= 1;
+        pending.last = pending.last.max(back);
+        if pending.fenced && pending.writes == 0 {
+            pending.fenced = false;
+            let at = pending.last;
+            self.wake(core, at);
+        }
+    }
+}
+
+/// The last breath of a machine: what a battery may still write.
+pub struct Gasp<'a, 'i> {
+    image: &'a mut Image<'i>,
+    /// When the power failed.
+    pub at: Cycle,
+    left: u64,
+    /// Bytes that the battery saved.
+    pub saved: u64,
+}
+
+impl<'a, 'i> Gasp<'a, 'i> {
+    /// A battery with energy for `bytes` bytes.
+    pub fn new(image: &'a mut Image<'i>, at: Cycle, bytes: u64) -> Gasp<'a, 'i> {
+        Gasp { image, at, left: bytes, saved: 0 }
+    }
+
+    /// Saves `bytes` at an address of persistent memory.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the battery has no energy for them; what it had saved before stays.
+    pub fn save(&mut self, address: u64, bytes: &[u8]) -> Result<(), PowerLoss> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = address + done as u64;
+            let offset = (at % LINE_BYTES) as usize;
+            let length = (LINE_BYTES as usize - offset).min(bytes.len() - done);
+            if self.left < length as u64 {
+                self.left = 0;
+                return Err(PowerLoss);
+            }
+            self.left -= length as u64;
+            self.saved += length as u64;
+            let mut data = [0; LINE_BYTES as usize];
+            data[offset..offset + length].copy_from_slice(&bytes[done..done + length]);
+            let ones = if length == 64 { u64::MAX } else { (1 << length) - 1 };
+            self.image.set_line(Line::of(at), &data, ones << offset)?;
+            done += length;
+        }
+        Ok(())
+    }
+}
+
+/// What a core offers to a library that runs on it, and what a program's operations become.
+pub trait Cpu {
+    /// The core.
+    fn core(&self) -> CoreId;
+    /// Loads a word; also says when it is there.
+    fn load(&mut self, at: Ptr) -> (u64, Cycle);
+    /// Stores the bytes of a word that `mask` selects.
+    fn store(&mut self, at: Ptr, value: u64, mask: u64);
+    /// Reads a word without any effect on the machine.
+    fn peek(&self, word: Word) -> u64;
+    /// Executes instructions that touch no memory.
+    fn work(&mut self, instructions: u64);
+    /// Asks for a line to be written back, for the given reason.
+    fn flush(&mut self, line: Line, class: Class);
+    /// Orders stores in what survives.
+    fn order(&mut self);
+    /// Waits until stores are durable.
+    fn durable(&mut self);
+}
+
+/// A library between a program and its core: a software log. Each core has one of its own; what
+/// it keeps in itself is volatile.
+pub trait Library<D: Design>: Sized {
+    /// The library as a core starts.
+    fn new(setup: &Setup<'_, D>, core: CoreId) -> Self;
+
+    /// The program begins a transaction.
+    fn begin(&mut self, _tx: TxId, _cpu: &mut impl Cpu) {}
+
+    /// The program loads a word in a transaction.
+    #[inline]
+    fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
+        cpu.load(at)
+    }
+
+    /// The program stores to a word in a transaction.
+    #[inline]
+    fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        cpu.store(at, value, mask);
+    }
+
+    /// The program commits. When this returns and the hardware agrees, it is acknowledged.
+    fn commit(&mut self, _cpu: &mut impl Cpu) {}
+
+    /// What is left to be done once the transaction is acknowledged, while its locks are held.
+    fn settle(&mut self, _cpu: &mut impl Cpu) {}
+}
+
+/// No library.
+#[derive(Clone, Copy, Debug)]
+pub struct Bare;
+
+impl<D: Design> Library<D> for Bare {
+    fn new(_setup: &Setup<'_, D>, _core: CoreId) -> Bare {
+        Bare
+    }
+}
+
+crate::params! {
+    /// No parameters.
+    pub struct NoParams {}
+}
+
+crate::rules! {
+    /// No rules.
+    pub struct NoRules {}
+}

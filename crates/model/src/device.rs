@@ -1,0 +1,421 @@
+//! The memories behind a controller: banks, rows, the bus, the on-DIMM buffer and the cells.
+
+use rustc_hash::FxHashMap;
+
+use crate::calendar::Calendar;
+use crate::config::Config;
+use crate::contents::Contents;
+use crate::meters::{Class, Meters};
+use crate::units::{LINE_BYTES, Line, LineData};
+
+/// Times, in cycles, and sizes of a memory device.
+#[derive(Clone, Debug)]
+struct Timing {
+    hit: u64,
+    /// Opening a row: reading the cells of a persistent memory, precharge and activate of a DRAM.
+    miss: u64,
+    write: u64,
+    burst: u64,
+    turn_to_read: u64,
+    turn_to_write: u64,
+    buffer: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Bank {
+    calendar: Calendar,
+    open: Option<u64>,
+}
+
+/// Banks with row buffers behind one bus.
+#[derive(Clone, Debug)]
+struct Banks {
+    timing: Timing,
+    row_bytes: u64,
+    banks: Vec<Bank>,
+    bus: Calendar,
+    writing: bool,
+}
+
+impl Banks {
+    fn new(timing: Timing, row_bytes: u64, banks: u64) -> Banks {
+        let banks = vec![Bank::default(); banks as usize];
+        Banks { timing, row_bytes, banks, bus: Calendar::default(), writing: false }
+    }
+
+    fn place(&self, address: u64) -> (usize, u64) {
+        let row = address / self.row_bytes;
+        ((row % self.banks.len() as u64) as usize, row)
+    }
+
+    /// Reads a line; returns when its last byte is on the bus, and whether cells were read.
+    fn read(&mut self, at: u64, address: u64, now: u64) -> (u64, bool) {
+        let (place, row) = self.place(address);
+        let bank = &mut self.banks[place];
+        let opens = bank.open != Some(row);
+        let duration = if opens { self.timing.miss } else { self.timing.hit };
+        let start = bank.calendar.reserve(at, duration, now);
+        bank.open = Some(row);
+        (self.transfer(start + duration, false, now), opens)
+    }
+
+    /// Moves a line over the bus; returns when its last byte has passed.
+    fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
+        let turn = match (self.writing, writing) {
+            (true, false) => self.timing.turn_to_read,
+            (false, true) => self.timing.turn_to_write,
+            _ => 0,
+        };
+        self.writing = writing;
+        let duration = self.timing.burst + turn;
+        self.bus.reserve(at, duration, now) + duration
+    }
+
+    /// Takes a bank for a write to the cells; returns the write's start and end.
+    fn program(&mut self, at: u64, address: u64, duration: u64, now: u64) -> (u64, u64) {
+        let (place, row) = self.place(address);
+        let bank = &mut self.banks[place];
+        let start = bank.calendar.reserve(at, duration, now);
+        bank.open = Some(row);
+        (start, start + duration)
+    }
+}
+
+/// Volatile memory. Writes to it are posted and never waited for.
+#[derive(Clone, Debug)]
+pub struct Dram {
+    banks: Banks,
+}
+
+impl Dram {
+    /// The volatile memory of one controller.
+    pub fn new(config: &Config) -> Dram {
+        let dram = &config.dram;
+        let timing = Timing {
+            hit: config.cycles(dram.t_hit),
+            miss: config.cycles(dram.t_rp + dram.t_rcd + dram.t_hit),
+            write: 0,
+            burst: config.cycles(dram.t_burst),
+            turn_to_read: 0,
+            turn_to_write: 0,
+            buffer: 0,
+        };
+        Dram { banks: Banks::new(timing, dram.row, dram.banks) }
+    }
+
+    /// Reads a line; returns when it is there.
+    pub fn read(&mut self, at: u64, line: Line, now: u64) -> u64 {
+        self.banks.read(at, line.address(), now).0
+    }
+
+    /// Writes a line.
+    pub fn write(&mut self, at: u64, line: Line, now: u64) {
+        let burst = self.banks.transfer(at, true, now);
+        let duration = self.banks.timing.hit;
+        self.banks.program(burst, line.address(), duration, now);
+    }
+}
+
+/// A line of the on-DIMM buffer, with the bytes that were written to it.
+#[derive(Clone, Debug)]
+struct Buffered {
+    first: Line,
+    /// For each cache line, the bytes that were written, one bit a byte.
+    masks: Vec<u64>,
+    data: Vec<LineData>,
+    used: u64,
+}
+
+/// What becomes of a write that the device took.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// When the controller may forget the write.
+    pub free: u64,
+    /// When the device can take another.
+    pub next: u64,
+    /// When the cells hold it, if it went to them at once.
+    pub programmed: Option<u64>,
+}
+
+/// The persistent memory of one controller.
+pub struct Pm {
+    banks: Banks,
+    buffer: Vec<Buffered>,
+    buffer_lines: usize,
+    /// Cache lines in a line of the on-DIMM buffer.
+    span: u64,
+    cells: Contents,
+    encoder: u64,
+    flip_bits: u64,
+    energy_read: u64,
+    energy_set: u64,
+    energy_reset: u64,
+    uses: u64,
+    wear: FxHashMap<Line, u64>,
+    /// What it counted.
+    pub meters: Meters,
+}
+
+impl Pm {
+    /// The persistent memory of one controller, all zeros.
+    ///
+    /// # Errors
+    /// When the host has no address space for it.
+    pub fn new(config: &Config, through: bool) -> std::io::Result<Pm> {
+        let pm = &config.pm;
+        let timing = Timing {
+            hit: config.cycles(pm.t_hit),
+            miss: config.cycles(pm.t_read),
+            write: config.cycles(pm.t_write),
+            burst: config.cycles(pm.t_burst),
+            turn_to_read: config.cycles(pm.t_wtr),
+            turn_to_write: config.cycles(pm.t_rtw),
+            buffer: config.cycles(pm.t_buffer),
+        };
+        Ok(Pm {
+            banks: Banks::new(timing, pm.row, pm.banks),
+            buffer: Vec::new(),
+            buffer_lines: if through { 0 } else { pm.buffer as usize },
+            span: if pm.buffer == 0 || through { 1 } else { pm.xpline / LINE_BYTES },
+            cells: Contents::new(0, pm.capacity)?,
+            encoder: pm.encoder,
+            flip_bits: pm.fnw,
+            energy_read: pm.e_read,
+            energy_set: pm.e_set,
+            energy_reset: pm.e_reset,
+            uses: 0,
+            wear: FxHashMap::default(),
+            meters: Meters::default(),
+        })
+    }
+
+    /// What the cells hold.
+    pub fn cells_mut(&mut self) -> &mut Contents {
+        &mut self.cells
+    }
+
+    /// Reads a line; returns when it is there.
+    pub fn read(&mut self, at: u64, line: Line, now: u64) -> u64 {
+        self.meters.reads += 1;
+        if self.find(line).is_some() {
+            return self.banks.transfer(at + self.banks.timing.buffer, false, now);
+        }
+        let (done, opened) = self.banks.read(at, line.address(), now);
+        if opened {
+            self.meters.energy_fj += self.banks.row_bytes * 8 * self.energy_read;
+        }
+        done
+    }
+
+    /// Whether a write of the line could start at `at`: it joins the on-DIMM buffer, or its bank is
+    /// idle. What FR-FCFS calls ready.
+    pub fn ready(&self, at: u64, line: Line) -> bool {
+        if self.find(line).is_some() || self.buffer.len() < self.buffer_lines {
+            return true;
+        }
+        let victim = self.victim().map_or(line, |victim| self.buffer[victim].first);
+        let (bank, _) = self.banks.place(victim.address());
+        self.banks.banks[bank].calendar.earliest(at, 1) == at
+    }
+
+    /// Writes the bytes of a line that `mask` selects, one bit a byte.
+    pub fn write(&mut self, at: u64, line: Line, data: &LineData, mask: u64, now: u64) -> Taken {
+        let arrived = self.banks.transfer(at, true, now);
+        if self.buffer_lines == 0 {
+            let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
+            return Taken { free: end, next: arrived, programmed: Some(end) };
+        }
+        self.uses += 1;
+        let uses = self.uses;
+        let mut free = arrived + self.banks.timing.buffer;
+        let index = match self.find(line) {
+            Some(index) => index,
+            None => {
+                if self.buffer.len() == self.buffer_lines {
+                    let victim = self.victim().expect("a full buffer has a victim");
+                    let old = self.buffer.swap_remove(victim);
+                    let (start, _) =
+                        self.program(arrived, old.first, &old.masks, &old.data, now);
+                    free = free.max(start + self.banks.timing.buffer);
+                }
+                let span = self.span as usize;
+                let first = Line(line.0 - line.0 % self.span);
+                let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
+                self.buffer.push(Buffered { first, masks, data, used: uses });
+                self.buffer.len() - 1
+            }
+        };
+        let entry = &mut self.buffer[index];
+        entry.used = uses;
+        let place = (line.0 - entry.first.0) as usize;
+        crate::image::apply_masked(&mut entry.data[place], data, mask);
+        entry.masks[place] |= mask;
+        Taken { free, next: free, programmed: None }
+    }
+
+    /// Writes what the on-DIMM buffer holds to the cells, so that it is counted.
+    pub fn settle(&mut self, now: u64) {
+        for entry in std::mem::take(&mut self.buffer) {
+            self.program(now, entry.first, &entry.masks, &entry.data, now);
+        }
+    }
+
+    fn find(&self, line: Line) -> Option<usize> {
+        let first = Line(line.0 - line.0 % self.span);
+        self.buffer.iter().position(|entry| entry.first == first)
+    }
+
+    fn victim(&self) -> Option<usize> {
+        (0..self.buffer.len()).min_by_key(|&index| self.buffer[index].used)
+    }
+
+    /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
+    /// does not cover its line reads it first. Returns the write's start and end.
+    fn program(
+        &mut self,
+        at: u64,
+        first: Line,
+        masks: &[u64],
+        data: &[LineData],
+        now: u64,
+    ) -> (u64, u64) {
+        let partial = masks.iter().any(|&mask| mask != u64::MAX);
+        let mut duration = self.banks.timing.write;
+        if partial {
+            duration += self.banks.timing.miss;
+            self.meters.media_fill_reads += 1;
+        }
+        if partial || self.encoder != 0 {
+            let bytes = masks.len() as u64 * LINE_BYTES;
+            self.meters.energy_fj += bytes * 8 * self.energy_read;
+        }
+        for (index, (data, &mask)) in data.iter().zip(masks).enumerate() {
+            self.program_line(Line(first.0 + index as u64), data, mask);
+        }
+        self.meters.media_lines += 1;
+        let wear = self.wear.entry(first).or_default();
+        *wear += 1;
+        self.meters.wear_max = self.meters.wear_max.max(*wear);
+        self.banks.program(at, first.address(), duration, now)
+    }
+
+    fn program_line(&mut self, line: Line, data: &LineData, mask: u64) {
+        let cells = self.cells.line_mut(line);
+        let mut new = *cells;
+        crate::image::apply_masked(&mut new, data, mask);
+        let (mut set, mut reset) = (0, 0);
+        for (old, new) in cells.chunks_exact(8).zip(new.chunks_exact(8)) {
+            let old = u64::from_le_bytes(old.try_into().expect("8 bytes"));
+            let new = u64::from_le_bytes(new.try_into().expect("8 bytes"));
+            let (to_set, to_reset) = match self.encoder {
+                0 => (u64::from(new.count_ones()), u64::from(new.count_zeros())),
+                1 => (u64::from((new & !old).count_ones()), u64::from((old & !new).count_ones())),
+                _ => flip_n_write(old, new, self.flip_bits),
+            };
+            set += to_set;
+            reset += to_reset;
+        }
+        self.meters.media_bits += set + reset;
+        self.meters.energy_fj += set * self.energy_set + reset * self.energy_reset;
+        *cells = new;
+    }
+}
+
+/// Bits set and reset when each group of `group` bits is written as it is or inverted, whichever
+/// changes fewer cells, the flip bit's cell included (Cho and Lee, MICRO 2009). The flip bit is
+/// taken to be clear before: its own history is not kept, which overstates a later flip by one.
+fn flip_n_write(old: u64, new: u64, group: u64) -> (u64, u64) {
+    let (mut set, mut reset) = (0, 0);
+    let ones = if group == 64 { u64::MAX } else { (1 << group) - 1 };
+    for first in (0..64).step_by(group as usize) {
+        let (old, new) = (old >> first & ones, new >> first & ones);
+        let changed = u64::from((old ^ new).count_ones());
+        let inverted = !new & ones;
+        if changed > group / 2 {
+            set += u64::from((inverted & !old).count_ones()) + 1;
+            reset += u64::from((old & !inverted).count_ones());
+        } else {
+            set += u64::from((new & !old).count_ones());
+            reset += u64::from((old & !new).count_ones());
+        }
+    }
+    (set, reset)
+}
+
+/// Bytes that a mask selects.
+pub fn mask_bytes(mask: u64) -> u64 {
+    u64::from(mask.count_ones())
+}
+
+/// A write on its way to persistent memory: the bytes of a line that `mask` selects.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The line.
+    pub line: Line,
+    /// Its bytes; those that the mask does not select mean nothing.
+    pub data: LineData,
+    /// The bytes that are written, one bit a byte.
+    pub mask: u64,
+    /// Why it is written.
+    pub class: Class,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pm(change: impl FnOnce(&mut Config)) -> Pm {
+        let mut config = Config::default();
+        config.pm.capacity = 1 << 20;
+        change(&mut config);
+        Pm::new(&config, false).expect("room")
+    }
+
+    #[test]
+    fn an_open_row_is_read_faster() {
+        let mut pm = pm(|_| ());
+        let first = pm.read(0, Line(0), 0);
+        let second = pm.read(first, Line(1), 0) - first;
+        assert!(second < first, "{second} of an open row, {first} of a closed one");
+    }
+
+    #[test]
+    fn writes_of_one_buffer_line_reach_the_cells_once() {
+        let mut pm = pm(|config| config.pm.buffer = 1);
+        for line in 0..4 {
+            pm.write(0, Line(line), &[1; 64], u64::MAX, 0);
+        }
+        assert_eq!(pm.meters.media_lines, 0);
+        pm.write(0, Line(4), &[1; 64], u64::MAX, 0);
+        assert_eq!((pm.meters.media_lines, pm.meters.media_fill_reads), (1, 0));
+        pm.settle(0);
+        assert_eq!((pm.meters.media_lines, pm.meters.media_fill_reads), (2, 1));
+    }
+
+    #[test]
+    fn bits_that_do_not_change_are_not_written_under_dcw() {
+        let mut pm = pm(|config| config.pm.buffer = 0);
+        pm.write(0, Line(0), &[3; 64], u64::MAX, 0);
+        assert_eq!(pm.meters.media_bits, 128);
+        pm.write(0, Line(0), &[3; 64], u64::MAX, 0);
+        assert_eq!((pm.meters.media_bits, pm.meters.media_lines), (128, 2));
+        pm.write(0, Line(0), &[2; 64], 0xff, 0);
+        assert_eq!(pm.meters.media_bits, 136);
+    }
+
+    #[test]
+    fn flip_n_write_changes_at_most_half_the_bits_and_the_flip_bit() {
+        assert_eq!(flip_n_write(0, u64::MAX, 32), (2, 0));
+        assert_eq!(flip_n_write(0, 0xff, 32), (8, 0));
+        assert_eq!(flip_n_write(0xff, 0, 64), (0, 8));
+    }
+
+    #[test]
+    fn a_bank_writes_one_line_at_a_time() {
+        let mut pm = pm(|config| config.pm.buffer = 0);
+        let write = |pm: &mut Pm, line| pm.write(0, Line(line), &[1; 64], u64::MAX, 0).free;
+        let first = write(&mut pm, 0);
+        assert!(write(&mut pm, 1) >= 2 * first - 10, "the same bank");
+        assert!(write(&mut pm, 4) < first + 20, "another bank");
+    }
+}

@@ -1,0 +1,475 @@
+//! Runs programs on a machine: each core's program is a coroutine, and the core that is furthest
+//! behind goes on next.
+
+use std::cell::UnsafeCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::config::Config;
+use crate::crash::{Campaign, Probe};
+use crate::design::{Cpu, Design, FenceKind, Library, Progress};
+use crate::locks::lock_line;
+use crate::machine::Machine;
+use crate::meters::{Class, Stall};
+use crate::oracle::{Oracle, Violation};
+use crate::report::Report;
+use crate::units::{CoreId, Cycle, Line, Word};
+use crate::workload::{LockId, Pm, Port, Program, Ptr, Step, Stop, Workload};
+
+/// Bytes of the stack on which a program runs; SQLite's deepest recursion fits many times.
+const STACK_BYTES: usize = 1 << 20;
+
+/// What is shared with whoever watches a run, or wants it to end.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set to end the run soon.
+    pub cancelled: AtomicBool,
+    /// Transactions done.
+    pub done: AtomicU64,
+    /// Transactions to be done; 0 while that is not known.
+    pub total: AtomicU64,
+}
+
+/// One run: a design, a workload and a machine, by value.
+pub struct Run<'a, D: Design> {
+    /// The machine.
+    pub config: &'a Config,
+    /// Cores, each of which runs a program.
+    pub cores: u8,
+    /// The design's parameters.
+    pub params: D::Params,
+    /// The design's rules.
+    pub rules: D::Rules,
+    /// The workload; not populated yet.
+    pub workload: Box<dyn Workload>,
+    /// Transactions of each core before the measured region.
+    pub warmup: u64,
+    /// Transactions of each core in the measured region.
+    pub transactions: u64,
+    /// Whether nobody may run ahead, not even on what it holds itself.
+    pub exact: bool,
+    /// Whether the power is cut, and where.
+    pub campaign: Option<Campaign>,
+    /// Who watches.
+    pub control: &'a Control,
+}
+
+/// What a run found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was counted.
+    pub report: Report,
+    /// What the crash campaign found, if there was one.
+    pub crashes: Option<Crashes>,
+}
+
+/// What a crash campaign found.
+#[derive(Clone, Debug, Default)]
+pub struct Crashes {
+    /// Crash points of the run, whether the power was cut there or not.
+    pub passed: u64,
+    /// Power failures.
+    pub points: u64,
+    /// Power failures during recovery.
+    pub nested_points: u64,
+    /// What was wrong after them.
+    pub violations: Vec<Violation>,
+}
+
+/// Why a run could not be made.
+#[derive(Debug)]
+pub enum Failure {
+    /// The workload could not go on.
+    Stopped(Stop),
+    /// The host has no room.
+    Host(std::io::Error),
+    /// Every core waits, and nothing is due: a defect of the design.
+    Deadlock(String),
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Failure {
+        Failure::Stopped(stop)
+    }
+}
+
+/// A machine that the coroutines of its cores share. Only one of them runs at a time, and none
+/// keeps a reference over a suspension.
+struct Shared<D: Design>(Rc<UnsafeCell<Machine<D>>>);
+
+impl<D: Design> Clone for Shared<D> {
+    fn clone(&self) -> Shared<D> {
+        Shared(Rc::clone(&self.0))
+    }
+}
+
+impl<D: Design> Shared<D> {
+    #[expect(clippy::mut_from_ref, reason = "coroutines take turns; see SAFETY")]
+    #[inline]
+    fn machine(&self) -> &mut Machine<D> {
+        // SAFETY: All users run on one thread and take turns at suspension points. Each method
+        // below gets the reference anew after a suspension and keeps none across one, so at most
+        // one is in use at any time.
+        unsafe { &mut *self.0.get() }
+    }
+}
+
+/// A program's coroutine.
+type Thread = Coroutine<(), (), Step, DefaultStack>;
+
+/// Runs programs on a machine.
+///
+/// # Errors
+/// See [`Failure`].
+///
+/// # Panics
+/// When the design or the machine breaks one of its own rules.
+pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
+    let mut config = run.config.clone();
+    if run.exact {
+        config.core.quantum = 0;
+    }
+    let mut machine = Machine::<D>::new(&config, run.cores, run.params, run.rules)
+        .map_err(Failure::Host)?;
+    let mut workload = run.workload;
+    workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
+    machine.below.memory.install(&machine.below.view.pm);
+    let workload: Rc<dyn Workload> = Rc::from(workload);
+    if let Some(campaign) = run.campaign {
+        let log_base = machine.below.shape.log_base;
+        let oracle = Oracle::new(&machine.below.view.pm, run.cores, log_base);
+        let oracle = oracle.map_err(Failure::Host)?;
+        machine.probe = Some(Box::new(Probe::new(campaign, oracle, Rc::clone(&workload))));
+    }
+    let shared = Shared(Rc::new(UnsafeCell::new(machine)));
+    let count = Count { warmup: run.warmup, transactions: run.transactions };
+    let total = u64::from(run.cores) * (run.warmup + run.transactions);
+    run.control.total.store(total, Ordering::Relaxed);
+    let mut threads = Vec::new();
+    for core in (0..run.cores).map(CoreId) {
+        let program = workload.program(core)?;
+        threads.push(thread(shared.clone(), core, program, count, run.control)?);
+    }
+    let cancelled = schedule(&shared, &mut threads)?;
+    drop(threads);
+    let machine = shared.machine();
+    let report = machine.report(cancelled);
+    let crashes = machine.probe.take().map(|probe| Crashes {
+        passed: probe.passed,
+        points: probe.points,
+        nested_points: probe.nested_points,
+        violations: probe.violations,
+    });
+    Ok(Outcome { report, crashes })
+}
+
+/// Resumes cores until all have finished; whether the run was cancelled.
+fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<bool, Failure> {
+    let mut cancelled = false;
+    loop {
+        let machine = shared.machine();
+        let Some(core) = machine.choose() else {
+            if machine.process_one(Cycle::NEVER) {
+                continue;
+            }
+            let stuck: Vec<String> = machine
+                .cores
+                .iter()
+                .filter_map(|(id, core)| Some(format!("{id} waits for {:?}", core.parked?)))
+                .collect();
+            if stuck.is_empty() || cancelled {
+                return Ok(cancelled);
+            }
+            return Err(Failure::Deadlock(stuck.join(", ")));
+        };
+        match threads[usize::from(core.0)].resume(()) {
+            CoroutineResult::Yield(()) => (),
+            CoroutineResult::Return(result) => {
+                shared.machine().cores[core].finished = true;
+                match result {
+                    Ok(()) => (),
+                    Err(Stop::Cancelled) => cancelled = true,
+                    Err(stop) => return Err(stop.into()),
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Count {
+    warmup: u64,
+    transactions: u64,
+}
+
+/// The coroutine of one core: warm up, wait for the others, then the measured transactions.
+fn thread<D: Design>(
+    shared: Shared<D>,
+    core: CoreId,
+    mut program: Box<dyn Program>,
+    count: Count,
+    control: &Control,
+) -> Result<Thread, Failure> {
+    let stack = DefaultStack::new(STACK_BYTES).map_err(Failure::Host)?;
+    let control: *const Control = control;
+    Ok(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+        // SAFETY: `run` holds the borrow of the control until after it has dropped the coroutines.
+        let control = unsafe { &*control };
+        let library = D::Library::new(&shared.machine().setup(), core);
+        let cpu = OnCore { shared, core, yielder };
+        let mut port = Front { cpu, library, control };
+        let mut pm = Pm::simulated(&mut port, core);
+        for _ in 0..count.warmup {
+            program.transaction(&mut pm)?;
+        }
+        drop(pm);
+        port.cpu.wait_for_all();
+        let mut pm = Pm::simulated(&mut port, core);
+        for _ in 0..count.transactions {
+            program.transaction(&mut pm)?;
+        }
+        drop(pm);
+        port.cpu.finish();
+        Ok(())
+    }))
+}
+
+/// A core as the code that runs on it sees it: its operations return when the core may go on.
+struct OnCore<'y, D: Design> {
+    shared: Shared<D>,
+    core: CoreId,
+    yielder: &'y Yielder<(), ()>,
+}
+
+impl<D: Design> OnCore<'_, D> {
+    #[expect(clippy::mut_from_ref, reason = "see Shared::machine")]
+    #[inline]
+    fn machine(&self) -> &mut Machine<D> {
+        self.shared.machine()
+    }
+
+    /// Returns when it is this core's turn to do something that others can see.
+    #[inline]
+    fn turn(&self) {
+        while !self.machine().may_act(self.core) {
+            self.yielder.suspend(());
+        }
+    }
+
+    /// Parks the core until it is woken.
+    fn park(&self, stall: Stall) {
+        self.machine().park(self.core, stall);
+        self.turn();
+    }
+
+    fn wait(&self, until: Cycle, stall: Stall) {
+        self.machine().cores[self.core].timing.wait(until, stall);
+    }
+
+    /// Does what a hook answered.
+    #[inline]
+    fn obey(&self, progress: Progress, stall: Stall) {
+        match progress {
+            Progress::Done(at) => self.wait(at, stall),
+            Progress::Wait => self.park(stall),
+        }
+    }
+
+    /// Returns when it is this core's turn and its access of a line finds room for write-backs.
+    fn turn_with_room(&self, line: Line, write: bool, stall: Stall) {
+        self.turn();
+        while self.machine().is_congested(self.core, line, write) {
+            self.park(stall);
+        }
+    }
+
+    #[inline]
+    fn load_line(&self, line: Line, known: Cycle) -> Cycle {
+        let machine = self.machine();
+        if machine.cores[self.core].timing.clock().0 > machine.lead_limit {
+            self.turn();
+        }
+        if let Some(done) = self.machine().load_hit(self.core, line, known) {
+            return done;
+        }
+        self.turn_with_room(line, false, Stall::LoadMiss);
+        // While the core waited for its turn, its first level may have lost or gained the line.
+        match self.machine().load_hit(self.core, line, known) {
+            Some(done) => done,
+            None => self.machine().load_miss(self.core, line, known),
+        }
+    }
+
+    fn commit(&mut self) {
+        self.turn();
+        let progress = self.machine().commit(self.core);
+        self.obey(progress, Stall::Commit);
+        self.turn();
+        self.machine().acknowledge(self.core);
+    }
+
+    fn fence(&self, kind: FenceKind) {
+        self.turn();
+        let progress = self.machine().fence(self.core, kind);
+        self.obey(progress, Stall::Fence);
+    }
+
+    fn lock(&mut self, lock: LockId) {
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Lock);
+        self.turn();
+        if !self.machine().lock(self.core, lock) {
+            self.park(Stall::Lock);
+        }
+        self.store(lock_line(lock), 1, u64::MAX);
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Lock);
+    }
+
+    fn unlock(&mut self, lock: LockId) {
+        self.store(lock_line(lock), 0, u64::MAX);
+        self.turn();
+        self.machine().unlock(self.core, lock);
+    }
+
+    fn wait_for_all(&self) {
+        self.turn();
+        if self.machine().arrive() {
+            self.machine().start_measuring();
+        } else {
+            self.park(Stall::Other);
+        }
+    }
+
+    fn finish(&self) {
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Other);
+        self.turn();
+    }
+}
+
+impl<D: Design> Cpu for OnCore<'_, D> {
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    #[inline]
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        let line = Line::of(at.address);
+        let done = self.load_line(line, at.known);
+        let value = self.machine().below.view.word(Word::of(at.address));
+        match self.machine().loaded(self.core, at, done) {
+            Progress::Done(at) => (value, at),
+            Progress::Wait => {
+                self.park(Stall::LoadMiss);
+                (value, self.machine().cores[self.core].timing.clock())
+            }
+        }
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        self.machine().dispatch_store(self.core);
+        self.turn_with_room(Line::of(at.address), true, Stall::StoreBuffer);
+        let progress = self.machine().store(self.core, at, value, mask);
+        self.obey(progress, Stall::LogFull);
+    }
+
+    fn peek(&self, word: Word) -> u64 {
+        self.machine().below.view.word(word)
+    }
+
+    #[inline]
+    fn work(&mut self, instructions: u64) {
+        self.machine().cores[self.core].timing.work(instructions);
+    }
+
+    fn flush(&mut self, line: Line, class: Class) {
+        self.fence(FenceKind::Flush(line, class));
+    }
+
+    fn order(&mut self) {
+        self.fence(FenceKind::Order);
+    }
+
+    fn durable(&mut self) {
+        self.fence(FenceKind::Durable);
+    }
+}
+
+/// What a program sees: its core, through the design's library.
+struct Front<'y, 'c, D: Design> {
+    cpu: OnCore<'y, D>,
+    library: D::Library,
+    control: &'c Control,
+}
+
+impl<D: Design> Port for Front<'_, '_, D> {
+    #[inline]
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        self.library.load(at, &mut self.cpu)
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        let machine = self.cpu.machine();
+        if machine.current_tx(self.cpu.core).is_none() {
+            return self.cpu.store(at, value, mask);
+        }
+        self.cpu.machine().record(self.cpu.core, at, value, mask);
+        self.library.store(at, value, mask, &mut self.cpu);
+    }
+
+    fn store_past_caches(&mut self, at: Ptr, value: u64) {
+        self.cpu.machine().dispatch_store(self.cpu.core);
+        self.cpu.turn_with_room(Line::of(at.address), true, Stall::StoreBuffer);
+        self.cpu.machine().store_past_caches(self.cpu.core, at, value);
+    }
+
+    fn begin(&mut self) {
+        self.cpu.turn();
+        let progress = self.cpu.machine().begin(self.cpu.core);
+        self.cpu.obey(progress, Stall::Commit);
+        let tx = self.cpu.machine().current_tx(self.cpu.core).expect("a transaction has begun");
+        self.library.begin(tx, &mut self.cpu);
+    }
+
+    fn commit(&mut self) {
+        self.cpu.turn();
+        self.cpu.machine().commit_began(self.cpu.core);
+        self.library.commit(&mut self.cpu);
+        self.cpu.commit();
+        self.library.settle(&mut self.cpu);
+        self.control.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lock(&mut self, lock: LockId) {
+        self.cpu.lock(lock);
+    }
+
+    fn unlock(&mut self, lock: LockId) {
+        self.cpu.unlock(lock);
+    }
+
+    #[inline]
+    fn work(&mut self, instructions: u64) {
+        self.cpu.work(instructions);
+    }
+
+    fn flush(&mut self, at: Ptr) {
+        self.cpu.flush(Line::of(at.address), Class::Data);
+    }
+
+    fn order(&mut self) {
+        self.cpu.order();
+    }
+
+    fn durable(&mut self) {
+        self.cpu.durable();
+    }
+
+    fn cancelled(&self) -> bool {
+        self.control.cancelled.load(Ordering::Relaxed) || self.cpu.machine().is_done()
+    }
+}

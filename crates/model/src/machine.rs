@@ -1,0 +1,587 @@
+//! The machine: cores, one design, and the hardware below it, wired once. One pass of an access
+//! goes down through here, and nothing but a time comes back.
+
+use crate::agenda::Agenda;
+use crate::caches::{Caches, Found};
+use crate::config::{Config, Domain};
+use crate::contents::View;
+use crate::controller::{Accepted, Event, Memory, Notify};
+use crate::core::Core;
+use crate::crash::Probe;
+use crate::design::{
+    Below, Design, Disposition, Evict, Fence, FenceKind, Fill, Load, Progress, Setup, Shape, Store,
+    Transfer, Tx, Unacknowledged,
+};
+use crate::device::Write;
+use crate::locks::Locks;
+use crate::meters::{Class, Stall};
+use crate::report::{OpenWriteSets, Report, WriteSets, latencies, open_write_sets};
+use crate::units::{CoreId, Cycle, DRAM_BASE, Line, PerCore, TxId, Word};
+use crate::workload::{LockId, Ptr};
+use crate::write_combining::Combining;
+
+/// A machine with a design on it.
+pub struct Machine<D: Design> {
+    /// The design.
+    pub design: D,
+    /// What the design stands on.
+    pub below: Below<D::Event>,
+    pub(crate) cores: PerCore<CoreState>,
+    locks: Locks,
+    params: D::Params,
+    rules: D::Rules,
+    /// A crash campaign, if there is one.
+    pub probe: Option<Box<Probe>>,
+    /// The core that runs must not do anything that others can see after this cycle.
+    pub(crate) turn_limit: u64,
+    /// Nor load what it holds itself after this one.
+    pub(crate) lead_limit: u64,
+    quantum: u64,
+    /// Stores are durable when they are visible.
+    stores_survive: bool,
+    started: Cycle,
+    arrived: u8,
+    counts: Counts,
+}
+
+/// What a core is doing, beside its time.
+pub(crate) struct CoreState {
+    pub timing: Core,
+    pub parked: Option<Stall>,
+    pub finished: bool,
+    tx: Option<TxId>,
+    next_tx: TxId,
+    commit_began: Cycle,
+    combining: Combining,
+}
+
+struct Counts {
+    transactions: u64,
+    operations: u64,
+    commit_latency: hdrhistogram::Histogram<u64>,
+    write_sets: WriteSets,
+    open: OpenWriteSets,
+}
+
+impl Counts {
+    fn new(cores: u8) -> Counts {
+        Counts {
+            transactions: 0,
+            operations: 0,
+            commit_latency: latencies(),
+            write_sets: WriteSets::default(),
+            open: open_write_sets(cores),
+        }
+    }
+}
+
+impl<D: Design> Machine<D> {
+    /// A machine that has just been switched on, with zeros in its memories.
+    ///
+    /// # Errors
+    /// When the host has no address space for the memories.
+    pub fn new(
+        config: &Config,
+        cores: u8,
+        params: D::Params,
+        rules: D::Rules,
+    ) -> std::io::Result<Machine<D>> {
+        let shape = Shape::new(config, cores);
+        let design = D::new(&Setup { params: &params, rules: &rules, shape: &shape });
+        Ok(Machine {
+            design,
+            below: Below {
+                caches: Caches::new(cores, config),
+                memory: Memory::new(config)?,
+                view: View::new(config.pm.capacity, config.dram.capacity)?,
+                shape,
+                agenda: Agenda::default(),
+                wakes: Vec::new(),
+                unacknowledged: PerCore::new(cores, |_| Unacknowledged::default()),
+            },
+            cores: PerCore::new(cores, |_| CoreState {
+                timing: Core::new(config),
+                parked: None,
+                finished: false,
+                tx: None,
+                next_tx: TxId(1),
+                commit_began: Cycle(0),
+                combining: Combining::new(config.core.wc_buffers),
+            }),
+            locks: Locks::default(),
+            params,
+            rules,
+            probe: None,
+            turn_limit: 0,
+            lead_limit: 0,
+            quantum: config.core.quantum,
+            stores_survive: matches!(config.domain(), Domain::Eadr | Domain::Gpf),
+            started: Cycle(0),
+            arrived: 0,
+            counts: Counts::new(cores),
+        })
+    }
+
+    /// What was fixed before power was first applied.
+    pub fn setup(&self) -> Setup<'_, D> {
+        Setup { params: &self.params, rules: &self.rules, shape: &self.below.shape }
+    }
+
+    // Time.
+
+    /// The core that goes on next: of those that can, the one that is furthest behind. Also sets
+    /// how far it may go.
+    pub(crate) fn choose(&mut self) -> Option<CoreId> {
+        let mut best: Option<(Cycle, CoreId)> = None;
+        let mut second = u64::MAX;
+        for (id, core) in self.cores.iter() {
+            if core.parked.is_some() || core.finished {
+                continue;
+            }
+            let clock = core.timing.clock();
+            match best {
+                Some((first, other)) if first <= clock => {
+                    // A tie goes to the lower number, and `other` is the lower one.
+                    second = second.min(clock.0);
+                    best = Some((first, other));
+                }
+                Some((first, _)) => {
+                    // The former best has the lower number: at a tie it would come first.
+                    second = second.min(first.0.saturating_sub(1));
+                    best = Some((clock, id));
+                }
+                None => best = Some((clock, id)),
+            }
+        }
+        self.turn_limit = second;
+        self.lead_limit = second.saturating_add(self.quantum);
+        best.map(|(_, id)| id)
+    }
+
+    /// Whether a core may do something that others can see: nobody else is behind it, and what is
+    /// due by now has happened.
+    pub(crate) fn may_act(&mut self, id: CoreId) -> bool {
+        loop {
+            let clock = self.cores[id].timing.clock();
+            if self.cores[id].parked.is_some() || clock.0 > self.turn_limit {
+                return false;
+            }
+            if self.below.agenda.next() > clock {
+                return true;
+            }
+            self.process_one(clock);
+        }
+    }
+
+    /// Processes the first event that is due at or before `until`; whether there was one.
+    pub(crate) fn process_one(&mut self, until: Cycle) -> bool {
+        let Some((at, event)) = self.below.agenda.take(until) else { return false };
+        if self.probe.is_some() && self.below.memory.makes_durable(&event) {
+            self.crash_point(at);
+        }
+        let Below { memory, agenda, .. } = &mut self.below;
+        let accepted = match event {
+            Event::Arrive { controller, write } => memory.arrive(at, controller, write, agenda),
+            Event::Accept { controller } => memory.accept_waiting(at, controller, agenda),
+            Event::Drain { controller } => {
+                memory.drain(at, controller, agenda);
+                None
+            }
+            Event::Free { controller, slot } => {
+                memory.free(at, controller, slot, agenda);
+                None
+            }
+            Event::Programmed { controller, slot } => {
+                memory.programmed(at, controller, slot, agenda)
+            }
+            Event::Design(event) => {
+                self.design.event(at, event, &mut self.below);
+                self.compare_given();
+                None
+            }
+        };
+        if let Some(accepted) = accepted {
+            self.deliver(at, accepted);
+        }
+        if let Event::Accept { controller } | Event::Arrive { controller, .. } = event {
+            for core in self.below.memory.unblocked(controller) {
+                self.below.wake(core, at);
+            }
+        }
+        self.process_wakes();
+        true
+    }
+
+    fn deliver(&mut self, at: Cycle, accepted: Accepted<D::Event>) {
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.compare(accepted.line, &self.below.memory.durable);
+        }
+        for notify in accepted.notify {
+            match notify {
+                Notify::Nobody => (),
+                Notify::Core(core) => self.below.acknowledge(core, at),
+                Notify::Design(event) => {
+                    self.design.event(at, event, &mut self.below);
+                    self.compare_given();
+                }
+            }
+        }
+    }
+
+    /// Tells the oracle what the design gave to a controller.
+    fn compare_given(&mut self) {
+        let given = self.below.memory.take_given();
+        if let Some(probe) = &mut self.probe {
+            for line in given {
+                probe.oracle.compare(line, &self.below.memory.durable);
+            }
+        }
+    }
+
+    fn process_wakes(&mut self) {
+        while let Some((id, at)) = self.below.wakes.pop() {
+            let core = &mut self.cores[id];
+            let Some(stall) = core.parked.take() else { continue };
+            core.timing.wait(at, stall);
+            // The core that runs must not pass the one that was woken. A tie goes to the lower
+            // number; being a cycle stricter than that does no harm.
+            let limit = core.timing.clock().0.saturating_sub(1);
+            self.turn_limit = self.turn_limit.min(limit);
+            self.lead_limit = self.lead_limit.min(limit.saturating_add(self.quantum));
+        }
+    }
+
+    /// Parks a core until it is woken.
+    pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
+        self.cores[id].parked = Some(stall);
+        self.process_wakes();
+    }
+
+    fn crash_point(&mut self, at: Cycle) {
+        let Some(mut probe) = self.probe.take() else { return };
+        let lines: Vec<Line> =
+            self.cores.iter().flat_map(|(_, core)| core.combining.lines()).collect();
+        probe.pass(at, &self.design, &self.below, &lines, &self.setup());
+        self.probe = Some(probe);
+    }
+
+    /// Whether the crash campaign has found enough.
+    pub fn is_done(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.is_done())
+    }
+
+    // Loads and stores.
+
+    /// Whether an access has to wait because write-backs have nowhere to go; the core is then to
+    /// be parked.
+    pub(crate) fn is_congested(&mut self, id: CoreId, line: Line, write: bool) -> bool {
+        self.below.caches.needs_others(id, line, write) && self.below.memory.congested(id)
+    }
+
+    /// A load that hits the core's first level.
+    #[inline]
+    pub(crate) fn load_hit(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
+        if !self.below.caches.hit(id, line) {
+            return None;
+        }
+        self.counts.operations += 1;
+        let core = &mut self.cores[id].timing;
+        core.dispatch(true);
+        Some(core.load_hit(line, known))
+    }
+
+    /// A load that misses it.
+    pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
+        self.counts.operations += 1;
+        self.cores[id].timing.dispatch(true);
+        let (place, start) = self.cores[id].timing.miss_start(known);
+        let done = self.fetch(id, line, false, start);
+        self.cores[id].timing.load_miss(place, line, done)
+    }
+
+    /// What the design says of a load that has its value at `done`.
+    #[inline]
+    pub(crate) fn loaded(&mut self, id: CoreId, at: Ptr, done: Cycle) -> Progress {
+        if at.address >= DRAM_BASE {
+            return Progress::Done(done);
+        }
+        let tx = self.cores[id].tx;
+        let load = Load { core: id, tx, word: Word::of(at.address), at: done };
+        self.design.load(&load, &mut self.below)
+    }
+
+    /// A store's room in the core; it may have to wait for it.
+    pub(crate) fn dispatch_store(&mut self, id: CoreId) {
+        self.counts.operations += 1;
+        let core = &mut self.cores[id].timing;
+        core.dispatch(false);
+        core.make_room_for_store();
+    }
+
+    /// A store takes effect: in the caches, in the view, and in the design.
+    pub(crate) fn store(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) -> Progress {
+        let line = Line::of(at.address);
+        let persistent = line.is_persistent();
+        if self.stores_survive && persistent && self.probe.is_some() {
+            let now = self.cores[id].timing.clock();
+            self.crash_point(now);
+        }
+        if self.below.caches.hit_to_write(id, line) {
+            self.cores[id].timing.store_hit(line);
+        } else {
+            let (place, start) = self.cores[id].timing.miss_start(at.known);
+            let done = self.fetch(id, line, true, start);
+            self.cores[id].timing.store_miss(place, line, start, done);
+        }
+        let word = Word::of(at.address);
+        let old = self.below.view.word(word);
+        let new = (old & !mask) | (value & mask);
+        self.below.view.set_word(word, new);
+        let core = &self.cores[id];
+        let now = core.timing.clock();
+        if !persistent {
+            return Progress::Done(now);
+        }
+        let store = Store { core: id, tx: core.tx, word, old, new, at: now };
+        let progress = self.design.store(&store, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// A store of the program in its transaction, for the write sets and the oracle.
+    #[inline]
+    pub(crate) fn record(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) {
+        if self.cores[id].tx.is_none() || at.address >= DRAM_BASE {
+            return;
+        }
+        let word = Word::of(at.address);
+        self.counts.open[id].push(word);
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.store(id, word, value, mask);
+        }
+    }
+
+    /// Fetches a line that the core's first level does not have, or may not write; the request
+    /// starts at `start`, and what it changes changes now.
+    fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
+        let now = self.cores[id].timing.clock();
+        let access = self.below.caches.access(id, line, write);
+        let times = &self.below.shape.times;
+        let mut done = start + times.l1 + times.l2;
+        match access.found {
+            Found::L2 => return done,
+            Found::Llc => done += times.llc,
+            Found::Elsewhere(from) => {
+                done += times.llc + times.transfer;
+                if line.is_persistent() {
+                    let transfer = Transfer { line, from, to: id, write, at: done };
+                    done = self.design.transfer(&transfer, &mut self.below);
+                }
+            }
+            Found::Memory => {
+                let path = self.below.shape.path;
+                let asked = done + times.llc + path;
+                done = self.below.memory.read(asked, line, now) + path;
+                if line.is_persistent() {
+                    let fill = Fill { core: id, line, at: done };
+                    done = self.design.fill(&fill, &mut self.below);
+                }
+            }
+        }
+        if let Some((victim, true)) = access.evicted {
+            self.write_back(victim, now);
+        }
+        done
+    }
+
+    /// A dirty line leaves the caches.
+    fn write_back(&mut self, line: Line, at: Cycle) {
+        if !line.is_persistent() {
+            self.below.memory.write_volatile(at, line, at);
+            return;
+        }
+        let data = self.below.line(line);
+        let evict = Evict { line, data, at };
+        if let Disposition::Home { at, notify } = self.design.evict(&evict, &mut self.below) {
+            let log = line.address() >= self.below.shape.log_base;
+            let class = if log { Class::Log } else { Class::HomeWriteBack };
+            self.below.send(at, Write { line, data, mask: u64::MAX, class }, notify);
+        }
+    }
+
+    /// A store past the caches: into a write-combining buffer, which is sent when it is full or
+    /// another one needs its place.
+    pub(crate) fn store_past_caches(&mut self, id: CoreId, at: Ptr, value: u64) {
+        let line = Line::of(at.address);
+        let now = self.cores[id].timing.clock();
+        if self.below.caches.holds(line) {
+            self.below.flush(id, now, line, false, Class::Data);
+        }
+        let word = Word::of(at.address);
+        self.below.view.set_word(word, value);
+        let full = self.cores[id].combining.store(word, value);
+        for write in full {
+            self.send_combined(id, now, write);
+        }
+    }
+
+    fn send_combined(&mut self, id: CoreId, at: Cycle, write: Write) {
+        if write.line.is_persistent() {
+            self.below.send(at, write, Notify::Core(id));
+        } else {
+            self.below.memory.write_volatile(at + self.below.shape.path, write.line, at);
+        }
+    }
+
+    fn send_all_combined(&mut self, id: CoreId, at: Cycle) {
+        for write in self.cores[id].combining.take_all() {
+            self.send_combined(id, at, write);
+        }
+    }
+
+    // Transactions, fences and locks.
+
+    fn tx(&self, id: CoreId) -> Tx {
+        let core = &self.cores[id];
+        let number = core.tx.unwrap_or(core.next_tx);
+        let (at, stored) = (core.timing.clock(), core.timing.stored());
+        Tx { core: id, id: number, at, stored }
+    }
+
+    pub(crate) fn begin(&mut self, id: CoreId) -> Progress {
+        let tx = self.tx(id);
+        let core = &mut self.cores[id];
+        core.tx = Some(tx.id);
+        core.next_tx = TxId(tx.id.0 + 1);
+        core.timing.dispatch(false);
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.begin(id, tx.id);
+        }
+        let progress = self.design.begin(&tx, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// The program asks for its transaction to be committed.
+    pub(crate) fn commit_began(&mut self, id: CoreId) {
+        self.cores[id].commit_began = self.cores[id].timing.clock();
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.committing(id);
+        }
+    }
+
+    pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
+        self.cores[id].timing.dispatch(false);
+        let tx = self.tx(id);
+        let progress = self.design.commit(&tx, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// A transaction is acknowledged, now.
+    pub(crate) fn acknowledge(&mut self, id: CoreId) {
+        let core = &mut self.cores[id];
+        core.tx = None;
+        let latency = core.timing.clock().since(core.commit_began);
+        self.counts.commit_latency.saturating_record(latency.max(1));
+        self.counts.transactions += 1;
+        self.counts.write_sets.count(&mut self.counts.open[id]);
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.acknowledge(id, &self.below.memory.durable);
+        }
+    }
+
+    /// The current transaction of a core.
+    pub(crate) fn current_tx(&self, id: CoreId) -> Option<TxId> {
+        self.cores[id].tx
+    }
+
+    pub(crate) fn fence(&mut self, id: CoreId, kind: FenceKind) -> Progress {
+        if D::HAS_FENCES {
+            self.counts.operations += 1;
+            self.cores[id].timing.dispatch(false);
+        }
+        let core = &self.cores[id];
+        let (at, drained) = (core.timing.clock(), core.timing.drained());
+        if !matches!(kind, FenceKind::Flush(..)) {
+            self.send_all_combined(id, at);
+        }
+        let fence = Fence { core: id, kind, at, drained };
+        let progress = self.design.fence(&fence, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// A locked operation on a lock's line; whether the lock is the core's now. If not, the core
+    /// is to be parked, and has the lock when it is woken.
+    pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> bool {
+        let at = self.cores[id].timing.clock();
+        self.send_all_combined(id, at);
+        self.locks.take(id, lock)
+    }
+
+    /// A core gives a lock back; the one that waited longest has it when the line has moved.
+    pub(crate) fn unlock(&mut self, id: CoreId, lock: LockId) {
+        let at = self.cores[id].timing.stored() + self.below.shape.times.transfer;
+        if let Some(next) = self.locks.release(id, lock) {
+            self.below.wake(next, at);
+            self.process_wakes();
+        }
+    }
+
+    // The measured region.
+
+    /// A core is ready to be measured; whether all are.
+    pub(crate) fn arrive(&mut self) -> bool {
+        self.arrived += 1;
+        self.arrived == self.cores.cores()
+    }
+
+    /// Every core is ready: counting begins, and the others go on.
+    pub(crate) fn start_measuring(&mut self) {
+        let clocks = self.cores.iter().map(|(_, core)| core.timing.drained());
+        self.started = clocks.max().expect("a machine has cores");
+        for (id, core) in self.cores.iter_mut() {
+            core.timing.wait(self.started, Stall::Other);
+            core.timing.reset_counts();
+            self.below.wakes.push((id, self.started));
+        }
+        self.counts = Counts::new(self.cores.cores());
+        self.below.memory.reset_meters();
+        self.process_wakes();
+    }
+
+    /// What was counted. What is still on its way to memory is let through first.
+    pub fn report(&mut self, cancelled: bool) -> Report {
+        let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
+        let end = clocks.max().expect("a machine has cores");
+        while self.process_one(Cycle::NEVER) {}
+        self.below.memory.settle(end);
+        let (mut compute, mut instructions) = (0, 0);
+        let mut stalls = [0; Stall::ALL.len()];
+        for (_, core) in self.cores.iter() {
+            let own = core.timing.stalls();
+            let ran = core.timing.clock().since(self.started);
+            compute += ran - own.iter().sum::<u64>();
+            instructions += core.timing.instructions();
+            for (sum, cycles) in stalls.iter_mut().zip(own) {
+                *sum += cycles;
+            }
+            stalls[Stall::Other as usize] += end.since(core.timing.clock());
+        }
+        let counts = std::mem::replace(&mut self.counts, Counts::new(self.cores.cores()));
+        Report {
+            cycles: end.since(self.started),
+            transactions: counts.transactions,
+            operations: counts.operations,
+            instructions,
+            commit_latency: counts.commit_latency,
+            compute,
+            stalls,
+            meters: self.below.memory.meters(),
+            write_sets: counts.write_sets,
+            counters: self.design.counters(),
+            cancelled,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What is counted: writes by class at three places, reads, energy, wear, and where cycles went.
+
+/// Why something is written to persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Data that a program or a design forces out: a flush, an in-place update.
+    Data,
+    /// Log records.
+    Log,
+    /// What a design keeps about data.
+    Metadata,
+    /// Commit records and marks.
+    Commit,
+    /// Data that a cache evicted.
+    HomeWriteBack,
+    /// Merging of two copies into one.
+    Consolidation,
+    /// Checkpoints.
+    Checkpoint,
+    /// Moving what is alive to free what is not.
+    GarbageCollection,
+}
+
+impl Class {
+    /// Every class with its name in reports.
+    pub const ALL: [(Class, &'static str); 8] = [
+        (Class::Data, "data"),
+        (Class::Log, "log"),
+        (Class::Metadata, "metadata"),
+        (Class::Commit, "commit"),
+        (Class::HomeWriteBack, "home_write_back"),
+        (Class::Consolidation, "consolidation"),
+        (Class::Checkpoint, "checkpoint"),
+        (Class::GarbageCollection, "garbage_collection"),
+    ];
+}
+
+/// What one persistent memory and its controller counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meters {
+    /// Bytes accepted into the write-pending queue, by [`Class`].
+    pub wpq_bytes: [u64; 8],
+    /// Writes accepted into the write-pending queue; each is at most a line.
+    pub wpq_writes: u64,
+    /// Of them, those that joined a write that was already there.
+    pub wpq_merged: u64,
+    /// Lines of the on-DIMM buffer (or cache lines, without one) written to the cells.
+    pub media_lines: u64,
+    /// Bits programmed in the cells.
+    pub media_bits: u64,
+    /// Reads of the cells that a partial write made necessary.
+    pub media_fill_reads: u64,
+    /// Lines that the caches read.
+    pub reads: u64,
+    /// Of them, those that the write-pending queue answered.
+    pub reads_forwarded: u64,
+    /// Energy of the cells, in femtojoules.
+    pub energy_fj: u64,
+    /// Writes of the line of cells that was written most often.
+    pub wear_max: u64,
+}
+
+impl Meters {
+    /// Adds what another memory counted.
+    pub fn add(&mut self, other: &Meters) {
+        for (mine, theirs) in self.wpq_bytes.iter_mut().zip(other.wpq_bytes) {
+            *mine += theirs;
+        }
+        self.wpq_writes += other.wpq_writes;
+        self.wpq_merged += other.wpq_merged;
+        self.media_lines += other.media_lines;
+        self.media_bits += other.media_bits;
+        self.media_fill_reads += other.media_fill_reads;
+        self.reads += other.reads;
+        self.reads_forwarded += other.reads_forwarded;
+        self.energy_fj += other.energy_fj;
+        self.wear_max = self.wear_max.max(other.wear_max);
+    }
+
+    /// Bytes accepted into the write-pending queue.
+    pub fn wpq_bytes_total(&self) -> u64 {
+        self.wpq_bytes.iter().sum()
+    }
+}
+
+/// Why a core's clock advanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// A load's data, or the room that an outstanding load takes.
+    LoadMiss,
+    /// No room in the store queue or store buffer.
+    StoreBuffer,
+    /// A fence.
+    Fence,
+    /// The acknowledgement of a commit.
+    Commit,
+    /// No room in a design's log structure.
+    LogFull,
+    /// A lock that another core held.
+    Lock,
+    /// Anything else: start, barriers, waiting for the last core at the end.
+    Other,
+}
+
+impl Stall {
+    /// Every reason with its name in reports; `compute` is what is left.
+    pub const ALL: [(Stall, &'static str); 7] = [
+        (Stall::LoadMiss, "load_miss"),
+        (Stall::StoreBuffer, "store_buffer_full"),
+        (Stall::Fence, "fence"),
+        (Stall::Commit, "commit_wait"),
+        (Stall::LogFull, "log_structure_full"),
+        (Stall::Lock, "lock"),
+        (Stall::Other, "other"),
+    ];
+}

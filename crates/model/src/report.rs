@@ -1,0 +1,104 @@
+//! What a run counted, as plain numbers.
+
+use hdrhistogram::Histogram;
+
+use crate::meters::{Meters, Stall};
+use crate::units::{CoreId, PerCore, Word};
+
+/// Sizes of what transactions wrote.
+#[derive(Clone, Debug, Default)]
+pub struct WriteSets {
+    /// Transactions counted.
+    pub transactions: u64,
+    /// Distinct words written, over all transactions.
+    pub words: u64,
+    /// Stores, over all transactions.
+    pub stores: u64,
+    /// Distinct lines written, over all transactions, and the most of one.
+    pub lines: u64,
+    /// The most lines of one transaction.
+    pub lines_max: u64,
+    /// Distinct 4 KiB pages written, over all transactions.
+    pub pages: u64,
+    /// The most pages of one transaction.
+    pub pages_max: u64,
+}
+
+impl WriteSets {
+    /// Counts one transaction's stores; `words` is left empty.
+    pub fn count(&mut self, words: &mut Vec<Word>) {
+        self.transactions += 1;
+        self.stores += words.len() as u64;
+        words.sort_unstable();
+        words.dedup();
+        let (mut lines, mut pages) = (0, 0);
+        let mut last = None;
+        for word in words.iter() {
+            let (line, page) = (word.line(), word.address() / 4096);
+            lines += u64::from(last.is_none_or(|(other, _)| other != line));
+            pages += u64::from(last.is_none_or(|(_, other)| other != page));
+            last = Some((line, page));
+        }
+        self.words += words.len() as u64;
+        self.lines += lines;
+        self.lines_max = self.lines_max.max(lines);
+        self.pages += pages;
+        self.pages_max = self.pages_max.max(pages);
+        words.clear();
+    }
+}
+
+/// What a run counted in its measured region.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Cycles from the start of the measured region to the end of the last core's program.
+    pub cycles: u64,
+    /// Transactions acknowledged.
+    pub transactions: u64,
+    /// Loads, stores, flushes and fences of all cores.
+    pub operations: u64,
+    /// Instructions of all cores.
+    pub instructions: u64,
+    /// Cycles from the start of a commit to its acknowledgement.
+    pub commit_latency: Histogram<u64>,
+    /// Core-cycles in which instructions dispatched.
+    pub compute: u64,
+    /// Core-cycles of waiting, in the order of [`Stall::ALL`]; with `compute` they sum to `cycles`
+    /// times the number of cores.
+    pub stalls: [u64; Stall::ALL.len()],
+    /// What the persistent memories counted.
+    pub meters: Meters,
+    /// What the transactions wrote.
+    pub write_sets: WriteSets,
+    /// What the design counted.
+    pub counters: Vec<(&'static str, u64)>,
+    /// Whether the run ended before its programs did.
+    pub cancelled: bool,
+}
+
+/// A histogram of commit latencies.
+pub fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order")
+}
+
+/// The words that each core's transaction has stored to.
+pub type OpenWriteSets = PerCore<Vec<Word>>;
+
+/// Empty write sets.
+pub fn open_write_sets(cores: u8) -> OpenWriteSets {
+    PerCore::new(cores, |_: CoreId| Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_set_is_counted_in_words_lines_and_pages() {
+        let mut sets = WriteSets::default();
+        let mut words = vec![Word(0), Word(7), Word(8), Word(0), Word(1024)];
+        sets.count(&mut words);
+        assert!(words.is_empty());
+        assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (5, 4, 3, 2));
+    }
+}

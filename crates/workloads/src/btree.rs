@@ -1,0 +1,489 @@
+//! `btree`: a B-tree with values outside its nodes (Cormen, Leiserson, Rivest, Stein, chapter 18:
+//! one pass down, splitting full nodes before an insert enters them, and borrowing or merging
+//! before a delete does).
+//!
+//! ```text
+//! root record, 64 bytes     node of order m, 24 m bytes; for m = 8 three lines:
+//!   0  root node              0            number of keys, and 1 << 32 in a leaf
+//!                             8            key[0] .. key[m - 2], ascending
+//! value, `value` bytes        8 m          address of value[0] .. value[m - 2]
+//!                            16 m          child[0] .. child[m - 1]
+//! ```
+
+use model::units::{LINE_BYTES, WORD_BYTES};
+use model::workload::{About, Pm, Ptr, Step};
+
+use crate::heap::Heap;
+use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::walk::Walk;
+
+/// The workload, for the registry.
+pub type BTree = Toggled<Tree>;
+
+const LEAF: u64 = 1 << 32;
+
+/// Deeper than any tree that fits: each level but the first at least doubles the nodes.
+const DEPTH_MAX: u64 = 64;
+
+keyed_params! {
+    /// Parameters of `btree`.
+    pub struct BTreeParams {
+        /// Children of a node at most; of an odd number the even one below is used (PMDK's
+        /// btree_map: 8; SSP's profile in specs/workloads.md: 64 to 100).
+        order = 8 in 4..=128;
+    }
+}
+
+/// One B-tree.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    root: u64,
+    order: u64,
+    value: u64,
+}
+
+/// A node, and what its first word says.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at: Ptr,
+    keys: u64,
+    is_leaf: bool,
+}
+
+impl Structure for Tree {
+    const ABOUT: About = About {
+        name: "btree",
+        summary: "a B-tree: search a key, delete it if found, else insert it",
+        source: "NV-Heaps-11 and after; specs/workloads.md section 1; the algorithms of CLRS",
+        file: file!(),
+        shared: false,
+    };
+    type Params = BTreeParams;
+
+    fn create(params: &BTreeParams, _items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+        let root = heap.alloc(LINE_BYTES)?;
+        let tree = Tree { root: root.address, order: params.order / 2 * 2, value: params.value };
+        let leaf = tree.new_node(heap, true)?;
+        tree.set_head(pm, leaf);
+        pm.store_ptr(root, leaf.at);
+        Ok(tree)
+    }
+
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+        match self.find(pm, key) {
+            Some(value) => {
+                self.delete(pm, heap, key);
+                heap.free(value, self.value);
+                Ok(())
+            }
+            None => {
+                let value = heap.alloc(self.value)?;
+                store_value(pm, value, self.value, key, stamp);
+                self.insert(pm, heap, key, value)
+            }
+        }
+    }
+
+    fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
+        walk.visit(self.root, LINE_BYTES, "the root record")?;
+        let root = walk.word(self.root);
+        let mut items = Vec::new();
+        let bounds = Bounds { is_root: true, low: None, high: None, depth: 0 };
+        self.check_subtree(walk, root, bounds, &mut items)?;
+        Ok(items)
+    }
+}
+
+/// Where things are.
+impl Tree {
+    /// A node other than the root has at least one key fewer than this.
+    fn degree(&self) -> u64 {
+        self.order / 2
+    }
+
+    fn keys_max(&self) -> u64 {
+        2 * self.degree() - 1
+    }
+
+    fn node_bytes(&self) -> u64 {
+        3 * self.order * WORD_BYTES
+    }
+
+    fn key(node: Ptr, index: u64) -> Ptr {
+        node.plus((1 + index) * WORD_BYTES)
+    }
+
+    fn value(&self, node: Ptr, index: u64) -> Ptr {
+        node.plus((self.order + index) * WORD_BYTES)
+    }
+
+    fn child(&self, node: Ptr, index: u64) -> Ptr {
+        node.plus((2 * self.order + index) * WORD_BYTES)
+    }
+
+    fn node(pm: &mut Pm<'_>, at: Ptr) -> Node {
+        let head = pm.load(at);
+        Node { at, keys: head & (LEAF - 1), is_leaf: head & LEAF != 0 }
+    }
+
+    fn root_node(&self, pm: &mut Pm<'_>) -> Node {
+        let root = pm.load_ptr(Ptr::to(self.root));
+        Tree::node(pm, root)
+    }
+
+    fn child_node(&self, pm: &mut Pm<'_>, node: Ptr, index: u64) -> Node {
+        let child = pm.load_ptr(self.child(node, index));
+        Tree::node(pm, child)
+    }
+
+    fn set_head(&self, pm: &mut Pm<'_>, node: Node) {
+        pm.store(node.at, node.keys | if node.is_leaf { LEAF } else { 0 });
+    }
+
+    fn new_node(&self, heap: &mut Heap, is_leaf: bool) -> Step<Node> {
+        Ok(Node { at: heap.alloc(self.node_bytes())?, keys: 0, is_leaf })
+    }
+
+    /// The first key that is not below `key`, by halving, and whether it is `key`.
+    fn position(&self, pm: &mut Pm<'_>, node: Node, key: u64) -> (u64, bool) {
+        let (mut low, mut high) = (0, node.keys);
+        while low < high {
+            pm.work(COMPARE_WORK);
+            let middle = (low + high) / 2;
+            let here = pm.load(Tree::key(node.at, middle));
+            if here == key {
+                return (middle, true);
+            }
+            if here < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low, false)
+    }
+
+    /// The value of a key.
+    fn find(&self, pm: &mut Pm<'_>, key: u64) -> Option<Ptr> {
+        let mut node = self.root_node(pm);
+        loop {
+            let (index, found) = self.position(pm, node, key);
+            if found {
+                return Some(pm.load_ptr(self.value(node.at, index)));
+            }
+            if node.is_leaf {
+                return None;
+            }
+            node = self.child_node(pm, node.at, index);
+        }
+    }
+}
+
+/// Insert.
+impl Tree {
+    /// Inserts a key that is not there.
+    fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, value: Ptr) -> Step {
+        let mut node = self.root_node(pm);
+        if node.keys == self.keys_max() {
+            let mut above = self.new_node(heap, false)?;
+            pm.store_ptr(self.child(above.at, 0), node.at);
+            self.split(pm, heap, &mut above, 0, node)?;
+            pm.store_ptr(Ptr::to(self.root), above.at);
+            node = above;
+        }
+        while !node.is_leaf {
+            let (mut index, _) = self.position(pm, node, key);
+            let mut child = self.child_node(pm, node.at, index);
+            if child.keys == self.keys_max() {
+                self.split(pm, heap, &mut node, index, child)?;
+                pm.work(COMPARE_WORK);
+                index += u64::from(key > pm.load(Tree::key(node.at, index)));
+                child = self.child_node(pm, node.at, index);
+            }
+            node = child;
+        }
+        let (index, _) = self.position(pm, node, key);
+        self.open_gap(pm, &mut node, index);
+        pm.store(Tree::key(node.at, index), key);
+        pm.store_ptr(self.value(node.at, index), value);
+        Ok(())
+    }
+
+    /// Splits the full `child`, the `index`th of `node`, around its middle key, which moves up.
+    fn split(
+        &self,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+        node: &mut Node,
+        index: u64,
+        child: Node,
+    ) -> Step {
+        let degree = self.degree();
+        let mut right = self.new_node(heap, child.is_leaf)?;
+        right.keys = degree - 1;
+        self.copy_items(pm, (child.at, degree), (right.at, 0), degree - 1);
+        if !child.is_leaf {
+            copy(pm, self.child(child.at, degree), self.child(right.at, 0), degree);
+        }
+        self.set_head(pm, right);
+        self.set_head(pm, Node { keys: degree - 1, ..child });
+        shift_up(pm, self.child(node.at, index + 1), node.keys - index);
+        pm.store_ptr(self.child(node.at, index + 1), right.at);
+        self.open_gap(pm, node, index);
+        self.copy_items(pm, (child.at, degree - 1), (node.at, index), 1);
+        Ok(())
+    }
+
+    /// Makes room for one key, and its value, at `index`.
+    fn open_gap(&self, pm: &mut Pm<'_>, node: &mut Node, index: u64) {
+        shift_up(pm, Tree::key(node.at, index), node.keys - index);
+        shift_up(pm, self.value(node.at, index), node.keys - index);
+        node.keys += 1;
+        self.set_head(pm, *node);
+    }
+}
+
+/// Delete.
+impl Tree {
+    /// Deletes a key that is there; its value is for the caller to free. Every node that is
+    /// entered, but the root, has a key more than it must, so nothing has to be mended on the way
+    /// up.
+    fn delete(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) {
+        let mut key = key;
+        let mut node = self.root_node(pm);
+        loop {
+            let (index, found) = self.position(pm, node, key);
+            if node.is_leaf {
+                assert!(found, "key {key} was found and is not in its leaf");
+                self.close_gap(pm, &mut node, index);
+                return;
+            }
+            node = if found {
+                let (next, stand_in) = self.replace(pm, heap, &mut node, index);
+                key = stand_in.unwrap_or(key);
+                next
+            } else {
+                self.strengthen(pm, heap, &mut node, index)
+            };
+        }
+    }
+
+    /// Deals with the key at `index` of an inner node: a neighbour from a child that can spare one
+    /// stands in for it, and is to be deleted below; or the children around it are merged, and the
+    /// key itself is. Returns where to go on, and the key that stands in.
+    fn replace(
+        &self,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+        node: &mut Node,
+        index: u64,
+    ) -> (Node, Option<u64>) {
+        for side in [0, 1] {
+            let child = self.child_node(pm, node.at, index + side);
+            if child.keys >= self.degree() {
+                let mut leaf = child;
+                while !leaf.is_leaf {
+                    let edge = if side == 0 { leaf.keys } else { 0 };
+                    leaf = self.child_node(pm, leaf.at, edge);
+                }
+                let edge = if side == 0 { leaf.keys - 1 } else { 0 };
+                let stand_in = pm.load(Tree::key(leaf.at, edge));
+                self.copy_items(pm, (leaf.at, edge), (node.at, index), 1);
+                return (child, Some(stand_in));
+            }
+        }
+        (self.merge(pm, heap, node, index), None)
+    }
+
+    /// Gives the `index`th child a key more than it must have, if it has not: from a sibling, or by
+    /// merging the two. Returns the child.
+    fn strengthen(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: &mut Node, index: u64) -> Node {
+        let child = self.child_node(pm, node.at, index);
+        if child.keys >= self.degree() {
+            return child;
+        }
+        if index > 0 {
+            let left = self.child_node(pm, node.at, index - 1);
+            if left.keys >= self.degree() {
+                return self.borrow_from_left(pm, *node, index, left, child);
+            }
+        }
+        if index < node.keys {
+            let right = self.child_node(pm, node.at, index + 1);
+            if right.keys >= self.degree() {
+                return self.borrow_from_right(pm, *node, index, child, right);
+            }
+        }
+        self.merge(pm, heap, node, index.min(node.keys - 1))
+    }
+
+    fn borrow_from_left(
+        &self,
+        pm: &mut Pm<'_>,
+        node: Node,
+        index: u64,
+        mut left: Node,
+        mut child: Node,
+    ) -> Node {
+        if !child.is_leaf {
+            shift_up(pm, self.child(child.at, 0), child.keys + 1);
+            copy(pm, self.child(left.at, left.keys), self.child(child.at, 0), 1);
+        }
+        self.open_gap(pm, &mut child, 0);
+        self.copy_items(pm, (node.at, index - 1), (child.at, 0), 1);
+        self.copy_items(pm, (left.at, left.keys - 1), (node.at, index - 1), 1);
+        left.keys -= 1;
+        self.set_head(pm, left);
+        child
+    }
+
+    fn borrow_from_right(
+        &self,
+        pm: &mut Pm<'_>,
+        node: Node,
+        index: u64,
+        mut child: Node,
+        mut right: Node,
+    ) -> Node {
+        if !child.is_leaf {
+            copy(pm, self.child(right.at, 0), self.child(child.at, child.keys + 1), 1);
+            shift_down(pm, self.child(right.at, 1), right.keys);
+        }
+        self.copy_items(pm, (node.at, index), (child.at, child.keys), 1);
+        child.keys += 1;
+        self.set_head(pm, child);
+        self.copy_items(pm, (right.at, 0), (node.at, index), 1);
+        self.close_gap(pm, &mut right, 0);
+        child
+    }
+
+    /// Merges the children before and after the key at `index`, with the key between them. Returns
+    /// the merged child, which is the new root if the old one has lost its last key.
+    fn merge(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: &mut Node, index: u64) -> Node {
+        let mut left = self.child_node(pm, node.at, index);
+        let right = self.child_node(pm, node.at, index + 1);
+        self.copy_items(pm, (node.at, index), (left.at, left.keys), 1);
+        self.copy_items(pm, (right.at, 0), (left.at, left.keys + 1), right.keys);
+        if !left.is_leaf {
+            let place = self.child(left.at, left.keys + 1);
+            copy(pm, self.child(right.at, 0), place, right.keys + 1);
+        }
+        left.keys += right.keys + 1;
+        self.set_head(pm, left);
+        if node.keys == 1 {
+            // Only a root may have had a single key here.
+            pm.store_ptr(Ptr::to(self.root), left.at);
+            heap.free(node.at, self.node_bytes());
+        } else {
+            shift_down(pm, self.child(node.at, index + 2), node.keys - index - 1);
+            self.close_gap(pm, node, index);
+        }
+        heap.free(right.at, self.node_bytes());
+        left
+    }
+
+    /// Takes out the key, and the address of its value, at `index`.
+    fn close_gap(&self, pm: &mut Pm<'_>, node: &mut Node, index: u64) {
+        shift_down(pm, Tree::key(node.at, index + 1), node.keys - index - 1);
+        shift_down(pm, self.value(node.at, index + 1), node.keys - index - 1);
+        node.keys -= 1;
+        self.set_head(pm, *node);
+    }
+
+    /// Copies keys and the addresses of their values from a place in one node to one in another.
+    fn copy_items(&self, pm: &mut Pm<'_>, from: (Ptr, u64), to: (Ptr, u64), items: u64) {
+        copy(pm, Tree::key(from.0, from.1), Tree::key(to.0, to.1), items);
+        copy(pm, self.value(from.0, from.1), self.value(to.0, to.1), items);
+    }
+}
+
+/// Check.
+impl Tree {
+    /// Checks the subtree at `node` and returns its height.
+    fn check_subtree(
+        &self,
+        walk: &mut Walk<'_>,
+        node: u64,
+        bounds: Bounds,
+        items: &mut Vec<(u64, u64)>,
+    ) -> Result<u64, String> {
+        walk.visit(node, self.node_bytes(), "a node")?;
+        if bounds.depth > DEPTH_MAX {
+            return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
+        }
+        let head = walk.word(node);
+        let (keys, is_leaf) = (head & !LEAF, head & LEAF != 0);
+        let keys_min = match (bounds.is_root, is_leaf) {
+            (true, true) => 0,
+            (true, false) => 1,
+            (false, _) => self.degree() - 1,
+        };
+        if !(keys_min..=self.keys_max()).contains(&keys) {
+            return Err(format!(
+                "the node at {node:#x} has {keys} keys, which is not {keys_min} to {}",
+                self.keys_max()
+            ));
+        }
+        let mut low = bounds.low;
+        let mut height = None;
+        for index in 0..=keys {
+            let key = (index < keys).then(|| walk.word(Tree::key(Ptr::to(node), index).address));
+            if key.is_some_and(|key| low.is_some_and(|low| key <= low) || bounds.is_above(key)) {
+                return Err(format!("key {index} of the node at {node:#x} is out of order"));
+            }
+            if !is_leaf {
+                let child = walk.word(self.child(Ptr::to(node), index).address);
+                let high = key.or(bounds.high);
+                let below = Bounds { is_root: false, low, high, depth: bounds.depth + 1 };
+                let found = self.check_subtree(walk, child, below, items)?;
+                if *height.get_or_insert(found) != found {
+                    return Err(format!("the leaves below {node:#x} are not equally deep"));
+                }
+            }
+            if let Some(key) = key {
+                let value = walk.word(self.value(Ptr::to(node), index).address);
+                walk.visit(value, self.value, "a value")?;
+                items.push((key, check_value(walk, value, self.value, key)?));
+            }
+            low = key;
+        }
+        Ok(height.map_or(0, |height| height + 1))
+    }
+}
+
+/// What a node's place in the tree says about it.
+#[derive(Clone, Copy)]
+struct Bounds {
+    is_root: bool,
+    low: Option<u64>,
+    high: Option<u64>,
+    depth: u64,
+}
+
+impl Bounds {
+    fn is_above(&self, key: u64) -> bool {
+        self.high.is_some_and(|high| key >= high)
+    }
+}
+
+/// Copies words from one node to another, or to lower addresses of the same.
+fn copy(pm: &mut Pm<'_>, from: Ptr, to: Ptr, words: u64) {
+    for index in 0..words {
+        let word = pm.load(from.plus(index * WORD_BYTES));
+        pm.store(to.plus(index * WORD_BYTES), word);
+    }
+}
+
+/// Moves words up by one place, the last first.
+fn shift_up(pm: &mut Pm<'_>, from: Ptr, words: u64) {
+    for index in (0..words).rev() {
+        let word = pm.load(from.plus(index * WORD_BYTES));
+        pm.store(from.plus((index + 1) * WORD_BYTES), word);
+    }
+}
+
+/// Moves words down by one place, the first first.
+fn shift_down(pm: &mut Pm<'_>, from: Ptr, words: u64) {
+    let to = Ptr { address: from.address - WORD_BYTES, ..from };
+    copy(pm, from, to, words);
+}

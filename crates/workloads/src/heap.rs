@@ -1,0 +1,240 @@
+//! Allocation in persistent memory: slabs of equal blocks, over the part of the heap that one core
+//! uses alone.
+//!
+//! ```text
+//! part   | slab of 48-byte blocks | slab of 128-byte blocks | slab of 48 ... |  not yet carved  |
+//! ```
+//!
+//! A slab is 4 KiB or one block, whichever is more. A freed block goes on its class's list, and
+//! the block that was freed last is handed out first. What the allocator knows is volatile (host
+//! memory, no simulated stores): a real one with volatile metadata rebuilds it after a failure by
+//! marking what the roots reach, so a block that an undone transaction had taken is free again.
+
+use std::ops::Range;
+
+use model::units::{CoreId, LINE_BYTES};
+use model::workload::{Ptr, Site, Step, Stop};
+
+/// Bytes in a slab (a page, so that SSP's pages are pages of one class).
+const SLAB_BYTES: u64 = 4096;
+/// The grain of blocks that are not aligned to lines, as in common allocators.
+const GRAIN_BYTES: u64 = 16;
+
+/// Where blocks begin; the accepted values of the parameter `alignment`, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alignment {
+    /// Blocks of a line or more at lines, smaller ones at 16 bytes.
+    Auto,
+    /// Every block at 16 bytes.
+    Packed,
+    /// Every block at a line, alone in its lines.
+    Line,
+}
+
+impl Alignment {
+    /// The names, as on the command line.
+    pub const NAMES: [&'static str; 3] = ["auto", "packed", "line"];
+
+    /// The alignment that a parameter's value means.
+    pub fn of(choice: u64) -> Alignment {
+        match choice {
+            0 => Alignment::Auto,
+            1 => Alignment::Packed,
+            _ => Alignment::Line,
+        }
+    }
+
+    fn grain(self, bytes: u64) -> u64 {
+        match self {
+            Alignment::Line => LINE_BYTES,
+            Alignment::Auto if bytes >= LINE_BYTES => LINE_BYTES,
+            _ => GRAIN_BYTES,
+        }
+    }
+}
+
+/// The allocator of one core. A clone goes on from the same state.
+#[derive(Clone, Debug)]
+pub struct Heap {
+    /// What no slab has been carved from yet.
+    uncarved: Range<u64>,
+    alignment: Alignment,
+    free_bytes: u64,
+    classes: Vec<Class>,
+}
+
+/// Blocks of one size.
+#[derive(Clone, Debug)]
+struct Class {
+    block_bytes: u64,
+    /// The rest of the newest slab.
+    slab: Range<u64>,
+    freed: Vec<u64>,
+}
+
+impl Heap {
+    /// An allocator over a range of addresses.
+    pub fn new(range: Range<u64>, alignment: Alignment) -> Heap {
+        // Address 0 is no address, and a block may be aligned to a line.
+        let start = range.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
+        let uncarved = start..range.end.max(start);
+        let free_bytes = uncarved.end - uncarved.start;
+        Heap { uncarved, alignment, free_bytes, classes: Vec::new() }
+    }
+
+    /// One allocator for each core of the site.
+    pub fn of_site(site: &Site, alignment: Alignment) -> Vec<Heap> {
+        (0..site.cores).map(|core| Heap::new(site.part(CoreId(core)), alignment)).collect()
+    }
+
+    /// A block of at least `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when no block is left.
+    pub fn alloc(&mut self, bytes: u64) -> Step<Ptr> {
+        let block_bytes = self.block_bytes(bytes);
+        let index = self.class(block_bytes);
+        if let Some(address) = self.classes[index].freed.pop() {
+            self.free_bytes -= block_bytes;
+            return Ok(Ptr::to(address));
+        }
+        if self.classes[index].slab.is_empty() {
+            let slab = self.carve(block_bytes).or_else(|| self.take_rest(block_bytes));
+            self.classes[index].slab =
+                slab.ok_or(Stop::OutOfMemory { asked: bytes, free: self.free_bytes })?;
+        }
+        let slab = &mut self.classes[index].slab;
+        let address = slab.start;
+        slab.start += block_bytes;
+        self.free_bytes -= block_bytes;
+        Ok(Ptr::to(address))
+    }
+
+    /// Gives back a block that was allocated, here or by another core's allocator, as `bytes`.
+    pub fn free(&mut self, block: Ptr, bytes: u64) {
+        let block_bytes = self.block_bytes(bytes);
+        let index = self.class(block_bytes);
+        self.classes[index].freed.push(block.address);
+        self.free_bytes += block_bytes;
+    }
+
+    fn block_bytes(&self, bytes: u64) -> u64 {
+        bytes.max(1).next_multiple_of(self.alignment.grain(bytes))
+    }
+
+    /// The class of a size. A workload has a handful of sizes.
+    fn class(&mut self, block_bytes: u64) -> usize {
+        let known = self.classes.iter().position(|class| class.block_bytes == block_bytes);
+        known.unwrap_or_else(|| {
+            self.classes.push(Class { block_bytes, slab: 0..0, freed: Vec::new() });
+            self.classes.len() - 1
+        })
+    }
+
+    /// A new slab of whole blocks; a smaller one at the end of the range, none when no block fits.
+    fn carve(&mut self, block_bytes: u64) -> Option<Range<u64>> {
+        let left = (self.uncarved.end - self.uncarved.start) / block_bytes;
+        let blocks = (SLAB_BYTES / block_bytes).max(1).min(left);
+        let slab = self.uncarved.start..self.uncarved.start + blocks * block_bytes;
+        // The next slab begins at a line, whatever the size of these blocks.
+        self.uncarved.start = slab.end.next_multiple_of(LINE_BYTES).min(self.uncarved.end);
+        (blocks > 0).then_some(slab)
+    }
+
+    /// When nothing is left to carve: the first unused part of another class's slab that holds a
+    /// block.
+    fn take_rest(&mut self, block_bytes: u64) -> Option<Range<u64>> {
+        let grain = if block_bytes.is_multiple_of(LINE_BYTES) { LINE_BYTES } else { GRAIN_BYTES };
+        for class in &mut self.classes {
+            let start = class.slab.start.next_multiple_of(grain);
+            let blocks = class.slab.end.saturating_sub(start) / block_bytes;
+            if blocks > 0 {
+                class.slab.end = class.slab.start;
+                return Some(start..start + blocks * block_bytes);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_begin_where_the_alignment_says() {
+        let cases = [
+            (Alignment::Auto, 48, 48),
+            (Alignment::Auto, 64, 64),
+            (Alignment::Auto, 104, 128),
+            (Alignment::Packed, 104, 112),
+            (Alignment::Packed, 8, 16),
+            (Alignment::Line, 8, 64),
+            (Alignment::Line, 5000, 5056),
+        ];
+        for (alignment, bytes, distance) in cases {
+            let mut heap = Heap::new(0..1 << 20, alignment);
+            let first = heap.alloc(bytes).expect("room").address;
+            let second = heap.alloc(bytes).expect("room").address;
+            assert_ne!(first, 0);
+            assert_eq!(second - first, distance, "{alignment:?}, {bytes} bytes");
+            assert_eq!(first % LINE_BYTES, 0);
+        }
+    }
+
+    #[test]
+    fn the_block_freed_last_is_handed_out_first() {
+        let mut heap = Heap::new(64..8192, Alignment::Auto);
+        let blocks: Vec<Ptr> = (0..3).map(|_| heap.alloc(40).expect("room")).collect();
+        for &block in &blocks {
+            heap.free(block, 40);
+        }
+        for &block in blocks.iter().rev() {
+            assert_eq!(heap.alloc(40).expect("room"), block);
+        }
+    }
+
+    #[test]
+    fn a_full_heap_says_what_was_asked_and_what_is_left() {
+        let mut heap = Heap::new(64..64 + 1024, Alignment::Auto);
+        let mut seen = Vec::new();
+        let stop = loop {
+            match heap.alloc(100) {
+                Ok(block) => seen.push(block.address),
+                Err(stop) => break stop,
+            }
+        };
+        assert_eq!(seen.len(), 8);
+        assert!(matches!(stop, Stop::OutOfMemory { asked: 100, free: 0 }), "{stop:?}");
+        heap.free(Ptr::to(seen[3]), 100);
+        let stop = heap.alloc(200).expect_err("no room");
+        assert!(matches!(stop, Stop::OutOfMemory { asked: 200, free: 128 }), "{stop:?}");
+        assert_eq!(heap.alloc(100).expect("room").address, seen[3]);
+    }
+
+    #[test]
+    fn a_slab_of_another_class_is_used_before_giving_up() {
+        let mut heap = Heap::new(64..64 + 512, Alignment::Auto);
+        heap.alloc(48).expect("room");
+        let taken: Vec<u64> = (0..3).map(|_| heap.alloc(100).expect("room").address).collect();
+        assert_eq!(taken, [128, 256, 384]);
+        assert!(matches!(heap.alloc(100), Err(Stop::OutOfMemory { .. })));
+    }
+
+    #[test]
+    fn blocks_do_not_overlap_and_stay_in_the_range() {
+        let mut heap = Heap::new(100..100_000, Alignment::Auto);
+        let mut taken = Vec::new();
+        for index in 0_u64.. {
+            let bytes = [24, 64, 100, 700][(index % 4) as usize];
+            match heap.alloc(bytes) {
+                Ok(block) => taken.push(block.address..block.address + bytes),
+                Err(_) => break,
+            }
+        }
+        taken.sort_by_key(|block| block.start);
+        assert!(taken[0].start >= 100);
+        assert!(taken.last().expect("blocks").end <= 100_000);
+        assert!(taken.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    }
+}

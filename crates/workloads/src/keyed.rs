@@ -1,0 +1,324 @@
+//! What the micro-benchmarks share: one structure for each core or one for all, values that show
+//! whether they are whole, and the driver of the keyed structures, which deletes a key if it finds
+//! it and inserts it otherwise.
+
+use std::ops::Range;
+
+use model::image::Image;
+use model::params::Params;
+use model::units::{CoreId, WORD_BYTES};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+
+use crate::heap::{Alignment, Heap};
+use crate::rng::{Keys, Random, mix};
+use crate::walk::Walk;
+
+/// Instructions of one operation beside those of its search: the call, the arguments, the draw
+/// from a list that was made before. Ours; the order of magnitude of a compiled driver loop.
+pub const OPERATION_WORK: u64 = 20;
+/// Instructions for each node that a search visits: compare, branch, address. Ours.
+pub const COMPARE_WORK: u64 = 3;
+/// Instructions of hashing a key: a multiplication, a shift, an address. Ours.
+pub const HASH_WORK: u64 = 6;
+
+/// Declares parameters, of which every micro-benchmark has the first two.
+macro_rules! shared_params {
+    ($(#[doc = $about:literal])* $vis:vis struct $Params:ident { $($more:tt)* }) => {
+        model::params! {
+            $(#[doc = $about])*
+            $vis struct $Params {
+                /// Items at the start, over all cores; 0 means as many as the machine says.
+                items = 0 in 0..=1 << 32;
+                /// Whether each core has a structure of its own and takes no lock, or all use one
+                /// behind one lock, taken before the transaction and released after its commit.
+                shared = "private" of ["private", "shared"];
+                $($more)*
+            }
+        }
+    };
+}
+
+/// Declares the parameters of a keyed structure.
+macro_rules! keyed_params {
+    ($(#[doc = $about:literal])* $vis:vis struct $Params:ident { $($more:tt)* }) => {
+        $crate::keyed::shared_params! {
+            $(#[doc = $about])*
+            $vis struct $Params {
+                /// How keys are drawn: uniformly, or 80 % of the operations on 15 % of the keys
+                /// (what SSP-19 calls Zipf).
+                distribution = "uniform" of ["uniform", "zipf"];
+                /// Bytes of a value, a multiple of 8 (Silo-23: 64; SSP-19: 8).
+                value = 64 in 8..=4096;
+                /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
+                alignment = "auto" of $crate::heap::Alignment::NAMES;
+                $($more)*
+            }
+        }
+    };
+}
+pub(crate) use {keyed_params, shared_params};
+
+/// Which structures there are, and who uses which.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What the user and the machine say.
+    pub site: Site,
+    /// How many structures there are: one, or one for each core.
+    pub structures: u8,
+    /// How many items each of them holds at the start.
+    pub items: u64,
+    /// Whether the one structure is behind a lock.
+    pub lock: Option<LockId>,
+}
+
+impl Plan {
+    /// The plan that the parameters `items` and `shared` make for a site.
+    pub fn new(items: u64, shared: bool, site: &Site) -> Plan {
+        let items = if items == 0 { site.items } else { items };
+        let structures = if shared { 1 } else { site.cores };
+        let items = (items / u64::from(structures)).max(1);
+        Plan { site: site.clone(), structures, items, lock: shared.then_some(LockId(0)) }
+    }
+
+    /// The plan of parameters declared with `shared_params`.
+    pub fn of(params: &impl Params, site: &Site) -> Plan {
+        Plan::new(params.get("items"), params.get("shared") == 1, site)
+    }
+
+    /// The structure that a core uses.
+    pub fn structure_of(&self, core: CoreId) -> usize {
+        if self.structures == 1 { 0 } else { usize::from(core.0) }
+    }
+
+    /// Where the nodes of a structure may lie.
+    pub fn range(&self, structure: usize) -> Range<u64> {
+        if self.structures == 1 {
+            self.site.heap.clone()
+        } else {
+            self.site.part(CoreId(structure as u8))
+        }
+    }
+
+    /// The core from whose part of the heap a structure takes the block of its `item`th item.
+    pub fn supplier(&self, structure: usize, item: u64) -> usize {
+        if self.structures == 1 { (item % u64::from(self.site.cores)) as usize } else { structure }
+    }
+
+    /// The random numbers with which a structure is filled; no core's own.
+    pub fn filling(&self, structure: usize, workload: &str) -> Random {
+        Random::new(mix(self.site.seed), CoreId(structure as u8), workload)
+    }
+}
+
+/// What sets one write of a core apart from every other: the core and a count.
+#[derive(Clone, Debug)]
+pub struct Stamps {
+    core: u64,
+    count: u64,
+}
+
+impl Stamps {
+    /// The stamps of one core, from its first on.
+    pub fn new(core: usize) -> Stamps {
+        Stamps { core: core as u64, count: 0 }
+    }
+
+    /// The next stamp.
+    pub fn issue(&mut self) -> u64 {
+        self.count += 1;
+        self.core << 48 | self.count
+    }
+
+    /// The core and the count of a stamp.
+    pub fn split(stamp: u64) -> (u64, u64) {
+        (stamp >> 48, stamp & ((1 << 48) - 1))
+    }
+}
+
+/// A word of a value. The first is its stamp, and the others follow from key and stamp, so that a
+/// value of which only a part was written shows it.
+fn value_word(key: u64, stamp: u64, index: u64) -> u64 {
+    if index == 0 { stamp } else { mix(mix(key) ^ stamp.wrapping_add(index << 32)) }
+}
+
+/// Stores a value of `bytes` bytes, a multiple of 8.
+pub fn store_value(pm: &mut Pm<'_>, at: Ptr, bytes: u64, key: u64, stamp: u64) {
+    for index in 0..bytes / WORD_BYTES {
+        pm.store(at.plus(index * WORD_BYTES), value_word(key, stamp, index));
+    }
+}
+
+/// Checks a value whose node was visited and returns its stamp.
+pub fn check_value(walk: &Walk<'_>, at: u64, bytes: u64, key: u64) -> Result<u64, String> {
+    let stamp = walk.word(at);
+    for index in 1..bytes / WORD_BYTES {
+        let (found, expect) = (walk.word(at + index * 8), value_word(key, stamp, index));
+        if found != expect {
+            return Err(format!(
+                "the value at {at:#x} (key {key}, stamp {stamp:#x}) is torn: word {index} is \
+                 {found:#x} and should be {expect:#x}"
+            ));
+        }
+    }
+    Ok(stamp)
+}
+
+/// A structure that maps keys to values, in persistent memory.
+pub trait Structure: Clone + Send + 'static {
+    /// What is said of the workload.
+    const ABOUT: About;
+    /// Its parameters, declared with `keyed_params`.
+    type Params: Params;
+
+    /// Makes an empty structure for about `items` items.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    fn create(params: &Self::Params, items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Self>;
+
+    /// Deletes the key if it is there, and inserts it with a stamped value otherwise.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step;
+
+    /// Checks the structure and returns its keys, each with the stamp of its value.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String>;
+}
+
+/// The workload that toggles the keys of a structure: half of twice as many keys are there, so
+/// that a delete and an insert are equally likely and the size stays what it was.
+#[derive(Debug)]
+pub struct Toggled<S: Structure> {
+    params: S::Params,
+    plan: Plan,
+    heaps: Vec<Heap>,
+    structures: Vec<S>,
+    stamps: Vec<Stamps>,
+}
+
+impl<S: Structure> Toggled<S> {
+    fn fill(&mut self, pm: &mut Pm<'_>, structure: usize) -> Step {
+        let mut keys: Vec<u64> = (0..self.plan.items).map(|item| item * 2).collect();
+        self.plan.filling(structure, S::ABOUT.name).shuffle(&mut keys);
+        let heap = &mut self.heaps[structure];
+        let filled = S::create(&self.params, self.plan.items, pm, heap)?;
+        for (item, key) in keys.into_iter().enumerate() {
+            let core = self.plan.supplier(structure, item as u64);
+            filled.toggle(pm, &mut self.heaps[core], key, self.stamps[core].issue())?;
+        }
+        self.structures.push(filled);
+        Ok(())
+    }
+}
+
+impl<S: Structure> Declared for Toggled<S> {
+    const ABOUT: About = S::ABOUT;
+    type Params = S::Params;
+
+    fn new(params: &S::Params, site: &Site) -> Step<Self> {
+        check_multiple_of_8(params, "value")?;
+        let plan = Plan::of(params, site);
+        let heaps = Heap::of_site(site, Alignment::of(params.get("alignment")));
+        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        Ok(Toggled { params: params.clone(), plan, heaps, structures: Vec::new(), stamps })
+    }
+}
+
+impl<S: Structure> Workload for Toggled<S> {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        (0..usize::from(self.plan.structures)).try_for_each(|structure| self.fill(pm, structure))
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        let key_space = 2 * self.plan.items;
+        let zipf = self.params.get("distribution") == 1;
+        Ok(Box::new(Toggler {
+            structure: self.structures[self.plan.structure_of(core)].clone(),
+            heap: self.heaps[usize::from(core.0)].clone(),
+            stamps: self.stamps[usize::from(core.0)].clone(),
+            random: Random::new(self.plan.site.seed, core, S::ABOUT.name),
+            keys: if zipf { Keys::hot(key_space) } else { Keys::uniform(key_space) },
+            lock: self.plan.lock,
+        }))
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        for (index, structure) in self.structures.iter().enumerate() {
+            let mut walk = Walk::new(image, &self.plan.range(index));
+            let told = |error| format!("{} {index}: {error}", S::ABOUT.name);
+            let items = structure.check(&mut walk).map_err(told)?;
+            check_keys(items, 2 * self.plan.items).map_err(told)?;
+        }
+        Ok(())
+    }
+}
+
+/// The program of one core.
+struct Toggler<S> {
+    structure: S,
+    heap: Heap,
+    stamps: Stamps,
+    random: Random,
+    keys: Keys,
+    lock: Option<LockId>,
+}
+
+impl<S: Structure> Program for Toggler<S> {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let key = self.keys.draw(&mut self.random);
+        let stamp = self.stamps.issue();
+        pm.work(OPERATION_WORK);
+        locked(pm, self.lock, |pm| {
+            pm.tx(|pm| self.structure.toggle(pm, &mut self.heap, key, stamp))
+        })
+    }
+}
+
+/// Runs `body` with the lock taken, if there is one.
+pub fn locked(
+    pm: &mut Pm<'_>,
+    lock: Option<LockId>,
+    body: impl FnOnce(&mut Pm<'_>) -> Step,
+) -> Step {
+    if let Some(lock) = lock {
+        pm.lock(lock);
+    }
+    body(pm)?;
+    if let Some(lock) = lock {
+        pm.unlock(lock);
+    }
+    Ok(())
+}
+
+/// Checks a parameter that is a number of bytes but must be a number of words.
+///
+/// # Errors
+/// [`Stop::Input`] when it is not.
+pub fn check_multiple_of_8(params: &impl Params, name: &str) -> Step {
+    let bytes = params.get(name);
+    if bytes.is_multiple_of(WORD_BYTES) {
+        return Ok(());
+    }
+    let text = format!("`{name}` is a number of bytes and a multiple of 8, not {bytes}");
+    Err(Stop::Input(text))
+}
+
+/// Checks that each key is there once, and was ever drawn.
+fn check_keys(mut items: Vec<(u64, u64)>, key_space: u64) -> Result<(), String> {
+    items.sort_unstable();
+    for pair in items.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            return Err(format!("key {} is there twice", pair[0].0));
+        }
+    }
+    match items.last() {
+        Some(&(key, _)) if key >= key_space => {
+            Err(format!("key {key} is there, and no key is above {}", key_space - 1))
+        }
+        _ => Ok(()),
+    }
+}

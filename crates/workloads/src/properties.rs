@@ -1,0 +1,169 @@
+//! The property files of YCSB: `name=value` or `name:value`, comments after `#` or `!`.
+
+use model::workload::{Step, Stop};
+
+/// Records at most, as for every other workload.
+const RECORDS_MAX: u64 = 1 << 32;
+
+/// How the record of an operation is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Each is equally likely.
+    Uniform,
+    /// Zipf with 0.99, scattered over the records.
+    Zipfian,
+    /// Zipf with 0.99, the newest the most likely.
+    Latest,
+}
+
+/// What a property file says.
+#[derive(Clone, Debug)]
+pub struct Properties {
+    /// `recordcount`, over all cores.
+    pub record_count: Option<u64>,
+    /// `operationcount`; how long a run is, is not for the workload to say, but YCSB takes from it
+    /// how many inserts to expect.
+    pub operation_count: u64,
+    /// `readproportion`.
+    pub read: f64,
+    /// `updateproportion`.
+    pub update: f64,
+    /// `insertproportion`.
+    pub insert: f64,
+    /// `scanproportion`.
+    pub scan: f64,
+    /// `readmodifywriteproportion`.
+    pub read_modify_write: f64,
+    /// `requestdistribution`.
+    pub distribution: Distribution,
+    /// `fieldcount`.
+    pub field_count: u64,
+    /// `fieldlength`, in bytes.
+    pub field_length: u64,
+    /// `readallfields`.
+    pub read_all_fields: bool,
+    /// `writeallfields`.
+    pub write_all_fields: bool,
+    /// `maxscanlength`; lengths are uniform from 1 to it.
+    pub scan_length_max: u64,
+}
+
+/// What YCSB's core workload assumes of what the file does not say.
+impl Default for Properties {
+    fn default() -> Properties {
+        Properties {
+            record_count: None,
+            operation_count: 0,
+            read: 0.95,
+            update: 0.05,
+            insert: 0.0,
+            scan: 0.0,
+            read_modify_write: 0.0,
+            distribution: Distribution::Uniform,
+            field_count: 10,
+            field_length: 100,
+            read_all_fields: true,
+            write_all_fields: false,
+            scan_length_max: 1_000,
+        }
+    }
+}
+
+impl Properties {
+    /// Reads the text of the property file `name`. Of a property that is there twice the last
+    /// counts, and properties that this workload does not have are passed over.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when a line is malformed or a value is wrong.
+    pub fn read(name: &str, text: &str) -> Step<Properties> {
+        let mut properties = Properties::default();
+        for (index, line) in text.lines().enumerate() {
+            properties
+                .read_line(line.trim())
+                .map_err(|error| Stop::Input(format!("{name}, line {}: {error}", index + 1)))?;
+        }
+        if properties.weight() <= 0.0 {
+            let text = format!("{name}: the proportions of all operations are 0");
+            return Err(Stop::Input(text));
+        }
+        Ok(properties)
+    }
+
+    /// The sum of the proportions.
+    pub fn weight(&self) -> f64 {
+        self.read + self.update + self.insert + self.scan + self.read_modify_write
+    }
+
+    /// How many records are inserted at most, over all cores, as YCSB guesses: twice the mean.
+    pub fn expected_inserts(&self) -> u64 {
+        (self.operation_count as f64 * self.insert * 2.0) as u64
+    }
+
+    fn read_line(&mut self, line: &str) -> Result<(), String> {
+        if line.is_empty() || line.starts_with(['#', '!']) {
+            return Ok(());
+        }
+        let Some((name, value)) = line.split_once(['=', ':']) else {
+            return Err(format!("expected `name=value`, a comment or nothing, not `{line}`"));
+        };
+        let (name, value) = (name.trim(), value.trim());
+        if name.is_empty() {
+            return Err(format!("expected a name before `{}`", &line[..1]));
+        }
+        match name {
+            "recordcount" => self.record_count = Some(number(name, value, 1, RECORDS_MAX)?),
+            "operationcount" => self.operation_count = number(name, value, 0, u64::MAX)?,
+            "readproportion" => self.read = proportion(name, value)?,
+            "updateproportion" => self.update = proportion(name, value)?,
+            "insertproportion" => self.insert = proportion(name, value)?,
+            "scanproportion" => self.scan = proportion(name, value)?,
+            "readmodifywriteproportion" => self.read_modify_write = proportion(name, value)?,
+            "requestdistribution" => self.distribution = distribution(name, value)?,
+            "fieldcount" => self.field_count = number(name, value, 1, 1024)?,
+            "fieldlength" => self.field_length = number(name, value, 1, 65_536)?,
+            "readallfields" => self.read_all_fields = truth(name, value)?,
+            "writeallfields" => self.write_all_fields = truth(name, value)?,
+            "maxscanlength" => self.scan_length_max = number(name, value, 1, RECORDS_MAX)?,
+            "fieldlengthdistribution" => only(name, value, "constant")?,
+            "scanlengthdistribution" => only(name, value, "uniform")?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn number(name: &str, value: &str, least: u64, most: u64) -> Result<u64, String> {
+    let number = value.parse().ok().filter(|number| (least..=most).contains(number));
+    number
+        .ok_or_else(|| format!("`{name}` is a whole number from {least} to {most}, not `{value}`"))
+}
+
+fn proportion(name: &str, value: &str) -> Result<f64, String> {
+    let share = value.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| format!("`{name}` is a number from 0 to 1, not `{value}`"))
+}
+
+fn distribution(name: &str, value: &str) -> Result<Distribution, String> {
+    match value {
+        "uniform" => Ok(Distribution::Uniform),
+        "zipfian" => Ok(Distribution::Zipfian),
+        "latest" => Ok(Distribution::Latest),
+        _ => Err(format!("`{name}` is `uniform`, `zipfian` or `latest`, not `{value}`")),
+    }
+}
+
+/// Java takes everything but `true` for false; here a slip is told.
+fn truth(name: &str, value: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("`{name}` is `true` or `false`, not `{value}`")),
+    }
+}
+
+fn only(name: &str, value: &str, known: &str) -> Result<(), String> {
+    if value == known {
+        return Ok(());
+    }
+    Err(format!("`{name}` can only be `{known}` here, not `{value}`"))
+}

@@ -1,0 +1,214 @@
+//! `scribble`: stores over a few words that all cores share, for finding errors in designs rather
+//! than for measuring them.
+//!
+//! ```text
+//! heap | word 0 | word 1 | ... | word `words` - 1 |      from the heap's first line on
+//!      | lock 0 covers a line (or a word) | lock 1 covers the next | ...
+//! ```
+//!
+//! A transaction takes a few locks in ascending order and then stores into the words that they
+//! cover: whole words, bytes at any alignment, the same word again, the value that is there
+//! already, another value and the old one back; and it loads between. One in 24 takes many locks
+//! and stores to more words than a small log buffer has entries. With locks on words, lines are
+//! falsely shared on purpose: designs that log or version whole lines need locks on lines, and a
+//! test may show that they fail without.
+
+use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+
+use crate::rng::Random;
+
+/// One transaction in so many is large.
+const LARGE_ONE_IN: u64 = 24;
+/// Words that a large transaction stores to, if there are so many: twice Silo's 20 log entries.
+const LARGE_WORDS: u64 = 40;
+/// Locks that the other transactions take, at most.
+const LOCKS_MAX: u64 = 3;
+
+model::params! {
+    /// Parameters of `scribble`.
+    pub struct ScribbleParams {
+        /// Words that all cores store to; 48 are six lines, more than a 20-entry log buffer holds.
+        words = 48 in 2..=4096;
+        /// Steps of a transaction that is not large, at most; most of them are stores.
+        stores = 8 in 1..=64;
+        /// What one lock covers. Locks on words give false sharing of lines.
+        lock_grain = "line" of ["line", "word"];
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct Scribble {
+    params: ScribbleParams,
+    site: Site,
+    first: u64,
+}
+
+impl Declared for Scribble {
+    const ABOUT: About = About {
+        name: "scribble",
+        summary: "overlapping stores of every kind over a few shared words, for crash tests",
+        source: "ours (design.md section 11, conformance)",
+        file: file!(),
+        shared: true,
+    };
+    type Params = ScribbleParams;
+
+    fn new(params: &ScribbleParams, site: &Site) -> Step<Scribble> {
+        let first = site.heap.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
+        let (asked, free) = (params.words * WORD_BYTES, site.heap.end.saturating_sub(first));
+        if asked > free {
+            return Err(Stop::OutOfMemory { asked, free });
+        }
+        Ok(Scribble { params: params.clone(), site: site.clone(), first })
+    }
+}
+
+impl Workload for Scribble {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        for word in 0..self.params.words {
+            pm.store(Ptr::to(self.first + word * WORD_BYTES), word + 1);
+        }
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        Ok(Box::new(Scribbler {
+            random: Random::new(self.site.seed, core, Scribble::ABOUT.name),
+            first: self.first,
+            bytes: self.params.words * WORD_BYTES,
+            grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
+            stores: self.params.stores,
+            locks: Vec::new(),
+        }))
+    }
+}
+
+/// The program of one core.
+struct Scribbler {
+    random: Random,
+    first: u64,
+    bytes: u64,
+    /// Bytes that one lock covers.
+    grain: u64,
+    stores: u64,
+    /// The locks of the present transaction, ascending.
+    locks: Vec<u32>,
+}
+
+impl Program for Scribbler {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let is_large = self.random.one_in(LARGE_ONE_IN);
+        let locks_max = if is_large { LARGE_WORDS * WORD_BYTES / self.grain } else { LOCKS_MAX };
+        self.draw_locks(locks_max, is_large);
+        for &lock in &self.locks {
+            pm.lock(LockId(lock));
+        }
+        pm.begin()?;
+        if is_large {
+            self.fill(pm);
+        }
+        for _ in 0..=self.random.below(self.stores) {
+            self.step(pm);
+        }
+        pm.commit();
+        for &lock in self.locks.iter().rev() {
+            pm.unlock(LockId(lock));
+        }
+        Ok(())
+    }
+}
+
+impl Scribbler {
+    /// Draws from 1 to `most` different locks (exactly `most` if `all`), as far as there are any.
+    fn draw_locks(&mut self, most: u64, all: bool) {
+        let present = self.bytes.div_ceil(self.grain);
+        let most = most.min(present);
+        let wanted = if all { most } else { 1 + self.random.below(most) };
+        self.locks.clear();
+        while (self.locks.len() as u64) < wanted {
+            let lock = self.random.below(present) as u32;
+            if !self.locks.contains(&lock) {
+                self.locks.push(lock);
+            }
+        }
+        self.locks.sort_unstable();
+    }
+
+    /// The bytes that one of the locks covers.
+    fn covered(&self, lock: u32) -> std::ops::Range<u64> {
+        let start = u64::from(lock) * self.grain;
+        self.first + start..self.first + (start + self.grain).min(self.bytes)
+    }
+
+    /// Any word that a lock of the transaction covers.
+    fn word(&mut self) -> Ptr {
+        let lock = self.locks[self.random.below(self.locks.len() as u64) as usize];
+        let covered = self.covered(lock);
+        let words = (covered.end - covered.start) / WORD_BYTES;
+        Ptr::to(covered.start + self.random.below(words) * WORD_BYTES)
+    }
+
+    /// Stores a new value to every word that the locks cover.
+    fn fill(&mut self, pm: &mut Pm<'_>) {
+        for index in 0..self.locks.len() {
+            for word in self.covered(self.locks[index]).step_by(WORD_BYTES as usize) {
+                pm.store(Ptr::to(word), self.random.any());
+            }
+        }
+    }
+
+    /// One load, one store, or a few that belong together.
+    fn step(&mut self, pm: &mut Pm<'_>) {
+        let word = self.word();
+        match self.random.below(16) {
+            0..=5 => pm.store(word, self.random.any()),
+            // One byte of the word changes.
+            6 => {
+                let old = pm.load(word);
+                pm.store(word, old ^ (0xff << (8 * self.random.below(8))));
+            }
+            // Silent.
+            7 => {
+                let old = pm.load(word);
+                pm.store(word, old);
+            }
+            // Another value and back, and sometimes on to a third.
+            8 | 9 => {
+                let old = pm.load(word);
+                pm.store(word, self.random.any());
+                pm.store(word, old);
+                if self.random.one_in(3) {
+                    pm.store(word, self.random.any());
+                }
+            }
+            // The same word again and again.
+            10 => {
+                for _ in 0..=self.random.below(3) {
+                    pm.store(word, self.random.any());
+                }
+            }
+            // The value of one word depends on another's.
+            11 => {
+                let value = pm.load(self.word());
+                pm.store(word, value.wrapping_add(1));
+            }
+            12 | 13 => self.store_bytes(pm),
+            14 => _ = pm.load(word),
+            _ => pm.work(self.random.below(40)),
+        }
+    }
+
+    /// Stores 1 to 16 bytes at any alignment, within what one lock covers.
+    fn store_bytes(&mut self, pm: &mut Pm<'_>) {
+        let lock = self.locks[self.random.below(self.locks.len() as u64) as usize];
+        let covered = self.covered(lock);
+        let size = covered.end - covered.start;
+        let length = 1 + self.random.below(size.min(16));
+        let start = covered.start + self.random.below(size - length + 1);
+        let value =
+            (u128::from(self.random.any()) << 64 | u128::from(self.random.any())).to_le_bytes();
+        pm.store_bytes(Ptr::to(start), &value[..length as usize]);
+    }
+}

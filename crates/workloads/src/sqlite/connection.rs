@@ -1,0 +1,329 @@
+//! A connection to one database, in safe words: prepare, run, ask.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr;
+use std::rc::Rc;
+
+use libsqlite3_sys as ffi;
+use model::workload::{Pm, Step, Stop};
+
+use super::file::File;
+use super::vfs::{self, Costs, Shared, Vfs};
+use crate::rng::Random;
+
+/// The most bytes that `randomblob()` makes, as in SQLite by default.
+const BLOB_BYTES_MAX: i64 = 1_000_000_000;
+
+// These run callbacks, through which a cancelled coroutine may unwind. `libsqlite3-sys` declares
+// that they do not unwind, so they are declared again.
+unsafe extern "C-unwind" {
+    fn sqlite3_step(statement: *mut ffi::sqlite3_stmt) -> c_int;
+    fn sqlite3_reset(statement: *mut ffi::sqlite3_stmt) -> c_int;
+    fn sqlite3_finalize(statement: *mut ffi::sqlite3_stmt) -> c_int;
+    fn sqlite3_close(database: *mut ffi::sqlite3) -> c_int;
+    fn sqlite3_prepare_v2(
+        database: *mut ffi::sqlite3,
+        sql: *const c_char,
+        bytes: c_int,
+        statement: *mut *mut ffi::sqlite3_stmt,
+        tail: *mut *const c_char,
+    ) -> c_int;
+}
+
+/// Whether SQLite has what the workload is about.
+///
+/// # Errors
+/// A sentence that says how to build it.
+pub(super) fn check_build() -> Step {
+    // SAFETY: The name ends with a zero byte.
+    if unsafe { ffi::sqlite3_compileoption_used(c"ENABLE_BATCH_ATOMIC_WRITE".as_ptr()) } == 1 {
+        return Ok(());
+    }
+    Err(Stop::Failed(
+        "this build's SQLite has no atomic batches; build where cargo reads the repository's \
+         .cargo/config.toml, or with LIBSQLITE3_FLAGS=-DSQLITE_ENABLE_BATCH_ATOMIC_WRITE"
+            .to_owned(),
+    ))
+}
+
+/// Whether a text ends with a complete statement.
+pub(super) fn is_complete(sql: &str) -> bool {
+    // SAFETY: The text ends with a zero byte.
+    CString::new(sql).is_ok_and(|sql| unsafe { ffi::sqlite3_complete(sql.as_ptr()) } == 1)
+}
+
+/// A statement that a connection has prepared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prepared(usize);
+
+/// A connection. It is used by one thread at a time.
+pub(super) struct Connection {
+    database: *mut ffi::sqlite3,
+    prepared: RefCell<Vec<*mut ffi::sqlite3_stmt>>,
+    /// The bytes that the database lies in, if it is one to be looked at.
+    _bytes: Vec<u8>,
+    /// The file system, unless the database lies in host memory; dropped once the rest is closed.
+    vfs: Option<Vfs>,
+    shared: Rc<Shared>,
+}
+
+impl Connection {
+    /// Opens the database in a file in persistent memory.
+    pub(super) fn open(file: File, random: Random, costs: Costs) -> Step<Connection> {
+        let shared = Shared::new(file, random, costs);
+        let vfs = Vfs::register(&shared);
+        Connection::open_with(shared, Some(vfs))
+    }
+
+    /// Opens an empty database in host memory.
+    pub(super) fn memory(random: Random) -> Step<Connection> {
+        Connection::open_with(Shared::new(File::empty(0..0), random, Costs::default()), None)
+    }
+
+    /// Opens the database that a file's bytes are, to be read.
+    pub(super) fn over(bytes: Vec<u8>, random: Random) -> Step<Connection> {
+        let mut connection = Connection::memory(random)?;
+        let length = bytes.len() as i64;
+        connection._bytes = bytes;
+        let data = connection._bytes.as_mut_ptr();
+        let flags = ffi::SQLITE_DESERIALIZE_READONLY as c_uint;
+        // SAFETY: The bytes live as long as the connection, and are not resized; the database is
+        // read-only, so SQLite does not resize them either.
+        let result = unsafe {
+            ffi::sqlite3_deserialize(
+                connection.database,
+                c"main".as_ptr(),
+                data,
+                length,
+                length,
+                flags,
+            )
+        };
+        connection.ok(result).map_err(Stop::Failed)?;
+        Ok(connection)
+    }
+
+    fn open_with(shared: Rc<Shared>, vfs: Option<Vfs>) -> Step<Connection> {
+        let name = vfs.as_ref().map_or(c":memory:", Vfs::name).to_owned();
+        let vfs_name = vfs.as_ref().map_or(ptr::null(), |vfs| vfs.name().as_ptr());
+        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
+        let mut database = ptr::null_mut();
+        // SAFETY: The names end with a zero byte, and the file system is registered.
+        let result = unsafe { ffi::sqlite3_open_v2(name.as_ptr(), &mut database, flags, vfs_name) };
+        let (prepared, bytes) = (RefCell::default(), Vec::new());
+        let connection = Connection { database, prepared, _bytes: bytes, vfs, shared };
+        connection.ok(result).map_err(Stop::Failed)?;
+        connection.install_callbacks().map_err(Stop::Failed)?;
+        Ok(connection)
+    }
+
+    /// The random numbers that SQL sees are this connection's own: those of SQLite are shared by
+    /// all threads.
+    fn install_callbacks(&self) -> Result<(), String> {
+        type Function =
+            unsafe extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sqlite3_value);
+        let functions: [(&CStr, c_int, Function); 2] =
+            [(c"random", 0, random), (c"randomblob", 1, randomblob)];
+        let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS;
+        let shared: *mut c_void = Rc::as_ptr(&self.shared).cast_mut().cast();
+        for (name, arguments, function) in functions {
+            // SAFETY: `shared` lives as long as the connection.
+            self.ok(unsafe {
+                ffi::sqlite3_create_function_v2(
+                    self.database,
+                    name.as_ptr(),
+                    arguments,
+                    flags,
+                    shared,
+                    Some(function),
+                    None,
+                    None,
+                    None,
+                )
+            })?;
+        }
+        let steps = vfs::STEPS_BETWEEN_CALLS as c_int;
+        // SAFETY: As above.
+        unsafe {
+            ffi::sqlite3_progress_handler(self.database, steps, vfs::PROGRESS, shared);
+        }
+        Ok(())
+    }
+
+    /// Runs `body`, during which the database's file is read and written through `pm`.
+    pub(super) fn with_pm<T>(&self, pm: &mut Pm<'_>, body: impl FnOnce() -> T) -> T {
+        self.shared.with_pm(pm, body)
+    }
+
+    /// The database's file.
+    pub(super) fn file(&self) -> std::cell::RefMut<'_, File> {
+        self.shared.file.borrow_mut()
+    }
+
+    /// Starts other random numbers.
+    #[cfg(test)]
+    pub(super) fn reseed(&self, random: Random) {
+        self.shared.random.replace(random);
+    }
+
+    /// Whether no transaction is open.
+    pub(super) fn is_autocommit(&self) -> bool {
+        // SAFETY: The connection is open.
+        unsafe { ffi::sqlite3_get_autocommit(self.database) != 0 }
+    }
+
+    /// Prepares a statement, to be run any number of times.
+    pub(super) fn prepare(&self, sql: &str) -> Result<Prepared, String> {
+        let statement = self.compile(sql)?;
+        let mut prepared = self.prepared.borrow_mut();
+        prepared.push(statement);
+        Ok(Prepared(prepared.len() - 1))
+    }
+
+    /// The names of a statement's parameters, in the order of their numbers; none if it has none.
+    pub(super) fn parameters(&self, sql: &str) -> Result<Vec<Option<String>>, String> {
+        let statement = self.compile(sql)?;
+        // SAFETY: The statement is not finalized yet; a name that is not null ends with a zero byte
+        // and lives as long as the statement.
+        unsafe {
+            let count = ffi::sqlite3_bind_parameter_count(statement);
+            let name = |number| text(ffi::sqlite3_bind_parameter_name(statement, number));
+            let names = (1..=count).map(name).collect();
+            sqlite3_finalize(statement);
+            Ok(names)
+        }
+    }
+
+    /// Runs a prepared statement with these values for its parameters, and passes over its rows.
+    pub(super) fn run(&self, prepared: Prepared, values: &[i64]) -> Result<(), String> {
+        let statement = self.prepared.borrow()[prepared.0];
+        let costs = self.shared.costs;
+        self.shared.steps_charged.set(0);
+        self.shared.work(costs.instructions_per_statement);
+        // SAFETY: The statement is not finalized as long as the connection lives.
+        unsafe {
+            for (number, value) in (1..).zip(values) {
+                self.ok(ffi::sqlite3_bind_int64(statement, number, *value))?;
+            }
+            let mut result = ffi::SQLITE_ROW;
+            while result == ffi::SQLITE_ROW {
+                result = sqlite3_step(statement);
+            }
+            let done = if result == ffi::SQLITE_DONE { Ok(()) } else { self.ok(result) };
+            sqlite3_reset(statement);
+            let counter = ffi::SQLITE_STMTSTATUS_VM_STEP;
+            let steps = ffi::sqlite3_stmt_status(statement, counter, 1) as u64;
+            let steps = steps.saturating_sub(self.shared.steps_charged.get());
+            self.shared.work(steps * costs.instructions_per_step);
+            done
+        }
+    }
+
+    /// Runs a statement without parameters.
+    pub(super) fn execute(&self, sql: &str) -> Result<(), String> {
+        self.query(sql).map(|_| ())
+    }
+
+    /// The first column of what a statement without parameters returns, as text.
+    pub(super) fn query(&self, sql: &str) -> Result<Vec<String>, String> {
+        let statement = self.compile(sql)?;
+        let mut rows = Vec::new();
+        // SAFETY: The statement is not finalized yet, and there is a row when it is asked for.
+        unsafe {
+            let mut result = sqlite3_step(statement);
+            while result == ffi::SQLITE_ROW {
+                let column = ffi::sqlite3_column_text(statement, 0);
+                rows.push(text(column.cast()).unwrap_or_default());
+                result = sqlite3_step(statement);
+            }
+            let done = if result == ffi::SQLITE_DONE { Ok(rows) } else { Err(self.message()) };
+            sqlite3_finalize(statement);
+            done
+        }
+    }
+
+    fn compile(&self, sql: &str) -> Result<*mut ffi::sqlite3_stmt, String> {
+        let sql = CString::new(sql).map_err(|_| "the statement contains a zero byte")?;
+        let mut statement = ptr::null_mut();
+        // SAFETY: The text ends with a zero byte.
+        self.ok(unsafe {
+            sqlite3_prepare_v2(self.database, sql.as_ptr(), -1, &mut statement, ptr::null_mut())
+        })?;
+        if statement.is_null() {
+            return Err("the statement is empty".to_owned());
+        }
+        Ok(statement)
+    }
+
+    fn ok(&self, result: c_int) -> Result<(), String> {
+        if result == ffi::SQLITE_OK { Ok(()) } else { Err(self.message()) }
+    }
+
+    fn message(&self) -> String {
+        // SAFETY: SQLite returns a text for every connection, also for one that is null.
+        unsafe { text(ffi::sqlite3_errmsg(self.database)) }.unwrap_or_default()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.shared.was_interrupted() {
+            // SQLite stands in the middle of a call that will not return. What it holds is left
+            // to it: it must neither be used nor freed.
+            std::mem::forget(self.vfs.take());
+            std::mem::forget(Rc::clone(&self.shared));
+            return;
+        }
+        // SAFETY: Nothing runs, and nothing is used afterwards.
+        unsafe {
+            for statement in self.prepared.get_mut().drain(..) {
+                sqlite3_finalize(statement);
+            }
+            sqlite3_close(self.database);
+        }
+    }
+}
+
+/// A copy of a text of SQLite's.
+///
+/// # Safety
+/// It is null or ends with a zero byte.
+unsafe fn text(text: *const c_char) -> Option<String> {
+    // SAFETY: The caller keeps the rule above.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// SQL's `random()`: any integer but the least, which has no absolute value.
+unsafe extern "C" fn random(
+    context: *mut ffi::sqlite3_context,
+    _: c_int,
+    _: *mut *mut ffi::sqlite3_value,
+) {
+    // SAFETY: SQLite passes what `install_callbacks` gave it.
+    unsafe {
+        let shared = &*ffi::sqlite3_user_data(context).cast::<Shared>();
+        let drawn = shared.random.borrow_mut().any() as i64;
+        ffi::sqlite3_result_int64(context, if drawn < 0 { -(drawn & i64::MAX) } else { drawn });
+    }
+}
+
+/// SQL's `randomblob(n)`.
+unsafe extern "C" fn randomblob(
+    context: *mut ffi::sqlite3_context,
+    _: c_int,
+    arguments: *mut *mut ffi::sqlite3_value,
+) {
+    // SAFETY: SQLite passes what `install_callbacks` gave it, and one argument; it copies the bytes.
+    unsafe {
+        let shared = &*ffi::sqlite3_user_data(context).cast::<Shared>();
+        let length = ffi::sqlite3_value_int64(*arguments).max(1);
+        if length > BLOB_BYTES_MAX {
+            return ffi::sqlite3_result_error_toobig(context);
+        }
+        let mut bytes = vec![0; length as usize];
+        vfs::fill(&shared.random, &mut bytes);
+        let length = length as c_int;
+        ffi::sqlite3_result_blob(context, bytes.as_ptr().cast(), length, ffi::SQLITE_TRANSIENT());
+    }
+}

@@ -1,0 +1,253 @@
+//! The database file of one core, in persistent memory: a header line, then the file's bytes.
+//!
+//! ```text
+//! part | magic, length, 0 ... (64 bytes) | page 1 | page 2 | ...                |  free  |
+//! ```
+//!
+//! The length changes in the same transaction as the pages that made the file longer.
+
+use std::ops::Range;
+
+use model::image::Image;
+use model::units::{LINE_BYTES, Line, WORD_BYTES, Word};
+use model::workload::{Pm, Ptr, Step, Stop};
+
+/// Bytes of a page of the database; SQLite's default, and that of the design's literature.
+pub(super) const PAGE_BYTES: u64 = 4096;
+/// The header's first word: `indlsql1`.
+const MAGIC: u64 = u64::from_le_bytes(*b"indlsql1");
+
+/// What a page that SQLite writes becomes; the values of the parameter `vfs_write`, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Granularity {
+    /// Every word of it is stored.
+    FullPage,
+    /// Every word of the lines that differ is stored.
+    DiffLines,
+    /// The words that differ are stored.
+    DiffWords,
+}
+
+impl Granularity {
+    /// The names, as on the command line.
+    pub(super) const NAMES: [&'static str; 3] = ["full_page", "diff_lines", "diff_words"];
+
+    /// The granularity that the parameter's value means.
+    pub(super) fn of(choice: u64) -> Granularity {
+        match choice {
+            0 => Granularity::FullPage,
+            1 => Granularity::DiffLines,
+            _ => Granularity::DiffWords,
+        }
+    }
+}
+
+/// The file of one database.
+#[derive(Debug)]
+pub(super) struct File {
+    /// The part of persistent memory that header and file may fill.
+    part: Range<u64>,
+    granularity: Granularity,
+    /// Whether it is measured; else it is being populated, and writes need no batch.
+    measured: bool,
+    /// What persistent memory holds from the file's first byte on. A page is compared with it, and
+    /// not with what loads return: a program that stores what it changes, word by word, has no page
+    /// to compare, so comparing costs it nothing. Nobody else writes the file, and a batch is only
+    /// ever given up when the whole run is, so the two never differ.
+    shadow: Vec<u8>,
+    length: u64,
+    /// The length in the header.
+    length_stored: u64,
+    in_batch: bool,
+    /// Batches that were committed.
+    pub(super) batches: u64,
+    /// Journals that SQLite opened: one while the database is empty, and none from then on.
+    pub(super) journals: u64,
+    /// Why the run is over. Once it is set, every operation on the file fails.
+    pub(super) stop: Option<Stop>,
+}
+
+impl File {
+    /// An empty file, to be populated.
+    pub(super) fn empty(part: Range<u64>) -> File {
+        File {
+            part,
+            granularity: Granularity::FullPage,
+            measured: false,
+            shadow: Vec::new(),
+            length: 0,
+            length_stored: 0,
+            in_batch: false,
+            batches: 0,
+            journals: 0,
+            stop: None,
+        }
+    }
+
+    /// The file that populating left in persistent memory, to be measured.
+    pub(super) fn measured(part: Range<u64>, granularity: Granularity, bytes: &[u8]) -> File {
+        let length = bytes.len() as u64;
+        let (shadow, length_stored, measured) = (bytes.to_vec(), length, true);
+        File { granularity, measured, shadow, length, length_stored, ..File::empty(part) }
+    }
+
+    /// The file's bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.shadow[..self.length as usize]
+    }
+
+    /// Stores the header, which makes the file valid.
+    pub(super) fn seal(&mut self, pm: &mut Pm<'_>) {
+        pm.store(Ptr::to(self.part.start), MAGIC);
+        self.store_length(pm);
+    }
+
+    /// Reads bytes; those beyond the file's end are zeros. Whether the file has all of them.
+    /// Without `pm`, outside of the measured region, the shadow is read.
+    pub(super) fn read(&mut self, pm: Option<&mut Pm<'_>>, at: u64, bytes: &mut [u8]) -> bool {
+        let there = self.length.saturating_sub(at).min(bytes.len() as u64) as usize;
+        let (read, beyond) = bytes.split_at_mut(there);
+        match pm {
+            Some(pm) => pm.load_bytes(self.address(at), read),
+            None => read.copy_from_slice(&self.shadow[at as usize..][..there]),
+        }
+        beyond.fill(0);
+        beyond.is_empty()
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when there is no room, [`Stop::Failed`] when it is not in a batch.
+    pub(super) fn write(&mut self, pm: Option<&mut Pm<'_>>, at: u64, bytes: &[u8]) -> Step {
+        let Some(pm) = pm else {
+            return Err(Stop::Failed("SQLite wrote while no transaction was executed".to_owned()));
+        };
+        self.must_be_in_batch("wrote to the database")?;
+        let end = at + bytes.len() as u64;
+        let room = (self.part.end - self.part.start).saturating_sub(LINE_BYTES);
+        if end > room {
+            let free = room.saturating_sub(self.length);
+            return Err(Stop::OutOfMemory { asked: end.saturating_sub(self.length), free });
+        }
+        // Memory that was never written holds zeros.
+        self.shadow.resize(self.shadow.len().max(end as usize), 0);
+        self.length = self.length.max(end);
+        let grain = match self.granularity {
+            Granularity::FullPage => PAGE_BYTES,
+            Granularity::DiffLines => LINE_BYTES,
+            Granularity::DiffWords => WORD_BYTES,
+        };
+        let mut from = at;
+        while from < end {
+            let to = ((from / grain + 1) * grain).min(end);
+            let new = &bytes[(from - at) as usize..(to - at) as usize];
+            let place = self.address(from);
+            let old = &mut self.shadow[from as usize..to as usize];
+            if self.granularity == Granularity::FullPage || old != new {
+                pm.store_bytes(place, new);
+                old.copy_from_slice(new);
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Makes the file shorter.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] when it is not in a batch.
+    pub(super) fn truncate(&mut self, length: u64) -> Step {
+        self.must_be_in_batch("cut the database's file")?;
+        self.length = self.length.min(length);
+        Ok(())
+    }
+
+    /// The file's length, which is loaded from the header.
+    pub(super) fn length(&mut self, pm: Option<&mut Pm<'_>>) -> u64 {
+        match pm {
+            Some(pm) if self.measured && !self.in_batch => pm.load(self.length_at()),
+            _ => self.length,
+        }
+    }
+
+    /// Begins a batch, which is a transaction of the design.
+    pub(super) fn begin_batch(&mut self, pm: Option<&mut Pm<'_>>) -> Step {
+        let Some(pm) = pm else {
+            return Err(Stop::Failed("SQLite began a batch in no transaction".to_owned()));
+        };
+        pm.begin()?;
+        self.in_batch = true;
+        Ok(())
+    }
+
+    /// Commits a batch.
+    pub(super) fn commit_batch(&mut self, pm: Option<&mut Pm<'_>>) -> Step {
+        let Some(pm) = pm else {
+            return Err(Stop::Failed("SQLite committed a batch in no transaction".to_owned()));
+        };
+        if self.length != self.length_stored {
+            self.store_length(pm);
+        }
+        pm.commit();
+        self.in_batch = false;
+        self.batches += 1;
+        Ok(())
+    }
+
+    /// Gives a batch up, which SQLite does only when a write or the commit failed. The reason is
+    /// known and ends the run, because a design has no way to undo a transaction but a power
+    /// failure.
+    pub(super) fn roll_back(&mut self) -> Step {
+        Err(Stop::Failed("SQLite gave up a batch although every write succeeded".to_owned()))
+    }
+
+    /// Notes that SQLite opened a journal.
+    pub(super) fn open_journal(&mut self) -> Step {
+        self.journals += 1;
+        self.must_be_in_batch("opened a rollback journal")
+    }
+
+    fn must_be_in_batch(&self, what: &str) -> Step {
+        if self.in_batch || !self.measured {
+            return Ok(());
+        }
+        Err(Stop::Failed(format!(
+            "SQLite {what} outside of an atomic batch, so the design under test would not see it \
+             as part of a transaction"
+        )))
+    }
+
+    fn store_length(&mut self, pm: &mut Pm<'_>) {
+        pm.store(self.length_at(), self.length);
+        self.length_stored = self.length;
+    }
+
+    fn length_at(&self) -> Ptr {
+        Ptr::to(self.part.start + WORD_BYTES)
+    }
+
+    fn address(&self, at: u64) -> Ptr {
+        Ptr::to(self.part.start + LINE_BYTES + at)
+    }
+}
+
+/// The bytes of the file that lies in a part of an image.
+///
+/// # Errors
+/// A sentence that says why there is none.
+pub(super) fn recovered(image: &Image<'_>, part: &Range<u64>) -> Result<Vec<u8>, String> {
+    let header = Word::of(part.start);
+    let magic = image.word(header);
+    if magic != MAGIC {
+        return Err(format!("the header at {:#x} begins with {magic:#018x}", part.start));
+    }
+    let length = image.word(Word(header.0 + 1));
+    let room = part.end - part.start - LINE_BYTES;
+    if length == 0 || length > room || !length.is_multiple_of(PAGE_BYTES) {
+        return Err(format!("the header says {length} bytes, in a part that has room for {room}"));
+    }
+    let first = Line::of(part.start).0 + 1;
+    let lines = first..first + length / LINE_BYTES;
+    Ok(lines.flat_map(|line| *image.line(Line(line))).collect())
+}

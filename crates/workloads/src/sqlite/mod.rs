@@ -1,0 +1,209 @@
+//! `sqlite`: a real SQLite, whose database lies in persistent memory.
+//!
+//! SQLite is told that its file system writes batches of pages atomically
+//! (`SQLITE_IOCAP_BATCH_ATOMIC`). It then opens no rollback journal but brackets the pages of each
+//! commit as one batch, and the batch is the design's transaction: what is measured is the design
+//! in place of SQLite's journal. Each core has a connection and a database of its own.
+//!
+//! What is simulated: every byte that SQLite reads from or writes to its file, one load or store a
+//! word, and the instructions in between, estimated from the steps of SQLite's virtual machine.
+//! What is not: SQLite's own memory, its page cache included, which stands for data in DRAM that
+//! hits the caches. A page that fits the page cache (`cache_pages`) is not loaded again.
+//!
+//! SQLite reads while a statement runs, and writes when it commits. So a design's transaction
+//! begins with the commit and holds nothing but stores. A transaction that changes nothing (one of
+//! `SELECT` alone, say) counts as an empty transaction of the design.
+//!
+//! The setting is SQLite's default (`journal_mode=DELETE`, `synchronous=FULL`,
+//! `locking_mode=NORMAL`, pages of 4096 bytes) but for `cache_spill=OFF`: a page that is written
+//! before the commit would need a journal. Whatever should take a commit out of the batch all the
+//! same ends the run with [`Stop::Failed`].
+//!
+//! **Instructions.** SQLite's steps differ much in cost, and most of a short transaction is not
+//! steps but starting the statement and committing. So there are three costs, fitted to what
+//! callgrind counts (SQLite 3.54.1 at `-O2` on x86-64, without the file operations) per transaction:
+//!
+//! ```text
+//!                                          steps    counted  estimated
+//! SELECT by key                               13      3,722      3,700
+//! UPDATE by key                               21     14,973     16,500
+//! INSERT OR REPLACE by key                    19     15,006     16,300
+//! DELETE of the oldest, with an index         28     19,212     17,200
+//! the default script, mean of its nine      42.0     21,981     20,200
+//! SELECT max(v), over 20,000 rows         80,010 10,775,548  8,003,400
+//! SELECT count(*) WHERE .. AND length(v)  91,445  6,346,580  9,146,900
+//! ```
+//!
+//! Counted as the difference of runs with `TRANSACTIONS=9000` and `TRANSACTIONS=0` of `valgrind
+//! --tool=callgrind --toggle-collect=sqlite3_step` (and with `--toggle-collect=` of each of
+//! `workloads::sqlite::vfs::{read, write, file_control, file_size, progress}`, which takes them out)
+//! on the ignored test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
+//! runs, every 128, and the rest when it is done.
+//!
+//! **Scripts.** `--sql FILE` is plain SQL. What stands before a line `-- measured` fills the
+//! database; what stands after it is measured, and repeated from there. Without such a line,
+//! `CREATE` and `PRAGMA` statements fill the database and all others are measured. Statements may
+//! use the parameters `:random` (0 to 2^63 - 1, new for each execution of a statement), `:n` (the
+//! number of transactions before this one), `:core` and `:rows`; `random()` and `randomblob()` are
+//! seeded, and the clock starts on 2026-01-01. `PRAGMA` statements of the first part hold in the
+//! measured part too. A measured statement must not fail.
+
+mod connection;
+mod file;
+mod runner;
+mod script;
+#[cfg(test)]
+mod tests;
+mod vfs;
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::image::Image;
+use model::units::CoreId;
+use model::workload::{About, Declared, Pm, Program, Site, Step, Stop, Workload};
+
+use connection::Connection;
+use file::{File, Granularity};
+use runner::Runner;
+use script::Script;
+use vfs::Costs;
+
+use crate::rng::Random;
+
+model::params! {
+    /// Parameters of the workload `sqlite`.
+    pub struct SqliteParams {
+        /// Rows of each core's table, `:rows` in a script. 0 is 20,000, or as many as the machine's
+        /// items allow for each core, or as fill half of the core's memory at 256 bytes a row.
+        rows = 0 in 0..=1_000_000_000;
+        /// Pages of 4 KiB in SQLite's page cache. The default, 256 KiB, is a tenth of the default
+        /// database, so that most statements read; SQLite's own is 2,000 KiB.
+        cache_pages = 64 in 10..=1_000_000;
+        /// What a page that SQLite writes becomes: stores to all of it, to the lines that differ,
+        /// or to the words that differ, which is what a program made for persistent memory stores.
+        vfs_write = "diff_words" of Granularity::NAMES;
+        /// Instructions for each step of SQLite's virtual machine. Measured, as are the next two:
+        /// 70 to 135 in scans of the default table.
+        instructions_per_step = 100 in 0..=1_000_000;
+        /// Instructions for each execution of a statement, besides its steps.
+        instructions_per_statement = 2_400 in 0..=1_000_000;
+        /// Instructions for each commit that writes, besides the statement's.
+        instructions_per_commit = 12_000 in 0..=1_000_000;
+    }
+}
+
+/// Rows of the default table, as in the measurements that the workload is checked against.
+const ROWS: u64 = 20_000;
+/// Bytes of memory for each row, twice over, when the memory limits the rows.
+const ROW_BYTES: u64 = 512;
+/// Pages of the page cache while the database is populated.
+const POPULATE_CACHE_PAGES: u64 = 4096;
+/// `indl`, in the field of the database's header that tells whose file it is. Storing it makes the
+/// database's first page; an empty database has no atomic batches.
+const APPLICATION_ID: u32 = u32::from_be_bytes(*b"indl");
+
+/// A real SQLite, whose database lies in persistent memory.
+#[derive(Debug)]
+pub struct Sqlite {
+    params: SqliteParams,
+    rows: u64,
+    seed: u64,
+    script: Arc<Script>,
+    parts: Vec<Range<u64>>,
+    /// What populating left in each part.
+    populated: Vec<Vec<u8>>,
+}
+
+impl Declared for Sqlite {
+    const ABOUT: About = About {
+        name: "sqlite",
+        summary: "a real SQLite on a database in persistent memory; a commit is a transaction",
+        source: "SQLite 3 with batch-atomic writes; LOC (ICCD'14) has SQLite as macro-benchmark",
+        file: file!(),
+        shared: false,
+    };
+    type Params = SqliteParams;
+
+    fn new(params: &SqliteParams, site: &Site) -> Step<Sqlite> {
+        connection::check_build()?;
+        let script = Arc::new(Script::read(site.script.as_ref())?);
+        let parts: Vec<_> = (0..site.cores).map(|core| site.part(CoreId(core))).collect();
+        let part = parts.first().map_or(0, |part| part.end - part.start);
+        let items = site.items / u64::from(site.cores.max(1));
+        let rows = match params.rows {
+            0 => ROWS.min(items).min(part / ROW_BYTES).max(1),
+            rows => rows,
+        };
+        let (params, populated) = (params.clone(), Vec::new());
+        Ok(Sqlite { params, rows, seed: site.seed, script, parts, populated })
+    }
+}
+
+impl Workload for Sqlite {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        let cores = (0..self.parts.len() as u8).map(CoreId);
+        self.populated = cores.map(|core| self.fill(core, pm)).collect::<Step<_>>()?;
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        let place = usize::from(core.0);
+        let (Some(part), Some(bytes)) = (self.parts.get(place), self.populated.get(place)) else {
+            return Err(Stop::Failed(format!("the database of {core} is not populated")));
+        };
+        let granularity = Granularity::of(self.params.vfs_write);
+        let file = File::measured(part.clone(), granularity, bytes);
+        let mut runner = self.runner(core, file, "sqlite")?;
+        runner.set("cache_spill=OFF")?;
+        runner.set(&format!("cache_size={}", self.params.cache_pages))?;
+        runner.prepare_measured()?;
+        Ok(Box::new(runner))
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        for (core, part) in self.parts.iter().enumerate() {
+            let what = |what| format!("the database of core {core}: {what}");
+            let bytes = file::recovered(image, part).map_err(what)?;
+            integrity(bytes).map_err(what)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sqlite {
+    fn runner(&self, core: CoreId, file: File, stream: &str) -> Step<Runner> {
+        let random = |what: &str| Random::new(self.seed, core, &format!("{stream}, {what}"));
+        let costs = Costs {
+            instructions_per_step: self.params.instructions_per_step,
+            instructions_per_statement: self.params.instructions_per_statement,
+            instructions_per_commit: self.params.instructions_per_commit,
+        };
+        let connection = Connection::open(file, random("functions"), costs)?;
+        let script = Arc::clone(&self.script);
+        Ok(Runner::new(Rc::new(connection), script, random("parameters"), core, self.rows))
+    }
+
+    /// Fills the database of one core, and returns the file.
+    fn fill(&self, core: CoreId, pm: &mut Pm<'_>) -> Step<Vec<u8>> {
+        let file = File::empty(self.parts[usize::from(core.0)].clone());
+        let mut runner = self.runner(core, file, "sqlite, populate")?;
+        runner.set(&format!("page_size={}", file::PAGE_BYTES))?;
+        runner.set(&format!("cache_size={POPULATE_CACHE_PAGES}"))?;
+        let sign = format!("PRAGMA application_id={APPLICATION_ID}");
+        runner.populate(&sign, pm)?;
+        let mut file = runner.connection.file();
+        file.seal(pm);
+        Ok(file.bytes().to_vec())
+    }
+}
+
+/// Whether a file is a database in which nothing is wrong.
+fn integrity(bytes: Vec<u8>) -> Result<(), String> {
+    let random = Random::new(0, CoreId(0), "check");
+    let found = Connection::over(bytes, random)
+        .map_err(|stop| format!("{stop:?}"))?
+        .query("PRAGMA integrity_check")?;
+    if found == ["ok"] { Ok(()) } else { Err(found.join("; ")) }
+}

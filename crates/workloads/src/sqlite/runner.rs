@@ -1,0 +1,153 @@
+//! What one core runs: the script's statements, on a connection.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::units::CoreId;
+use model::workload::{Pm, Program, Step, Stop};
+
+use super::connection::{Connection, Prepared};
+use super::script::{Script, Statement, Variable};
+use crate::rng::Random;
+
+/// A script on a connection.
+pub(super) struct Runner {
+    pub(super) connection: Rc<Connection>,
+    script: Arc<Script>,
+    /// The measured statements, once they are prepared.
+    plans: Vec<Option<Plan>>,
+    /// The measured statement that is next.
+    next: usize,
+    /// Transactions that were completed.
+    number: i64,
+    /// Draws `:random`.
+    random: Random,
+    core: CoreId,
+    rows: u64,
+    /// The values of a statement's parameters.
+    values: Vec<i64>,
+}
+
+/// A prepared statement.
+struct Plan {
+    prepared: Prepared,
+    variables: Vec<Variable>,
+}
+
+impl Runner {
+    pub(super) fn new(
+        connection: Rc<Connection>,
+        script: Arc<Script>,
+        random: Random,
+        core: CoreId,
+        rows: u64,
+    ) -> Runner {
+        let (plans, values) = (Vec::new(), Vec::new());
+        Runner { connection, script, plans, next: 0, number: 0, random, core, rows, values }
+    }
+
+    /// Sets a pragma of the workload's own.
+    pub(super) fn set(&self, pragma: &str) -> Step {
+        self.connection
+            .execute(&format!("PRAGMA {pragma}"))
+            .map_err(|what| Stop::Failed(format!("SQLite does not take PRAGMA {pragma}: {what}")))
+    }
+
+    /// Runs the first part of the script, after a statement that makes the database's first page.
+    pub(super) fn populate(&mut self, first: &str, pm: &mut Pm<'_>) -> Step {
+        let (connection, script) = (Rc::clone(&self.connection), Arc::clone(&self.script));
+        let result = connection.with_pm(pm, || {
+            connection.execute(first).map_err(Stop::Failed)?;
+            script.populate.iter().try_for_each(|statement| {
+                let plan = self.plan(statement)?;
+                self.run(statement, &plan)
+            })
+        });
+        self.reason(result)
+    }
+
+    /// Readies the second part: the pragmas of the first part hold again, and statements are
+    /// prepared. One that needs what another makes is prepared when it is its turn.
+    pub(super) fn prepare_measured(&mut self) -> Step {
+        let script = Arc::clone(&self.script);
+        for pragma in script.populate.iter().filter(|statement| statement.keyword == "PRAGMA") {
+            let result = self.connection.execute(&pragma.sql);
+            result.map_err(|what| script.wrong(pragma.line, what))?;
+        }
+        self.plans = script.measured.iter().map(|statement| self.plan(statement).ok()).collect();
+        Ok(())
+    }
+
+    fn plan(&self, statement: &Statement) -> Step<Plan> {
+        let wrong = |what| self.script.wrong(statement.line, what);
+        let parameters = self.connection.parameters(&statement.sql).map_err(wrong)?;
+        let variables = self.script.variables(statement, &parameters)?;
+        let prepared = self.connection.prepare(&statement.sql).map_err(wrong)?;
+        Ok(Plan { prepared, variables })
+    }
+
+    fn run(&mut self, statement: &Statement, plan: &Plan) -> Step {
+        let random = (self.random.any() >> 1) as i64;
+        self.values.clear();
+        self.values.extend(plan.variables.iter().map(|variable| match variable {
+            Variable::Random => random,
+            Variable::Number => self.number,
+            Variable::Core => i64::from(self.core.0),
+            Variable::Rows => self.rows as i64,
+        }));
+        let result = self.connection.run(plan.prepared, &self.values);
+        result.map_err(|what| self.script.wrong(statement.line, what))
+    }
+
+    /// Runs statements up to the end of a transaction.
+    fn run_transaction(&mut self) -> Step {
+        let script = Arc::clone(&self.script);
+        let begins = self.next;
+        loop {
+            let at = self.next;
+            let statement = &script.measured[at];
+            let plan = match self.plans[at].take() {
+                Some(plan) => plan,
+                None => self.plan(statement)?,
+            };
+            let result = self.run(statement, &plan);
+            self.plans[at] = Some(plan);
+            result?;
+            self.next = (at + 1) % self.plans.len();
+            if self.connection.is_autocommit() {
+                return Ok(());
+            }
+            if self.next == 0 {
+                let line = script.measured[begins].line;
+                return Err(script.wrong(line, "the transaction that begins here does not end"));
+            }
+        }
+    }
+
+    /// The result, or the reason behind it: an operation on the file failed, and what SQLite said
+    /// about that is less to the point.
+    fn reason(&self, result: Step) -> Step {
+        self.connection.file().stop.clone().map_or(result, Err)
+    }
+}
+
+impl Program for Runner {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let batches_before = self.connection.file().batches;
+        let connection = Rc::clone(&self.connection);
+        let result = connection.with_pm(pm, || self.run_transaction());
+        self.reason(result)?;
+        let batches = self.connection.file().batches - batches_before;
+        match batches {
+            0 => pm.tx(|_| Ok(()))?,
+            1 => {}
+            _ => {
+                return Err(Stop::Failed(format!(
+                    "SQLite committed one transaction in {batches} atomic batches"
+                )));
+            }
+        }
+        self.number += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,480 @@
+//! `ycsb`: the Yahoo! Cloud Serving Benchmark over a key-value store in persistent memory.
+//!
+//! The store is a hash table ([`crate::hash`]) whose values are records:
+//!
+//! ```text
+//! node, 24 + fields x length bytes, alone in its lines
+//!   0  key: the record's number     8  next node, or 0
+//!  16  number of fields (low half), length of a field (high half)
+//!  24  field 0, then the others, not aligned
+//! ```
+//!
+//! The mix comes from a property file of the real benchmark, given as the workload's script;
+//! without one it is Silo-23's: 20 % reads, 80 % updates, Zipf. With a file, what it does not say
+//! is as in YCSB. One operation is one transaction, reads too. A hash table has no order, so a
+//! scan looks up records of ascending numbers. A field begins with the stamp of its last write,
+//! and the rest follows from it, so that a field of which only a part was written shows it.
+//!
+//! Shared, the store has locks for groups of buckets whose heads lie in one line; a record lies
+//! alone in its lines, so what a lock covers is whole lines. A core inserts the record numbers
+//! that follow the initial ones, every `cores`th of them.
+
+use model::image::Image;
+use model::units::{CoreId, WORD_BYTES};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+
+use crate::hash::{Table, VALUE};
+use crate::heap::{Alignment, Heap};
+use crate::keyed::{OPERATION_WORK, Plan, Stamps, shared_params};
+use crate::properties::{Distribution, Properties};
+use crate::rng::{Random, Zipf, fnv, mix};
+use crate::walk::Walk;
+
+/// Where a record's fields begin in its node.
+const FIELDS: u64 = VALUE + WORD_BYTES;
+/// Locks of a shared store.
+const LOCKS: u64 = 256;
+/// Instructions for each field that is read or written, beside its loads and stores. Ours.
+const FIELD_WORK: u64 = 10;
+/// How often a number of a record that is not there yet is drawn again; YCSB has no limit.
+const REDRAWS_MAX: u32 = 1_000;
+
+shared_params! {
+    /// Parameters of `ycsb`. A property file, if there is one, decides what it has words for: only
+    /// `shared` counts beside it, and `items` if it has no `recordcount`.
+    pub struct YcsbParams {
+        /// Reads in a hundred operations; the others are updates (Silo-23: 20).
+        read_percent = 20 in 0..=100;
+        /// Fields of a record (YCSB: 10).
+        fieldcount = 10 in 1..=1024;
+        /// Bytes of a field (YCSB: 100).
+        fieldlength = 100 in 1..=65536;
+        /// Whether an update writes one field or all of them (YCSB: one).
+        update = "one" of ["one", "all"];
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct Ycsb {
+    properties: Properties,
+    plan: Plan,
+    heaps: Vec<Heap>,
+    stamps: Vec<Stamps>,
+    tables: Vec<Table>,
+}
+
+impl Declared for Ycsb {
+    const ABOUT: About = About {
+        name: "ycsb",
+        summary: "a key-value store under the mix of a YCSB property file, or of Silo-23",
+        source: "Cooper et al., SoCC 2010, and its source; specs/workloads.md section 3.3",
+        file: file!(),
+        shared: false,
+    };
+    type Params = YcsbParams;
+
+    fn new(params: &YcsbParams, site: &Site) -> Step<Ycsb> {
+        let properties = match &site.script {
+            Some((name, text)) => Properties::read(name, text)?,
+            None => of_silo(params),
+        };
+        let records = properties.record_count.unwrap_or(params.items);
+        let plan = Plan::new(records, params.shared == 1, site);
+        let heaps = Heap::of_site(site, Alignment::Line);
+        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        Ok(Ycsb { properties, plan, heaps, stamps, tables: Vec::new() })
+    }
+}
+
+/// The mix of Silo-23: reads and updates, Zipf.
+fn of_silo(params: &YcsbParams) -> Properties {
+    Properties {
+        read: params.read_percent as f64 / 100.0,
+        update: (100 - params.read_percent) as f64 / 100.0,
+        distribution: Distribution::Zipfian,
+        field_count: params.fieldcount,
+        field_length: params.fieldlength,
+        write_all_fields: params.update == 1,
+        ..Properties::default()
+    }
+}
+
+impl Ycsb {
+    fn layout(&self) -> Layout {
+        Layout { count: self.properties.field_count, length: self.properties.field_length }
+    }
+
+    fn fill(&mut self, pm: &mut Pm<'_>, store: usize) -> Step {
+        let (layout, records) = (self.layout(), self.plan.items);
+        let buckets = records.next_power_of_two();
+        let heap = &mut self.heaps[store];
+        let table = Table::new(buckets, WORD_BYTES, layout.record_bytes(), pm, heap)?;
+        let mut numbers: Vec<u64> = (0..records).collect();
+        self.plan.filling(store, Ycsb::ABOUT.name).shuffle(&mut numbers);
+        let mut field = Vec::new();
+        for (item, number) in numbers.into_iter().enumerate() {
+            let core = self.plan.supplier(store, item as u64);
+            let stamp = self.stamps[core].issue();
+            layout.insert(pm, &table, &mut self.heaps[core], (number, stamp), &mut field)?;
+        }
+        self.tables.push(table);
+        Ok(())
+    }
+}
+
+impl Workload for Ycsb {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        (0..usize::from(self.plan.structures)).try_for_each(|store| self.fill(pm, store))
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        let is_shared = self.plan.lock.is_some();
+        let sharers = u64::from(self.plan.site.cores / self.plan.structures);
+        let expected = self.properties.expected_inserts() / u64::from(self.plan.site.cores);
+        Ok(Box::new(Client {
+            layout: self.layout(),
+            chooser: Chooser::new(self.properties.distribution, self.plan.items, expected),
+            properties: self.properties.clone(),
+            table: self.tables[self.plan.structure_of(core)].clone(),
+            heap: self.heaps[usize::from(core.0)].clone(),
+            stamps: self.stamps[usize::from(core.0)].clone(),
+            random: Random::new(self.plan.site.seed, core, Ycsb::ABOUT.name),
+            numbers: Numbers {
+                initial: self.plan.items,
+                inserted: 0,
+                first: if is_shared { u64::from(core.0) } else { 0 },
+                step: sharers,
+            },
+            is_shared,
+            locks: Vec::new(),
+            field: Vec::new(),
+        }))
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        let (layout, mut field) = (self.layout(), Vec::new());
+        for (index, table) in self.tables.iter().enumerate() {
+            let mut walk = Walk::new(image, &self.plan.range(index));
+            let mut numbers = Vec::new();
+            let told = |error| format!("store {index}: {error}");
+            table
+                .check_chains(&mut walk, |walk, node, number| {
+                    numbers.push(number);
+                    layout.check(walk, node, number, &mut field)
+                })
+                .map_err(told)?;
+            numbers.sort_unstable();
+            if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(told(format!("record {} is there twice", pair[0])));
+            }
+            // Nothing is ever deleted.
+            let initial = numbers.iter().take_while(|&&number| number < self.plan.items).count();
+            if (initial as u64) < self.plan.items {
+                let records = self.plan.items;
+                return Err(told(format!("{initial} of the {records} first records are there")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a record looks like.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    count: u64,
+    length: u64,
+}
+
+impl Layout {
+    /// Bytes of a record in whole words: the header, and the fields.
+    fn record_bytes(self) -> u64 {
+        WORD_BYTES + (self.count * self.length).next_multiple_of(WORD_BYTES)
+    }
+
+    fn header(self) -> u64 {
+        self.count | self.length << 32
+    }
+
+    fn field(self, node: Ptr, field: u64) -> Ptr {
+        node.plus(FIELDS + field * self.length)
+    }
+
+    /// The bytes of a field: the stamp, then what follows from it, as far as there is room.
+    fn field_bytes(self, number: u64, field: u64, stamp: u64, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        bytes.extend_from_slice(&stamp.to_le_bytes());
+        let seed = mix(number ^ field << 40) ^ stamp;
+        for word in 1..self.length.div_ceil(WORD_BYTES) {
+            bytes.extend_from_slice(&mix(seed.wrapping_add(word << 48)).to_le_bytes());
+        }
+        bytes.truncate(self.length as usize);
+    }
+
+    fn store_field(
+        self,
+        pm: &mut Pm<'_>,
+        node: Ptr,
+        (number, stamp): (u64, u64),
+        field: u64,
+        bytes: &mut Vec<u8>,
+    ) {
+        pm.work(FIELD_WORK);
+        self.field_bytes(number, field, stamp, bytes);
+        pm.store_bytes(self.field(node, field), bytes);
+    }
+
+    fn load_field(self, pm: &mut Pm<'_>, node: Ptr, field: u64, bytes: &mut Vec<u8>) {
+        pm.work(FIELD_WORK);
+        bytes.resize(self.length as usize, 0);
+        pm.load_bytes(self.field(node, field), bytes);
+    }
+
+    fn insert(
+        self,
+        pm: &mut Pm<'_>,
+        table: &Table,
+        heap: &mut Heap,
+        (number, stamp): (u64, u64),
+        bytes: &mut Vec<u8>,
+    ) -> Step {
+        let node = table.insert(pm, heap, number)?;
+        pm.store(node.plus(VALUE), self.header());
+        for field in 0..self.count {
+            self.store_field(pm, node, (number, stamp), field, bytes);
+        }
+        Ok(())
+    }
+
+    /// Checks a record whose node was visited.
+    fn check(
+        self,
+        walk: &Walk<'_>,
+        node: u64,
+        number: u64,
+        expect: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let header = walk.word(node + VALUE);
+        if header != self.header() {
+            let (count, length) = (header & 0xffff_ffff, header >> 32);
+            return Err(format!("record {number} says it has {count} fields of {length} bytes"));
+        }
+        if self.length < WORD_BYTES {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for field in 0..self.count {
+            walk.bytes(self.field(Ptr::to(node), field).address, self.length, &mut found);
+            let stamp = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
+            self.field_bytes(number, field, stamp, expect);
+            if found != *expect {
+                return Err(format!(
+                    "field {field} of record {number} is torn (its stamp is {stamp:#x})"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the records that a core knows of: the initial ones, then those it inserted.
+#[derive(Clone, Debug)]
+struct Numbers {
+    initial: u64,
+    inserted: u64,
+    /// Its first insert after the initial ones, and how far its inserts are apart.
+    first: u64,
+    step: u64,
+}
+
+impl Numbers {
+    fn known(&self) -> u64 {
+        self.initial + self.inserted
+    }
+
+    fn number(&self, index: u64) -> u64 {
+        if index < self.initial {
+            index
+        } else {
+            self.initial + self.first + (index - self.initial) * self.step
+        }
+    }
+}
+
+/// Chooses the record of an operation among those that a core knows of.
+#[derive(Clone, Debug)]
+enum Chooser {
+    Uniform,
+    /// Zipf over all there may be in the end, scattered by a hash.
+    Scrambled {
+        zipf: Zipf,
+        records: u64,
+    },
+    /// Zipf, the newest record the most likely.
+    Latest {
+        zipf: Zipf,
+    },
+}
+
+impl Chooser {
+    fn new(distribution: Distribution, records: u64, expected_inserts: u64) -> Chooser {
+        match distribution {
+            Distribution::Uniform => Chooser::Uniform,
+            Distribution::Zipfian => {
+                Chooser::Scrambled { zipf: Zipf::scrambled(), records: records + expected_inserts }
+            }
+            Distribution::Latest => Chooser::Latest { zipf: Zipf::new(records) },
+        }
+    }
+
+    /// An index below `known`.
+    fn draw(&mut self, random: &mut Random, known: u64) -> u64 {
+        match self {
+            Chooser::Uniform => random.below(known),
+            Chooser::Scrambled { zipf, records } => {
+                let mut index = fnv(zipf.draw(random)) % *records;
+                let mut redraws = 0;
+                while index >= known && redraws < REDRAWS_MAX {
+                    index = fnv(zipf.draw(random)) % *records;
+                    redraws += 1;
+                }
+                index % known
+            }
+            Chooser::Latest { zipf } => {
+                zipf.grow(known);
+                known - 1 - zipf.draw(random)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Read,
+    Update,
+    Insert,
+    Scan,
+    ReadModifyWrite,
+}
+
+/// The program of one core.
+struct Client {
+    properties: Properties,
+    layout: Layout,
+    table: Table,
+    heap: Heap,
+    stamps: Stamps,
+    random: Random,
+    chooser: Chooser,
+    numbers: Numbers,
+    is_shared: bool,
+    /// The locks of the present transaction, ascending.
+    locks: Vec<u32>,
+    /// The bytes of a field.
+    field: Vec<u8>,
+}
+
+impl Program for Client {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let operation = self.operation();
+        let known = self.numbers.known();
+        let index = match operation {
+            Operation::Insert => known,
+            _ => self.chooser.draw(&mut self.random, known),
+        };
+        let records = match operation {
+            Operation::Scan => 1 + self.random.below(self.properties.scan_length_max),
+            _ => 1,
+        };
+        // A scan ends with the last record.
+        let indices = index..(index + records).min(known.max(index + 1));
+        pm.work(OPERATION_WORK);
+        self.take_locks(pm, indices.clone());
+        pm.begin()?;
+        for index in indices {
+            self.run(pm, operation, self.numbers.number(index))?;
+        }
+        pm.commit();
+        for &lock in self.locks.iter().rev() {
+            pm.unlock(LockId(lock));
+        }
+        if let Operation::Insert = operation {
+            self.numbers.inserted += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    fn operation(&mut self) -> Operation {
+        let mix = &self.properties;
+        let mut draw = self.random.unit() * mix.weight();
+        let weights = [
+            (Operation::Read, mix.read),
+            (Operation::Update, mix.update),
+            (Operation::Insert, mix.insert),
+            (Operation::Scan, mix.scan),
+            (Operation::ReadModifyWrite, mix.read_modify_write),
+        ];
+        let mut chosen = Operation::Read;
+        for (operation, weight) in weights {
+            if weight > 0.0 {
+                chosen = operation;
+                if draw < weight {
+                    break;
+                }
+                draw -= weight;
+            }
+        }
+        chosen
+    }
+
+    fn take_locks(&mut self, pm: &mut Pm<'_>, indices: std::ops::Range<u64>) {
+        self.locks.clear();
+        if !self.is_shared {
+            return;
+        }
+        for index in indices {
+            let bucket = self.table.bucket_of(self.numbers.number(index));
+            self.locks.push((bucket / self.table.buckets_in_line() % LOCKS) as u32);
+        }
+        self.locks.sort_unstable();
+        self.locks.dedup();
+        for &lock in &self.locks {
+            pm.lock(LockId(lock));
+        }
+    }
+
+    fn run(&mut self, pm: &mut Pm<'_>, operation: Operation, number: u64) -> Step {
+        if let Operation::Insert = operation {
+            let written = (number, self.stamps.issue());
+            let (table, heap) = (&self.table, &mut self.heap);
+            return self.layout.insert(pm, table, heap, written, &mut self.field);
+        }
+        let (_, node) = self.table.find(pm, number);
+        if node.is_null() {
+            return Err(Stop::Failed(format!("record {number} is not in the store")));
+        }
+        if !matches!(operation, Operation::Update) {
+            for field in self.fields(self.properties.read_all_fields) {
+                self.layout.load_field(pm, node, field, &mut self.field);
+            }
+        }
+        if matches!(operation, Operation::Update | Operation::ReadModifyWrite) {
+            let written = (number, self.stamps.issue());
+            for field in self.fields(self.properties.write_all_fields) {
+                self.layout.store_field(pm, node, written, field, &mut self.field);
+            }
+        }
+        Ok(())
+    }
+
+    /// All fields, or a random one.
+    fn fields(&mut self, all: bool) -> std::ops::Range<u64> {
+        if all {
+            return 0..self.layout.count;
+        }
+        let field = self.random.below(self.layout.count);
+        field..field + 1
+    }
+}

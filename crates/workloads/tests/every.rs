@@ -1,0 +1,252 @@
+//! What holds for every workload in the registry.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Bench, copy, entry, settings, site};
+use model::image::Image;
+use model::units::{CoreId, Line, Word};
+use model::workload::{Site, Stop};
+use workloads::rng::Random;
+use workloads::{ALL, Entry};
+
+/// Settings under which every workload that has them is tested.
+const VARIANTS: &[&str] = &[
+    "",
+    "shared=shared",
+    "distribution=zipf value=8 element=8 lock_grain=word",
+    "shared=shared order=5 value=8 alignment=packed bucket=line update=all",
+    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20",
+    "order=4 buckets=1 items=100 fieldlength=9 read_percent=0",
+];
+
+/// The entries that need no input of their own and have a heap to look at.
+fn each(mut body: impl FnMut(&Entry, &str)) {
+    for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
+        for variant in VARIANTS {
+            body(entry, variant);
+        }
+    }
+}
+
+#[test]
+fn names_are_sorted_and_files_exist() {
+    assert!(ALL.is_sorted_by_key(|entry| entry.about.name));
+    for entry in ALL {
+        assert!(entry.about.file.ends_with(".rs"), "{}", entry.about.file);
+        assert!(!entry.about.summary.is_empty() && !entry.about.source.is_empty());
+    }
+}
+
+#[test]
+fn thousands_of_transactions_leave_a_sound_structure() {
+    each(|entry, variant| {
+        let name = entry.about.name;
+        for cores in [1, 3] {
+            let mut bench = Bench::new(entry, variant, &site(cores, 600)).expect("a bench");
+            bench.check().unwrap_or_else(|error| panic!("{name} {variant}, filled: {error}"));
+            for round in 0..20 {
+                bench.run(150).expect("transactions");
+                let sound = bench.check();
+                sound.unwrap_or_else(|error| panic!("{name} {variant}, {round}: {error}"));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_seed_determines_every_byte() {
+    each(|entry, variant| {
+        let run = |site: &Site| {
+            let mut bench = Bench::new(entry, variant, site).expect("a bench");
+            bench.run(200).expect("transactions");
+            bench.bytes(0..2 << 20).to_vec()
+        };
+        let small = Site { heap: 4096..2 << 20, ..site(2, 200) };
+        let first = run(&small);
+        assert_eq!(first, run(&small), "{} {variant}", entry.about.name);
+        let other = run(&Site { seed: 8, ..small });
+        assert_ne!(first, other, "{} {variant}", entry.about.name);
+    });
+}
+
+#[test]
+fn the_core_s_own_part_is_all_that_a_private_structure_touches() {
+    for entry in ALL.iter().filter(|entry| entry.fields.iter().any(|field| field.name == "shared"))
+    {
+        let site = site(3, 300);
+        let mut bench = Bench::new(entry, "", &site).expect("a bench");
+        for round in 0..300 {
+            let core = round % 3;
+            let seen = bench.watch(core);
+            assert!(seen.locks.is_empty());
+            let part = site.part(CoreId(core as u8));
+            assert!(seen.touched.iter().all(|&word| part.contains(&Word(word).address())));
+        }
+    }
+}
+
+#[test]
+fn locks_are_taken_before_and_given_back_after() {
+    each(|entry, variant| {
+        let mut bench = Bench::new(entry, variant, &site(2, 100)).expect("a bench");
+        let locked = entry.about.shared || variant.contains("shared=shared");
+        for round in 0..400 {
+            // The bench checks the order of what it sees.
+            let seen = bench.watch(round % 2);
+            assert_eq!(!seen.locks.is_empty(), locked, "{} {variant}", entry.about.name);
+        }
+        bench.check().expect("a sound structure");
+    });
+}
+
+/// Whether each line that one core stores to and another touches has a lock that both hold.
+fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
+    let script = "readproportion=0.5\nupdateproportion=0.3\ninsertproportion=0.2\nfieldlength=3";
+    let mut site = site(3, 200);
+    site.script = Some(("mix".to_owned(), script.to_owned()));
+    let mut bench = Bench::new(entry, variant, &site).expect("a bench");
+    // Of each line: the cores that touched it, whether it was stored to, and the common locks.
+    let mut lines: BTreeMap<Line, (BTreeSet<usize>, bool, BTreeSet<u32>)> = BTreeMap::new();
+    for round in 0..1_500 {
+        let core = round % 3;
+        let seen = bench.watch(core);
+        let locks: BTreeSet<u32> = seen.locks.iter().copied().collect();
+        for &word in &seen.touched {
+            let line = lines.entry(Word(word).line()).or_default();
+            if line.0.is_empty() {
+                line.2 = locks.clone();
+            }
+            line.0.insert(core);
+            line.1 |= seen.words.contains(&word);
+            line.2.retain(|lock| locks.contains(lock));
+        }
+    }
+    assert!(lines.values().any(|(cores, stored, _)| cores.len() == 3 && *stored));
+    lines.values().all(|(cores, stored, locks)| cores.len() < 2 || !stored || !locks.is_empty())
+}
+
+#[test]
+fn what_cores_share_is_behind_locks_line_by_line() {
+    for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
+        let variant = if entry.about.shared { "" } else { "shared=shared" };
+        assert!(shares_behind_locks(entry, variant), "{}", entry.about.name);
+    }
+    // Locks on words share lines falsely, on purpose.
+    assert!(!shares_behind_locks(entry("scribble"), "lock_grain=word"));
+}
+
+#[test]
+fn a_heap_that_is_too_small_says_so() {
+    for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
+        let small = Site { heap: 4096..4096 + 256, ..site(1, 100_000) };
+        let stop = Bench::new(entry, "", &small).err();
+        let told = matches!(stop, Some(Stop::OutOfMemory { asked, free }) if asked > free);
+        assert!(told, "{}: {stop:?}", entry.about.name);
+    }
+}
+
+#[test]
+fn a_structure_may_run_out_of_memory_later() {
+    // Random inserts and deletes wander away from the initial size.
+    let mut seen = 0;
+    for name in ["rbtree", "hash", "btree"] {
+        let full = (1..64)
+            .map(|kib| Site { heap: 4096..4096 + (kib << 10), ..site(1, 100) })
+            .find_map(|site| Bench::new(entry(name), "", &site).ok());
+        let stop = full.expect("a heap that is just large enough").run(2_000);
+        seen += u32::from(matches!(stop, Err(Stop::OutOfMemory { .. })));
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn bytes_that_are_no_words_are_refused() {
+    for (name, field) in [("array", "element"), ("queue", "value"), ("hash", "value")] {
+        let entry = entry(name);
+        let stop = (entry.make)(&settings(entry, &format!("{field}=12")), &site(1, 10)).err();
+        let Some(Stop::Input(text)) = stop else { panic!("{name}: {stop:?}") };
+        assert!(text.contains(field) && text.contains("12"), "{text}");
+    }
+}
+
+/// A transaction of which only the first stores are there is told, unless what is missing is not
+/// linked yet: the share of such states that is told, in percent, at least.
+#[test]
+fn a_part_of_a_transaction_is_told() {
+    let least =
+        [("array", 100), ("btree", 40), ("hash", 70), ("queue", 5), ("rbtree", 30), ("ycsb", 100)];
+    for (name, least) in least {
+        let site = Site { heap: 4096..1 << 20, ..site(1, 60) };
+        let mut bench = Bench::new(entry(name), "", &site).expect("a bench");
+        let (mut parts, mut told) = (0, 0);
+        for _ in 0..300 {
+            let seen = bench.watch(0);
+            let changes: Vec<_> = seen.log.iter().filter(|(_, old, new)| old != new).collect();
+            let mut image = Image::over(&bench.view.pm);
+            for &&(word, old, _) in changes.iter().skip(1).rev() {
+                image.set_word(word, old).expect("power");
+                parts += 1;
+                told += u32::from(bench.workload.check(&image).is_err());
+            }
+        }
+        let share = told * 100 / parts;
+        assert!(share >= least, "{name}: {told} of {parts} parts of a transaction are told");
+    }
+}
+
+/// Garbage in an image is told or, where it is in free memory, passed over; it never makes the
+/// check fail in another way.
+#[test]
+fn no_garbage_makes_the_check_panic_or_go_on_for_ever() {
+    each(|entry, variant| {
+        let site = Site { heap: 4096..1 << 20, ..site(2, 120) };
+        let mut bench = Bench::new(entry, variant, &site).expect("a bench");
+        bench.run(100).expect("transactions");
+        let mut random = Random::new(1, CoreId(0), entry.about.name);
+        let used: Vec<u64> =
+            (512..(1 << 17)).filter(|&word| bench.view.pm.word(Word(word)) != 0).collect();
+        let mut told = 0;
+        for _ in 0..400 {
+            let mut image = Image::over(&bench.view.pm);
+            for _ in 0..=random.below(3) {
+                let word = Word(used[random.below(used.len() as u64) as usize]);
+                let other = used[random.below(used.len() as u64) as usize];
+                let garbage = match random.below(6) {
+                    0 => random.any(),
+                    1 => u64::MAX,
+                    2 => 0,
+                    3 => Word(other).address(),
+                    4 => bench.view.pm.word(Word(other)),
+                    _ => bench.view.pm.word(word) ^ 1 << random.below(64),
+                };
+                image.set_word(word, garbage).expect("power");
+            }
+            told += u32::from(bench.workload.check(&image).is_err());
+        }
+        if entry.about.name != "scribble" {
+            assert!(told > 100, "{} {variant}: {told} of 400", entry.about.name);
+        }
+    });
+}
+
+#[test]
+fn an_empty_or_random_image_is_told() {
+    each(|entry, variant| {
+        if entry.about.name == "scribble" {
+            return;
+        }
+        let site = Site { heap: 4096..1 << 20, ..site(2, 120) };
+        let bench = Bench::new(entry, variant, &site).expect("a bench");
+        let mut random = Random::new(2, CoreId(0), entry.about.name);
+        for masks in [[u64::MAX, 0], [(1 << 20) - 8, 0], [0, u64::MAX]] {
+            let mut wrong = copy(&bench.view.pm);
+            for word in 512..(1 << 17) {
+                wrong.set_word(Word(word), (random.any() & masks[0]) | masks[1]);
+            }
+            let told = bench.workload.check(&Image::over(&wrong));
+            assert!(told.is_err(), "{} {variant}, {masks:x?}", entry.about.name);
+        }
+    });
+}

@@ -1,0 +1,413 @@
+//! The workload `sqlite`, as the registry hands it out, on plain memory and behind a port that
+//! writes down what happens.
+
+use model::contents::{Contents, View};
+use model::image::Image;
+use model::units::{CoreId, Cycle, LINE_BYTES, Word};
+use model::workload::{LockId, Pm, Port, Program, Ptr, Site, Step, Stop, Workload};
+
+const CAPACITY: u64 = 64 << 20;
+
+/// A core that writes down what its program does.
+struct Recorder<'a> {
+    view: &'a mut View,
+    /// What is run in the middle of an operation, as another core's program would be.
+    between: Option<&'a mut dyn FnMut()>,
+    in_transaction: bool,
+    cancelled: bool,
+    transactions: u64,
+    loads: u64,
+    stores: Vec<(u64, u64, u64)>,
+    stores_outside: u64,
+    instructions: u64,
+}
+
+impl<'a> Recorder<'a> {
+    fn new(view: &'a mut View) -> Recorder<'a> {
+        Recorder {
+            view,
+            between: None,
+            in_transaction: false,
+            cancelled: false,
+            transactions: 0,
+            loads: 0,
+            stores: Vec::new(),
+            stores_outside: 0,
+            instructions: 0,
+        }
+    }
+
+    fn run(&mut self, program: &mut dyn Program, core: CoreId, transactions: u64) -> Step {
+        let mut pm = Pm::simulated(self, core);
+        (0..transactions).try_for_each(|_| program.transaction(&mut pm))
+    }
+}
+
+impl Port for Recorder<'_> {
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        self.loads += 1;
+        if let Some(between) = &mut self.between
+            && self.loads.is_multiple_of(700)
+        {
+            between();
+        }
+        (self.view.word(Word::of(at.address)), Cycle(0))
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        self.stores.push((at.address, value, mask));
+        self.stores_outside += u64::from(!self.in_transaction);
+        if let Some(between) = &mut self.between
+            && self.stores.len().is_multiple_of(30)
+        {
+            between();
+        }
+        let word = Word::of(at.address);
+        let kept = self.view.word(word) & !mask;
+        self.view.set_word(word, kept | value & mask);
+    }
+
+    fn store_past_caches(&mut self, _: Ptr, _: u64) {
+        unreachable!("the workload has no non-temporal stores");
+    }
+
+    fn begin(&mut self) {
+        assert!(!self.in_transaction, "transactions are not nested");
+        self.in_transaction = true;
+        self.transactions += 1;
+    }
+
+    fn commit(&mut self) {
+        assert!(self.in_transaction, "a transaction that commits has begun");
+        self.in_transaction = false;
+    }
+
+    fn work(&mut self, instructions: u64) {
+        self.instructions += instructions;
+    }
+
+    fn lock(&mut self, _: LockId) {}
+    fn unlock(&mut self, _: LockId) {}
+    fn flush(&mut self, _: Ptr) {}
+    fn order(&mut self) {}
+    fn durable(&mut self) {}
+
+    fn cancelled(&self) -> bool {
+        self.cancelled
+    }
+}
+
+fn site(cores: u8) -> Site {
+    Site { cores, seed: 7, heap: 0..CAPACITY, items: 1 << 20, script: None }
+}
+
+fn with_script(text: &str) -> Site {
+    Site { script: Some(("mine.sql".to_owned(), text.to_owned())), ..site(1) }
+}
+
+fn make(settings: &[(&str, u64)], site: &Site) -> Step<Box<dyn Workload>> {
+    let entry = workloads::ALL.iter().find(|entry| entry.about.name == "sqlite");
+    let settings: Vec<_> = settings.iter().map(|(name, value)| ((*name).into(), *value)).collect();
+    (entry.expect("sqlite is in the registry").make)(&settings, site)
+}
+
+fn populated(settings: &[(&str, u64)], site: &Site) -> Step<(Box<dyn Workload>, View)> {
+    let mut workload = make(settings, site)?;
+    let mut view = View::new(CAPACITY, 1 << 20).expect("room");
+    workload.populate(&mut Pm::plain(&mut view, CoreId(0)))?;
+    Ok((workload, view))
+}
+
+fn check(workload: &dyn Workload, durable: &Contents) -> Result<(), String> {
+    workload.check(&Image::over(durable))
+}
+
+/// Populates and runs one core, and returns what it did.
+fn run<T>(
+    settings: &[(&str, u64)],
+    site: &Site,
+    transactions: u64,
+    look: impl FnOnce(&Recorder<'_>) -> T,
+) -> Step<T> {
+    let (workload, mut view) = populated(settings, site)?;
+    let mut program = workload.program(CoreId(0))?;
+    let mut recorder = Recorder::new(&mut view);
+    recorder.run(&mut *program, CoreId(0), transactions)?;
+    check(&*workload, &recorder.view.pm).map_err(Stop::Failed)?;
+    Ok(look(&recorder))
+}
+
+/// What the workload says of a script, when it is made, populated and run.
+fn complaint(text: &str) -> String {
+    match run(&[("rows", 100)], &with_script(text), 20, |_| ()) {
+        Ok(()) => "nothing".to_owned(),
+        Err(Stop::Input(sentence)) => sentence,
+        Err(stop) => format!("{stop:?}"),
+    }
+}
+
+#[test]
+fn the_default_script_runs_on_plain_memory() {
+    let (workload, mut view) = populated(&[], &site(1)).expect("it runs");
+    let mut program = workload.program(CoreId(0)).expect("it starts");
+    let mut pm = Pm::plain(&mut view, CoreId(0));
+    (0..900).try_for_each(|_| program.transaction(&mut pm)).expect("it runs");
+    check(&*workload, &view.pm).expect("it is sound");
+}
+
+#[test]
+fn every_store_lies_in_a_transaction_and_each_sql_transaction_is_one() {
+    run(&[], &site(1), 900, |recorder| {
+        assert_eq!(recorder.transactions, 900);
+        assert_eq!(recorder.stores_outside, 0);
+        assert!(recorder.stores.len() > 900 * 10, "{} stores", recorder.stores.len());
+        assert!(recorder.loads > 900 * 512, "{} loads", recorder.loads);
+        assert!(recorder.instructions > 900 * 1_000, "{} instructions", recorder.instructions);
+    })
+    .expect("it runs");
+}
+
+#[test]
+fn what_differs_is_stored_and_the_file_ends_up_the_same() {
+    let stored = |mode| {
+        run(&[("vfs_write", mode)], &site(1), 450, |recorder| {
+            (recorder.stores.len(), recorder.view.pm.bytes(0, CAPACITY).to_vec())
+        })
+        .expect("it runs")
+    };
+    let [(pages, all), (lines, of_lines), (words, of_words)] = [0, 1, 2].map(stored);
+    assert!(all == of_lines, "diff_lines leaves the same bytes as full_page");
+    assert!(all == of_words, "diff_words leaves the same bytes as full_page");
+    // A page has 512 words; SQLite writes at least two pages, and in the mean changes 5 lines.
+    assert!(pages > 450 * 2 * 400, "{pages} words in full pages");
+    assert!(lines < pages / 8, "{lines} words in lines that differ, {pages} in full pages");
+    assert!(words * 3 < lines * 2, "{words} words differ, in lines of {lines} words");
+}
+
+#[test]
+fn an_update_stores_what_was_measured_on_a_file() {
+    // Measured with another program (specs/workloads.md 4.3): 2.0 writes of 4,096 bytes, in which
+    // 4.5 lines and 15 words change.
+    let fill = include_str!("../src/sqlite/default.sql").split("\n-- measured\n").next();
+    let update = "UPDATE item SET v = randomblob(100) WHERE k = 1 + :random % :rows;";
+    let script = format!("{}\n-- measured\n{update}", fill.expect("it has two parts"));
+    let per_transaction = |mode| {
+        let settings = [("vfs_write", mode)];
+        let stores = run(&settings, &with_script(&script), 1_000, |all| all.stores.len());
+        stores.expect("it runs") as f64 / 1_000.0
+    };
+    let [pages, lines, words] = [0, 1, 2].map(per_transaction);
+    assert!((1.9..2.1).contains(&(pages / 512.0)), "{pages} words in pages");
+    assert!((4.0..5.0).contains(&(lines / 8.0)), "{lines} words in lines");
+    assert!((14.0..17.0).contains(&words), "{words} words");
+}
+
+#[test]
+fn a_run_depends_on_the_seed_alone() {
+    let stores = |seed| {
+        let site = Site { seed, ..site(1) };
+        run(&[("rows", 500)], &site, 200, |recorder| recorder.stores.clone()).expect("it runs")
+    };
+    let alone = stores(1);
+    assert!(alone != stores(2), "another seed is another run");
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (0..4).map(|_| scope.spawn(|| stores(1))).collect();
+        for other in others {
+            assert!(other.join().expect("it ends") == alone, "other threads change nothing");
+        }
+    });
+}
+
+#[test]
+fn two_databases_take_turns_in_the_middle_of_an_operation() {
+    let both = site(2);
+    let settings = [("rows", 2_000)];
+    let alone = [0, 1].map(|core| {
+        let (workload, mut view) = populated(&settings, &both).expect("it is populated");
+        let mut program = workload.program(CoreId(core)).expect("it starts");
+        let mut recorder = Recorder::new(&mut view);
+        recorder.run(&mut *program, CoreId(core), 90).expect("it runs");
+        recorder.stores
+    });
+
+    // The programs have memories of their own here, since a recorder borrows its whole memory.
+    let (workload, mut view) = populated(&settings, &both).expect("it is populated");
+    let (_, mut other_view) = populated(&settings, &both).expect("it is populated");
+    let mut program = workload.program(CoreId(0)).expect("it starts");
+    let mut other_program = workload.program(CoreId(1)).expect("it starts");
+    let mut other = Recorder::new(&mut other_view);
+    let mut turns = 0;
+    let mut between = || {
+        turns += 1;
+        if turns <= 90 {
+            other.run(&mut *other_program, CoreId(1), 1).expect("it runs");
+        }
+    };
+    let mut recorder = Recorder { between: Some(&mut between), ..Recorder::new(&mut view) };
+    recorder.run(&mut *program, CoreId(0), 90).expect("it runs");
+    assert!(recorder.stores == alone[0], "core 0 does what it does alone");
+    assert!(turns >= 90, "{turns} turns");
+    assert!(other.stores == alone[1], "core 1 does what it does alone");
+}
+
+#[test]
+fn each_core_has_a_database_of_its_own() {
+    let site = site(3);
+    let (workload, mut view) = populated(&[("rows", 300)], &site).expect("it is populated");
+    for core in (0..3).map(CoreId) {
+        let mut program = workload.program(core).expect("it starts");
+        let mut recorder = Recorder::new(&mut view);
+        recorder.run(&mut *program, core, 50).expect("it runs");
+        let part = site.part(core);
+        assert!(recorder.stores.iter().all(|(address, ..)| part.contains(address)));
+    }
+    check(&*workload, &view.pm).expect("all are sound");
+}
+
+#[test]
+fn a_damaged_database_is_found() {
+    let (workload, mut view) = populated(&[("rows", 2_000)], &site(2)).expect("it is populated");
+    check(&*workload, &view.pm).expect("it is sound");
+    let second = site(2).part(CoreId(1)).start;
+    let mut damaged = |address: u64, what: &str| {
+        let kept = view.pm.set_word(Word::of(address), 0x0123_4567_89ab_cdef);
+        let found = check(&*workload, &view.pm).expect_err("it is damaged");
+        assert!(found.starts_with("the database of core 1: "), "{found}");
+        assert!(found.contains(what), "{found}");
+        view.pm.set_word(Word::of(address), kept);
+    };
+    damaged(second, "the header");
+    damaged(second + 8, "bytes, in a part that has room for");
+    damaged(second + LINE_BYTES, "file is not a database");
+    damaged(second + LINE_BYTES + 5 * 4096, "malformed");
+    check(&*workload, &view.pm).expect("it is sound again");
+}
+
+#[test]
+fn memory_that_is_used_up_is_told() {
+    let site = Site { heap: 4096..4096 + (1 << 20), ..site(1) };
+    let stop = populated(&[("rows", 20_000)], &site).err();
+    assert!(matches!(stop, Some(Stop::OutOfMemory { asked: 4096, .. })), "{stop:?}");
+
+    let grows = "CREATE TABLE t (v BLOB); -- Nothing is in it.\nINSERT INTO t VALUES \
+                 (randomblob(3000));";
+    let site = Site { script: Some(("grows.sql".to_owned(), grows.to_owned())), ..site };
+    let stop = run(&[], &site, 10_000, |_| ()).err();
+    assert!(matches!(stop, Some(Stop::OutOfMemory { free: 0..4096, .. })), "{stop:?}");
+}
+
+#[test]
+fn rows_are_fewer_on_a_small_machine() {
+    let small = Site { heap: 0..2 << 16, items: 64, ..site(2) };
+    let (workload, view) = populated(&[], &small).expect("it fits");
+    check(&*workload, &view.pm).expect("it is sound");
+    assert!(view.pm.word(Word(1)) <= 9 * 4096, "{} bytes", view.pm.word(Word(1)));
+}
+
+#[test]
+fn a_cancelled_run_ends() {
+    let (workload, mut view) = populated(&[("rows", 100)], &site(1)).expect("it is populated");
+    let mut program = workload.program(CoreId(0)).expect("it starts");
+    let mut recorder = Recorder { cancelled: true, ..Recorder::new(&mut view) };
+    let stop = recorder.run(&mut *program, CoreId(0), 1);
+    assert!(matches!(stop, Err(Stop::Cancelled)), "{stop:?}");
+    assert!(recorder.stores.is_empty());
+}
+
+#[test]
+fn a_panic_unwinds_through_sqlite_and_leaves_others_alone() {
+    let (workload, mut view) = populated(&[("rows", 2_000)], &site(1)).expect("it is populated");
+    let mut program = workload.program(CoreId(0)).expect("it starts");
+    let mut between = || std::panic::resume_unwind(Box::new("stop here"));
+    let mut recorder = Recorder { between: Some(&mut between), ..Recorder::new(&mut view) };
+    let run = std::panic::AssertUnwindSafe(|| recorder.run(&mut *program, CoreId(0), 90));
+    std::panic::catch_unwind(run).expect_err("it does not get far");
+    drop(program);
+
+    let mut program = workload.program(CoreId(0)).expect("it starts");
+    let mut view = populated(&[("rows", 2_000)], &site(1)).expect("it is populated").1;
+    Recorder::new(&mut view).run(&mut *program, CoreId(0), 90).expect("it runs");
+}
+
+#[test]
+fn scripts_are_read() {
+    let table = "CREATE TABLE t (k INTEGER PRIMARY KEY, v);\n";
+    let good = [
+        "INSERT INTO t VALUES (NULL, ':random; -- measured') -- no semicolon",
+        "INSERT INTO t VALUES (:n * 64 + :core, :rows);",
+        "/* ; */ -- ;\n;; SELECT 1; INSERT INTO t (v) VALUES (datetime('now'));",
+        "SAVEPOINT a; INSERT INTO t (v) VALUES (1); SAVEPOINT b; ROLLBACK TO b; RELEASE a;",
+        "BEGIN; INSERT INTO t (v) VALUES (1); ROLLBACK; BEGIN; COMMIT;",
+        "CREATE TABLE u (k); INSERT INTO u VALUES (1);\n-- measured\nDELETE FROM u;",
+        "PRAGMA secure_delete = ON;\n-- measured\nDELETE FROM t;",
+        "CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1; SELECT ';'; END;\n\
+         INSERT INTO t (v) VALUES (1);",
+        "ANALYZE; REINDEX;",
+        "-- measured\nCREATE TABLE u (k); INSERT INTO u VALUES (1); DROP TABLE u;",
+        "CREATE TEMP TABLE u (k);\n-- measured\nINSERT INTO t (v) VALUES (1);",
+    ];
+    for script in good {
+        assert_eq!(complaint(&format!("{table}{script}")), "nothing", "of {script}");
+    }
+}
+
+#[test]
+fn bad_scripts_are_refused_by_line() {
+    let cases = [
+        ("\n\nSELEC 1;", "script `mine.sql`, line 3: near \"SELEC\": syntax error"),
+        (
+            "SELECT 1;\n\nSELECT\n* FORM t;",
+            "script `mine.sql`, line 3: near \"FORM\": syntax error",
+        ),
+        ("CREATE TABLE t (k);\n-- measured\n-- x\nSELECT j FROM t;", "line 4: no such column: j"),
+        ("SELECT 1;\n-- measured\n\n", "line 3: the script ends, and has no statement to measure"),
+        (
+            "SELECT 1;\n-- measured\nSELECT 1;\n -- measured\n",
+            "line 4: a second line `-- measured`",
+        ),
+        ("SELECT 1;\nSELECT 'a", "line 2: the statement that begins here does not end"),
+        ("SELECT 1;\nBEGIN;\nSELECT 1;", "line 2: the transaction that begins here does not end"),
+        ("SELECT :key;", "line 1: unknown parameter `:key`; a statement has `:random`, `:n`,"),
+        ("SELECT ?;", "line 1: unknown parameter `?`; "),
+        ("SELECT 1;\nPRAGMA main.journal_mode = WAL;", "line 2: PRAGMA main is not possible here"),
+        (
+            "PRAGMA journal_mode = WAL; SELECT 1;",
+            "line 1: PRAGMA journal_mode is not possible here",
+        ),
+        ("PRAGMA Locking_Mode=EXCLUSIVE; SELECT 1;", "line 1: PRAGMA locking_mode is not possible"),
+        ("PRAGMA mmap_size(9); SELECT 1;", "line 1: PRAGMA mmap_size is not possible here"),
+        ("-- measured\nPRAGMA foreign_keys=1;", "line 2: PRAGMA foreign_keys belongs before"),
+        ("ATTACH 'x' AS x;", "line 1: ATTACH is not possible here: a commit that spans two files"),
+        ("SELECT 1;\nVACUUM;", "line 2: VACUUM is not possible here"),
+        (
+            "CREATE TABLE t (k UNIQUE);\n-- measured\nINSERT INTO t VALUES (1);",
+            "script `mine.sql`, line 3: UNIQUE constraint failed: t.k",
+        ),
+    ];
+    for (script, sentence) in cases {
+        let complaint = complaint(script);
+        assert!(complaint.contains(sentence), "{complaint}\nof\n{script}");
+    }
+}
+
+/// For measuring `instructions_per_step`, see the documentation of `crate::sqlite`.
+#[test]
+#[ignore = "prints, and asserts nothing"]
+#[expect(clippy::print_stdout, reason = "it is there to print")]
+fn profile() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let transactions = number("TRANSACTIONS").unwrap_or(9_000);
+    let mut site = site(1);
+    site.script = std::env::var("SCRIPT").ok().map(|text| ("SCRIPT".to_owned(), text));
+    let others = ["instructions_per_statement", "instructions_per_commit"].map(|name| (name, 0));
+    let settings = [others[0], others[1], ("instructions_per_step", 1)];
+    run(&settings, &site, transactions, |recorder| {
+        println!(
+            "{transactions} transactions: {} steps, {} loads, {} stores",
+            recorder.instructions,
+            recorder.loads,
+            recorder.stores.len()
+        );
+    })
+    .expect("it runs");
+}

@@ -1,0 +1,39 @@
+"""Indelible: a simulator of designs for atomic durability in persistent memory.
+
+    import indelible
+
+    print(indelible.run("silo", "btree", cores=8))
+    print(indelible.compare(["undo@x86", "silo"], ["hash", "btree"], cores=8))
+    indelible.crash("silo", "scribble", mutants=True).passed
+
+The calls are the commands of `indelible --help`, with the same words, and return the same rows.
+"""
+
+from __future__ import annotations
+
+from indelible._core import InputError, InternalError
+from indelible.results import Comparison, Crash, Run
+from indelible.sweep import Interrupted
+from indelible.verbs import compare, crash, explain, list, run
+
+__all__ = [
+    "Comparison",
+    "Crash",
+    "InputError",
+    "InternalError",
+    "Interrupted",
+    "Run",
+    "compare",
+    "crash",
+    "explain",
+    "list",
+    "run",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from indelible._core import version
+
+        return version()
+    raise AttributeError(f"module `indelible` has no `{name}`")

@@ -1,0 +1,84 @@
+"""The command `indelible`: words in, text or one JSON object out.
+
+Exit codes: 0 fine, 1 a violation was found, 2 bad input, 3 a bug of ours, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+DEBUG = "INDELIBLE_DEBUG"
+
+BAD_INPUT = 2
+BUG = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these words, or with those of the process; return the exit code."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        code = _answer(argv)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; what Python flushes at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE
+    if any(thread.daemon for thread in threading.enumerate()):
+        # A simulation that did not stop in time must not keep the user waiting.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _answer(argv: Sequence[str]) -> int:
+    try:
+        importlib.import_module("indelible._core")
+    except ImportError as error:
+        _complain(f"error: the simulator is not built: run `make build` ({error})")
+        return BAD_INPUT
+    from indelible.cli import parser
+    from indelible.experiment import InputError
+
+    try:
+        args = parser.parse(argv)
+        return args.call(args)
+    except SystemExit as end:
+        # argparse leaves in this way after --help and --version.
+        return end.code if isinstance(end.code, int) else BAD_INPUT
+    except InputError as error:
+        _complain(f"error: {error}")
+        return BAD_INPUT
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        _complain(_bug(error, argv))
+        return BUG
+
+
+def _bug(error: Exception, argv: Sequence[str]) -> str:
+    import shlex
+
+    from indelible.experiment import InternalError
+
+    kind = "" if isinstance(error, InternalError) else f"{type(error).__name__}: "
+    return (
+        f"internal error: please report this: {kind}{error}\n"
+        f"command: {shlex.join(['indelible', *argv])}\n"
+        f"{DEBUG}=1 in the environment shows where it happened"
+    )
+
+
+def _complain(sentence: str) -> None:
+    print(f"indelible: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,44 @@
+"""`indelible bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from indelible import bench, text
+from indelible.cli import options
+
+HELP = "how fast the simulator itself is"
+DESCRIPTION = (
+    "Measure memory operations per second of this computer, with the simulator and on plain\n"
+    "memory, and the peak memory, a process for each cell."
+)
+EPILOG = """\
+examples:
+  indelible bench
+  indelible bench --quick --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `bench`."""
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{bench.QUICK} times fewer transactions"
+    )
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `bench`."""
+    rows = []
+    try:
+        for row in bench.bench(args.quick, args.seed):
+            rows.append(row)
+            if not args.json and sys.stderr.isatty():
+                print(f"\r{len(rows)}/{len(bench.CELLS)}", end="\r", file=sys.stderr, flush=True)
+    finally:
+        if args.json:
+            options.show_json({"rows": rows})
+        else:
+            options.show(text.bench(rows, text.terminal_width()))
+    return 0

@@ -1,0 +1,38 @@
+"""`indelible list`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import text, verbs
+from indelible.cli import options
+from indelible.experiment import InputError
+
+HELP = "the designs, workloads and machines there are"
+DESCRIPTION = "List the designs, the workloads or the machines; all of them without an argument."
+EPILOG = """\
+examples:
+  indelible list
+  indelible list designs
+  indelible list machines --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `list`."""
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=", ".join(verbs.KINDS))
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `list`."""
+    if args.kind is not None and args.kind not in verbs.KINDS:
+        known = ", ".join(f"`{kind}`" for kind in verbs.closest_first(args.kind, verbs.KINDS))
+        raise InputError(f"unknown kind `{args.kind}`; there are {known}")
+    if args.json:
+        options.show_json({"rows": verbs.list(args.kind)})
+        return 0
+    kinds = verbs.KINDS if args.kind is None else [args.kind]
+    width = text.terminal_width()
+    options.show("\n\n".join(text.catalog(kind, verbs.list(kind), width) for kind in kinds))
+    return 0

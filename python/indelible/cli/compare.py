@@ -1,0 +1,94 @@
+"""`indelible compare`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from indelible import plot, text, verbs
+from indelible.cli import options
+from indelible.experiment import MACHINE
+from indelible.results import METRICS, Comparison, metric_named
+
+HELP = "designs against workloads, as in a paper"
+DESCRIPTION = (
+    "Run every design on every workload and print the table of a paper's evaluation: relative to\n"
+    "one design, geometric mean last, and beside it what a sampled crash campaign said of each\n"
+    "design. Exit code 1 if a design failed that. `all` stands for every design or workload."
+)
+EPILOG = """\
+examples:
+  indelible compare --designs native,undo@x86,silo --workloads hash,btree --cores 1,8
+  indelible compare --designs undo@x86,silo --workloads all --metric pm-writes --csv writes.csv
+  indelible compare --designs undo@x86,silo --workloads sqlite --sql mine.sql --plot mine.pdf
+"""
+
+#: The comparison of `make run`.
+DESIGNS = "native,undo@x86,silo"
+WORKLOADS = "hash,btree,ycsb,sqlite"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `compare`."""
+    parser.add_argument(
+        "--designs", type=options.names, default=DESIGNS, metavar="A,B", help=f"({DESIGNS})"
+    )
+    parser.add_argument(
+        "--workloads", type=options.names, default=WORKLOADS, metavar="X,Y", help=f"({WORKLOADS})"
+    )
+    parser.add_argument(
+        "--cores",
+        type=options.wholes,
+        metavar="N,N",
+        help="cores, a block of the table for each number (as the machine has them)",
+    )
+    parser.add_argument(
+        "--metric",
+        default="throughput",
+        metavar="METRIC",
+        help=f"{', '.join(METRICS)} (throughput)",
+    )
+    parser.add_argument("--normalize", metavar="D", help="the design that is 1.00 (the first)")
+    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="also write the rows")
+    parser.add_argument(
+        "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
+    )
+    options.add_experiment(parser, MACHINE)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `compare`."""
+    metric_named(args.metric)
+    if args.plot is not None:
+        plot.check(args.plot)
+        options.require_writable("--plot", args.plot)
+    if args.csv is not None:
+        options.require_writable("--csv", args.csv)
+
+    def show(answer: Comparison) -> int:
+        if args.json:
+            options.show_json(answer.json())
+        else:
+            options.show(text.comparison(answer))
+        if args.csv is not None:
+            Path(args.csv).write_text(answer.csv(), encoding="utf-8")
+        if args.plot is not None and not answer.interrupted:
+            plot.save(answer, args.plot)
+            if not args.json:
+                options.show(f"\nfigure: {args.plot}")
+        return 0 if answer.passed else 1
+
+    return options.answer(
+        lambda: verbs.compare(
+            args.designs,
+            args.workloads,
+            cores=args.cores,
+            metric=args.metric,
+            normalize=args.normalize,
+            crash=not args.no_crash,
+            **options.experiment_arguments(args),
+        ),
+        show,
+    )

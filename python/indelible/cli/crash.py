@@ -1,0 +1,87 @@
+"""`indelible crash`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import text, verbs
+from indelible.cli import options
+from indelible.experiment import CRASH_MACHINE
+from indelible.results import Crash
+
+HELP = "cut the power, recover, check what is left"
+DESCRIPTION = (
+    "Cut the power at every durable event of a run, or at so many of them; recover from what was\n"
+    "left in PM, cutting the power again at each write of the recovery; check the result against\n"
+    "an exact oracle. Exit code 1 if anything was violated or a mutant was not caught."
+)
+EPILOG = """\
+examples:
+  indelible crash --design silo --workload scribble --points all
+  indelible crash --design silo --workload scribble --mutants
+  indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `crash`."""
+    parser.add_argument("--design", metavar="D", help="the design")
+    parser.add_argument(
+        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
+    )
+    parser.add_argument(
+        "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
+    )
+    parser.add_argument(
+        "--points",
+        type=points,
+        metavar="all|N",
+        help="power cuts: at every durable event, or at N of them",
+    )
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="also switch off each rule of the design, which must be caught",
+    )
+    parser.add_argument(
+        "--no-nested", action="store_true", help="do not cut the power during recovery"
+    )
+    options.add_experiment(parser, CRASH_MACHINE)
+    options.add_common(parser)
+
+
+def points(word: str) -> int | str:
+    """Read `all` or a number."""
+    if word == "all":
+        return word
+    try:
+        return options.whole(1)(word)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, nor `all`") from None
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `crash`."""
+    options.require(args, "design")
+    if args.workload is None and args.sql is None and args.ycsb is None:
+        options.require(args, "workload")
+
+    def show(answer: Crash) -> int:
+        if args.json:
+            options.show_json(answer.json())
+        else:
+            options.show(text.crash(answer))
+        return 0 if answer.passed else 1
+
+    return options.answer(
+        lambda: verbs.crash(
+            args.design,
+            args.workload,
+            cores=args.cores,
+            points=args.points,
+            mutants=args.mutants,
+            nested=not args.no_nested,
+            **options.experiment_arguments(args),
+        ),
+        show,
+    )

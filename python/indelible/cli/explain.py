@@ -1,0 +1,41 @@
+"""`indelible explain`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import text, verbs
+from indelible.cli import options
+from indelible.experiment import InputError
+
+HELP = "everything known of a design, a workload or a machine"
+DESCRIPTION = (
+    "Explain a design (paper, guarantee, parameters, rules, hardware, file), a workload, or a\n"
+    "machine (every field with value, unit, range and source)."
+)
+EPILOG = """\
+examples:
+  indelible explain silo
+  indelible explain optane --diff cxl
+  indelible explain tiny --set controller.wpq=8
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `explain`."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of whatever `list` has")
+    parser.add_argument("--diff", metavar="OTHER", help="another machine, beside it")
+    options.add_settings(parser)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `explain`."""
+    if args.name is None:
+        raise InputError("`indelible explain` needs a name; `indelible list` has those that exist")
+    about = verbs.explain(args.name, args.set, args.diff)
+    if args.json:
+        options.show_json(about)
+    else:
+        options.show(text.explanation(about, text.terminal_width(), args.diff))
+    return 0

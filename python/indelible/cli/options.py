@@ -1,0 +1,157 @@
+"""What several commands share: flags, checks before anything is run, and output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from indelible.cli import INTERRUPTED
+from indelible.experiment import InputError
+from indelible.sweep import Interrupted
+
+Answer = TypeVar("Answer")
+
+#: The largest number that JSON readers and Rust agree on.
+WHOLE_MAX = 2**63 - 1
+
+#: What stands for a letter that the terminal does not have.
+ASCII = str.maketrans({"·": ".", "†": "+"})
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers from `least` on."""
+
+    def read(word: str) -> int:
+        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", word) or not least <= int(word) <= WHOLE_MAX:
+            raise argparse.ArgumentTypeError(
+                f"`{word}` is not a whole number from {least} to {WHOLE_MAX}"
+            )
+        return int(word)
+
+    return read
+
+
+def names(word: str) -> list[str]:
+    """Read a list of names with commas between them."""
+    found = [name.strip() for name in word.split(",") if name.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"`{word}` is not a list of names with commas")
+    return found
+
+
+def wholes(word: str) -> list[int]:
+    """Read a list of whole numbers with commas between them."""
+    return list(dict.fromkeys(whole(1)(name) for name in names(word)))
+
+
+def setting(word: str) -> tuple[str, str]:
+    """Read `section.field=value`."""
+    key, equals, value = word.partition("=")
+    if not equals or not key.strip() or not value.strip():
+        raise argparse.ArgumentTypeError(f"`{word}` is not of the form section.field=value")
+    return key.strip(), value.strip()
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that every command has."""
+    parser.add_argument(
+        "--seed",
+        type=whole(0),
+        default=1,
+        metavar="S",
+        help="where all randomness comes from; the same seed gives the same answer (1)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def add_experiment(parser: argparse.ArgumentParser, machine: str) -> None:
+    """Add the flags that say what is simulated, but for designs, workloads and cores."""
+    parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
+    parser.add_argument(
+        "--txs", type=whole(0), metavar="N", help="transactions (as many as suit the workload)"
+    )
+    add_settings(parser)
+    parser.add_argument("--sql", metavar="FILE", help="the script that the workload `sqlite` runs")
+    parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="simulate every access in exact order: slower, to audit the quantum",
+    )
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add `--set`."""
+    parser.add_argument(
+        "--set",
+        type=setting,
+        action="append",
+        default=[],
+        metavar="SECTION.FIELD=VALUE",
+        help="override a field of the machine, the design or the workload; may be repeated",
+    )
+
+
+def experiment_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what `add_experiment` and `add_common` read, as arguments of a Python call."""
+    shared = ("machine", "txs", "seed", "set", "sql", "ycsb", "exact")
+    return {name: getattr(args, name) for name in shared}
+
+
+def require(args: argparse.Namespace, *flags: str) -> None:
+    """Refuse a command without a flag that it needs."""
+    for flag in flags:
+        if getattr(args, flag) is None:
+            raise InputError(
+                f"`indelible {args.command}` needs --{flag};"
+                f" `indelible list {flag}s` has those that exist"
+            )
+
+
+def require_writable(flag: str, path: str) -> None:
+    """Refuse a path that cannot be written, before anything is run."""
+    existed = Path(path).exists()
+    try:
+        with Path(path).open("ab"):
+            pass
+    except OSError as error:
+        raise InputError(f"{flag} {path}: {(error.strerror or str(error)).lower()}") from None
+    if not existed:
+        Path(path).unlink()
+
+
+def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
+    """Show what was asked for, or after Ctrl-C what there is of it."""
+    try:
+        found = ask()
+    except Interrupted as interrupt:
+        if interrupt.partial is None:
+            raise
+        show(interrupt.partial)
+        return INTERRUPTED
+    return show(found)
+
+
+def show_json(value: object) -> None:
+    """Print one object."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def show(text: str) -> None:
+    """Print text, in colour where there is a terminal, in ASCII where there is nothing else."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = text.translate(ASCII)
+    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+        text = re.sub(r"FAIL \S+|NOT CAUGHT", "\033[1;31m\\g<0>\033[0m", text)
+        text = re.sub(r"\bok\b", "\033[32m\\g<0>\033[0m", text)
+    print(text)

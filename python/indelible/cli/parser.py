@@ -1,0 +1,90 @@
+"""The grammar of the command line: the commands, and errors that say what was meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from typing import NoReturn
+
+from indelible.cli import bench, catalog, compare, crash, explain, run
+from indelible.experiment import InputError, version
+
+COMMANDS = {
+    "list": catalog,
+    "explain": explain,
+    "run": run,
+    "compare": compare,
+    "crash": crash,
+    "bench": bench,
+}
+
+EPILOG = """\
+examples:
+  indelible list designs
+  indelible explain silo
+  indelible run --design silo --workload btree --cores 8
+  indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite --cores 1,8
+  indelible crash --design silo --workload scribble --mutants
+
+`indelible COMMAND --help` has the options of a command, with examples.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence each."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print together with its whole usage."""
+        raise InputError(f"{message}; `{self.prog} --help` has the options")
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, with the function that answers them as `call`."""
+    parser = Parser(
+        prog="indelible",
+        description="A simulator of designs for atomic durability in persistent memory.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"indelible {version()}")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", dest="command")
+    subparsers: dict[str, Parser] = {}
+    for name, module in COMMANDS.items():
+        subparser = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.DESCRIPTION,
+            epilog=module.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_options(subparser)
+        subparser.set_defaults(call=module.call)
+        subparsers[name] = subparser
+
+    command = next((word for word in argv if not word.startswith("-")), None)
+    if command is not None and command not in COMMANDS:
+        raise InputError(f"unknown command `{command}`{_meant(command, COMMANDS)}")
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        _refuse(unknown[0], subparsers.get(args.command, parser))
+    if args.command is None:
+        parser.print_help()
+        raise SystemExit(0)
+    return args
+
+
+def _refuse(word: str, parser: Parser) -> NoReturn:
+    if not word.startswith("-"):
+        raise InputError(f"unexpected `{word}`; `{parser.prog} --help` has the options")
+    flag = word.partition("=")[0]
+    known = [option for option in parser._option_string_actions if option.startswith("--")]
+    raise InputError(f"unknown option `{flag}` of `{parser.prog}`{_meant(flag, known)}")
+
+
+def _meant(word: str, known: Sequence[str] | dict[str, object]) -> str:
+    close = difflib.get_close_matches(word, known, 1, 0.6)
+    among = ", ".join(f"`{name}`" for name in known)
+    return f"; did you mean `{close[0]}`?" if close else f"; there are {among}"

@@ -1,0 +1,54 @@
+"""`indelible run`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import text, verbs
+from indelible.cli import options
+from indelible.experiment import MACHINE
+from indelible.results import Run
+
+HELP = "one workload on one design"
+DESCRIPTION = "Run a workload on a design: throughput, latency, PM writes, and where the time went."
+EPILOG = """\
+examples:
+  indelible run --design silo --workload btree --cores 8
+  indelible run --design undo@x86 --workload hash --set controller.wpq=128
+  indelible run --design silo --sql script.sql
+  indelible run --design silo --ycsb workloada.properties --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    parser.add_argument("--design", metavar="D", help="the design")
+    parser.add_argument(
+        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
+    )
+    parser.add_argument(
+        "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
+    )
+    options.add_experiment(parser, MACHINE)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `run`."""
+    options.require(args, "design")
+    if args.workload is None and args.sql is None and args.ycsb is None:
+        options.require(args, "workload")
+
+    def show(answer: Run) -> int:
+        if args.json:
+            options.show_json(answer.json())
+        else:
+            options.show(text.run(answer))
+        return 0
+
+    return options.answer(
+        lambda: verbs.run(
+            args.design, args.workload, cores=args.cores, **options.experiment_arguments(args)
+        ),
+        show,
+    )

@@ -1,0 +1,158 @@
+"""What is asked of the simulator: an experiment, or a crash campaign on one.
+
+This is the only module that talks to the compiled extension. Words stay words here: names,
+settings and their ranges are checked by the Rust side, which alone knows them.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from indelible import _core as core
+
+InputError = core.InputError
+InternalError = core.InternalError
+
+#: The machine of a run, and that of a crash campaign: one whose caches hold a handful of lines.
+MACHINE = "silo"
+CRASH_MACHINE = "tiny"
+
+#: The workloads that read a file, and the flag that names it.
+SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb"}
+
+
+@dataclass(frozen=True)
+class Script:
+    """A file that a workload reads: SQL for `sqlite`, properties for `ycsb`."""
+
+    flag: str
+    path: str
+    text: str
+
+    @staticmethod
+    def read(flag: str, path: str) -> Script:
+        """Read the file, or say in one sentence why that cannot be done."""
+        try:
+            return Script(flag, path, Path(path).read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{flag} {path}: not text in UTF-8 ({error.reason})") from None
+        except OSError as error:
+            raise InputError(f"{flag} {path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def read_scripts(sql: str | None, ycsb: str | None) -> dict[str, Script]:
+    """Read the files that were named, by the workload that they are for."""
+    named = {"sqlite": sql, "ycsb": ycsb}
+    return {
+        workload: Script.read(SCRIPT_FLAGS[workload], str(path))
+        for workload, path in named.items()
+        if path is not None
+    }
+
+
+def require_use(scripts: Mapping[str, Script], workloads: tuple[str, ...]) -> None:
+    """Refuse a file that none of the workloads reads."""
+    for workload, script in scripts.items():
+        if workload not in workloads:
+            asked = ", ".join(f"`{name}`" for name in workloads)
+            raise InputError(f"{script.flag} is for the workload `{workload}`, not for {asked}")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A design, a workload, a machine and a seed: what one run depends on, and nothing else."""
+
+    design: str
+    workload: str
+    machine: str = MACHINE
+    cores: int | None = None
+    txs: int | None = None
+    seed: int = 1
+    settings: tuple[tuple[str, str], ...] = ()
+    script: Script | None = None
+    exact: bool = False
+
+    def spec(self) -> dict[str, Any]:
+        """Return the experiment as `lab` reads it; what is not said has a default there."""
+        spec: dict[str, Any] = {
+            "design": self.design,
+            "workload": self.workload,
+            "machine": self.machine,
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "exact": self.exact,
+        }
+        if self.cores is not None:
+            spec["cores"] = self.cores
+        if self.txs is not None:
+            spec["txs"] = self.txs
+        if self.script is not None:
+            spec["script"] = [self.script.path, self.script.text]
+        return spec
+
+    def command(self, verb: str = "run") -> str:
+        """Return the command line that repeats this experiment."""
+        words = [f"indelible {verb} --design {self.design} --workload {self.workload}"]
+        words.append(f"--machine {self.machine}")
+        words += [f"--cores {self.cores}"] if self.cores is not None else []
+        words += [f"--txs {self.txs}"] if self.txs is not None else []
+        words.append(f"--seed {self.seed}")
+        words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in self.settings]
+        words += [f"{self.script.flag} {shlex.quote(self.script.path)}"] if self.script else []
+        words += ["--exact"] if self.exact else []
+        return " ".join(words)
+
+    def start(self, control: core.Control) -> dict[str, Any]:
+        """Run it; `control` stops it from another thread."""
+        return json.loads(core.run(json.dumps(self.spec()), control))
+
+    def start_plain(self) -> dict[str, Any]:
+        """Run its workload on plain memory, without the simulator."""
+        return json.loads(core.plain(json.dumps(self.spec())))
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A crash campaign: the power is cut at points of an experiment, and what is left checked."""
+
+    experiment: Experiment
+    points: int | str | None = None
+    mutants: bool = False
+    nested: bool = True
+
+    def command(self) -> str:
+        """Return the command line that repeats this campaign."""
+        words = [self.experiment.command("crash")]
+        words += [f"--points {self.points}"] if self.points is not None else []
+        words += ["--mutants"] if self.mutants else []
+        words += [] if self.nested else ["--no-nested"]
+        return " ".join(words)
+
+    def start(self, control: core.Control) -> dict[str, Any]:
+        """Run it; `control` stops it from another thread."""
+        spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
+        if self.points is not None:
+            spec["points"] = self.points
+        return json.loads(core.crash(json.dumps(spec), control))
+
+
+def catalog(kind: str) -> list[dict[str, Any]]:
+    """Return the designs, the workloads or the machines."""
+    return json.loads(core.list(kind))["rows"]
+
+
+def describe(
+    name: str, settings: tuple[tuple[str, str], ...] = (), against: str | None = None
+) -> dict[str, Any]:
+    """Return everything known of a design, a workload or a machine."""
+    return json.loads(core.explain(name, list(settings), against))
+
+
+def version() -> str:
+    """Return the version of the simulator."""
+    return core.version()

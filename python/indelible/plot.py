@@ -1,0 +1,139 @@
+"""Figures of results, as they stand in a paper: rows in, a matplotlib `Figure` out.
+
+Nothing is run here. matplotlib is imported inside the functions: it takes longer than `--help`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from indelible import text
+from indelible.experiment import InputError
+from indelible.results import METRICS, Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+#: The width of two columns of a paper, and the height of one block of bars, in inches.
+WIDTH_INCHES = 7.0
+HEIGHT_INCHES = 2.4
+
+#: Distinct in grey and for the colour-blind (Okabe and Ito), each with a hatch of its own.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000")
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
+
+#: Of a design that is not crash-safe only the outline is drawn, hatched.
+UNSAFE_HATCH = "////"
+
+STYLE = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "hatch.linewidth": 0.6,
+    # Type-42 fonts, which the submission systems of conferences ask for.
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "indelible",
+}
+
+
+def check(path: str) -> None:
+    """Refuse a path that no figure can be saved to, before anything is run."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError(f"--plot {path}: a figure is one of {', '.join(SUFFIXES)}")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "--plot needs matplotlib: python -m pip install 'indelible[plot]'"
+        ) from None
+
+
+def save(answer: Comparison, path: str) -> None:
+    """Draw a comparison into a file, whose suffix says the format."""
+    import matplotlib
+
+    # Neither a date nor a version: the same rows give the same file.
+    suffix = Path(path).suffix.lower()
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
+    with matplotlib.rc_context(STYLE):
+        figure(answer).savefig(path, dpi=200, metadata=undated[suffix])
+
+
+def figure(answer: Comparison) -> Figure:
+    """Return grouped bars, a block for each number of cores, the geometric mean at the right."""
+    from matplotlib.figure import Figure
+
+    blocks = len(answer.cores)
+    shape = (WIDTH_INCHES, 0.5 + HEIGHT_INCHES * blocks)
+    drawing = Figure(figsize=shape, layout="constrained")
+    grid = drawing.subplots(blocks, 1, squeeze=False)
+    for axes, cores in zip(grid[:, 0], answer.cores, strict=True):
+        _bars(axes, answer, cores)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    drawing.legend(
+        handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False
+    )
+    return drawing
+
+
+def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
+    groups = [*answer.workloads, "gmean"]
+    bar = 0.8 / len(answer.designs)
+    # The mean stands a little apart from what it is the mean of.
+    places = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
+    for index, design in enumerate(answer.designs):
+        ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
+        heights = [ratio or 0.0 for ratio in [*ratios, answer.gmean(design, cores)]]
+        offset = (index - (len(answer.designs) - 1) / 2) * bar
+        container = axes.bar(
+            [place + offset for place in places],
+            heights,
+            bar,
+            label=_label(answer, design),
+            **_look(answer, design, index),
+        )
+        mean = container.patches[-1]
+        if heights[-1]:
+            axes.annotate(
+                f"{heights[-1]:.2f}",
+                (mean.get_x() + mean.get_width() / 2, heights[-1]),
+                xytext=(0, 1),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=6,
+                # Side by side, the labels of many narrow bars would overlap.
+                rotation=90 if len(answer.designs) > 4 else 0,
+            )
+    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
+    axes.set_xticks(places, groups)
+    axes.tick_params(axis="x", length=0)
+    metric = METRICS[answer.metric]
+    axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")
+    count = answer.cores_used(cores)
+    if len(answer.cores) > 1 and count:
+        axes.set_title(f"{count} core{'' if count == 1 else 's'}", fontsize=8, loc="left")
+
+
+def is_safe(answer: Comparison, design: str) -> bool:
+    """Return whether no campaign and no definition says that the design loses data."""
+    return all(v.safe for cell, v in answer.verdicts.items() if cell[0] == design)
+
+
+def _label(answer: Comparison, design: str) -> str:
+    name = text.marked(answer, design)
+    return name if is_safe(answer, design) else f"{name} (not crash-safe)"
+
+
+def _look(answer: Comparison, design: str, index: int) -> dict[str, object]:
+    colour = COLOURS[index % len(COLOURS)]
+    if is_safe(answer, design):
+        hatch = HATCHES[index % len(HATCHES)]
+        return {"facecolor": colour, "edgecolor": "black", "linewidth": 0.5, "hatch": hatch}
+    return {"facecolor": "white", "edgecolor": colour, "linewidth": 0.8, "hatch": UNSAFE_HATCH}

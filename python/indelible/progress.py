@@ -1,0 +1,98 @@
+"""A progress bar on stderr: only on a terminal, and only for what takes longer than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+#: How long a command may take before it has to say how long it will take.
+PATIENCE_SECONDS = 2.0
+
+
+class Watched(Protocol):
+    """What the bar looks at: the done and the total of one job."""
+
+    @property
+    def done(self) -> int:
+        """How much is done."""
+
+    @property
+    def total(self) -> int:
+        """How much there is; 0 while that is not known."""
+
+
+class Meter:
+    """Shows how far a set of jobs is; use it in a `with` and call `update` now and then."""
+
+    def __init__(self, jobs: Sequence[Watched], what: str) -> None:
+        self._jobs = jobs
+        self._what = what
+        self._finished: set[int] = set()
+        self._start = time.monotonic()
+        self._wanted = sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def finish(self, job: int) -> None:
+        """Count a job as finished, whatever its own numbers say."""
+        self._finished.add(job)
+
+    def update(self) -> None:
+        """Redraw the bar, if it is time for one."""
+        if not self._wanted or time.monotonic() - self._start < PATIENCE_SECONDS:
+            return
+        if self._bar is None:
+            self._open()
+        done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
+        self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
+
+    def fraction(self) -> float:
+        """Return the part of the work that is done, each job counting the same."""
+        parts = [
+            1.0 if index in self._finished else min(job.done / job.total, 1.0) if job.total else 0.0
+            for index, job in enumerate(self._jobs)
+        ]
+        return sum(parts) / len(parts)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("{task.fields[done]}"),
+            BarColumn(bar_width=30),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            auto_refresh=False,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task(self._what, total=1.0, done="")

@@ -1,0 +1,272 @@
+"""What comes back: a run, a crash campaign, a comparison. Rows of words and numbers, no drawing."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indelible.experiment import Campaign, Experiment, InputError
+
+
+class _Answer:
+    """The JSON of an answer, whose keys are attributes."""
+
+    data: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name == "data" or name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self.data:
+            raise AttributeError(f"no `{name}`; there are {', '.join(self.data)}")
+        return self.data[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.data]
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return dict(self.data)
+
+
+@dataclass(frozen=True, repr=False)
+class Run(_Answer):
+    """One run: `run.throughput_tx_per_s`, `run.stalls`, ... are the keys of its JSON."""
+
+    data: Mapping[str, Any]
+    experiment: Experiment
+
+    def __repr__(self) -> str:
+        return f"<Run {self.experiment.command()}>"
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.run(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Crash(_Answer):
+    """One crash campaign: `crash.points`, `crash.violations`, ... are the keys of its JSON."""
+
+    data: Mapping[str, Any]
+    campaign: Campaign
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was violated and every mutant was caught."""
+        return not self.data["violations"] and all(
+            m["caught"] for m in self.data.get("mutants", [])
+        )
+
+    def __repr__(self) -> str:
+        return f"<Crash {self.campaign.command()}>"
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.crash(self)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number of a run by which designs are compared."""
+
+    title: str
+    unit: str
+    higher_is_better: bool
+    value: Callable[[Mapping[str, Any]], float]
+
+
+def transactions(row: Mapping[str, Any]) -> float:
+    """Return how many transactions were measured."""
+    return row["throughput_tx_per_s"] * row["simulated_s"]
+
+
+def _media_lines_per_tx(row: Mapping[str, Any]) -> float:
+    count = transactions(row)
+    return row["pm_writes"]["media_lines"] / count if count else 0.0
+
+
+METRICS = {
+    "throughput": Metric("Throughput", "tx/s", True, lambda row: row["throughput_tx_per_s"]),
+    "pm-writes": Metric("PM writes", "lines/tx", False, _media_lines_per_tx),
+    "commit-latency": Metric(
+        "Mean commit latency", "cycles", False, lambda row: row["commit_latency_cycles"]["mean"]
+    ),
+}
+
+
+def closest_first(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names, the most similar to the given one first."""
+    return sorted(
+        names, key=lambda other: -difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
+    )
+
+
+def metric_named(name: str) -> Metric:
+    """Return a metric, or name the ones that exist."""
+    if name not in METRICS:
+        known = ", ".join(f"`{other}`" for other in closest_first(name, METRICS))
+        raise InputError(f"unknown metric `{name}`; there are {known}")
+    return METRICS[name]
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Return the geometric mean, or nothing if a value is missing or not positive."""
+    logs = [math.log(value) if value and value > 0 else None for value in values]
+    if not logs or None in logs:
+        return None
+    return math.exp(sum(logs) / len(logs))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the power failures said of a design.
+
+    `ok`, `fail`, `none` (not crash consistent by design) or `untested` (with the reason).
+    """
+
+    kind: str
+    points: int = 0
+    violations: int = 0
+    command: str | None = None
+    reason: str | None = None
+
+    @property
+    def safe(self) -> bool:
+        """Whether a speed may be shown without a warning."""
+        return self.kind in ("ok", "untested")
+
+    @staticmethod
+    def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+        """Return one verdict for several campaigns: that of the worst."""
+        verdicts = list(verdicts)
+        points = sum(verdict.points for verdict in verdicts)
+        violations = sum(verdict.violations for verdict in verdicts)
+        for kind in ("fail", "none", "untested", "ok"):
+            for verdict in verdicts:
+                if verdict.kind == kind:
+                    return Verdict(kind, points, violations, verdict.command, verdict.reason)
+        return Verdict("untested", reason="no campaign was run")
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that stands in the rows of `compare --json`."""
+        return {
+            "verdict": self.kind,
+            "points": self.points,
+            "violations": self.violations,
+            "command": self.command,
+            "reason": self.reason,
+        }
+
+
+#: One cell of a comparison: design, workload, number of cores (if none was asked for, `None`).
+Cell = tuple[str, str, "int | None"]
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Designs against workloads; the cells that an interruption left empty are not in `runs`."""
+
+    designs: tuple[str, ...]
+    workloads: tuple[str, ...]
+    cores: tuple[int | None, ...]
+    machine: str
+    seed: int
+    metric: str
+    normalize: str
+    runs: Mapping[Cell, Run]
+    verdicts: Mapping[Cell, Verdict]
+    durability: Mapping[str, str]
+    interrupted: bool = False
+
+    def cells(self) -> list[Cell]:
+        """Return the cells in the order of the rows."""
+        return [(d, w, c) for c in self.cores for w in self.workloads for d in self.designs]
+
+    def value(self, cell: Cell) -> float | None:
+        """Return the metric of a cell, in its own unit."""
+        run = self.runs.get(cell)
+        return None if run is None else METRICS[self.metric].value(run.data)
+
+    def ratio(self, cell: Cell) -> float | None:
+        """Return the metric of a cell, relative to the design that is the base."""
+        value, base = self.value(cell), self.value((self.normalize, *cell[1:]))
+        return value / base if value is not None and base else None
+
+    def gmean(self, design: str, cores: int | None) -> float | None:
+        """Return the geometric mean of a design's ratios over the workloads."""
+        return geometric_mean(self.ratio((design, workload, cores)) for workload in self.workloads)
+
+    def verdict(self, design: str, cores: int | None) -> Verdict:
+        """Return what the crash campaigns of a design said, all workloads together."""
+        keys = [(design, workload, cores) for workload in self.workloads]
+        return Verdict.all_of(self.verdicts[key] for key in keys if key in self.verdicts)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no design failed a crash campaign that it should have passed."""
+        return all(verdict.kind != "fail" for verdict in self.verdicts.values())
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        rows = [self._row(cell) for cell in self.cells() if cell in self.runs]
+        means = [
+            {"design": design, "cores": self.cores_used(cores), "value": self.gmean(design, cores)}
+            for cores in self.cores
+            for design in self.designs
+        ]
+        return {
+            "metric": self.metric,
+            "normalize": self.normalize,
+            "rows": rows,
+            "gmean": means,
+            "cancelled": self.interrupted,
+        }
+
+    def csv(self) -> str:
+        """Return the rows as comma-separated values, nested keys joined by dots."""
+        rows = [_flat(row) for row in self.json()["rows"]]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        out = io.StringIO()
+        writer = csv.DictWriter(out, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
+
+    def _row(self, cell: Cell) -> dict[str, Any]:
+        verdict = self.verdicts.get(cell, Verdict("untested", reason="no campaign was run"))
+        return {
+            **self.runs[cell].data,
+            "normalized": self.ratio(cell),
+            "crash": verdict.json(),
+        }
+
+    def cores_used(self, cores: int | None) -> int | None:
+        """Return the number of cores that the machine chose, if none was asked for."""
+        if cores is not None:
+            return cores
+        return next((run.data["cores"] for cell, run in self.runs.items() if cell[2] is None), None)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.designs)} over {', '.join(self.workloads)}>"
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.comparison(self)
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

@@ -1,0 +1,136 @@
+"""Many jobs on the cores of this computer: a thread each, since the simulator needs no lock.
+
+The results come in the order of the jobs, whatever order they end in.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+from indelible import experiment
+from indelible.experiment import InternalError
+from indelible.progress import Meter
+
+#: How long jobs that were told to stop may take to hand in what they have.
+GRACE_SECONDS = 0.7
+
+
+class Job(Protocol):
+    """An experiment, a campaign, or anything else that starts, stops and can be repeated."""
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        """Do the work; `control` stops it from another thread."""
+
+    def command(self) -> str:
+        """Return the command line that repeats the work."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what there was by then in `partial`."""
+
+    def __init__(self, partial: object) -> None:
+        super().__init__("interrupted")
+        self.partial = partial
+
+
+def workers_available() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def execute(
+    jobs: Sequence[Job], order: Iterable[int] | None = None, what: str = "runs"
+) -> list[dict[str, Any] | None]:
+    """Do the jobs, starting them in the given order; the first error stops them all.
+
+    Ctrl-C stops them too and raises `Interrupted`, with the results of those that had ended or
+    that stopped in time, and `None` for the others.
+    """
+    controls = [experiment.core.Control() for _ in jobs]
+    waiting: SimpleQueue[int] = SimpleQueue()
+    finished: SimpleQueue[tuple[int, dict[str, Any] | Exception]] = SimpleQueue()
+    results: list[dict[str, Any] | None] = [None] * len(jobs)
+    for index in range(len(jobs)) if order is None else order:
+        waiting.put(index)
+
+    def work() -> None:
+        while (index := _take(waiting)) is not None:
+            try:
+                finished.put((index, jobs[index].start(controls[index])))
+            except Exception as error:
+                finished.put((index, error))
+
+    threads = [
+        threading.Thread(target=work, daemon=True)
+        for _ in range(min(workers_available(), len(jobs)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        with Meter(controls, what) as meter:
+            for _ in jobs:
+                index, result = _await(finished, meter)
+                if isinstance(result, Exception):
+                    raise _explained(result, jobs[index])
+                meter.finish(index)
+                results[index] = result
+    except KeyboardInterrupt:
+        _stop(waiting, controls)
+        _collect(finished, threads, results)
+        raise Interrupted(results) from None
+    except BaseException:
+        _stop(waiting, controls)
+        _collect(finished, threads, results)
+        raise
+    return results
+
+
+def _take(waiting: SimpleQueue[int]) -> int | None:
+    try:
+        return waiting.get_nowait()
+    except Empty:
+        return None
+
+
+def _await(finished: SimpleQueue, meter: Meter) -> tuple[int, dict[str, Any] | Exception]:
+    while True:
+        try:
+            return finished.get(timeout=0.1)
+        except Empty:
+            meter.update()
+
+
+def _stop(waiting: SimpleQueue[int], controls: Sequence[experiment.core.Control]) -> None:
+    while _take(waiting) is not None:
+        pass
+    for control in controls:
+        control.cancel()
+
+
+def _collect(
+    finished: SimpleQueue,
+    threads: Sequence[threading.Thread],
+    results: list[dict[str, Any] | None],
+) -> None:
+    """Wait a little for the jobs that were told to stop, and take what they have."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+    while not finished.empty():
+        index, result = finished.get()
+        if not isinstance(result, Exception):
+            results[index] = result
+
+
+def _explained(error: Exception, job: Job) -> Exception:
+    if isinstance(error, InternalError):
+        return InternalError(f"{error}\nrepeat with: {job.command()}")
+    return error

@@ -1,0 +1,282 @@
+"""The words of the command line as Python calls, returning the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from indelible import experiment, sweep
+from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment, InputError
+from indelible.results import Cell, Comparison, Crash, Run, Verdict, closest_first, metric_named
+
+#: Power failures of the sampled campaign that stands beside every speed.
+SAMPLED_POINTS = 200
+
+#: The most cores of such a campaign: two are enough for transactions to meet.
+SAMPLED_CORES = 2
+
+#: Sections of settings that belong to the design or the workload and so go with it to any machine.
+PORTABLE_SECTIONS = ("design.", "workload.")
+
+KINDS = ("designs", "workloads", "machines")
+
+Settings = Mapping[str, Any] | Sequence[tuple[str, str]] | None
+
+
+def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
+    """Return the designs, the workloads, the machines, or all of them with their kind."""
+    if kind is None:
+        return [{"kind": kind[:-1], **row} for kind in KINDS for row in experiment.catalog(kind)]
+    return experiment.catalog(kind)
+
+
+def explain(name: str, set: Settings = None, diff: str | None = None) -> dict[str, Any]:
+    """Return all that is known of a design, a workload or a machine, maybe beside another."""
+    return experiment.describe(name, _pairs(set), diff)
+
+
+def run(
+    design: str,
+    workload: str | None = None,
+    machine: str = MACHINE,
+    *,
+    cores: int | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    exact: bool = False,
+) -> Run:
+    """Run a workload on a design: throughput, latency, writes, and where the time went."""
+    asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    try:
+        return Run(sweep.execute([_RunJob(asked)])[0], asked)
+    except sweep.Interrupted as interrupt:
+        (data,) = interrupt.partial
+        raise sweep.Interrupted(data and Run(data, asked)) from None
+
+
+def crash(
+    design: str,
+    workload: str | None = None,
+    machine: str = CRASH_MACHINE,
+    *,
+    cores: int | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    points: int | str | None = None,
+    mutants: bool = False,
+    nested: bool = True,
+    set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    exact: bool = False,
+) -> Crash:
+    """Cut the power at every durable event, or at so many of them; recover; check what is left."""
+    asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    campaign = Campaign(asked, points, mutants, nested)
+    try:
+        return Crash(sweep.execute([campaign], what="campaigns")[0], campaign)
+    except sweep.Interrupted as interrupt:
+        (data,) = interrupt.partial
+        raise sweep.Interrupted(data and Crash(data, campaign)) from None
+
+
+def compare(
+    designs: Sequence[str],
+    workloads: Sequence[str],
+    machine: str = MACHINE,
+    *,
+    cores: int | Sequence[int] | None = None,
+    metric: str = "throughput",
+    normalize: str | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    exact: bool = False,
+    crash: bool = True,
+) -> Comparison:
+    """Run every design on every workload, and cut the power of each some hundred times."""
+    rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
+    designs = _names(designs, rows["designs"])
+    workloads = _names(workloads, rows["workloads"])
+    base = _base(designs, normalize)
+    metric_named(metric)
+    scripts = experiment.read_scripts(sql, ycsb)
+    experiment.require_use(scripts, workloads)
+    counts = tuple(cores) if isinstance(cores, Sequence) else (cores,)
+    template = Experiment("", "", machine, txs=txs, seed=seed, settings=_pairs(set), exact=exact)
+    plan = _plan(designs, workloads, counts, template, scripts)
+    durability = {row["name"]: row["durability"] for row in rows["designs"]}
+    campaigns = _campaigns(plan, durability) if crash else {}
+
+    known = {row["name"] for kind in rows.values() for row in kind}
+    jobs: Sequence[Any] = [*map(_RunJob, plan.values()), *campaigns]
+    order = sorted(range(len(jobs)), key=lambda index: _urgency(jobs[index], known))
+    interrupted = False
+    try:
+        answers = sweep.execute(jobs, order)
+    except sweep.Interrupted as interrupt:
+        answers, interrupted = interrupt.partial, True
+
+    runs = {
+        cell: Run(data, asked)
+        for (cell, asked), data in zip(plan.items(), answers, strict=False)
+        if data is not None and not data.get("cancelled")
+    }
+    verdicts = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
+    for job, data in zip(campaigns, answers[len(plan) :], strict=True):
+        if data is not None and not data.get("cancelled"):
+            verdicts |= dict.fromkeys(campaigns[job], _verdict(job.campaign, data))
+    comparison = Comparison(
+        designs=designs,
+        workloads=workloads,
+        cores=counts,
+        machine=machine,
+        seed=seed,
+        metric=metric,
+        normalize=base,
+        runs=runs,
+        verdicts=verdicts,
+        durability=durability,
+        interrupted=interrupted,
+    )
+    if interrupted:
+        raise sweep.Interrupted(comparison)
+    return comparison
+
+
+@dataclass(frozen=True)
+class _RunJob:
+    """An experiment as a job of a sweep."""
+
+    experiment: Experiment
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        return self.experiment.start(control)
+
+    def command(self) -> str:
+        return self.experiment.command()
+
+
+@dataclass(frozen=True)
+class _SampledJob:
+    """A campaign beside a run; that it cannot be had on the small machine is no error."""
+
+    campaign: Campaign
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.campaign.experiment
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        try:
+            return self.campaign.start(control)
+        except InputError as error:
+            return {"untested": str(error)}
+
+    def command(self) -> str:
+        return self.campaign.command()
+
+
+def _plan(
+    designs: tuple[str, ...],
+    workloads: tuple[str, ...],
+    counts: tuple[int | None, ...],
+    template: Experiment,
+    scripts: Mapping[str, experiment.Script],
+) -> dict[Cell, Experiment]:
+    return {
+        (design, workload, cores): replace(
+            template,
+            design=design,
+            workload=workload,
+            cores=cores,
+            script=scripts.get(workload),
+        )
+        for cores in counts
+        for workload in workloads
+        for design in designs
+    }
+
+
+def _campaigns(
+    plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
+) -> dict[_SampledJob, Sequence[Cell]]:
+    """Return the campaigns that the cells need, each with the cells that it speaks for."""
+    campaigns: dict[_SampledJob, Any] = {}
+    for cell, asked in plan.items():
+        if durability.get(asked.design) == "none":
+            continue
+        portable = tuple(pair for pair in asked.settings if pair[0].startswith(PORTABLE_SECTIONS))
+        small = replace(
+            asked,
+            machine=CRASH_MACHINE,
+            cores=min(asked.cores or SAMPLED_CORES, SAMPLED_CORES),
+            txs=None,
+            settings=portable,
+        )
+        job = _SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False))
+        campaigns.setdefault(job, []).append(cell)
+    return campaigns
+
+
+def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
+    if "untested" in data:
+        return Verdict("untested", command=campaign.command(), reason=data["untested"])
+    violations = len(data["violations"])
+    kind = "fail" if violations else "ok"
+    return Verdict(kind, data["points"], violations, campaign.command())
+
+
+def _urgency(job: _RunJob | _SampledJob, known: Collection[str]) -> tuple[bool, bool, int]:
+    """Sort what is likely to be refused first, then the longest runs, then the campaigns."""
+    asked = job.experiment
+    named = asked.design in known and asked.workload in known
+    return (named, isinstance(job, _SampledJob), -(asked.cores or 0))
+
+
+def _experiment(
+    design: str,
+    workload: str | None,
+    machine: str,
+    cores: int | None,
+    txs: int | None,
+    seed: int,
+    set: Settings,
+    sql: str | None,
+    ycsb: str | None,
+    exact: bool,
+) -> Experiment:
+    scripts = experiment.read_scripts(sql, ycsb)
+    if workload is None:
+        if len(scripts) != 1:
+            raise InputError("no workload was named; `indelible list workloads` has them")
+        (workload,) = scripts
+    experiment.require_use(scripts, (workload,))
+    script = scripts.get(workload)
+    return Experiment(design, workload, machine, cores, txs, seed, _pairs(set), script, exact)
+
+
+def _pairs(settings: Settings) -> tuple[tuple[str, str], ...]:
+    pairs = settings.items() if isinstance(settings, Mapping) else settings or ()
+    return tuple((key, str(value)) for key, value in pairs)
+
+
+def _names(asked: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the names without repetition, `all` standing for every one there is."""
+    asked = [asked] if isinstance(asked, str) else asked
+    every = [row["name"] for row in rows]
+    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
+
+
+def _base(designs: tuple[str, ...], normalize: str | None) -> str:
+    base = normalize or designs[0]
+    if base not in designs:
+        among = ", ".join(f"`{name}`" for name in closest_first(base, designs))
+        raise InputError(f"cannot normalize to `{base}`, which is not compared; there are {among}")
+    return base

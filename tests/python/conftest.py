@@ -1,0 +1,57 @@
+"""The tests run with the compiled extension where there is one, and without it where not."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
+
+try:
+    importlib.import_module("indelible._core")
+    BUILT = True
+except ImportError:
+    if os.environ.get("INDELIBLE_REQUIRE_CORE"):
+        raise
+    BUILT = False
+
+import fake_core  # noqa: E402
+
+if not BUILT:
+    sys.modules["indelible._core"] = fake_core
+
+#: For the tests of the whole command, which need the real simulator.
+needs_core = pytest.mark.skipif(not BUILT, reason="the extension is not built: run `make build`")
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Put canned answers in the place of the simulator."""
+    from indelible import experiment
+
+    monkeypatch.setattr(experiment, "core", fake_core)
+    fake_core.asked.clear()
+    return fake_core
+
+
+@pytest.fixture
+def command(
+    fake: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command in this process; return its exit code, stdout and stderr."""
+    from indelible.cli import main
+
+    def call(*words: str, columns: int = 80) -> tuple[int, str, str]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        code = main(words)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call

@@ -1,0 +1,232 @@
+"""A stand-in for the compiled extension: canned answers, the same for the same question."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+try:
+    from indelible._core import InputError, InternalError
+except ImportError:
+
+    class InputError(ValueError):
+        pass
+
+    class InternalError(RuntimeError):
+        pass
+
+
+DESIGNS = {
+    "native": ("none", 1.0),
+    "undo@ideal": ("none", 0.9),
+    "undo@x86": ("synchronous", 0.4),
+    "redo@x86": ("synchronous", 0.45),
+    "hops": ("asynchronous", 0.7),
+    "silo": ("synchronous", 0.95),
+    "leaky": ("synchronous", 0.99),
+}
+WORKLOADS = {"hash": 12.3e6, "btree": 8.1e6, "ycsb": 3.25e6, "sqlite": 61.7e3}
+MACHINES = ("silo", "tiny")
+
+#: What the tests look at: every spec that was run, in the order of the starts.
+asked: list[tuple[str, dict[str, Any]]] = []
+
+
+class Control:
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.done = 0
+        self.total = 0
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def version() -> str:
+    return "0.0.0"
+
+
+def list(kind: str) -> str:
+    rows: Any
+    if kind == "designs":
+        rows = [
+            {
+                "name": name,
+                "family": "family",
+                "paper": "A Paper, HPCA 2023",
+                "durability": durability,
+                "granularity": "word",
+                "summary": f"What {name} is, in a sentence that does not end before it has to.",
+            }
+            for name, (durability, _) in DESIGNS.items()
+        ]
+    elif kind == "workloads":
+        rows = [
+            {"name": name, "summary": f"About {name}.", "source": "ours", "shared": False}
+            for name in WORKLOADS
+        ]
+    else:
+        rows = [
+            {"name": name, "summary": f"About {name}.", "cores": 8, "domain": "adr"}
+            for name in MACHINES
+        ]
+    return json.dumps({"rows": rows})
+
+
+def explain(name: str, settings: object, against: str | None = None) -> str:
+    if name in DESIGNS:
+        return json.dumps(
+            {
+                "kind": "design",
+                "name": name,
+                "summary": "Logs in a battery-backed buffer.",
+                "paper": "A Paper, HPCA 2023",
+                "file": "crates/designs/src/silo.rs",
+                "params": [
+                    {
+                        "name": "entries",
+                        "default": 20,
+                        "range": "1..=4096",
+                        "doc": " Logs that a buffer holds.",
+                        "choices": [],
+                    }
+                ],
+                "rules": [{"name": "log_first", "doc": " The log before the data."}],
+                "hardware": [
+                    {
+                        "name": "log buffer",
+                        "bits": 12480,
+                        "count": 8,
+                        "domain": "battery",
+                        "where": "core",
+                    }
+                ],
+            }
+        )
+    if name in MACHINES:
+        row = {
+            "section": "controller",
+            "key": "wpq",
+            "value": "64",
+            "source": "Silo, Table II",
+            "doc": " Entries of the write-pending queue.",
+            "range": "1..=4096",
+        }
+        if against is not None:
+            row |= {"other_value": "4", "other_source": "ours", "differs": True}
+        return json.dumps({"kind": "machine", "name": name, "summary": "A machine.", "rows": [row]})
+    raise InputError(f"unknown name `{name}`; there are: silo, native")
+
+
+def _check(spec: dict[str, Any]) -> None:
+    for kind, known in (("design", DESIGNS), ("workload", WORKLOADS), ("machine", MACHINES)):
+        if spec[kind] not in known:
+            raise InputError(f"unknown {kind} `{spec[kind]}`; there are: {', '.join(known)}")
+
+
+def run(text: str, control: Control) -> str:
+    spec = json.loads(text)
+    asked.append(("run", spec))
+    _check(spec)
+    durability, factor = DESIGNS[spec["design"]]
+    cores = spec.get("cores", 8)
+    cancelled = False
+    if spec["settings"].get("fake.sleep"):
+        deadline = time.monotonic() + float(spec["settings"]["fake.sleep"])
+        while time.monotonic() < deadline and not control.cancelled:
+            time.sleep(0.01)
+        cancelled = control.cancelled
+    speed = WORKLOADS[spec["workload"]] * factor * cores / 8
+    txs = spec.get("txs", 10_000)
+    return json.dumps(
+        {
+            "design": spec["design"],
+            "workload": spec["workload"],
+            "machine": spec["machine"],
+            "cores": cores,
+            "txs": txs,
+            "seed": spec["seed"],
+            "version": "0.0.0",
+            "cycles": 2_000_000,
+            "simulated_s": txs / speed,
+            "throughput_tx_per_s": speed,
+            "commit_latency_cycles": {
+                "mean": 0.0 if spec["design"] == "native" else 133.5,
+                "p50": 120,
+                "p99": 812,
+                "max": 4031,
+            },
+            "durability": durability,
+            "pm_writes": {
+                "wpq_bytes": txs * 312,
+                "media_lines": int(txs * (2 - factor)),
+                "media_bits": txs * 611,
+                "by_class": {"data": txs * 171, "log": txs * 118, "metadata": txs * 23, "gc": 0},
+            },
+            "pm_reads": txs * 2,
+            "stalls": {"compute": 9_000_001, "load_miss": 5_000_000, "fence": 2_000_000, "lock": 0},
+            "write_set": {
+                "lines_avg": 3.1,
+                "lines_max": 12,
+                "pages_avg": 2.0,
+                "pages_max": 4,
+                "words_avg": 9.7,
+            },
+            "energy_uj": 41.5,
+            "host": {
+                "seconds": 1.9,
+                "mem_ops": 118_000_000,
+                "mem_ops_per_s": 62_000_000.0,
+                "peak_rss_mb": 87.5,
+            },
+            "cancelled": cancelled,
+            "notes": [],
+        }
+    )
+
+
+def crash(text: str, control: Control) -> str:
+    spec = json.loads(text)
+    asked.append(("crash", spec))
+    _check(spec)
+    points = spec.get("points", "all")
+    violations = []
+    if spec["design"] == "leaky" and spec["workload"] == "btree":
+        violations = [
+            {
+                "point": 412,
+                "at": 90210,
+                "nested": None,
+                "text": "word 0x1c40 holds 7, which no transaction left there",
+                "history": [],
+                "replay": "indelible crash --design leaky --workload btree --seed 1 --points all",
+            }
+        ] * 3
+    answer: dict[str, Any] = {
+        "design": spec["design"],
+        "workload": spec["workload"],
+        "machine": spec["machine"],
+        "seed": spec["seed"],
+        "points": 12_000 if points == "all" else points,
+        "nested_points": 3_400 if spec["nested"] else 0,
+        "violations": violations,
+        "seconds": 5.2,
+        "points_per_s": 2307.7,
+        "cancelled": False,
+    }
+    if spec["mutants"]:
+        answer["mutants"] = [
+            {"rule": "log_first", "caught": True, "seed": 1, "event": 412},
+            {"rule": "flush_bit", "caught": spec["design"] != "redo@x86", "seed": 3, "event": 9},
+        ]
+    return json.dumps(answer)
+
+
+def plain(text: str) -> str:
+    _check(json.loads(text))
+    return json.dumps({"mem_ops": 1_000_000, "seconds": 0.01, "mem_ops_per_s": 1e8})
+
+
+def fail(message: str) -> None:
+    raise InternalError(message)

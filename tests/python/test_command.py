@@ -1,0 +1,258 @@
+"""The command with canned answers: exit codes, pure JSON, and sentences for bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import indelible
+from indelible import bench, sweep, text
+from indelible.results import geometric_mean
+
+Command = Callable[..., tuple[int, str, str]]
+
+RUN = ["run", "--design", "silo", "--workload", "btree"]
+CRASH = ["crash", "--design", "silo", "--workload", "btree"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["list", "designs"],
+        ["explain", "silo"],
+        RUN,
+        CRASH,
+        [*CRASH, "--mutants"],
+        ["compare", "--designs", "native,leaky", "--workloads", "all", "--cores", "1,8"],
+    ],
+)
+def test_json_is_one_object_and_nothing_else(command: Command, words: list[str]) -> None:
+    _, shown, complaints = command(*words, "--json", "--seed", "7")
+    assert isinstance(json.loads(shown), dict)
+    assert complaints == ""
+
+
+def test_list_is_rows(command: Command) -> None:
+    rows = json.loads(command("list", "designs", "--json")[1])["rows"]
+    assert {"name", "family", "paper", "durability", "granularity"} <= rows[0].keys()
+    kinds = {row["kind"] for row in json.loads(command("list", "--json")[1])["rows"]}
+    assert kinds == {"design", "workload", "machine"}
+
+
+def test_compare_rows_are_runs_with_a_verdict(command: Command) -> None:
+    words = ["compare", "--designs", "native,undo@x86,leaky", "--workloads", "hash,btree"]
+    code, shown, _ = command(*words, "--cores", "1,8", "--json")
+    answer = json.loads(shown)
+    assert code == 1, "leaky fails its campaign"
+    assert [(r["cores"], r["workload"], r["design"]) for r in answer["rows"]][:4] == [
+        (1, "hash", "native"),
+        (1, "hash", "undo@x86"),
+        (1, "hash", "leaky"),
+        (1, "btree", "native"),
+    ]
+    by_cell = {(r["design"], r["workload"]): r["crash"] for r in answer["rows"]}
+    assert by_cell["native", "hash"]["verdict"] == "none"
+    assert by_cell["undo@x86", "hash"]["verdict"] == "ok"
+    assert by_cell["leaky", "btree"]["violations"] == 3
+    assert "indelible crash --design leaky" in by_cell["leaky", "btree"]["command"]
+    means = {(row["design"], row["cores"]): row["value"] for row in answer["gmean"]}
+    assert means["undo@x86", 8] == pytest.approx(0.4)
+    assert (answer["metric"], answer["normalize"]) == ("throughput", "native")
+
+
+def test_a_campaign_is_run_once_for_all_core_counts(command: Command, fake: ModuleType) -> None:
+    command("compare", "--designs", "silo", "--workloads", "hash", "--cores", "2,4,8")
+    crashes = [spec for kind, spec in fake.asked if kind == "crash"]
+    assert [(spec["machine"], spec["cores"], spec["points"]) for spec in crashes] == [
+        ("tiny", 2, 200)
+    ]
+
+
+def test_settings_of_the_machine_stay_with_it(command: Command, fake: ModuleType) -> None:
+    words = ["--set", "controller.wpq=8", "--set", "design.entries=4"]
+    command("compare", "--designs", "silo", "--workloads", "hash", *words)
+    settings = {kind: spec["settings"] for kind, spec in fake.asked}
+    assert settings["run"] == {"controller.wpq": "8", "design.entries": "4"}
+    assert settings["crash"] == {"design.entries": "4"}
+
+
+def test_files_go_to_the_workload_that_reads_them(
+    command: Command, fake: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.sql").write_text("select 1;")
+    sql = str(tmp_path / "mine.sql")
+    assert command("run", "--design", "silo", "--sql", sql)[0] == 0
+    assert fake.asked[-1][1]["workload"] == "sqlite"
+    command("compare", "--designs", "silo", "--workloads", "hash,sqlite", "--sql", sql)
+    scripts = {spec["workload"]: spec.get("script") for _, spec in fake.asked}
+    assert scripts == {"sqlite": [sql, "select 1;"], "hash": None}
+
+
+def test_figures_and_rows_are_written(command: Command, tmp_path: Path) -> None:
+    starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    for suffix, start in starts.items():
+        figure, rows = tmp_path / f"figure{suffix}", tmp_path / "rows.csv"
+        words = ["--plot", str(figure), "--csv", str(rows), "--cores", "1,8"]
+        code, _, _ = command("compare", "--designs", "native,silo,leaky", *words)
+        assert code == 1
+        assert figure.read_bytes().startswith(start)
+        with rows.open() as lines:
+            table = list(csv.DictReader(lines))
+        assert len(table) == 2 * 4 * 3
+        assert table[0]["pm_writes.media_lines"].isdigit()
+        assert table[0]["crash.verdict"] == "none"
+    assert b"/CIDFontType2" in (tmp_path / "figure.pdf").read_bytes(), "Type 42, not Type 3"
+    svg = (tmp_path / "figure.svg").read_text()
+    assert "leaky! (not crash-safe)" in svg
+    assert "gmean" in svg
+
+
+def test_the_same_rows_give_the_same_figure(command: Command, tmp_path: Path) -> None:
+    words = ["compare", "--designs", "native,silo", "--plot"]
+    for suffix in (".png", ".svg", ".pdf"):
+        paths = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
+        for path in paths:
+            command(*words, str(path))
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_exit_codes_of_crash(command: Command) -> None:
+    assert command(*CRASH, "--mutants")[0] == 0
+    assert command("crash", "--design", "leaky", "--workload", "btree")[0] == 1
+    uncaught = ["crash", "--design", "redo@x86", "--workload", "btree", "--mutants"]
+    code, shown, _ = command(*uncaught)
+    assert (code, "NOT CAUGHT" in shown) == (1, True)
+
+
+#: Words, and what the sentence on stderr says.
+BAD = {
+    "command": (["rnu"], "unknown command `rnu`; did you mean `run`?"),
+    "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
+    "abbreviation": ([*RUN, "--mach", "tiny"], "unknown option `--mach`"),
+    "word": ([*RUN, "silo"], "unexpected `silo`"),
+    "no_design": (["run", "--workload", "hash"], "needs --design; `indelible list designs`"),
+    "no_workload": (["run", "--design", "silo"], "needs --workload; `indelible list workloads`"),
+    "no_value": (["run", "--design"], "--design: expected one argument"),
+    "no_name": (["explain"], "needs a name"),
+    "kind": (["list", "desings"], "unknown kind `desings`; there are `designs`"),
+    "design": (["run", "--design", "sillo", "--workload", "hash"], "unknown design `sillo`"),
+    "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
+    "name": (["explain", "sillo"], "unknown name `sillo`"),
+    "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are `commit-"),
+    "base": (["compare", "--normalize", "hops"], "cannot normalize to `hops`"),
+    "cores": ([*RUN, "--cores", "-1"], "--cores: `-1` is not a whole number from"),
+    "cores_list": (["compare", "--cores", "1,x"], "--cores: `x` is not a whole number from 1"),
+    "seed": ([*RUN, "--seed", "1.5"], "--seed: `1.5` is not a whole number from 0"),
+    "seed_huge": ([*RUN, "--seed", "9" * 30], "is not a whole number from 0"),
+    "set": ([*RUN, "--set", "wpq"], "`wpq` is not of the form section.field=value"),
+    "points": ([*CRASH, "--points", "some"], "`some` is not a whole number from 1"),
+    "sql": (["run", "--design", "silo", "--sql", "/no/such"], "--sql /no/such: no such file"),
+    "ycsb": (["run", "--design", "silo", "--ycsb", "/"], "--ycsb /: is a directory"),
+    "sql_use": ([*RUN, "--sql", __file__], "--sql is for the workload `sqlite`, not for `btree`"),
+    "plot_suffix": (["compare", "--plot", "x.gif"], "--plot x.gif: a figure is one of .png, .svg"),
+    "plot_path": (["compare", "--plot", "/no/such/x.png"], "--plot /no/such/x.png: no such file"),
+    "csv_path": (["compare", "--csv", "/no/such/x.csv"], "--csv /no/such/x.csv: no such file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_sentence(command: Command, fake: ModuleType, name: str) -> None:
+    words, sentence = BAD[name]
+    code, shown, complaints = command(*words)
+    assert (code, shown) == (2, "")
+    assert sentence in complaints
+    assert complaints.count("\n") == 1
+    assert "Traceback" not in complaints
+
+
+def test_a_name_is_refused_before_anything_is_run(command: Command, fake: ModuleType) -> None:
+    slow = ["--set", "fake.sleep=0.5", "--workloads", "hash,btree,ycsb,sqlite,hsah"]
+    code, _, complaints = command("compare", "--designs", "native,silo", *slow)
+    assert (code, "unknown workload `hsah`" in complaints) == (2, True)
+    assert [spec["workload"] for _, spec in fake.asked[:2]] == ["hsah", "hsah"]
+    assert len(fake.asked) < 10
+
+
+def test_a_bug_is_reported_and_not_shown(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake, "run", lambda *_: fake.fail("the queue holds 65 (wpq.rs:7)"))
+    code, shown, complaints = command(*RUN)
+    assert (code, shown) == (3, "")
+    assert "internal error: please report this: the queue holds 65 (wpq.rs:7)" in complaints
+    assert "repeat with: indelible run --design silo --workload btree" in complaints
+    assert "Traceback" not in complaints
+    monkeypatch.setenv("INDELIBLE_DEBUG", "1")
+    with pytest.raises(indelible.InternalError):
+        command(*RUN)
+
+
+def test_an_interrupted_comparison_shows_what_it_has(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter(range(100))
+    await_one = sweep._await
+
+    def interrupt(*arguments: object) -> tuple:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return await_one(*arguments)
+
+    monkeypatch.setattr(sweep, "_await", interrupt)
+    monkeypatch.setattr(sweep, "workers_available", lambda: 1)
+    settings = {"fake.sleep": "0.05"}
+    with pytest.raises(indelible.Interrupted) as caught:
+        indelible.compare(["undo@x86", "silo"], ["hash", "btree", "ycsb"], set=settings)
+    partial = caught.value.partial
+    assert partial.interrupted
+    assert len(partial.runs) == 3
+    assert "interrupted: 3 of 6 runs had ended" in str(partial)
+    assert partial.gmean("silo", None) is None
+
+
+def test_python_has_the_same_words(fake: ModuleType) -> None:
+    run = indelible.run("silo", "hash", cores=4, set={"controller.wpq": 8})
+    assert run.throughput_tx_per_s == run.json()["throughput_tx_per_s"]
+    assert "machine silo · 4 cores" in str(run)
+    with pytest.raises(AttributeError, match="no `speed`; there are design, workload"):
+        _ = run.speed
+    assert not indelible.crash("leaky", "btree").passed
+    comparison = indelible.compare(["undo@x86", "silo"], ["hash", "btree"], cores=8)
+    assert comparison.ratio(("silo", "hash", 8)) == pytest.approx(0.95 / 0.4)
+    assert indelible.list("machines")[0]["name"] == "silo"
+    assert indelible.explain("silo")["kind"] == "design"
+    with pytest.raises(ValueError, match="unknown metric"):
+        indelible.compare(["silo"], ["hash"], metric="speed")
+
+
+def test_geometric_mean() -> None:
+    assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+    assert geometric_mean([0.5, 2.0, 1.0]) == pytest.approx(1.0)
+    assert geometric_mean([1.0, None]) is None
+    assert geometric_mean([1.0, 0.0]) is None
+    assert geometric_mean([]) is None
+
+
+def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
+    asked = {**asdict(bench.CELLS[0]), "workload": "hash", "seed": 1}
+    row = bench._child(json.loads(json.dumps(asked)))
+    assert tuple(row) == bench.COLUMNS
+    assert row["slowdown_vs_plain"] == pytest.approx(1e8 / 62e6)
+    assert "62.0 M      1.6x  88 MB" in text.bench([row], 80)
+
+
+def test_help_has_examples(command: Command) -> None:
+    for words in (["--help"], *([name, "--help"] for name in ("list", "run", "compare", "crash"))):
+        code, shown, _ = command(*words)
+        assert code == 0
+        assert "examples:\n  indelible " in shown
+    assert command("--version")[1] == "indelible 0.0.0\n"
+    assert os.environ["COLUMNS"] == "80"

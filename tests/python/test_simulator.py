@@ -1,0 +1,187 @@
+"""The command as a user has it, on the real simulator."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import needs_core
+
+pytestmark = needs_core
+
+#: What issue 2 promises of the first designs, workloads and machines.
+DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
+WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite"}
+MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
+
+SMALL = ["--cores", "2", "--txs", "200"]
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "indelible", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def indelible(*words: str) -> tuple[int, str, str]:
+    process = start(*words)
+    shown, complaints = process.communicate(timeout=300)
+    return process.returncode, shown, complaints
+
+
+def answer(*words: str) -> dict[str, Any]:
+    code, shown, complaints = indelible(*words, "--json")
+    assert (code, complaints) == (0, "")
+    return json.loads(shown)
+
+
+def test_what_there_is() -> None:
+    names = {
+        kind: {row["name"] for row in answer("list", kind)["rows"]}
+        for kind in ("designs", "workloads", "machines")
+    }
+    assert names["designs"] >= DESIGNS
+    assert names["workloads"] >= WORKLOADS
+    assert names["machines"] >= MACHINES
+    for row in answer("list", "designs")["rows"]:
+        assert row["durability"] in ("synchronous", "asynchronous", "none")
+
+
+def test_everything_is_explained() -> None:
+    for row in answer("list")["rows"]:
+        about = answer("explain", row["name"])
+        assert about["name"] == row["name"]
+        code, shown, _ = indelible("explain", row["name"])
+        assert (code, row["name"] in shown) == (0, True)
+    assert "other_value" in answer("explain", "optane", "--diff", "cxl")["rows"][0]
+
+
+@pytest.mark.parametrize("workload", sorted(WORKLOADS))
+def test_a_run_adds_up_and_repeats_itself(workload: str) -> None:
+    words = ["run", "--design", "silo", "--workload", workload, *SMALL]
+    first, second = answer(*words), answer(*words)
+    assert sum(first["stalls"].values()) == first["cycles"] * first["cores"]
+    writes = first["pm_writes"]
+    assert sum(writes["by_class"].values()) == writes["wpq_bytes"]
+    for row in (first, second):
+        assert row.pop("host")["mem_ops"] > 0
+    assert json.dumps(first) == json.dumps(second)
+    assert answer(*words, "--seed", "2")["seed"] == 2
+
+
+def test_a_run_is_shown() -> None:
+    code, shown, complaints = indelible("run", "--design", "undo@x86", "--workload", "hash", *SMALL)
+    assert (code, complaints) == (0, "")
+    for label in ("throughput", "commit", "core time", "PM writes", "write set", "repeat"):
+        assert f"\n{label}" in shown
+
+
+def test_a_comparison_from_words_to_figure(tmp_path: Path) -> None:
+    figure = tmp_path / "figure.png"
+    words = ["--designs", "native,undo@x86,silo", "--workloads", "hash,btree", *SMALL]
+    code, shown, complaints = indelible("compare", *words, "--plot", str(figure))
+    assert (code, complaints) == (0, "")
+    assert "gmean" in shown
+    assert "none†" in shown
+    assert "ok 400" in shown
+    assert figure.stat().st_size > 10_000
+
+
+def test_silo_survives_every_power_cut_and_its_mutants_do_not() -> None:
+    words = ["crash", "--design", "silo", "--workload", "scribble", "--txs", "100"]
+    found = answer(*words, "--points", "all")
+    assert found["points"] > 100
+    assert found["violations"] == []
+    found = answer("crash", "--design", "silo", "--workload", "scribble", "--mutants")
+    assert found["mutants"]
+    assert all(mutant["caught"] for mutant in found["mutants"])
+
+
+def test_no_logging_is_no_durability() -> None:
+    words = ["crash", "--design", "native", "--workload", "scribble", "--txs", "100", "--json"]
+    code, shown, _ = indelible(*words)
+    assert code == 1
+    assert json.loads(shown)["violations"]
+
+
+RUN = ["run", "--design", "silo", "--workload", "hash"]
+
+#: Words, and what the sentence on stderr has in it.
+BAD = {
+    "design": (["run", "--design", "sillo", "--workload", "hash"], ["design", "sillo", "`silo`"]),
+    "workload": (["run", "--design", "silo", "--workload", "hsah"], ["workload", "`hash`"]),
+    "machine": ([*RUN, "--machine", "silos"], ["machine", "`silo`"]),
+    "field": ([*RUN, "--set", "controller.wqp=4"], ["wqp"]),
+    "section": ([*RUN, "--set", "controler.wpq=4"], ["controler"]),
+    "no_cores": ([*RUN, "--cores", "0"], ["cores", "0", "1"]),
+    "cores": ([*RUN, "--cores", "9999"], ["cores", "9999", "64"]),
+    "wpq": ([*RUN, "--set", "controller.wpq=0"], ["wpq", "0", "1"]),
+    "ways": ([*RUN, "--set", "l1d.size=4KiB", "--set", "l1d.assoc=3"], ["l1d", "3"]),
+    "unit": ([*RUN, "--set", "l1d.size=many"], ["l1d.size", "many"]),
+    "name": (["explain", "sillo"], ["sillo", "silo"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_sentence(name: str) -> None:
+    words, pieces = BAD[name]
+    code, shown, complaints = indelible(*words)
+    assert (code, shown) == (2, ""), complaints
+    for piece in pieces:
+        assert piece in complaints
+    assert complaints.count("\n") == 1
+
+
+def test_a_bad_script_is_told_with_its_line(tmp_path: Path) -> None:
+    script = tmp_path / "bad.sql"
+    script.write_text("create table t(x);\ninsert into t values (1);\nselct 1;\n")
+    code, _, complaints = indelible("run", "--design", "silo", "--sql", str(script), *SMALL)
+    assert (code, "syntax error" in complaints) == (2, True)
+    assert "3" in complaints
+    properties = tmp_path / "bad.properties"
+    properties.write_text("recordcount=100\noperationcount=ten\n")
+    words = ["run", "--design", "silo", "--ycsb", str(properties), *SMALL]
+    code, _, complaints = indelible(*words)
+    assert (code, "2" in complaints) == (2, True)
+
+
+@pytest.mark.parametrize("json_flag", [[], ["--json"]])
+def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
+    process = start(*RUN, "--cores", "2", "--txs", "1000000000", *json_flag)
+    time.sleep(1.5)
+    assert process.poll() is None
+    pressed = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    shown, complaints = process.communicate(timeout=30)
+    # The promise is one second; the rest is for a computer that is busy with other tests.
+    assert time.monotonic() - pressed < 3
+    assert process.returncode == 130
+    assert "Traceback" not in complaints
+    if json_flag and shown:
+        assert json.loads(shown)["cancelled"] is True
+
+
+def test_the_start_is_quick() -> None:
+    def once() -> float:
+        begin = time.monotonic()
+        assert indelible("--help")[0] == 0
+        return time.monotonic() - begin
+
+    assert min(once() for _ in range(5)) < 0.5
+
+
+def test_a_panic_is_a_message() -> None:
+    ask = "from indelible import _core; _core.fail('the queue holds 65')"
+    process = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
+    assert "InternalError: the queue holds 65 (" in process.stderr
+    assert "thread" not in process.stderr

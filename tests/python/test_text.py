@@ -1,0 +1,62 @@
+"""What a terminal shows, letter by letter. `UPDATE=1 make test-python` writes it anew."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from indelible import text
+
+GOLDEN = Path(__file__).parent / "golden"
+EVERY_DESIGN = "native,undo@ideal,undo@x86,redo@x86,hops,silo,leaky"
+
+SHOWN = {
+    "list": ["list"],
+    "explain_design": ["explain", "silo"],
+    "explain_machine": ["explain", "tiny"],
+    "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
+    "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
+    "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
+    "compare": ["compare", "--cores", "8"],
+    "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],
+    "compare_writes": ["compare", "--metric", "pm-writes", "--normalize", "silo"],
+    "compare_zero": ["compare", "--metric", "commit-latency", "--no-crash"],
+}
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("name", SHOWN)
+def test_shown(command: Callable[..., tuple[int, str, str]], name: str, columns: int) -> None:
+    _, shown, complaints = command(*SHOWN[name], columns=columns)
+    assert complaints == ""
+    assert max(map(len, shown.splitlines())) <= columns
+    golden = GOLDEN / f"{name}_{columns}.txt"
+    if os.environ.get("UPDATE"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
+
+
+def test_a_table_too_wide_is_cut_into_parts(command: Callable[..., tuple[int, str, str]]) -> None:
+    _, shown, _ = command("compare", "--designs", EVERY_DESIGN, columns=50)
+    assert max(map(len, shown.splitlines()[:-8])) <= 50
+    assert shown.count("crash test") > 1
+    for design in EVERY_DESIGN.split(","):
+        assert design in shown
+
+
+def test_percentages_sum_to_a_hundred() -> None:
+    for parts in ({"a": 1, "b": 1, "c": 1}, {"a": 2, "b": 0, "c": 10**12}, {"a": 7}):
+        assert math.isclose(sum(text.percentages(parts).values()), 100.0)
+    assert text.percentages({"a": 0, "b": 0}) == {"a": 0.0, "b": 0.0}
+
+
+def test_quantities() -> None:
+    assert text.quantity(12_345_678, "tx/s") == "12.3 Mtx/s"
+    assert text.quantity(0.5, "lines/tx") == "0.50 lines/tx"
+    assert text.seconds(0.0017) == "1.70 ms"
+    assert text.seconds(0.0) == "0.00 ns"
