@@ -61,6 +61,12 @@ model::rules! {
         overflow_record_is_undo,
         /// An evicted line does not overtake the logs of its words.
         eviction_after_logs,
+        /// An evicted line sets the flush-bits of the logs whose values it carries, and not of one
+        /// whose store came after the line had left. (The paper's paths are so long that this
+        /// cannot happen; ours are not, and a full write-pending queue delays an eviction.)
+        eviction_marks_what_it_carries,
+        /// An update in place does not overtake a line of its word that was evicted before.
+        update_after_eviction,
         /// A commit waits for the logs that are under way.
         commit_after_logs,
         /// A log whose new value has become its old one stays: the value between may be in memory.
@@ -80,8 +86,11 @@ pub struct Silo {
     rules: SiloRules,
     path: u64,
     cores: PerCore<LogBuffer>,
-    /// Evicted lines that wait for logs of their words to arrive, oldest first.
-    held: VecDeque<Evict>,
+    /// Evicted lines that wait for logs of their words to arrive, oldest first, and what stores
+    /// had been numbered when they left.
+    held: VecDeque<(Evict, u64)>,
+    /// Evicted lines that no controller has accepted yet, in the same way.
+    leaving: Vec<(Line, u64)>,
     commits: u64,
     stamps: u64,
     counts: Counts,
@@ -100,6 +109,8 @@ struct LogBuffer {
     spill: Option<Spill>,
     /// An update in place is under way, or waits for room at its controller.
     updating: bool,
+    /// What waits for older data of its word to reach memory first.
+    stalled: Option<SiloEvent>,
     /// The channel's first log waits for room in the buffer.
     full: bool,
     /// The core's store waits for room in the channel.
@@ -122,7 +133,7 @@ struct Log {
     flushed: bool,
     /// The place of its transaction's commit among all; none while the transaction runs.
     committed: Option<u64>,
-    /// When it was last written, in order of writing.
+    /// The number of its last store, among the stores of all cores.
     stamp: u64,
 }
 
@@ -186,6 +197,7 @@ impl Design for Silo {
             region: Region::new(setup.shape, core),
             spill: None,
             updating: false,
+            stalled: None,
             full: false,
             waiting: false,
         };
@@ -195,6 +207,7 @@ impl Design for Silo {
             path: setup.shape.path,
             cores: PerCore::new(setup.shape.cores, buffer),
             held: VecDeque::new(),
+            leaving: Vec::new(),
             commits: 0,
             stamps: 0,
             counts: Counts::default(),
@@ -209,8 +222,10 @@ impl Design for Silo {
             return Progress::Done(store.at);
         }
         self.counts.generated += 1;
+        self.stamps += 1;
         let Store { core, word, old, new, .. } = *store;
-        let log = Log { tx, word, old, new, flushed: false, committed: None, stamp: 0 };
+        let stamp = self.stamps;
+        let log = Log { tx, word, old, new, flushed: false, committed: None, stamp };
         self.send(core, store.at, Message::Log(log), below);
         let buffer = &mut self.cores[core];
         if buffer.channel.len() as u64 > self.params.channel {
@@ -231,13 +246,15 @@ impl Design for Silo {
     }
 
     fn evict(&mut self, evict: &Evict, _below: &mut Below<SiloEvent>) -> Disposition<SiloEvent> {
-        let follows = self.held.iter().any(|held| held.line == evict.line);
-        if self.rules.eviction_after_logs && (follows || self.is_logged_soon(evict.line)) {
+        let Evict { line, at, .. } = *evict;
+        self.leaving.push((line, self.stamps));
+        let follows = self.held.iter().any(|(held, _)| held.line == line);
+        if self.rules.eviction_after_logs && (follows || self.is_logged_soon(line, self.stamps)) {
             self.counts.held += 1;
-            self.held.push_back(*evict);
+            self.held.push_back((*evict, self.stamps));
             return Disposition::Taken;
         }
-        Disposition::Home { at: evict.at, notify: Notify::Design(SiloEvent::Evicted(evict.line)) }
+        Disposition::Home { at, notify: Notify::Design(SiloEvent::Evicted(line)) }
     }
 
     fn event(&mut self, at: Cycle, event: SiloEvent, below: &mut Below<SiloEvent>) {
@@ -246,7 +263,10 @@ impl Design for Silo {
             SiloEvent::Update(core) => self.update(core, at, below),
             SiloEvent::Updated(core) => self.updated(core, at, below),
             SiloEvent::Spill(core) => self.go_on_spilling(core, at, below),
-            SiloEvent::Evicted(line) => self.mark_flushed(line),
+            SiloEvent::Evicted(line) => {
+                self.evicted(line);
+                self.retry_stalled(at, below);
+            }
         }
     }
 
@@ -328,10 +348,10 @@ impl Silo {
         channel.push_back((arrival, message));
     }
 
-    /// Whether a log of a line's words is on its way to a buffer.
-    fn is_logged_soon(&self, line: Line) -> bool {
+    /// Whether a log of a line's words is on its way to a buffer, of a store up to `stamp`.
+    fn is_logged_soon(&self, line: Line, stamp: u64) -> bool {
         let logs_line = |(_, message): &(Cycle, Message)| {
-            matches!(message, Message::Log(log) if log.word.line() == line)
+            matches!(message, Message::Log(log) if log.word.line() == line && log.stamp <= stamp)
         };
         self.cores.iter().any(|(_, buffer)| buffer.channel.iter().any(logs_line))
     }
@@ -362,8 +382,7 @@ impl Silo {
     /// Log merging: a word has one log in a transaction, with its first old value and its last new
     /// one.
     fn merge(&mut self, core: CoreId, log: &Log) -> bool {
-        self.stamps += 1;
-        let (stamp, rules) = (self.stamps, &self.rules);
+        let (stamp, rules) = (log.stamp, &self.rules);
         let buffer = &mut self.cores[core];
         if buffer.spill.is_some() {
             // The oldest logs are leaving; nothing joins them any more.
@@ -395,7 +414,7 @@ impl Silo {
     ) -> bool {
         let buffer = &mut self.cores[core];
         if (buffer.logs.len() as u64) < self.params.entries && buffer.spill.is_none() {
-            buffer.logs.push_back(Log { stamp: self.stamps, ..log });
+            buffer.logs.push_back(log);
             self.counts.logs_max = self.counts.logs_max.max(buffer.logs.len() as u64);
             return true;
         }
@@ -455,8 +474,8 @@ impl Silo {
         } else {
             self.rules.update_in_commit_order
         };
-        if in_order && self.is_preceded(core, &log) {
-            below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+        if in_order && self.is_preceded(core, &log) || self.is_overtaking(&log) {
+            self.cores[core].stalled = Some(SiloEvent::Update(core));
             return;
         }
         let line = log.word.line();
@@ -491,6 +510,7 @@ impl Silo {
                 buffer.region.truncate();
             }
         }
+        self.retry_stalled(at, below);
         self.start_updating(core, at, below);
         self.go_on(core, at, below);
     }
@@ -504,9 +524,32 @@ impl Silo {
         }
     }
 
-    /// A line was evicted, and its controller has accepted it: its logs need update nothing.
-    fn mark_flushed(&mut self, line: Line) {
-        let of_line = |log: &&mut Log| log.word.line() == line;
+    /// Whether a log's line was evicted before the log's store and no controller has accepted it:
+    /// what the line carries is older, and must not come last.
+    fn is_overtaking(&self, log: &Log) -> bool {
+        let line = log.word.line();
+        let older = |&(other, left): &(Line, u64)| other == line && left < log.stamp;
+        self.rules.update_after_eviction && self.leaving.iter().any(older)
+    }
+
+    /// Lets what waited for an order go on: something has reached memory.
+    fn retry_stalled(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
+        for (_, buffer) in self.cores.iter_mut() {
+            if let Some(event) = buffer.stalled.take() {
+                below.at(at, event);
+            }
+        }
+    }
+
+    /// A line was evicted, and its controller has accepted it: the logs whose values it carries
+    /// need update nothing.
+    fn evicted(&mut self, line: Line) {
+        let index = self.leaving.iter().position(|&(other, _)| other == line);
+        let (_, left) = self.leaving.remove(index.expect("an accepted line was evicted"));
+        let carried = |log: &&mut Log| {
+            log.word.line() == line
+                && (log.stamp <= left || !self.rules.eviction_marks_what_it_carries)
+        };
         let newest = |buffer: &LogBuffer| {
             let logs = buffer.logs.iter().filter(|log| log.word.line() == line);
             logs.map(|log| log.stamp).max()
@@ -516,7 +559,7 @@ impl Silo {
             if !self.rules.eviction_marks_all_cores && Some(core) != only {
                 continue;
             }
-            for log in buffer.logs.iter_mut().filter(of_line) {
+            for log in buffer.logs.iter_mut().filter(carried) {
                 log.flushed = true;
                 self.counts.flush_bits += 1;
             }
@@ -525,12 +568,12 @@ impl Silo {
 
     /// Sends the evicted lines whose logs have all arrived.
     fn release_held(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
-        let mut kept: VecDeque<Evict> = VecDeque::new();
-        for held in std::mem::take(&mut self.held) {
+        let mut kept: VecDeque<(Evict, u64)> = VecDeque::new();
+        for (held, stamp) in std::mem::take(&mut self.held) {
             let Evict { line, data, at: left } = held;
-            let follows = kept.iter().any(|other| other.line == line);
-            if follows || self.is_logged_soon(line) {
-                kept.push_back(held);
+            let follows = kept.iter().any(|(other, _)| other.line == line);
+            if follows || self.is_logged_soon(line, stamp) {
+                kept.push_back((held, stamp));
                 continue;
             }
             let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
@@ -568,10 +611,15 @@ impl Silo {
         let Some((write, word)) = next else {
             return self.end_spill(core, at, below);
         };
-        if word.is_some_and(|word| self.is_flushed(core, word)) {
+        if word.and_then(|word| self.running(core, word)).is_some_and(|log| log.flushed) {
             // An eviction has carried the new data meanwhile, or newer ones.
             self.spill(core).writes.pop_front();
             below.at(at, SiloEvent::Spill(core));
+            return;
+        }
+        if word.and_then(|word| self.running(core, word)).is_some_and(|log| self.is_overtaking(log))
+        {
+            self.cores[core].stalled = Some(SiloEvent::Spill(core));
             return;
         }
         if !below.memory.has_room(write.line) {
@@ -582,6 +630,7 @@ impl Silo {
         self.spill(core).writes.pop_front();
         if let Some(word) = word {
             self.spilled(core, word);
+            self.retry_stalled(at, below);
         }
         below.at(at + 1, SiloEvent::Spill(core));
     }
@@ -590,9 +639,9 @@ impl Silo {
         self.cores[core].spill.as_mut().expect("an overflow is under way")
     }
 
-    fn is_flushed(&self, core: CoreId, word: Word) -> bool {
-        let buffer = &self.cores[core];
-        buffer.logs.iter().any(|log| log.word == word && log.flushed && log.committed.is_none())
+    fn running(&self, core: CoreId, word: Word) -> Option<&Log> {
+        let mut logs = self.cores[core].logs.iter();
+        logs.find(|log| log.word == word && log.committed.is_none())
     }
 
     /// New data of a running transaction have been written in place.

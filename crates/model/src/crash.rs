@@ -21,9 +21,9 @@ pub enum Points {
 }
 
 /// What a crash campaign does at the crash points of a run. A crash point is just before
-/// persistent state changes: before a write becomes durable, before an event of the design, and,
-/// where caches survive, before a store. Between two of them nothing that survives changes, and
-/// the oracle only becomes stricter.
+/// persistent state changes (before a write becomes durable, before an event of the design, and,
+/// where caches survive, before a store), and just after a transaction is acknowledged, when the
+/// oracle has become stricter.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// Where the power is cut.

@@ -488,6 +488,8 @@ impl<D: Design> Machine<D> {
         self.counts.write_sets.count(&mut self.counts.open[id]);
         if let Some(probe) = &mut self.probe {
             probe.oracle.acknowledge(id, &self.below.memory.durable);
+            let now = self.cores[id].timing.clock();
+            self.crash_point(now);
         }
     }
 
