@@ -32,6 +32,8 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Its rules, each with its documentation.
     pub rules: &'static [(&'static str, &'static str)],
+    /// Rules that it shares with others and does not need, each with the reason.
+    pub needless: &'static [(&'static str, &'static str)],
     /// Runs a workload on a machine with it.
     pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
     /// What it adds to the hardware of a machine.
@@ -67,6 +69,7 @@ const fn entry<D: Design>() -> Entry {
         card: D::CARD,
         fields: D::Params::FIELDS,
         rules: D::Rules::RULES,
+        needless: D::NEEDLESS,
         run: run::<D>,
         hardware: hardware::<D>,
     }

@@ -8,8 +8,6 @@
 //!                word 16 + 4i     entry i: address, value, transaction
 //! ```
 
-
-
 use model::design::{Cpu, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;

@@ -13,14 +13,12 @@ use std::collections::VecDeque;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
-    Progress,
-    Setup, Store, Structure, Tx,
+    Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
-
 
 mod region;
 
@@ -275,7 +273,9 @@ impl Design for Silo {
             let records = buffer.logs.iter().filter_map(|log| match log.committed {
                 // Undo logs of a running transaction, whatever their flush-bits say; redo logs of
                 // a committed one that have not updated their words.
-                None => Some(Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed)),
+                None => {
+                    Some(Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed))
+                }
                 Some(_) if log.flushed => None,
                 Some(_) => Some(Record::of(core, log.tx, log.word, log.new)),
             });
@@ -306,10 +306,7 @@ impl Design for Silo {
         };
         vec![
             battery("log buffer entry (26 B log, 8 B address)", 34 * 8, entries * cores),
-            Structure {
-                kept_by: KeptBy::Adr,
-                ..battery("log head and tail", 16 * 8, cores)
-            },
+            Structure { kept_by: KeptBy::Adr, ..battery("log head and tail", 16 * 8, cores) },
             plain("comparator", 64, entries * cores, "memory controller"),
             plain("transaction id register", 16, cores, "first-level cache controller"),
             plain("thread id", 8, cores, "first-level cache controller"),
@@ -350,9 +347,7 @@ impl Silo {
 
     /// Whether a log of a line's words is on its way to a buffer, of a store up to `stamp`.
     fn is_logged_soon(&self, line: Line, stamp: u64) -> bool {
-        let logs_line = |(_, message): &(Cycle, Message)| {
-            matches!(message, Message::Log(log) if log.word.line() == line && log.stamp <= stamp)
-        };
+        let logs_line = |(_, message): &(Cycle, Message)| matches!(message, Message::Log(log) if log.word.line() == line && log.stamp <= stamp);
         self.cores.iter().any(|(_, buffer)| buffer.channel.iter().any(logs_line))
     }
 
@@ -405,13 +400,7 @@ impl Silo {
     }
 
     /// Appends a log; if there is no room, has some made and returns false.
-    fn append(
-        &mut self,
-        core: CoreId,
-        log: Log,
-        at: Cycle,
-        below: &mut Below<SiloEvent>,
-    ) -> bool {
+    fn append(&mut self, core: CoreId, log: Log, at: Cycle, below: &mut Below<SiloEvent>) -> bool {
         let buffer = &mut self.cores[core];
         if (buffer.logs.len() as u64) < self.params.entries && buffer.spill.is_none() {
             buffer.logs.push_back(log);
@@ -426,13 +415,7 @@ impl Silo {
         false
     }
 
-    fn commit_arrives(
-        &mut self,
-        core: CoreId,
-        tx: TxId,
-        at: Cycle,
-        below: &mut Below<SiloEvent>,
-    ) {
+    fn commit_arrives(&mut self, core: CoreId, tx: TxId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.commits += 1;
         let commits = self.commits;
         let buffer = &mut self.cores[core];

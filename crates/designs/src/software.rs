@@ -45,6 +45,8 @@ pub trait Log: Sized + 'static {
 pub trait Pairing: 'static {
     /// What is said of the two together.
     const CARD: Card;
+    /// Rules of the log that this hardware makes needless, each with the reason.
+    const NEEDLESS: &'static [(&'static str, &'static str)];
     /// The log.
     type Log: Log;
     /// The hardware.
@@ -65,6 +67,7 @@ type EventOf<P> = <<P as Pairing>::Order as Design>::Event;
 
 impl<P: Pairing> Design for Software<P> {
     const CARD: Card = P::CARD;
+    const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     type Params = <P::Log as Log>::Params;
     type Rules = <P::Log as Log>::Rules;
@@ -144,9 +147,12 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     }
 }
 
+const CACHES_SURVIVE: &str = "a store is durable when it is visible";
+const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
+
 macro_rules! pairing {
     ($(#[doc = $doc:literal])+ $Name:ident = $name:literal, $Log:ty, $Order:ty,
-     $durability:expr, $granularity:expr) => {
+     $durability:expr, $granularity:expr, $needless:expr) => {
         $(#[doc = $doc])+
         pub struct $Name;
 
@@ -161,6 +167,7 @@ macro_rules! pairing {
                 granularity: $granularity,
                 needs: <$Order as Design>::CARD.needs,
             };
+            const NEEDLESS: &'static [(&'static str, &'static str)] = $needless;
             type Log = $Log;
             type Order = $Order;
         }
@@ -169,20 +176,38 @@ macro_rules! pairing {
 
 pairing! {
     /// software undo log over clwb and sfence
-    UndoX86 = "undo@x86", Undo, X86, Durability::Synchronous, Granularity::Line
+    UndoX86 = "undo@x86", Undo, X86, Durability::Synchronous, Granularity::Line, &[]
 }
 
 pairing! {
     /// software undo log on caches that survive: its stores, and nothing to wait for
-    UndoEadr = "undo@eadr", Undo, Eadr, Durability::Synchronous, Granularity::Line
+    UndoEadr = "undo@eadr", Undo, Eadr, Durability::Synchronous, Granularity::Line,
+    &[
+        ("flush_log", CACHES_SURVIVE),
+        ("order_log_before_store", CACHES_SURVIVE),
+        ("flush_data", CACHES_SURVIVE),
+        ("order_data_before_mark", CACHES_SURVIVE),
+        ("durable_before_acknowledge", CACHES_SURVIVE),
+        ("verify_checksum", "stores survive in program order, and an entry's number is stored last"),
+    ]
 }
 
 pairing! {
     /// software undo log whose flushes and fences are free and do nothing
-    UndoIdeal = "undo@ideal", Undo, Ideal, Durability::None, Granularity::Line
+    UndoIdeal = "undo@ideal", Undo, Ideal, Durability::None, Granularity::Line,
+    &[
+        ("log_before_store", NOT_CONSISTENT),
+        ("flush_log", NOT_CONSISTENT),
+        ("order_log_before_store", NOT_CONSISTENT),
+        ("flush_data", NOT_CONSISTENT),
+        ("order_data_before_mark", NOT_CONSISTENT),
+        ("durable_before_acknowledge", NOT_CONSISTENT),
+        ("mark_at_commit", NOT_CONSISTENT),
+        ("verify_checksum", NOT_CONSISTENT),
+    ]
 }
 
 pairing! {
     /// software redo log over clwb and sfence
-    RedoX86 = "redo@x86", Redo, X86, Durability::Synchronous, Granularity::Word
+    RedoX86 = "redo@x86", Redo, X86, Durability::Synchronous, Granularity::Word, &[]
 }

@@ -207,4 +207,3 @@ fn checksum(line: Line, number: u64, data: &[u64; 8]) -> u64 {
     let start = model::crash::mix(line.0 ^ number.rotate_left(32));
     data.iter().fold(start, |sum, &word| model::crash::mix(sum ^ word))
 }
-

@@ -24,7 +24,12 @@ impl<T: Copy + Default> Sets<T> {
     fn new(size: u64, ways: u64) -> Sets<T> {
         let sets = size / 64 / ways;
         let mask = sets.is_power_of_two().then(|| sets - 1);
-        Sets { entries: vec![T::default(); (sets * ways) as usize], ways: ways as usize, sets, mask }
+        Sets {
+            entries: vec![T::default(); (sets * ways) as usize],
+            ways: ways as usize,
+            sets,
+            mask,
+        }
     }
 
     #[inline]

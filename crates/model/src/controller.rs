@@ -69,6 +69,8 @@ struct Sent<E> {
     notify: Notify<E>,
     /// Whether it came from the caches, whose writes of one line stay in order.
     cached: bool,
+    /// When it reaches its controller.
+    at: Cycle,
 }
 
 /// An entry of the write-pending queue.
@@ -231,7 +233,7 @@ impl<E: Copy> Memory<E> {
     ) {
         let at = self.arrivals.get(&write.line).map_or(at, |&earlier| at.max(earlier));
         self.arrivals.insert(write.line, at);
-        self.launch(at, Sent { write, notify, cached: true }, agenda);
+        self.launch(at, Sent { write, notify, cached: true, at }, agenda);
     }
 
     /// Sends a write of a design, which has a path of its own, that reaches its controller at `at`.
@@ -242,7 +244,7 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
-        self.launch(at, Sent { write, notify, cached: false }, agenda);
+        self.launch(at, Sent { write, notify, cached: false, at }, agenda);
     }
 
     fn launch(&mut self, at: Cycle, sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
@@ -331,7 +333,7 @@ impl<E: Copy> Memory<E> {
         assert!(self.domain != Domain::Media, "what a controller accepts is durable");
         let index = self.controller_of(write.line);
         self.given.push(write.line);
-        let sent = Sent { write, notify: Notify::Nobody, cached: false };
+        let sent = Sent { write, notify: Notify::Nobody, cached: false, at };
         self.accept(at, index, sent, agenda);
     }
 
@@ -483,6 +485,16 @@ impl<E: Copy> Memory<E> {
             let (start, end) = slot.programming?;
             if start <= at.0 && at.0 < end { slot.write.as_ref() } else { None }
         })
+    }
+
+    /// Writes that no controller has accepted yet, those of one line in order. The design does not
+    /// hear of them, so nothing but timing says which are accepted first, except for one line.
+    pub fn under_way(&self) -> Vec<&Write> {
+        let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
+        let mut flying: Vec<&Sent<E>> = self.flights.iter().flatten().collect();
+        flying.sort_by_key(|sent| sent.at);
+        let unheard = |sent: &&Sent<E>| !matches!(sent.notify, Notify::Design(_));
+        waiting.chain(flying).filter(unheard).map(|sent| &sent.write).collect()
     }
 
     /// Lines of writes that no controller has accepted yet.

@@ -30,6 +30,9 @@ pub struct Campaign {
     pub points: Points,
     /// Whether recovery is crashed at each of its own writes, too.
     pub nested: bool,
+    /// At each point, so many more images are made, in each of which some of the writes that were
+    /// under way have arrived early: an order that timing did not produce and the hardware allows.
+    pub reorders: u64,
     /// The run ends after so many violations.
     pub violations_max: usize,
     /// For what a torn write leaves.
@@ -100,11 +103,24 @@ impl Probe {
             return;
         }
         self.points += 1;
-        let left = fail(at, design, below, combining, setup, self.campaign.seed ^ self.passed);
-        let image = match left {
-            Ok(image) => image,
-            Err(text) => return self.report(at, None, text, None),
-        };
+        for order in 0..=self.campaign.reorders {
+            let seed = mix(self.campaign.seed ^ self.passed ^ order << 48);
+            let early = (order > 0).then_some(seed);
+            if early.is_some() && below.memory.under_way().is_empty() {
+                return;
+            }
+            match fail(at, design, below, combining, setup, seed, early) {
+                Ok(image) => self.recover::<D>(at, image, setup),
+                Err(text) => self.report(at, None, text, None),
+            }
+            if self.is_done() {
+                return;
+            }
+        }
+    }
+
+    /// The power is back; and, if the campaign says so, it fails again at each write of recovery.
+    fn recover<D: Design>(&mut self, at: Cycle, image: Image<'_>, setup: &Setup<'_, D>) {
         let mut recovered = image.failing_after(u64::MAX - 1);
         D::recover(&mut recovered, setup).expect("the power does not fail");
         self.check(at, None, &recovered);
@@ -154,8 +170,12 @@ fn fail<'i, D: Design>(
     combining: &[Line],
     setup: &Setup<'_, D>,
     seed: u64,
+    early: Option<u64>,
 ) -> Result<Image<'i>, String> {
     let mut image = Image::over(&below.memory.durable);
+    if let Some(early) = early {
+        arrive_early(below, &mut image, early);
+    }
     match below.shape.config.domain() {
         Domain::Adr => (),
         Domain::Media => tear(at, below, &mut image, seed),
@@ -173,6 +193,21 @@ fn fail<'i, D: Design>(
             "energy: the design needs more than the {declared} bytes of battery-backed structures \
              that it declares"
         )),
+    }
+}
+
+/// Some of the writes that are under way have arrived; of one line, the first ones.
+fn arrive_early<E: Copy>(below: &Below<E>, image: &mut Image<'_>, seed: u64) {
+    let mut stopped: Vec<Line> = Vec::new();
+    for (index, write) in below.memory.under_way().into_iter().enumerate() {
+        if stopped.contains(&write.line) {
+            continue;
+        }
+        if mix(seed ^ index as u64) & 1 == 0 {
+            stopped.push(write.line);
+            continue;
+        }
+        image.set_line(write.line, &write.data, write.mask).expect("the power is on");
     }
 }
 

@@ -31,6 +31,9 @@ pub enum Progress {
 pub trait Design: Sized + 'static {
     /// What is said of it.
     const CARD: Card;
+    /// Rules that it does not need, of those that it shares with others, each with the reason: to
+    /// switch one off changes nothing that survives.
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
     /// Its parameters.

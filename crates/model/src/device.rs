@@ -234,8 +234,7 @@ impl Pm {
                 if self.buffer.len() == self.buffer_lines {
                     let victim = self.victim().expect("a full buffer has a victim");
                     let old = self.buffer.swap_remove(victim);
-                    let (start, _) =
-                        self.program(arrived, old.first, &old.masks, &old.data, now);
+                    let (start, _) = self.program(arrived, old.first, &old.masks, &old.data, now);
                     free = free.max(start + self.banks.timing.buffer);
                 }
                 let span = self.span as usize;

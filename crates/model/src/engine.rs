@@ -132,8 +132,8 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     if run.exact {
         config.core.quantum = 0;
     }
-    let mut machine = Machine::<D>::new(&config, run.cores, run.params, run.rules)
-        .map_err(Failure::Host)?;
+    let mut machine =
+        Machine::<D>::new(&config, run.cores, run.params, run.rules).map_err(Failure::Host)?;
     let mut workload = run.workload;
     workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
     machine.below.memory.install(&machine.below.view.pm);
@@ -180,7 +180,7 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
                 .iter()
                 .filter_map(|(id, core)| Some(format!("{id} waits for {:?}", core.parked?)))
                 .collect();
-            if stuck.is_empty() || cancelled {
+            if stuck.is_empty() || cancelled || machine.is_done() {
                 return Ok(cancelled);
             }
             return Err(Failure::Deadlock(stuck.join(", ")));
