@@ -1,5 +1,7 @@
 //! The designs, by name. Adding one is a file, a `mod` line and a line in [`ALL`].
 
+use std::rc::Rc;
+
 use model::config::Config;
 use model::crash::Campaign;
 use model::design::{Card, Design, Setup, Shape, Structure};
@@ -60,6 +62,8 @@ pub struct Order<'a> {
     pub exact: bool,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
+    /// Called when the measured region begins; for whoever measures the host.
+    pub started: Rc<dyn Fn()>,
     /// Who watches.
     pub control: &'a Control,
 }
@@ -95,6 +99,7 @@ fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
         transactions: order.transactions,
         exact: order.exact,
         campaign: order.campaign,
+        started: order.started,
         control: order.control,
     })
 }

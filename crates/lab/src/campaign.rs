@@ -1,5 +1,6 @@
 //! A crash campaign, by name: the design as it is, and with each of its rules switched off.
 
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -123,6 +124,7 @@ fn cut(
         transactions: txs,
         exact: spec.exact,
         campaign: Some(campaign),
+        started: Rc::new(|| ()),
         control,
     });
     match outcome {

@@ -1,5 +1,7 @@
 //! A run, by name: from the words of a spec to a row of results.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Instant;
 
 use designs::Order;
@@ -30,7 +32,8 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     let resolved = spec.resolve(None)?;
     let txs = spec.txs.unwrap_or(TRANSACTIONS);
     let warmup = spec.warmup.unwrap_or(txs / 10);
-    let start = Instant::now();
+    let start = Rc::new(Cell::new(Instant::now()));
+    let measured = Rc::clone(&start);
     let outcome = (resolved.design.run)(Order {
         config: &resolved.machine.config,
         cores: resolved.cores,
@@ -41,10 +44,11 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         transactions: txs,
         exact: spec.exact,
         campaign: None,
+        started: Rc::new(move || measured.set(Instant::now())),
         control,
     })
     .map_err(|failure| failed(failure, &resolved))?;
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = start.get().elapsed().as_secs_f64();
     Ok(results::row(&resolved, &outcome, (txs, warmup, spec.exact), seconds).to_string())
 }
 

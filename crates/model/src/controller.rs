@@ -348,6 +348,12 @@ impl<E: Copy> Memory<E> {
         self.controllers[index].designs_waiting.push(event);
     }
 
+    /// Whether a controller has more waiting write-backs than it has buffers for.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.controllers.iter().any(|controller| controller.waiting.len() >= self.writebacks)
+    }
+
     /// A controller with more waiting write-backs than it has buffers for, if there is one; the
     /// core is told when it may go on.
     pub fn congested(&mut self, core: CoreId) -> bool {
@@ -578,8 +584,8 @@ impl<E: Copy> Controller<E> {
         domain: Domain,
         agenda: &mut Agenda<Event<E>>,
     ) -> Cycle {
-        let ready = |&line: &Line| self.pm.ready(at.0, line);
-        let chosen = if first_ready { self.lines.iter().position(ready).unwrap_or(0) } else { 0 };
+        let ready = if first_ready { self.pm.first_ready(at.0, &self.lines) } else { None };
+        let chosen = ready.unwrap_or(0);
         let slot = self.queue.remove(chosen);
         self.lines.remove(chosen);
         let entry = &mut self.slots[slot];

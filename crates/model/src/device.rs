@@ -116,14 +116,100 @@ impl Dram {
     }
 }
 
-/// A line of the on-DIMM buffer, with the bytes that were written to it.
+/// The on-DIMM buffer: lines of several cache lines, in order of recency.
 #[derive(Clone, Debug)]
-struct Buffered {
-    first: Line,
+struct Buffer {
+    /// The first cache line of each, most recent first, and the place of its bytes.
+    firsts: Vec<Line>,
+    places: Vec<usize>,
+    held: Vec<Held>,
+    capacity: usize,
+    /// Cache lines in a line of the buffer.
+    span: u64,
+}
+
+/// The bytes that were written to a line of the buffer.
+#[derive(Clone, Debug)]
+struct Held {
     /// For each cache line, the bytes that were written, one bit a byte.
     masks: Vec<u64>,
     data: Vec<LineData>,
-    used: u64,
+}
+
+impl Buffer {
+    fn new(capacity: u64, span: u64) -> Buffer {
+        let capacity = capacity as usize;
+        Buffer { firsts: Vec::new(), places: Vec::new(), held: Vec::new(), capacity, span }
+    }
+
+    fn first_of(&self, line: Line) -> Line {
+        Line(line.0 - line.0 % self.span)
+    }
+
+    fn find(&self, line: Line) -> Option<usize> {
+        let first = self.first_of(line);
+        self.firsts.iter().position(|&other| other == first)
+    }
+
+    /// What most lines that the buffer does not hold fail to pass.
+    fn filter(&self) -> Filter {
+        let mut filter = Filter([0; 8]);
+        for &first in &self.firsts {
+            let (word, bit) = Filter::place(first);
+            filter.0[word] |= bit;
+        }
+        filter
+    }
+
+    fn is_full(&self) -> bool {
+        self.firsts.len() == self.capacity
+    }
+
+    /// Makes the line at `index` the most recent.
+    fn touch(&mut self, index: usize) {
+        self.firsts[..=index].rotate_right(1);
+        self.places[..=index].rotate_right(1);
+    }
+
+    /// Puts a line, of which nothing is written yet, first. If the buffer is full, the least
+    /// recent one has to have been written to the cells: its room is taken.
+    fn insert(&mut self, line: Line) {
+        let place = if self.is_full() {
+            self.firsts.pop();
+            self.places.pop().expect("a full buffer has a line")
+        } else {
+            let span = self.span as usize;
+            let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
+            self.held.push(Held { masks, data });
+            self.held.len() - 1
+        };
+        self.held[place].masks.fill(0);
+        self.firsts.insert(0, self.first_of(line));
+        self.places.insert(0, place);
+    }
+
+    /// Merges bytes into the most recent line.
+    fn merge(&mut self, line: Line, data: &LineData, mask: u64) {
+        let index = (line.0 % self.span) as usize;
+        let held = &mut self.held[self.places[0]];
+        crate::image::apply_masked(&mut held.data[index], data, mask);
+        held.masks[index] |= mask;
+    }
+}
+
+/// A bit for each line held, so that a search for many lines looks at few of them.
+struct Filter([u64; 8]);
+
+impl Filter {
+    fn place(first: Line) -> (usize, u64) {
+        let hash = first.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        ((hash / 64) as usize, 1 << (hash % 64))
+    }
+
+    fn may_hold(&self, first: Line) -> bool {
+        let (word, bit) = Filter::place(first);
+        self.0[word] & bit != 0
+    }
 }
 
 /// What becomes of a write that the device took.
@@ -140,17 +226,13 @@ pub struct Taken {
 /// The persistent memory of one controller.
 pub struct Pm {
     banks: Banks,
-    buffer: Vec<Buffered>,
-    buffer_lines: usize,
-    /// Cache lines in a line of the on-DIMM buffer.
-    span: u64,
+    buffer: Buffer,
     cells: Contents,
     encoder: u64,
     flip_bits: u64,
     energy_read: u64,
     energy_set: u64,
     energy_reset: u64,
-    uses: u64,
     wear: FxHashMap<Line, u64>,
     /// What it counted.
     pub meters: Meters,
@@ -174,16 +256,16 @@ impl Pm {
         };
         Ok(Pm {
             banks: Banks::new(timing, pm.row, pm.banks),
-            buffer: Vec::new(),
-            buffer_lines: if through { 0 } else { pm.buffer as usize },
-            span: if pm.buffer == 0 || through { 1 } else { pm.xpline / LINE_BYTES },
+            buffer: match through {
+                true => Buffer::new(0, 1),
+                false => Buffer::new(pm.buffer, pm.xpline / LINE_BYTES),
+            },
             cells: Contents::new(0, pm.capacity)?,
             encoder: pm.encoder,
             flip_bits: pm.fnw,
             energy_read: pm.e_read,
             energy_set: pm.e_set,
             energy_reset: pm.e_reset,
-            uses: 0,
             wear: FxHashMap::default(),
             meters: Meters::default(),
         })
@@ -197,7 +279,7 @@ impl Pm {
     /// Reads a line; returns when it is there.
     pub fn read(&mut self, at: u64, line: Line, now: u64) -> u64 {
         self.meters.reads += 1;
-        if self.find(line).is_some() {
+        if self.buffer.find(line).is_some() {
             return self.banks.transfer(at + self.banks.timing.buffer, false, now);
         }
         let (done, opened) = self.banks.read(at, line.address(), now);
@@ -207,65 +289,70 @@ impl Pm {
         done
     }
 
-    /// Whether a write of the line could start at `at`: it joins the on-DIMM buffer, or its bank is
-    /// idle. What FR-FCFS calls ready.
-    pub fn ready(&self, at: u64, line: Line) -> bool {
-        if self.find(line).is_some() || self.buffer.len() < self.buffer_lines {
-            return true;
+    /// The first of the writes that could start at `at`: it joins the on-DIMM buffer, or the bank
+    /// that it needs is idle. What FR-FCFS calls first ready.
+    pub fn first_ready(&self, at: u64, lines: &[Line]) -> Option<usize> {
+        let idle = |line: Line| {
+            let (bank, _) = self.banks.place(line.address());
+            self.banks.banks[bank].calendar.earliest(at, 1) == at
+        };
+        if self.buffer.capacity == 0 {
+            return lines.iter().position(|&line| idle(line));
         }
-        let victim = self.victim().map_or(line, |victim| self.buffer[victim].first);
-        let (bank, _) = self.banks.place(victim.address());
-        self.banks.banks[bank].calendar.earliest(at, 1) == at
+        let victim = self.buffer.firsts.last().copied();
+        if !self.buffer.is_full() || victim.is_some_and(idle) {
+            return Some(0);
+        }
+        let filter = self.buffer.filter();
+        let joins = |&line: &Line| {
+            filter.may_hold(self.buffer.first_of(line)) && self.buffer.find(line).is_some()
+        };
+        lines.iter().position(joins)
     }
 
     /// Writes the bytes of a line that `mask` selects, one bit a byte.
     pub fn write(&mut self, at: u64, line: Line, data: &LineData, mask: u64, now: u64) -> Taken {
         let arrived = self.banks.transfer(at, true, now);
-        if self.buffer_lines == 0 {
+        if self.buffer.capacity == 0 {
             let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
             return Taken { free: end, next: arrived, programmed: Some(end) };
         }
-        self.uses += 1;
-        let uses = self.uses;
         let mut free = arrived + self.banks.timing.buffer;
-        let index = match self.find(line) {
-            Some(index) => index,
+        match self.buffer.find(line) {
+            Some(index) => self.buffer.touch(index),
             None => {
-                if self.buffer.len() == self.buffer_lines {
-                    let victim = self.victim().expect("a full buffer has a victim");
-                    let old = self.buffer.swap_remove(victim);
-                    let (start, _) = self.program(arrived, old.first, &old.masks, &old.data, now);
+                if self.buffer.is_full() {
+                    let start = self.program_oldest(arrived, now);
                     free = free.max(start + self.banks.timing.buffer);
                 }
-                let span = self.span as usize;
-                let first = Line(line.0 - line.0 % self.span);
-                let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
-                self.buffer.push(Buffered { first, masks, data, used: uses });
-                self.buffer.len() - 1
+                self.buffer.insert(line);
             }
-        };
-        let entry = &mut self.buffer[index];
-        entry.used = uses;
-        let place = (line.0 - entry.first.0) as usize;
-        crate::image::apply_masked(&mut entry.data[place], data, mask);
-        entry.masks[place] |= mask;
+        }
+        self.buffer.merge(line, data, mask);
         Taken { free, next: free, programmed: None }
+    }
+
+    /// Writes the least recent line of the on-DIMM buffer to the cells; returns when that starts.
+    fn program_oldest(&mut self, at: u64, now: u64) -> u64 {
+        let first = *self.buffer.firsts.last().expect("the buffer has a line");
+        let place = *self.buffer.places.last().expect("the buffer has a line");
+        let held = std::mem::replace(
+            &mut self.buffer.held[place],
+            Held { masks: Vec::new(), data: Vec::new() },
+        );
+        let (start, _) = self.program(at, first, &held.masks, &held.data, now);
+        self.buffer.held[place] = held;
+        start
     }
 
     /// Writes what the on-DIMM buffer holds to the cells, so that it is counted.
     pub fn settle(&mut self, now: u64) {
-        for entry in std::mem::take(&mut self.buffer) {
-            self.program(now, entry.first, &entry.masks, &entry.data, now);
+        while !self.buffer.firsts.is_empty() {
+            self.program_oldest(now, now);
+            self.buffer.firsts.pop();
+            self.buffer.places.pop();
         }
-    }
-
-    fn find(&self, line: Line) -> Option<usize> {
-        let first = Line(line.0 - line.0 % self.span);
-        self.buffer.iter().position(|entry| entry.first == first)
-    }
-
-    fn victim(&self) -> Option<usize> {
-        (0..self.buffer.len()).min_by_key(|&index| self.buffer[index].used)
+        self.buffer.held.clear();
     }
 
     /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
@@ -299,6 +386,10 @@ impl Pm {
     }
 
     fn program_line(&mut self, line: Line, data: &LineData, mask: u64) {
+        if mask == 0 && self.encoder != 0 {
+            // Nothing differs, so no cell is programmed.
+            return;
+        }
         let cells = self.cells.line_mut(line);
         let mut new = *cells;
         crate::image::apply_masked(&mut new, data, mask);
@@ -306,6 +397,9 @@ impl Pm {
         for (old, new) in cells.chunks_exact(8).zip(new.chunks_exact(8)) {
             let old = u64::from_le_bytes(old.try_into().expect("8 bytes"));
             let new = u64::from_le_bytes(new.try_into().expect("8 bytes"));
+            if old == new && self.encoder != 0 {
+                continue;
+            }
             let (to_set, to_reset) = match self.encoder {
                 0 => (u64::from(new.count_ones()), u64::from(new.count_zeros())),
                 1 => (u64::from((new & !old).count_ones()), u64::from((old & !new).count_ones())),

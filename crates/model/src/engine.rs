@@ -53,6 +53,8 @@ pub struct Run<'a, D: Design> {
     pub exact: bool,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
+    /// Called when the measured region begins; for whoever measures the host.
+    pub started: Rc<dyn Fn()>,
     /// Who watches.
     pub control: &'a Control,
 }
@@ -151,7 +153,8 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     let mut threads = Vec::new();
     for core in (0..run.cores).map(CoreId) {
         let program = workload.program(core)?;
-        threads.push(thread(shared.clone(), core, program, count, run.control)?);
+        let watch = Watch { control: run.control, started: Rc::clone(&run.started) };
+        threads.push(thread(shared.clone(), core, program, count, watch)?);
     }
     let cancelled = schedule(&shared, &mut threads)?;
     drop(threads);
@@ -199,6 +202,13 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
     }
 }
 
+/// Who watches a run, for as long as it lasts.
+#[derive(Clone)]
+struct Watch {
+    control: *const Control,
+    started: Rc<dyn Fn()>,
+}
+
 #[derive(Clone, Copy)]
 struct Count {
     warmup: u64,
@@ -211,13 +221,12 @@ fn thread<D: Design>(
     core: CoreId,
     mut program: Box<dyn Program>,
     count: Count,
-    control: &Control,
+    watch: Watch,
 ) -> Result<Thread, Failure> {
     let stack = DefaultStack::new(STACK_BYTES).map_err(Failure::Host)?;
-    let control: *const Control = control;
     Ok(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
         // SAFETY: `run` holds the borrow of the control until after it has dropped the coroutines.
-        let control = unsafe { &*control };
+        let control = unsafe { &*watch.control };
         let library = D::Library::new(&shared.machine().setup(), core);
         let cpu = OnCore { shared, core, yielder };
         let mut port = Front { cpu, library, control };
@@ -226,7 +235,7 @@ fn thread<D: Design>(
             program.transaction(&mut pm)?;
         }
         drop(pm);
-        port.cpu.wait_for_all();
+        port.cpu.wait_for_all(&*watch.started);
         let mut pm = Pm::simulated(&mut port, core);
         for _ in 0..count.transactions {
             program.transaction(&mut pm)?;
@@ -251,12 +260,16 @@ impl<D: Design> OnCore<'_, D> {
         self.shared.machine()
     }
 
-    /// Returns when it is this core's turn to do something that others can see.
+    /// Returns when it is this core's turn to do something that others can see; whether others
+    /// had theirs before.
     #[inline]
-    fn turn(&self) {
+    fn turn(&self) -> bool {
+        let mut waited = false;
         while !self.machine().may_act(self.core) {
             self.yielder.suspend(());
+            waited = true;
         }
+        waited
     }
 
     /// Parks the core until it is woken.
@@ -279,11 +292,14 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     /// Returns when it is this core's turn and its access of a line finds room for write-backs.
-    fn turn_with_room(&self, line: Line, write: bool, stall: Stall) {
-        self.turn();
+    #[inline]
+    fn turn_with_room(&self, line: Line, write: bool, stall: Stall) -> bool {
+        let mut waited = self.turn();
         while self.machine().is_congested(self.core, line, write) {
             self.park(stall);
+            waited = true;
         }
+        waited
     }
 
     #[inline]
@@ -295,12 +311,13 @@ impl<D: Design> OnCore<'_, D> {
         if let Some(done) = self.machine().load_hit(self.core, line, known) {
             return done;
         }
-        self.turn_with_room(line, false, Stall::LoadMiss);
-        // While the core waited for its turn, its first level may have lost or gained the line.
-        match self.machine().load_hit(self.core, line, known) {
-            Some(done) => done,
-            None => self.machine().load_miss(self.core, line, known),
+        // While the core waited for its turn, its first level may have gained the line.
+        if self.turn_with_room(line, false, Stall::LoadMiss)
+            && let Some(done) = self.machine().load_hit(self.core, line, known)
+        {
+            return done;
         }
+        self.machine().load_miss(self.core, line, known)
     }
 
     fn commit(&mut self) {
@@ -335,9 +352,10 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().unlock(self.core, lock);
     }
 
-    fn wait_for_all(&self) {
+    fn wait_for_all(&self, started: &dyn Fn()) {
         self.turn();
         if self.machine().arrive() {
+            started();
             self.machine().start_measuring();
         } else {
             self.park(Stall::Other);

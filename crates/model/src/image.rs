@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
-use crate::units::{LINE_BYTES, Line, LineData, Word};
+use crate::units::{LINE_WORDS, Line, LineData, Word};
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,9 +116,15 @@ pub fn apply_masked(line: &mut LineData, data: &LineData, mask: u64) {
         *line = *data;
         return;
     }
-    for byte in 0..LINE_BYTES as usize {
-        if mask >> byte & 1 == 1 {
-            line[byte] = data[byte];
+    for word in 0..LINE_WORDS as usize {
+        let bits = mask >> (8 * word) & 0xff;
+        let bytes = 8 * word..8 * word + 8;
+        match bits {
+            0 => (),
+            0xff => line[bytes.clone()].copy_from_slice(&data[bytes]),
+            _ => {
+                bytes.filter(|byte| mask >> byte & 1 == 1).for_each(|byte| line[byte] = data[byte])
+            }
         }
     }
 }

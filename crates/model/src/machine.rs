@@ -275,7 +275,9 @@ impl<D: Design> Machine<D> {
     /// Whether an access has to wait because write-backs have nowhere to go; the core is then to
     /// be parked.
     pub(crate) fn is_congested(&mut self, id: CoreId, line: Line, write: bool) -> bool {
-        self.below.caches.needs_others(id, line, write) && self.below.memory.congested(id)
+        self.below.memory.is_congested()
+            && self.below.caches.needs_others(id, line, write)
+            && self.below.memory.congested(id)
     }
 
     /// A load that hits the core's first level.

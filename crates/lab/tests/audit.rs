@@ -1,0 +1,111 @@
+//! What must not depend on how a run is watched, and what must add up.
+
+mod common;
+
+use common::{play, request, resolve, run, without_host};
+use lab::Control;
+use model::crash::{Campaign, Points};
+use serde_json::Value;
+
+fn sum(object: &Value) -> u64 {
+    object.as_object().expect("an object").values().filter_map(Value::as_u64).sum()
+}
+
+fn every_pair() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let workloads = || workloads::ALL.iter().map(|entry| entry.about.name);
+    designs::ALL.iter().flat_map(move |entry| workloads().map(|name| (entry.card.name, name)))
+}
+
+#[test]
+fn a_spec_determines_every_byte_but_the_hosts() {
+    for (design, workload) in every_pair() {
+        for exact in [false, true] {
+            let line = format!("{design} {workload} cores=2 txs=5 seed=9 exact={exact}");
+            assert_eq!(without_host(run(&line)), without_host(run(&line)), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_counted_adds_up() {
+    for (design, workload) in every_pair() {
+        for machine in ["tiny cores=3 txs=10", "silo cores=2 txs=10 workload.items=2000"] {
+            let line = format!("{design} {workload} machine={machine}");
+            let row = run(&line);
+            let number = |value: &Value| value.as_u64().expect("a number");
+            let core_cycles = number(&row["cycles"]) * number(&row["cores"]);
+            assert_eq!(sum(&row["stalls"]), core_cycles, "{line}: {}", row["stalls"]);
+            let writes = &row["pm_writes"];
+            let by_class = sum(&writes["by_class"]);
+            assert_eq!(by_class, number(&writes["wpq_bytes"]), "{line}: {writes}");
+            let (count, merged) = (number(&writes["wpq_writes"]), number(&writes["wpq_merged"]));
+            assert!(by_class <= 64 * count, "a write is at most a line, {line}: {writes}");
+            assert!(merged <= count, "{line}: {writes}");
+            assert_eq!(number(&row["txs"]), number(&row["cores"]) * 10, "{line}");
+            let latency = &row["commit_latency_cycles"];
+            let (p50, p99) = (number(&latency["p50"]), number(&latency["p99"]));
+            assert!(p50 <= p99 && p99 <= number(&latency["max"]), "{line}: {latency}");
+        }
+    }
+}
+
+/// Cutting the power changes nothing of what runs on: whoever is watched takes the same time.
+#[test]
+fn a_campaign_does_not_disturb_the_run() {
+    let campaign = |points| Campaign {
+        points,
+        nested: true,
+        reorders: 2,
+        violations_max: usize::MAX,
+        seed: 1,
+    };
+    for (design, workload) in every_pair() {
+        let line = format!("{design} {workload} cores=2 seed=3");
+        let resolved = resolve(&line);
+        let report = |campaign| {
+            let workload = resolved.make_workload().expect("a workload");
+            let config = &resolved.machine.config;
+            let outcome = play(resolved.design, config, 2, workload, 6, campaign);
+            format!("{:?}", outcome.report)
+        };
+        let plain = report(None);
+        assert_eq!(report(Some(campaign(Points::Count))), plain, "{line}");
+        let some = Points::These((1..100).map(|point| point * 7).collect());
+        assert_eq!(report(Some(campaign(some))), plain, "{line}");
+    }
+}
+
+/// Running ahead on private hits costs less than a hundredth (docs/model.md).
+#[test]
+fn running_ahead_changes_throughput_by_less_than_a_hundredth() {
+    let mut found = String::new();
+    for design in ["native", "undo@x86", "silo"] {
+        for workload in [
+            "hash",
+            "btree",
+            "scribble",
+            "queue workload.shared=shared",
+        ] {
+            let line = format!("{design} {workload} machine=silo cores=8 txs=300 workload.items=4000");
+            let line = line.replace("scribble machine=silo cores=8 txs=300 workload.items=4000",
+                "scribble machine=silo cores=8 txs=1000");
+            let of = |exact| run(&format!("{line} exact={exact}"))["throughput_tx_per_s"].as_f64();
+            let (default, exact) = (of(false).expect("a rate"), of(true).expect("a rate"));
+            let off = (default / exact - 1.0) * 100.0;
+            if off.abs() > 1.0 {
+                found += &format!("{line}: {off:+.2} %\n");
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found}");
+}
+
+/// Ctrl-C ends a run with what it has.
+#[test]
+fn a_cancelled_run_ends_and_says_so() {
+    let control = Control::default();
+    control.cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+    let text = request("native hash cores=2 txs=100000").to_string();
+    let row: Value = serde_json::from_str(&lab::run(&text, &control).expect("a row")).expect("JSON");
+    assert_eq!((&row["cancelled"], &row["txs"]), (&true.into(), &0.into()));
+}

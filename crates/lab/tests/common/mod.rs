@@ -1,0 +1,146 @@
+//! What the suites share: a request written as one line, and its answer.
+//!
+//! A request reads `DESIGN WORKLOAD key=value ...`: a key with a dot is a setting, any other one a
+//! field of the spec. Runs are on the machine `tiny` unless the line says otherwise.
+
+#![allow(dead_code, clippy::allow_attributes, reason = "each suite uses its part of this")]
+
+use std::rc::Rc;
+
+use designs::{Entry, Order};
+use lab::Control;
+use lab::spec::Spec;
+use model::config::Config;
+use model::crash::Campaign;
+use model::design::{Durability, Granularity};
+use model::engine::Outcome;
+use model::workload::Workload;
+use serde_json::{Map, Value, json};
+
+/// The designs that promise something.
+pub fn durable() -> impl Iterator<Item = &'static Entry> {
+    designs::ALL.iter().filter(|entry| entry.card.durability != Durability::None)
+}
+
+/// The designs that promise nothing.
+pub fn fragile() -> impl Iterator<Item = &'static Entry> {
+    designs::ALL.iter().filter(|entry| entry.card.durability == Durability::None)
+}
+
+/// Whether a design versions or logs whole lines.
+pub fn is_line_granular(entry: &Entry) -> bool {
+    entry.card.granularity == Granularity::Line
+}
+
+/// A request as the JSON that `lab` reads.
+pub fn request(line: &str) -> Value {
+    let mut words = line.split_whitespace();
+    let mut spec = Map::new();
+    let mut settings = Map::new();
+    for name in ["design", "workload"] {
+        spec.insert(name.into(), words.next().expect("a design and a workload").into());
+    }
+    spec.insert("machine".into(), "tiny".into());
+    for word in words {
+        let (key, value) = word.split_once('=').expect("key=value");
+        if key.contains('.') {
+            settings.insert(key.into(), value.into());
+        } else {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            spec.insert(key.into(), value);
+        }
+    }
+    spec.insert("settings".into(), settings.into());
+    spec.into()
+}
+
+/// The answer to a request for a run.
+pub fn run(line: &str) -> Value {
+    answer(line, lab::run)
+}
+
+/// The answer to a request for a crash campaign.
+pub fn crash(line: &str) -> Value {
+    answer(line, lab::crash)
+}
+
+fn answer(line: &str, ask: fn(&str, &Control) -> Result<String, lab::InputError>) -> Value {
+    let text = ask(&request(line).to_string(), &Control::default());
+    let text = text.unwrap_or_else(|error| panic!("{line}: {error}"));
+    serde_json::from_str(&text).expect("an answer is JSON")
+}
+
+/// The violations of a campaign, as text that says how to see them again; empty if there are none.
+pub fn violations(line: &str, answer: &Value) -> String {
+    let found = answer["violations"].as_array().expect("a list");
+    match found.first() {
+        None => String::new(),
+        Some(first) => format!("{}\n  {first:#}\n", command(line)),
+    }
+}
+
+/// The command that makes a campaign again.
+pub fn command(line: &str) -> String {
+    let request = request(line);
+    let mut text = "indelible crash".to_owned();
+    for (key, value) in request.as_object().expect("an object") {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match key.as_str() {
+            "settings" => (),
+            "nested" => continue,
+            _ => text.push_str(&format!(" --{key} {value}")),
+        }
+    }
+    for (path, value) in request["settings"].as_object().expect("an object") {
+        text.push_str(&format!(" --set {path}={}", value.as_str().unwrap_or_default()));
+    }
+    text
+}
+
+/// Cuts the power of every line's run and panics with all violations, if there are any.
+pub fn all_hold(lines: impl IntoIterator<Item = String>) {
+    let mut found = String::new();
+    for line in lines {
+        found += &violations(&line, &crash(&line));
+    }
+    assert!(found.is_empty(), "{found}");
+}
+
+/// What a request comes to, for tests that go past the answers.
+pub fn resolve(line: &str) -> lab::spec::Resolved {
+    let spec = Spec::read(&request(line).to_string()).expect("a spec");
+    spec.resolve(None).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// Runs a workload on a machine with a design, every rule and parameter as it is by default.
+pub fn play(
+    design: &Entry,
+    config: &Config,
+    cores: u8,
+    workload: Box<dyn Workload>,
+    transactions: u64,
+    campaign: Option<Campaign>,
+) -> Outcome {
+    (design.run)(Order {
+        config,
+        cores,
+        settings: &[],
+        without: None,
+        workload,
+        warmup: 0,
+        transactions,
+        exact: false,
+        campaign,
+        started: Rc::new(|| ()),
+        control: &Control::default(),
+    })
+    .expect("the run ends")
+}
+
+/// The answer without what depends on the host.
+pub fn without_host(mut answer: Value) -> String {
+    let host = answer.as_object_mut().expect("an object").remove("host");
+    assert_ne!(host, None, "a row says how long it took");
+    answer["host"] = json!({});
+    answer.to_string()
+}

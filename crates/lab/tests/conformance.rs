@@ -1,0 +1,149 @@
+//! Every design of the registry on every workload, with the power cut at every point of every run:
+//! a design that promises something keeps its promise, and one that does not is caught.
+
+mod common;
+
+use common::{all_hold, crash, durable, fragile};
+use model::design::Needs;
+
+/// How a workload is made small enough for every point of it to be checked.
+fn small(workload: &str) -> &'static str {
+    match workload {
+        "scribble" => "txs=40",
+        "sqlite" => "txs=6 workload.rows=20",
+        "ycsb" => "txs=16 workload.fieldcount=4 workload.fieldlength=20",
+        _ => "txs=12",
+    }
+}
+
+fn workloads() -> impl Iterator<Item = &'static str> {
+    workloads::ALL.iter().map(|entry| entry.about.name)
+}
+
+/// Every design that promises something, on every workload, with every one of the variants.
+fn every(designs: &[&str], variants: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for design in designs {
+        for workload in workloads() {
+            for variant in variants {
+                lines.push(format!("{design} {workload} {} {variant}", small(workload)));
+            }
+        }
+    }
+    lines
+}
+
+fn names() -> Vec<&'static str> {
+    durable().map(|entry| entry.card.name).collect()
+}
+
+const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
+const APART: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
+    pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
+
+#[test]
+fn one_core() {
+    all_hold(every(&names(), &["cores=1 seed=1 nested=false", "cores=1 seed=2"]));
+}
+
+#[test]
+fn two_cores() {
+    all_hold(every(&names(), &["cores=2 seed=3 nested=false", "cores=2 seed=4"]));
+}
+
+#[test]
+fn four_cores() {
+    all_hold(every(&names(), &["cores=4 seed=5 nested=false"]));
+}
+
+#[test]
+fn caches_of_a_few_lines() {
+    let one = format!("cores=1 seed=6 nested=false {SMALL_CACHES}");
+    let four = format!("cores=4 seed=7 nested=false {SMALL_CACHES}");
+    all_hold(every(&names(), &[&one, &four]));
+}
+
+#[test]
+fn controllers_that_overtake_each_other() {
+    let plain = format!("cores=2 seed=8 nested=false {APART}");
+    let small = format!("cores=2 seed=9 nested=false {APART} {SMALL_CACHES}");
+    all_hold(every(&names(), &[&plain, &small]));
+}
+
+#[test]
+fn cores_in_order_and_nobody_ahead() {
+    let inorder = "cores=2 seed=10 nested=false core.model=inorder";
+    let exact = "cores=2 seed=10 nested=false exact=true";
+    all_hold(every(&names(), &[inorder, exact]));
+}
+
+/// Log structures so small that transactions overflow them again and again.
+#[test]
+fn small_log_structures() {
+    let has = |name| move |entry: &&designs::Entry| entry.fields.iter().any(|f| f.name == name);
+    let sized: Vec<&str> = durable()
+        .filter(has("entries"))
+        .filter(has("overflow_batch"))
+        .map(|entry| entry.card.name)
+        .collect();
+    let small = "nested=false design.entries=4 design.overflow_batch=3";
+    let variants = [
+        format!("cores=1 seed=11 {small}"),
+        format!("cores=4 seed=12 {small} {SMALL_CACHES}"),
+        format!("cores=2 seed=13 {small} {SMALL_CACHES} {APART}"),
+    ];
+    let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
+    all_hold(every(&sized, &variants));
+}
+
+/// In each durability domain that the design accepts; where it does not, it brings its own.
+#[test]
+fn durability_domains() {
+    for (domain, enough) in [
+        ("media", &[Needs::Nothing][..]),
+        ("gpf", &[Needs::Nothing, Needs::Adr]),
+        ("eadr", &[Needs::Nothing, Needs::Adr, Needs::Eadr]),
+    ] {
+        let accepts = |entry: &&designs::Entry| enough.contains(&entry.card.needs);
+        let names: Vec<&str> = durable().filter(accepts).map(|entry| entry.card.name).collect();
+        let variant = format!("cores=2 seed=14 nested=false controller.domain={domain}");
+        all_hold(every(&names, &[&variant]));
+        for entry in durable().filter(|entry| !accepts(entry)) {
+            let name = entry.card.name;
+            let line = format!("{name} scribble txs=2 cores=2 controller.domain={domain}");
+            let answer = crash(&line);
+            assert_ne!(answer["domain"], domain, "{line}");
+            assert_eq!(answer["notes"].as_array().map(Vec::len), Some(1), "{line}");
+        }
+    }
+}
+
+/// A word-granular design needs nobody to keep words of one line apart; a line-granular one does,
+/// and the checker sees what happens if nobody does.
+#[test]
+fn false_sharing() {
+    for entry in durable() {
+        let name = entry.card.name;
+        let line = |seed: u64| {
+            format!("{name} scribble workload.lock_grain=word nested=false txs=60 cores=4 seed={seed}")
+        };
+        if common::is_line_granular(entry) {
+            let shows = |seed| !crash(&line(seed))["violations"].as_array().unwrap().is_empty();
+            assert!((1..=10).any(shows), "{name} shares lines falsely and comes to no harm");
+        } else {
+            all_hold((1..=3).map(line));
+        }
+    }
+}
+
+/// The check of the checks: where nothing is promised, something is found.
+#[test]
+fn designs_that_promise_nothing_are_caught() {
+    for name in fragile().map(|entry| entry.card.name) {
+        for workload in ["scribble", "hash"] {
+            let line = format!("{name} {workload} {} cores=2 nested=false", small(workload));
+            let found = crash(&line);
+            assert_ne!(found["violations"].as_array().map(Vec::len), Some(0), "{line}");
+        }
+    }
+}
