@@ -18,7 +18,7 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word, WordMap};
 
 mod region;
 
@@ -89,6 +89,8 @@ pub struct Silo {
     held: VecDeque<(Evict, u64)>,
     /// Evicted lines that no controller has accepted yet, in the same way.
     leaving: Vec<(Line, u64)>,
+    /// How many committed logs of a word are in the buffers of all cores.
+    pending: WordMap<u64>,
     commits: u64,
     stamps: u64,
     counts: Counts,
@@ -107,6 +109,8 @@ struct LogBuffer {
     spill: Option<Spill>,
     /// An update in place is under way, or waits for room at its controller.
     updating: bool,
+    /// The first log has updated its word, and is to leave: durable first, forgotten after.
+    updated: bool,
     /// What waits for older data of its word to reach memory first.
     stalled: Option<SiloEvent>,
     /// The channel's first log waits for room in the buffer.
@@ -145,10 +149,9 @@ struct Spill {
 pub enum SiloEvent {
     /// The first message of a core's channel reaches the log controller.
     Arrive(CoreId),
-    /// The log controller looks at the first committed log of a buffer.
+    /// The log controller looks at the first committed log of a buffer, after the one before has
+    /// left if that has updated its word.
     Update(CoreId),
-    /// The first log of a buffer has updated its word, and leaves.
-    Updated(CoreId),
     /// An overflow goes on.
     Spill(CoreId),
     /// A controller accepted an evicted line.
@@ -195,6 +198,7 @@ impl Design for Silo {
             region: Region::new(setup.shape, core),
             spill: None,
             updating: false,
+            updated: false,
             stalled: None,
             full: false,
             waiting: false,
@@ -206,6 +210,7 @@ impl Design for Silo {
             cores: PerCore::new(setup.shape.cores, buffer),
             held: VecDeque::new(),
             leaving: Vec::new(),
+            pending: WordMap::default(),
             commits: 0,
             stamps: 0,
             counts: Counts::default(),
@@ -259,7 +264,6 @@ impl Design for Silo {
         match event {
             SiloEvent::Arrive(core) => self.arrive(core, at, below),
             SiloEvent::Update(core) => self.update(core, at, below),
-            SiloEvent::Updated(core) => self.updated(core, at, below),
             SiloEvent::Spill(core) => self.go_on_spilling(core, at, below),
             SiloEvent::Evicted(line) => {
                 self.evicted(line);
@@ -422,6 +426,7 @@ impl Silo {
         let mut any = false;
         for log in buffer.logs.iter_mut().filter(|log| log.tx == tx) {
             log.committed = Some(commits);
+            *self.pending.entry(log.word).or_default() += 1;
             any = true;
         }
         if any {
@@ -447,17 +452,36 @@ impl Silo {
     }
 
     fn update(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        let Some(&log) = self.cores[core].logs.front() else { return };
-        if log.flushed {
-            self.counts.discarded += 1;
-            return self.updated(core, at, below);
+        if std::mem::take(&mut self.cores[core].updated) {
+            self.leave(core, at, below);
         }
+        loop {
+            let first = self.cores[core].logs.front().copied();
+            let Some(log) = first.filter(|log| log.committed.is_some()) else {
+                self.cores[core].updating = false;
+                return;
+            };
+            if !log.flushed {
+                return self.update_in_place(core, &log, at, below);
+            }
+            self.counts.discarded += 1;
+            self.leave(core, at, below);
+        }
+    }
+
+    fn update_in_place(
+        &mut self,
+        core: CoreId,
+        log: &Log,
+        at: Cycle,
+        below: &mut Below<SiloEvent>,
+    ) {
         let in_order = if self.cores[core].full {
             self.rules.drain_others_first
         } else {
             self.rules.update_in_commit_order
         };
-        if in_order && self.is_preceded(core, &log) || self.is_overtaking(&log) {
+        if in_order && self.is_preceded(core, log) || self.is_overtaking(log) {
             self.cores[core].stalled = Some(SiloEvent::Update(core));
             return;
         }
@@ -468,8 +492,8 @@ impl Silo {
         }
         below.give(at, word_write(log.word, log.new));
         self.counts.updates += 1;
-        // Durable first, forgotten after.
-        below.at(at + self.params.buffer_latency, SiloEvent::Updated(core));
+        self.cores[core].updated = true;
+        below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
     }
 
     /// Whether another core committed the log's word earlier and has not updated it.
@@ -479,13 +503,16 @@ impl Silo {
                 && !other.flushed
                 && other.committed.is_some_and(|commit| Some(commit) < log.committed)
         };
+        if self.pending.get(&log.word).is_none_or(|&logs| logs < 2) {
+            return false;
+        }
         let mut others = self.cores.iter().filter(|(other, _)| *other != core);
         others.any(|(_, buffer)| buffer.logs.iter().any(earlier))
     }
 
-    fn updated(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+    /// The first log leaves, and with its transaction's last one the transaction.
+    fn leave(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let buffer = &mut self.cores[core];
-        buffer.updating = false;
         let Some(log) = buffer.logs.pop_front() else { return };
         if buffer.logs.front().is_none_or(|next| next.committed != log.committed) {
             buffer.committed.retain(|&(tx, _)| tx != log.tx);
@@ -493,8 +520,13 @@ impl Silo {
                 buffer.region.truncate();
             }
         }
+        if let Some(logs) = self.pending.get_mut(&log.word).filter(|_| log.committed.is_some()) {
+            *logs -= 1;
+            if *logs == 0 {
+                self.pending.remove(&log.word);
+            }
+        }
         self.retry_stalled(at, below);
-        self.start_updating(core, at, below);
         self.go_on(core, at, below);
     }
 
@@ -551,6 +583,9 @@ impl Silo {
 
     /// Sends the evicted lines whose logs have all arrived.
     fn release_held(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
+        if self.held.is_empty() {
+            return;
+        }
         let mut kept: VecDeque<(Evict, u64)> = VecDeque::new();
         for (held, stamp) in std::mem::take(&mut self.held) {
             let Evict { line, data, at: left } = held;

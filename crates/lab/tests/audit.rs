@@ -80,15 +80,13 @@ fn a_campaign_does_not_disturb_the_run() {
 fn running_ahead_changes_throughput_by_less_than_a_hundredth() {
     let mut found = String::new();
     for design in ["native", "undo@x86", "silo"] {
-        for workload in [
-            "hash",
-            "btree",
-            "scribble",
-            "queue workload.shared=shared",
-        ] {
-            let line = format!("{design} {workload} machine=silo cores=8 txs=300 workload.items=4000");
-            let line = line.replace("scribble machine=silo cores=8 txs=300 workload.items=4000",
-                "scribble machine=silo cores=8 txs=1000");
+        for workload in ["hash", "btree", "scribble", "queue workload.shared=shared"] {
+            let line =
+                format!("{design} {workload} machine=silo cores=8 txs=300 workload.items=4000");
+            let line = line.replace(
+                "scribble machine=silo cores=8 txs=300 workload.items=4000",
+                "scribble machine=silo cores=8 txs=1000",
+            );
             let of = |exact| run(&format!("{line} exact={exact}"))["throughput_tx_per_s"].as_f64();
             let (default, exact) = (of(false).expect("a rate"), of(true).expect("a rate"));
             let off = (default / exact - 1.0) * 100.0;
@@ -106,6 +104,7 @@ fn a_cancelled_run_ends_and_says_so() {
     let control = Control::default();
     control.cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
     let text = request("native hash cores=2 txs=100000").to_string();
-    let row: Value = serde_json::from_str(&lab::run(&text, &control).expect("a row")).expect("JSON");
+    let row: Value =
+        serde_json::from_str(&lab::run(&text, &control).expect("a row")).expect("JSON");
     assert_eq!((&row["cancelled"], &row["txs"]), (&true.into(), &0.into()));
 }

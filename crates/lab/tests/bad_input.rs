@@ -94,7 +94,8 @@ fn a_mistake_in_a_script_names_its_line() {
 
 #[test]
 fn an_unknown_list_or_name_to_explain_says_what_there_is() {
-    let error = |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
+    let error =
+        |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
     assert_eq!(error(lab::list("desings")), "");
     assert_eq!(error(lab::list("")), "");
     assert_eq!(error(lab::explain("sillo", &[], None)), "");
@@ -102,11 +103,9 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
 
 #[test]
 fn what_is_not_a_request_is_refused() {
-    for (text, expect) in [
-        ("", ""),
-        ("{}", ""),
-        (r#"{"design": "silo", "workload": "hash", "cores": "two"}"#, ""),
-    ] {
+    for (text, expect) in
+        [("", ""), ("{}", ""), (r#"{"design": "silo", "workload": "hash", "cores": "two"}"#, "")]
+    {
         let error = lab::run(text, &Control::default()).expect_err("a mistake").to_string();
         assert!(error.starts_with("the request is not understood: "), "{error}");
         assert!(error.contains(expect), "{error}");

@@ -125,7 +125,9 @@ fn false_sharing() {
     for entry in durable() {
         let name = entry.card.name;
         let line = |seed: u64| {
-            format!("{name} scribble workload.lock_grain=word nested=false txs=60 cores=4 seed={seed}")
+            format!(
+                "{name} scribble workload.lock_grain=word nested=false txs=60 cores=4 seed={seed}"
+            )
         };
         if common::is_line_granular(entry) {
             let shows = |seed| !crash(&line(seed))["violations"].as_array().unwrap().is_empty();

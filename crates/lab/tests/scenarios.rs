@@ -41,7 +41,8 @@ const SET_BYTES: u64 = 256;
 
 impl Script {
     fn read(text: &str) -> Script {
-        let steps = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let steps =
+            text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let step = |line: &str| {
             let mut words = line.split_whitespace().map(str::to_owned);
             let verb = words.next().expect("a line has a word");

@@ -97,8 +97,10 @@ struct Controller<E> {
     draining: bool,
     drained: u64,
     drain_entered: bool,
+    /// A slot whose write the device has taken by the time of the next drain.
+    leaving: Option<usize>,
     cores_waiting: Vec<CoreId>,
-    designs_waiting: Vec<E>,
+    designs_waiting: VecDeque<E>,
 }
 
 /// Memory as the caches and designs see it: all controllers, and the bytes that survive.
@@ -129,7 +131,9 @@ pub struct Accepted<E> {
     /// Its line.
     pub line: Line,
     /// Who is told.
-    pub notify: Vec<Notify<E>>,
+    pub notify: Notify<E>,
+    /// Who else is told: those whose writes joined it.
+    pub others: Vec<Notify<E>>,
 }
 
 impl<E: Copy> Memory<E> {
@@ -156,8 +160,9 @@ impl<E: Copy> Memory<E> {
                 draining: false,
                 drained: 0,
                 drain_entered: false,
+                leaving: None,
                 cores_waiting: Vec::new(),
-                designs_waiting: Vec::new(),
+                designs_waiting: VecDeque::new(),
             })
         };
         Ok(Memory {
@@ -337,6 +342,12 @@ impl<E: Copy> Memory<E> {
         self.accept(at, index, sent, agenda);
     }
 
+    /// Forgets which lines a design gave: nobody asks.
+    #[inline]
+    pub fn forget_given(&mut self) {
+        self.given.clear();
+    }
+
     /// Lines that a design gave ([`Memory::give`]) since the last call.
     pub fn take_given(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.given)
@@ -345,7 +356,7 @@ impl<E: Copy> Memory<E> {
     /// Has the design told, by an event of its own, when a controller may have room again.
     pub fn when_room(&mut self, line: Line, event: E) {
         let index = self.controller_of(line);
-        self.controllers[index].designs_waiting.push(event);
+        self.controllers[index].designs_waiting.push_back(event);
     }
 
     /// Whether a controller has more waiting write-backs than it has buffers for.
@@ -397,7 +408,7 @@ impl<E: Copy> Memory<E> {
             controller.slots[slot].notify.push(notify);
         }
         self.kick(at, index, agenda);
-        adr.then(|| Accepted { line, notify: vec![notify] })
+        adr.then_some(Accepted { line, notify, others: Vec::new() })
     }
 
     /// Has the controller look for a write to drain, if it should and does not already.
@@ -420,6 +431,9 @@ impl<E: Copy> Memory<E> {
     /// Sends a write to the device, if it is the writes' turn.
     pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
+        if let Some(slot) = self.controllers[index].leaving.take() {
+            self.free(at, index, slot, agenda);
+        }
         let controller = &mut self.controllers[index];
         controller.drain_entered = false;
         if controller.pressed(high, wpq) && !controller.draining {
@@ -463,8 +477,21 @@ impl<E: Copy> Memory<E> {
             agenda.enter(at, Event::Accept { controller: index });
             return;
         }
-        for event in std::mem::take(&mut controller.designs_waiting) {
+        if let Some(event) = controller.designs_waiting.pop_front() {
             agenda.enter(at, Event::Design(event));
+        }
+    }
+
+    /// The design has had an event: if there is still room somewhere, the next that waits for it
+    /// has its turn.
+    pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
+        for controller in &mut self.controllers {
+            if controller.free.is_empty() || !controller.waiting.is_empty() {
+                continue;
+            }
+            if let Some(event) = controller.designs_waiting.pop_front() {
+                agenda.enter(at, Event::Design(event));
+            }
         }
     }
 
@@ -481,7 +508,7 @@ impl<E: Copy> Memory<E> {
         let notify = std::mem::take(&mut entry.notify);
         apply_masked(self.durable.line_mut(write.line), &write.data, write.mask);
         self.free(at, index, slot, agenda);
-        Some(Accepted { line: write.line, notify })
+        Some(Accepted { line: write.line, notify: Notify::Nobody, others: notify })
     }
 
     /// Writes that the cells are in the middle of at `at` (domain `media`): each may be there in
@@ -596,6 +623,7 @@ impl<E: Copy> Controller<E> {
                 entry.programming = Some((at.0, end));
                 agenda.enter(Cycle(end), Event::Programmed { controller: index, slot });
             }
+            _ if taken.free == taken.next && taken.free > at.0 => self.leaving = Some(slot),
             _ => {
                 let free = Event::Free { controller: index, slot };
                 agenda.enter(Cycle(taken.free).max(at), free);

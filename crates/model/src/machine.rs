@@ -197,6 +197,7 @@ impl<D: Design> Machine<D> {
             Event::Design(event) => {
                 self.design.event(at, event, &mut self.below);
                 self.compare_given();
+                self.below.memory.offer_more(at, &mut self.below.agenda);
                 None
             }
         };
@@ -216,7 +217,7 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.oracle.compare(accepted.line, &self.below.memory.durable);
         }
-        for notify in accepted.notify {
+        for notify in std::iter::once(accepted.notify).chain(accepted.others) {
             match notify {
                 Notify::Nobody => (),
                 Notify::Core(core) => self.below.acknowledge(core, at),
@@ -230,11 +231,9 @@ impl<D: Design> Machine<D> {
 
     /// Tells the oracle what the design gave to a controller.
     fn compare_given(&mut self) {
-        let given = self.below.memory.take_given();
-        if let Some(probe) = &mut self.probe {
-            for line in given {
-                probe.oracle.compare(line, &self.below.memory.durable);
-            }
+        let Some(probe) = &mut self.probe else { return self.below.memory.forget_given() };
+        for line in self.below.memory.take_given() {
+            probe.oracle.compare(line, &self.below.memory.durable);
         }
     }
 
