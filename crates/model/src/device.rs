@@ -129,7 +129,7 @@ struct Buffer {
 }
 
 /// The bytes that were written to a line of the buffer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Held {
     /// For each cache line, the bytes that were written, one bit a byte.
     masks: Vec<u64>,
@@ -292,15 +292,10 @@ impl Pm {
     /// The first of the writes that could start at `at`: it joins the on-DIMM buffer, or the bank
     /// that it needs is idle. What FR-FCFS calls first ready.
     pub fn first_ready(&self, at: u64, lines: &[Line]) -> Option<usize> {
-        let idle = |line: Line| {
-            let (bank, _) = self.banks.place(line.address());
-            self.banks.banks[bank].calendar.earliest(at, 1) == at
-        };
         if self.buffer.capacity == 0 {
-            return lines.iter().position(|&line| idle(line));
+            return lines.iter().position(|&line| self.is_idle(at, line));
         }
-        let victim = self.buffer.firsts.last().copied();
-        if !self.buffer.is_full() || victim.is_some_and(idle) {
+        if !self.buffer.is_full() || self.idle_victim(at).is_some() {
             return Some(0);
         }
         let filter = self.buffer.filter();
@@ -308,6 +303,18 @@ impl Pm {
             filter.may_hold(self.buffer.first_of(line)) && self.buffer.find(line).is_some()
         };
         lines.iter().position(joins)
+    }
+
+    fn is_idle(&self, at: u64, line: Line) -> bool {
+        let (bank, _) = self.banks.place(line.address());
+        self.banks.banks[bank].calendar.earliest(at, 1) == at
+    }
+
+    /// The least recent line of the full on-DIMM buffer whose bank is idle, in the older half of
+    /// it: a device does not wait for a busy bank while others are idle.
+    fn idle_victim(&self, at: u64) -> Option<usize> {
+        let firsts = &self.buffer.firsts;
+        (firsts.len() / 2..firsts.len()).rev().find(|&index| self.is_idle(at, firsts[index]))
     }
 
     /// Writes the bytes of a line that `mask` selects, one bit a byte.
@@ -322,7 +329,9 @@ impl Pm {
             Some(index) => self.buffer.touch(index),
             None => {
                 if self.buffer.is_full() {
-                    let start = self.program_oldest(arrived, now);
+                    let oldest = self.buffer.firsts.len() - 1;
+                    let victim = self.idle_victim(arrived).unwrap_or(oldest);
+                    let start = self.program_buffered(victim, arrived, now);
                     free = free.max(start + self.banks.timing.buffer);
                 }
                 self.buffer.insert(line);
@@ -332,14 +341,14 @@ impl Pm {
         Taken { free, next: free, programmed: None }
     }
 
-    /// Writes the least recent line of the on-DIMM buffer to the cells; returns when that starts.
-    fn program_oldest(&mut self, at: u64, now: u64) -> u64 {
+    /// Writes a line of the on-DIMM buffer to the cells, and makes it the least recent, whose room
+    /// can be taken; returns when the write starts.
+    fn program_buffered(&mut self, index: usize, at: u64, now: u64) -> u64 {
+        self.buffer.firsts[index..].rotate_left(1);
+        self.buffer.places[index..].rotate_left(1);
         let first = *self.buffer.firsts.last().expect("the buffer has a line");
         let place = *self.buffer.places.last().expect("the buffer has a line");
-        let held = std::mem::replace(
-            &mut self.buffer.held[place],
-            Held { masks: Vec::new(), data: Vec::new() },
-        );
+        let held = std::mem::take(&mut self.buffer.held[place]);
         let (start, _) = self.program(at, first, &held.masks, &held.data, now);
         self.buffer.held[place] = held;
         start
@@ -348,7 +357,7 @@ impl Pm {
     /// Writes what the on-DIMM buffer holds to the cells, so that it is counted.
     pub fn settle(&mut self, now: u64) {
         while !self.buffer.firsts.is_empty() {
-            self.program_oldest(now, now);
+            self.program_buffered(self.buffer.firsts.len() - 1, now, now);
             self.buffer.firsts.pop();
             self.buffer.places.pop();
         }
