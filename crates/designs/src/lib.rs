@@ -39,8 +39,11 @@ pub struct Entry {
     /// Runs a workload on a machine with it.
     pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
     /// What it adds to the hardware of a machine.
-    pub hardware: fn(&[(String, u64)], &Shape) -> Vec<Structure>,
+    pub hardware: Hardware,
 }
+
+/// What a design adds to the hardware, of its settings and a machine.
+pub type Hardware = fn(&[(String, u64)], &Shape) -> Vec<Structure>;
 
 /// A run, before the design's type is known.
 pub struct Order<'a> {

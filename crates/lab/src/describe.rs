@@ -14,11 +14,11 @@ use crate::settings;
 /// A sentence, when `kind` is none of these.
 pub fn list(kind: &str) -> Result<String, InputError> {
     let rows = match kind {
-        "designs" => designs::ALL.iter().map(|entry| design_row(entry)).collect(),
-        "workloads" => workloads::ALL.iter().map(|entry| workload_row(entry)).collect(),
+        "designs" => designs::ALL.iter().map(design_row).collect(),
+        "workloads" => workloads::ALL.iter().map(workload_row).collect(),
         "machines" => machines::rows(),
         _ => {
-            return Err(unknown("list", kind, ["designs", "workloads", "machines"].into_iter()));
+            return Err(unknown("list", kind, ["designs", "workloads", "machines"]));
         }
     };
     Ok(json!({ "rows": rows }).to_string())
@@ -84,7 +84,7 @@ pub fn explain(
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
     let workloads = workloads::ALL.iter().map(|entry| entry.about.name);
     let all: Vec<&str> = designs.chain(workloads).chain(machines::names()).collect();
-    Err(unknown("design, workload or machine", name, all.into_iter()))
+    Err(unknown("design, workload or machine", name, all))
 }
 
 fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shape) -> Value {

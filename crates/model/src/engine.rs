@@ -230,20 +230,18 @@ fn thread<D: Design>(
         let library = D::Library::new(&shared.machine().setup(), core);
         let cpu = OnCore { shared, core, yielder };
         let mut port = Front { cpu, library, control };
-        let mut pm = Pm::simulated(&mut port, core);
-        for _ in 0..count.warmup {
-            program.transaction(&mut pm)?;
-        }
-        drop(pm);
+        repeat(&mut *program, count.warmup, &mut port, core)?;
         port.cpu.wait_for_all(&*watch.started);
-        let mut pm = Pm::simulated(&mut port, core);
-        for _ in 0..count.transactions {
-            program.transaction(&mut pm)?;
-        }
-        drop(pm);
+        repeat(&mut *program, count.transactions, &mut port, core)?;
         port.cpu.finish();
         Ok(())
     }))
+}
+
+/// So many transactions of a program.
+fn repeat(program: &mut dyn Program, count: u64, port: &mut dyn Port, core: CoreId) -> Step {
+    let mut pm = Pm::simulated(port, core);
+    (0..count).try_for_each(|_| program.transaction(&mut pm))
 }
 
 /// A core as the code that runs on it sees it: its operations return when the core may go on.
@@ -254,7 +252,6 @@ struct OnCore<'y, D: Design> {
 }
 
 impl<D: Design> OnCore<'_, D> {
-    #[expect(clippy::mut_from_ref, reason = "see Shared::machine")]
     #[inline]
     fn machine(&self) -> &mut Machine<D> {
         self.shared.machine()

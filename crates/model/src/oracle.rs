@@ -1,5 +1,7 @@
 //! What a recovered image may hold: the exact answer, from what the programs did.
 
+use std::collections::VecDeque;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::contents::Contents;
@@ -42,9 +44,12 @@ pub struct Oracle {
     suspects: FxHashSet<Line>,
     log_base: u64,
     /// The last transactions, acknowledged or not, for the history of a violation.
-    recent: Vec<(CoreId, TxId, Vec<(Word, u64)>)>,
+    recent: VecDeque<Past>,
     acknowledged: u64,
 }
+
+/// A transaction that was acknowledged: its core, its number, and its stores.
+type Past = (CoreId, TxId, Vec<(Word, u64)>);
 
 /// Transactions that are remembered for the history of a violation.
 const RECENT: usize = 64;
@@ -62,7 +67,7 @@ impl Oracle {
             open: PerCore::new(cores, |_| None),
             suspects: FxHashSet::default(),
             log_base,
-            recent: Vec::new(),
+            recent: VecDeque::new(),
             acknowledged: 0,
         })
     }
@@ -107,9 +112,9 @@ impl Oracle {
             self.compare(word.line(), durable);
         }
         if self.recent.len() == RECENT {
-            self.recent.remove(0);
+            self.recent.pop_front();
         }
-        self.recent.push((core, open.id, open.writes));
+        self.recent.push_back((core, open.id, open.writes));
     }
 
     /// A line has become durable.

@@ -50,7 +50,7 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
         }
     }
     assert_eq!(memory.durable.word(Word(0)), 0x0101_0101_0101_0101);
-    assert_eq!(told, Some((Cycle(113), vec![Notify::Design(7)])));
+    assert_eq!(told, Some((Cycle(113), Notify::Design(7))));
 }
 
 /// Sixteen banks write two lines at about the same time, so that the power fails in the middle of
