@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from indelible import experiment as asking
@@ -18,7 +18,7 @@ QUICK = 20
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: what is run, and how much memory it says it touches."""
+    """One measurement: what is run, and how much memory it touches."""
 
     design: str
     workload: str
@@ -28,31 +28,46 @@ class Cell:
     settings: tuple[tuple[str, str], ...]
 
 
-def _cell(
-    design: str, workload: str, cores: int, footprint: str, txs: int, **settings: int
-) -> Cell:
-    pairs = tuple((f"workload.{name}", str(value)) for name, value in settings.items())
-    return Cell(design, workload, cores, footprint, txs, pairs)
-
-
+KIB = 1 << 10
 MIB = 1 << 20
 
-#: An element of `array` is a line; `items` are those of all cores together. A node of `hash` and
-#: its bucket head take some two lines for each of its items. The last cell's bucket heads cover
-#: 1 GiB, of which the 16 Ki keys that it draws from touch a page each.
-CELLS = (
-    _cell("native", "array", 1, "1 MB", 1_000_000, items=MIB // 64),
-    _cell("silo", "array", 1, "1 MB", 1_000_000, items=MIB // 64),
-    _cell("native", "array", 8, "8 x 0.5 MB", 1_000_000, items=4 * MIB // 64),
-    _cell("silo", "array", 8, "8 x 0.5 MB", 1_000_000, items=4 * MIB // 64),
-    _cell("native", "array", 8, "8 x 64 MB", 500_000, items=512 * MIB // 64),
-    _cell("silo", "array", 8, "8 x 64 MB", 500_000, items=512 * MIB // 64),
-    _cell("native", "hash", 1, "1 MB", 1_000_000, items=MIB // 128),
-    _cell("silo", "hash", 1, "1 MB", 1_000_000, items=MIB // 128),
-    _cell("native", "btree", 1, "1 MB", 500_000, items=MIB // 128),
-    _cell("silo", "btree", 1, "1 MB", 500_000, items=MIB // 128),
-    _cell("silo", "hash", 1, "64 MB of 1 GB", 5_000_000, items=8192, buckets=1 << 27),
-)
+
+def _array(design: str, cores: int, footprint: str, element: int, txs: int, total: int) -> Cell:
+    """Swap random elements of arrays that fill `total` bytes, a part of it for each core."""
+    settings = {"workload.items": str(total // element), "workload.element": str(element)}
+    return Cell(design, "array", cores, footprint, txs, tuple(settings.items()))
+
+
+def _keyed(design: str, workload: str, cores: int, footprint: str, txs: int, items: int) -> Cell:
+    """Search, insert and delete: an item's node, its value and its place take some 150 bytes."""
+    return Cell(design, workload, cores, footprint, txs, (("workload.items", str(items)),))
+
+
+def _cells() -> tuple[Cell, ...]:
+    """Return what the promises on speed and memory are about, native beside silo."""
+    cells: list[Cell] = []
+    for design in ("native", "silo"):
+        # One core, and all eight, within the last-level cache of 8 MiB. A swap of lines is 32
+        # operations on two lines, one of words 4 operations that each meet another line.
+        cells += [
+            _array(design, 1, "4 MB, lines", 64, 1_000_000, 4 * MIB),
+            _array(design, 1, "1 MB, words", 8, 4_000_000, MIB),
+            _keyed(design, "hash", 1, "2 MB", 2_000_000, 16 * KIB),
+            _keyed(design, "btree", 1, "2 MB", 500_000, 16 * KIB),
+            _array(design, 8, "8 x 0.5 MB, lines", 64, 200_000, 4 * MIB),
+            _keyed(design, "hash", 8, "8 x 0.5 MB", 300_000, 32 * KIB),
+            _keyed(design, "btree", 8, "8 x 0.5 MB", 100_000, 32 * KIB),
+            # Every element that is drawn misses.
+            _array(design, 8, "8 x 64 MB, lines", 64, 50_000, 512 * MIB),
+            _array(design, 8, "8 x 64 MB, words", 8, 200_000, 512 * MIB),
+        ]
+    # 100 million operations on 8 parts of 8 MB that lie far apart in 2 GiB of memory.
+    wide = _array("silo", 8, "64 MB of 1 GB", 64, 400_000, 64 * MIB)
+    cells.append(replace(wide, settings=(*wide.settings, ("pm.device_size", "2GiB"))))
+    return tuple(cells)
+
+
+CELLS = _cells()
 
 COLUMNS = (
     "design",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class Experiment:
     def command(self, verb: str = "run") -> str:
         """Return the command line that repeats this experiment."""
         words = [f"indelible {verb} --design {self.design} --workload {self.workload}"]
-        words.append(f"--machine {self.machine}")
+        words.append(f"--machine {shlex.quote(self.machine)}")
         words += [f"--cores {self.cores}"] if self.cores is not None else []
         words += [f"--txs {self.txs}"] if self.txs is not None else []
         words.append(f"--seed {self.seed}")
@@ -124,26 +124,46 @@ class Campaign:
     points: int | str | None = None
     mutants: bool = False
     nested: bool = True
+    without: str | None = None
 
     def command(self) -> str:
         """Return the command line that repeats this campaign."""
         words = [self.experiment.command("crash")]
         words += [f"--points {self.points}"] if self.points is not None else []
+        words += [f"--without {self.without}"] if self.without is not None else []
         words += ["--mutants"] if self.mutants else []
         words += [] if self.nested else ["--no-nested"]
         return " ".join(words)
+
+    def mutant(self, row: Mapping[str, Any]) -> Campaign:
+        """Return the campaign in which a mutant was caught: a run of its own, one rule off."""
+        asked = self.experiment
+        caught_in = replace(
+            asked,
+            workload=row["workload"],
+            cores=row["cores"],
+            txs=row["txs"],
+            seed=row["seed"],
+            settings=tuple(row["settings"].items()),
+            script=asked.script if row["workload"] == asked.workload else None,
+        )
+        return Campaign(caught_in, nested=False, without=row["rule"])
 
     def start(self, control: core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
         if self.points is not None:
             spec["points"] = self.points
+        if self.without is not None:
+            spec["without"] = self.without
         return json.loads(core.crash(json.dumps(spec), control))
 
 
 def catalog(kind: str) -> list[dict[str, Any]]:
     """Return the designs, the workloads or the machines."""
-    return json.loads(core.list(kind))["rows"]
+    rows = json.loads(core.list(kind))["rows"]
+    # The machines come as an object of their own.
+    return rows["rows"] if isinstance(rows, dict) else rows
 
 
 def describe(

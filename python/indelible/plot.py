@@ -29,6 +29,9 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
 
+#: Up to so many bars in a block, each has its value on it.
+BARS_WITH_VALUES = 25
+
 STYLE = {
     "font.size": 8,
     "axes.spines.top": False,
@@ -87,6 +90,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     bar = 0.8 / len(answer.designs)
     # The mean stands a little apart from what it is the mean of.
     places = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
+    roomy = len(answer.designs) * len(groups) <= BARS_WITH_VALUES
     for index, design in enumerate(answer.designs):
         ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
         heights = [ratio or 0.0 for ratio in [*ratios, answer.gmean(design, cores)]]
@@ -98,27 +102,33 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
             label=_label(answer, design),
             **_look(answer, design, index),
         )
-        mean = container.patches[-1]
-        if heights[-1]:
-            axes.annotate(
-                f"{heights[-1]:.2f}",
-                (mean.get_x() + mean.get_width() / 2, heights[-1]),
-                xytext=(0, 1),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                fontsize=6,
-                # Side by side, the labels of many narrow bars would overlap.
-                rotation=90 if len(answer.designs) > 4 else 0,
-            )
+        # Among few bars there is room for every value, among many for those of the means.
+        for patch in container.patches if index and roomy else container.patches[-1:]:
+            if patch.get_height():
+                axes.annotate(
+                    text.ratio(patch.get_height()),
+                    (patch.get_x() + patch.get_width() / 2, patch.get_height()),
+                    xytext=(0, 1),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    fontsize=6,
+                    # Side by side, the labels of many narrow bars would overlap.
+                    rotation=90 if len(answer.designs) > 4 else 0,
+                )
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
+    axes.grid(axis="y", color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.margins(x=0.01)
     axes.set_xticks(places, groups)
     axes.tick_params(axis="x", length=0)
     metric = METRICS[answer.metric]
     axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")
+    better = "higher" if metric.higher_is_better else "lower"
     count = answer.cores_used(cores)
-    if len(answer.cores) > 1 and count:
-        axes.set_title(f"{count} core{'' if count == 1 else 's'}", fontsize=8, loc="left")
+    number = f", {count} core{'' if count == 1 else 's'}" if count else ""
+    title = f"machine {answer.machine}{number} ({better} is better)"
+    axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 
 def is_safe(answer: Comparison, design: str) -> bool:

@@ -7,7 +7,7 @@ import difflib
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indelible.experiment import Campaign, Experiment, InputError
@@ -55,6 +55,21 @@ class Crash(_Answer):
 
     data: Mapping[str, Any]
     campaign: Campaign
+
+    @staticmethod
+    def of(data: dict[str, Any], campaign: Campaign) -> Crash:
+        """Return an answer of the simulator, with the command that repeats each finding."""
+        # What was not said is said now: another version may have other defaults.
+        said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
+        campaign = replace(campaign, experiment=said)
+        replay = replace(campaign, mutants=False).command()
+        data["violations"] = [row | {"replay": replay} for row in data["violations"]]
+        if "mutants" in data:
+            data["mutants"] = [
+                row | {"replay": campaign.mutant(row).command()} if row["caught"] else row
+                for row in data["mutants"]
+            ]
+        return Crash(data, campaign)
 
     @property
     def passed(self) -> bool:
@@ -111,8 +126,8 @@ def closest_first(name: str, names: Iterable[str]) -> list[str]:
 def metric_named(name: str) -> Metric:
     """Return a metric, or name the ones that exist."""
     if name not in METRICS:
-        known = ", ".join(f"`{other}`" for other in closest_first(name, METRICS))
-        raise InputError(f"unknown metric `{name}`; there are {known}")
+        known = ", ".join(closest_first(name, METRICS))
+        raise InputError(f"unknown metric `{name}`; there are: {known}")
     return METRICS[name]
 
 
@@ -246,6 +261,13 @@ class Comparison:
             "normalized": self.ratio(cell),
             "crash": verdict.json(),
         }
+
+    def core_model(self) -> str:
+        """Return the core model and the durability domain of the machine, as far as they agree."""
+        rows = [run.data for run in self.runs.values()]
+        models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
+        domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
+        return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
 
     def cores_used(self, cores: int | None) -> int | None:
         """Return the number of cores that the machine chose, if none was asked for."""

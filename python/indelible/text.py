@@ -13,8 +13,8 @@ from indelible.results import METRICS, Comparison, Crash, Run, Verdict, transact
 DAGGER = "†"
 BLANK = "-"
 
-#: How many violations are told in full.
-VIOLATIONS_SHOWN = 5
+#: A campaign stops after so many violations.
+VIOLATIONS_MAX = 5
 
 DURABILITY_NOTES = {
     "none": "no durability: not crash consistent by design, a bound and not a rival",
@@ -121,14 +121,14 @@ def _command(label: str, command: str, width: int) -> str:
 LIST_COLUMNS = {
     "designs": ("name", "family", "durability", "granularity", "paper", "summary"),
     "workloads": ("name", "shared", "source", "summary"),
-    "machines": ("name", "cores", "domain", "summary"),
+    "machines": ("name", "cores_max", "core", "domain", "wpq", "summary"),
 }
 
 
 def catalog(kind: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
     """Return the table of `list`; a narrow one leaves the paper to `explain`."""
     names = [name for name in LIST_COLUMNS[kind] if width >= 100 or name not in ("paper", "source")]
-    headers = [kind[:-1], *names[1:]]
+    headers = [kind[:-1], *(name.removesuffix("_max") for name in names[1:])]
     return columns(headers, [[_word(row.get(name)) for name in names] for row in rows], width)
 
 
@@ -138,12 +138,14 @@ def _word(value: object) -> str:
     return BLANK if value is None or value == "" else str(value)
 
 
-def explanation(about: Mapping[str, Any], width: int, other: str | None = None) -> str:
+def explanation(about: Mapping[str, Any], width: int) -> str:
     """Return everything known of a design, a workload or a machine."""
+    if about["kind"] == "machine-diff":
+        return _difference(about, width)
     title = f"{about['name']} ({about['kind']})"
     blocks = [title + "\n" + textwrap.fill(about.get("summary") or "", width)]
     facts = {k: v for k, v in about.items() if isinstance(v, (str, bool, int, float))}
-    for known in ("kind", "name", "summary", "against"):
+    for known in ("kind", "name", "summary"):
         facts.pop(known, None)
     if facts:
         blocks.append("\n".join(_paragraph(k, _word(v), width) for k, v in facts.items()))
@@ -161,7 +163,8 @@ def explanation(about: Mapping[str, Any], width: int, other: str | None = None) 
         headers = ["structure", *names[1:]]
         blocks.append("Hardware\n" + columns(headers, parts, width, right=(1, 2)))
     if about.get("rows"):
-        blocks.append(_machine(about["rows"], about["name"], other or "other", width))
+        table = [[_key(row), _word(row["value"]), _described(row)] for row in about["rows"]]
+        blocks.append(columns(["field", "value", "what [range] (source)"], table, width))
     return "\n\n".join(blocks)
 
 
@@ -176,17 +179,23 @@ def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], w
     return columns(["name", "default", "what [accepted]"], rows, width)
 
 
-def _machine(rows: Sequence[Mapping[str, Any]], name: str, other: str, width: int) -> str:
-    if "other_value" not in rows[0]:
-        table = [[_key(row), _word(row["value"]), _described(row)] for row in rows]
-        return columns(["field", "value", "what [range] (source)"], table, width)
-    table = []
-    for row in rows:
-        differs = row.get("differs", row["value"] != row["other_value"])
-        sources = f"{row.get('source')} / {row.get('other_source')}" if differs else ""
-        mark = "*" if differs else ""
-        table.append([_key(row), _word(row["value"]), _word(row["other_value"]), mark, sources])
-    return columns(["field", name, other, "", "sources, where they differ"], table, width)
+def _difference(about: Mapping[str, Any], width: int) -> str:
+    """Return two machines side by side, as far as they differ."""
+    left, right, rows = about["left"], about["right"], about["rows"]
+    title = f"machines {left} and {right}: {len(rows)} of {about['parameters']} fields differ"
+    if not rows:
+        return title
+    table = [
+        [
+            _key(row),
+            _word(row["left"]),
+            _word(row["right"]),
+            f"{row['doc']} ({row['left_source']} / {row['right_source']})",
+        ]
+        for row in rows
+    ]
+    headers = ["field", left, right, f"what (source of {left} / of {right})"]
+    return f"{title}\n\n{columns(headers, table, width)}"
 
 
 def _key(row: Mapping[str, Any]) -> str:
@@ -215,6 +224,7 @@ def run(answer: Run, width: int | None = None) -> str:
     def say(label: str, body: str) -> None:
         lines.append(_paragraph(label, body, width))
 
+    say("simulated", f"{row['core_model']} core, domain {row['domain']}")
     say(
         "throughput",
         f"{quantity(row['throughput_tx_per_s'], 'tx/s')}: {count:,.0f} transactions"
@@ -238,6 +248,9 @@ def run(answer: Run, width: int | None = None) -> str:
     energy = row["energy_uj"]
     if isinstance(energy, (int, float)):
         say("energy", f"{energy:,.1f} uJ, {_per(1000 * energy, count)} nJ/tx")
+    counted = {name: count for name, count in row["design_counters"].items() if count}
+    if counted:
+        say("design", "  ".join(f"{_spaced(name)} {n:,}" for name, n in counted.items()))
     host = row["host"]
     say(
         "host",
@@ -297,55 +310,100 @@ def crash(answer: Crash, width: int | None = None) -> str:
     width = width or terminal_width()
     row = answer.data
     violations = row["violations"]
-    place = _machine_title(row) if "cores" in row else f"machine {row['machine']}"
-    lines = [f"{row['design']} · {row['workload']} · {place} · seed {row['seed']}"]
+    lines = [f"{row['design']} · {row['workload']} · {_machine_title(row)} · seed {row['seed']}"]
     if row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
-    nested = row.get("nested_points", 0)
+    among = f" of {row['crash_points']:,}" if row["points"] < row["crash_points"] else ""
+    nested = row["nested_points"]
     again = f" and {nested:,} more during recovery" if nested else ""
     speed = f"{seconds(row['seconds'])}, {quantity(row['points_per_s'], 'points/s')}"
-    lines.append(_paragraph("power cuts", f"{row['points']:,}{again} ({speed})", width))
-    verdict = (
-        f"FAIL {len(violations):,}/{row['points']:,}" if violations else "ok: every one recovered"
-    )
-    lines.append(_paragraph("violations", verdict, width))
-    for violation in violations[:VIOLATIONS_SHOWN]:
-        lines.append(textwrap.indent(textwrap.fill(_told(violation), width - 2), "  "))
-        if isinstance(violation, Mapping) and violation.get("replay"):
-            lines.append(_command("    repeat", violation["replay"], width))
-    if len(violations) > VIOLATIONS_SHOWN:
-        lines.append(f"  and {len(violations) - VIOLATIONS_SHOWN:,} more: --json has them all")
+    lines.append(_paragraph("power cuts", f"{row['points']:,}{among}{again} ({speed})", width))
+    lines.append(_paragraph("violations", _verdict_of(row), width))
+    lines += _violations(violations, width)
     if "mutants" in row:
-        lines += ["", _mutants(row["mutants"], width), ""]
+        lines += ["", _mutants(row, width), ""]
     for note in row.get("notes") or []:
         lines.append(_paragraph("note", str(note), width))
     lines.append(_command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
 
 
-def _mutants(mutants: Sequence[Mapping[str, Any]], width: int) -> str:
+def _verdict_of(row: Mapping[str, Any]) -> str:
+    found = len(row["violations"])
+    if not found:
+        return "ok: every one recovered" if row["points"] else "none, and nothing was tried"
+    stopped = f": stopped after {found}" if found >= VIOLATIONS_MAX else ""
+    return f"FAIL {found:,}/{row['points']:,}{stopped}"
+
+
+def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    """Return the first violation with its history, and the others as far as they differ."""
+    places: dict[str, list[str]] = {}
+    for violation in violations:
+        places.setdefault(violation["text"], []).append(_place(violation))
+    lines = []
+    for index, (what, where) in enumerate(places.items()):
+        told = f"at {where[0]}: {what}"
+        lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
+        if index == 0:
+            lines += _history(violations[0], width)
+        if where[1:]:
+            again = f"the same at {', '.join(where[1:])}"
+            lines.append(
+                textwrap.fill(again, width, initial_indent="    ", subsequent_indent="    ")
+            )
+    return lines
+
+
+def _place(violation: Mapping[str, Any]) -> str:
+    """Return where the power went: the event, and in its recovery the write."""
+    nested = violation.get("nested")
+    write = f", write {nested} of the recovery" if nested is not None else ""
+    return f"event {violation['event']:,} (cycle {violation['cycle']:,}{write})"
+
+
+#: How many transactions of a history are told.
+HISTORY_SHOWN = 8
+
+
+def _history(violation: Mapping[str, Any], width: int) -> list[str]:
+    """Return what the transactions that had to do with it did, the last ones."""
+    history = violation.get("history") or []
+    lines = [
+        textwrap.fill(step, width, initial_indent="      ", subsequent_indent="        ")
+        for step in history[-HISTORY_SHOWN:]
+    ]
+    if len(history) > HISTORY_SHOWN:
+        lines.insert(0, f"      ... {len(history) - HISTORY_SHOWN} before; --json has them all")
+    return ["    who stored there:", *lines] if lines else []
+
+
+def _mutants(row: Mapping[str, Any], width: int) -> str:
+    """Return what was caught of what was switched off, and how to see the first of it."""
+    mutants = row["mutants"]
     if not mutants:
         return "mutants     none: the design has no named rules"
-    rows = [
+    table = [
         [
             mutant["rule"],
             "caught" if mutant["caught"] else "NOT CAUGHT",
-            _word(mutant.get("seed")),
-            _word(mutant.get("event")),
+            _word(mutant.get("workload")),
+            *(_word(mutant.get(name)) for name in ("cores", "txs", "seed", "event")),
         ]
         for mutant in mutants
     ]
-    return columns(["rule switched off", "campaign", "seed", "event"], rows, width, right=(2, 3))
-
-
-def _told(violation: object) -> str:
-    if not isinstance(violation, Mapping):
-        return str(violation)
-    place = ", ".join(
-        f"{key} {violation[key]}" for key in ("point", "at", "nested", "seed") if violation.get(key)
-    )
-    what = next((violation[k] for k in ("text", "message", "kind") if violation.get(k)), "violated")
-    return f"{what} ({place})" if place else str(what)
+    headers = ["rule switched off", "campaign", "workload", "cores", "txs", "seed", "event"]
+    lines = [columns(headers, table, width, right=(3, 4, 5, 6))]
+    caught = [mutant for mutant in mutants if mutant["caught"]]
+    lines.append(f"{len(caught)} of {len(mutants)} caught")
+    for mutant in mutants:
+        if "intact" in mutant:
+            lines.append(_note("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
+    for rule in row.get("needless_rules") or []:
+        lines.append(_note("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
+    if caught:
+        lines.append(_command("see one", caught[0]["replay"], width))
+    return "\n".join(lines)
 
 
 # compare.
@@ -367,9 +425,9 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
     better = "higher" if metric.higher_is_better else "lower"
     count = answer.cores_used(cores)
     shown = f" · {count} core{'' if count == 1 else 's'}" if count else ""
-    title = (
-        f"{metric.title} relative to {answer.normalize}, {better} is better\n"
-        f"machine {answer.machine}{shown} · seed {answer.seed}"
+    model = f" · {model}" if (model := answer.core_model()) else ""
+    title = f"{metric.title} relative to {answer.normalize}, {better} is better\n" + textwrap.fill(
+        f"machine {answer.machine}{model}{shown} · seed {answer.seed}", width
     )
     base = [
         BLANK
@@ -402,11 +460,12 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
 def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
     """Return one design: its name, its ratios, their mean and its verdict."""
     ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
-    values = [BLANK if r is None else _ratio(r) for r in [*ratios, answer.gmean(design, cores)]]
+    values = [BLANK if r is None else ratio(r) for r in [*ratios, answer.gmean(design, cores)]]
     return [marked(answer, design), *values, verdict_text(answer.verdict(design, cores))]
 
 
-def _ratio(value: float) -> str:
+def ratio(value: float) -> str:
+    """Return a ratio with two digits, as in a table of a paper."""
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
@@ -453,6 +512,8 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
         names = [d for d in answer.designs if answer.durability.get(d) == kind]
         if names:
             notes.append(_note(DAGGER, f"{', '.join(names)}: {note}", width))
+    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
+    notes += [_note("*", note, width) for note in dict.fromkeys(told)]
     for design in answer.designs:
         verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
         if verdict.kind == "fail":

@@ -69,6 +69,7 @@ def crash(
     points: int | str | None = None,
     mutants: bool = False,
     nested: bool = True,
+    without: str | None = None,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -76,12 +77,12 @@ def crash(
 ) -> Crash:
     """Cut the power at every durable event, or at so many of them; recover; check what is left."""
     asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
-    campaign = Campaign(asked, points, mutants, nested)
+    campaign = Campaign(asked, points, mutants, nested, without)
     try:
-        return Crash(sweep.execute([campaign], what="campaigns")[0], campaign)
+        return Crash.of(sweep.execute([campaign], what="campaigns")[0], campaign)
     except sweep.Interrupted as interrupt:
         (data,) = interrupt.partial
-        raise sweep.Interrupted(data and Crash(data, campaign)) from None
+        raise sweep.Interrupted(data and Crash.of(data, campaign)) from None
 
 
 def compare(

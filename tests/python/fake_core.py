@@ -68,7 +68,14 @@ def list(kind: str) -> str:
         ]
     else:
         rows = [
-            {"name": name, "summary": f"About {name}.", "cores": 8, "domain": "adr"}
+            {
+                "name": name,
+                "summary": f"About {name}.",
+                "core": "window",
+                "cores_max": 8,
+                "domain": "adr",
+                "wpq": 64,
+            }
             for name in MACHINES
         ]
     return json.dumps({"rows": rows})
@@ -114,7 +121,11 @@ def explain(name: str, settings: object, against: str | None = None) -> str:
             "range": "1..=4096",
         }
         if against is not None:
-            row |= {"other_value": "4", "other_source": "ours", "differs": True}
+            two = {"left": "64", "left_source": "Silo, Table II", "right": "4"}
+            row = {"section": "controller", "key": "wpq", "doc": row["doc"].strip(), **two}
+            rows = [row | {"right_source": "ours", "unit": "count"}]
+            both = {"left": name, "right": against, "identical": False, "parameters": 63}
+            return json.dumps({"kind": "machine-diff", **both, "rows": rows})
         return json.dumps({"kind": "machine", "name": name, "summary": "A machine.", "rows": [row]})
     raise InputError(f"unknown name `{name}`; there are: silo, native")
 
@@ -148,6 +159,9 @@ def run(text: str, control: Control) -> str:
             "txs": txs,
             "seed": spec["seed"],
             "version": "0.0.0",
+            "id": "b94596c34f4a9def",
+            "core_model": "window",
+            "domain": "adr",
             "cycles": 2_000_000,
             "simulated_s": txs / speed,
             "throughput_tx_per_s": speed,
@@ -174,6 +188,7 @@ def run(text: str, control: Control) -> str:
                 "words_avg": 9.7,
             },
             "energy_uj": 41.5,
+            "design_counters": {"logs_generated": txs * 7, "logs_ignored": 0},
             "host": {
                 "seconds": 1.9,
                 "mem_ops": 118_000_000,
@@ -195,32 +210,65 @@ def crash(text: str, control: Control) -> str:
     if spec["design"] == "leaky" and spec["workload"] == "btree":
         violations = [
             {
-                "point": 412,
-                "at": 90210,
-                "nested": None,
-                "text": "word 0x1c40 holds 7, which no transaction left there",
-                "history": [],
-                "replay": "indelible crash --design leaky --workload btree --seed 1 --points all",
+                "event": event,
+                "cycle": 219 * event,
+                "nested": nested,
+                "text": f"durability: the image holds 0x7 at {at} and should hold 0x9",
+                "history": [
+                    f"core 0 transaction {index} (committed, 1 store): [{at}] = {index:#x}"
+                    for index in range(12)
+                ],
             }
-        ] * 3
+            for event, nested, at in (
+                (412, None, "0x1c40"),
+                (413, 3, "0x1c40"),
+                (2011, None, "0x1c48"),
+                (2012, None, "0x1c40"),
+                (2013, 1, "0x1c48"),
+            )
+        ]
     answer: dict[str, Any] = {
         "design": spec["design"],
         "workload": spec["workload"],
         "machine": spec["machine"],
+        "cores": spec.get("cores", 2),
+        "txs": spec.get("txs", 500),
         "seed": spec["seed"],
+        "durability": DESIGNS[spec["design"]][0],
+        "domain": "adr",
+        "crash_points": 12_000,
         "points": 12_000 if points == "all" else points,
         "nested_points": 3_400 if spec["nested"] else 0,
         "violations": violations,
         "seconds": 5.2,
         "points_per_s": 2307.7,
+        "notes": [],
         "cancelled": False,
     }
     if spec["mutants"]:
+        own = {"workload": spec["workload"], "cores": 2, "txs": 20, "settings": {}, "seed": 1}
+        hard = {
+            "workload": "scribble",
+            "cores": 4,
+            "txs": 40,
+            "settings": {"design.entries": "4", "llc.size": "256B"},
+            "seed": 12,
+        }
         answer["mutants"] = [
-            {"rule": "log_first", "caught": True, "seed": 1, "event": 412},
-            {"rule": "flush_bit", "caught": spec["design"] != "redo@x86", "seed": 3, "event": 9},
+            _mutant("log_first", own),
+            _mutant("flush_bit", None if spec["design"] == "redo@x86" else hard),
+        ]
+        answer["needless_rules"] = [
+            {"rule": "truncate_late", "why": "a log that is never cut off is only longer"}
         ]
     return json.dumps(answer)
+
+
+def _mutant(rule: str, caught_in: dict[str, Any] | None) -> dict[str, Any]:
+    row = {"rule": rule, "doc": f" About {rule}.", "caught": caught_in is not None}
+    if caught_in is None:
+        return row | {"intact": "the intact design fails, too"}
+    return row | caught_in | {"event": 412, "text": "atomicity: torn", "history": []}
 
 
 def plain(text: str) -> str:

@@ -61,7 +61,7 @@ def test_compare_rows_are_runs_with_a_verdict(command: Command) -> None:
     by_cell = {(r["design"], r["workload"]): r["crash"] for r in answer["rows"]}
     assert by_cell["native", "hash"]["verdict"] == "none"
     assert by_cell["undo@x86", "hash"]["verdict"] == "ok"
-    assert by_cell["leaky", "btree"]["violations"] == 3
+    assert by_cell["leaky", "btree"]["violations"] == 5
     assert "indelible crash --design leaky" in by_cell["leaky", "btree"]["command"]
     means = {(row["design"], row["cores"]): row["value"] for row in answer["gmean"]}
     assert means["undo@x86", 8] == pytest.approx(0.4)
@@ -124,6 +124,31 @@ def test_the_same_rows_give_the_same_figure(command: Command, tmp_path: Path) ->
         assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+def test_findings_come_with_the_command_that_repeats_them(command: Command) -> None:
+    words = ["--txs", "300", "--seed", "7", "--set", "design.entries=4", "--points", "all"]
+    asked = ["crash", "--design", "leaky", "--workload", "btree", *words, "--mutants"]
+    code, shown, _ = command(*asked, "--json")
+    answer = json.loads(shown)
+    assert code == 1
+    assert {row["replay"] for row in answer["violations"]} == {
+        "indelible crash --design leaky --workload btree --machine tiny --cores 2 --txs 300"
+        " --seed 7 --set design.entries=4 --points all"
+    }
+    assert [row["replay"] for row in answer["mutants"]] == [
+        "indelible crash --design leaky --workload btree --machine tiny --cores 2 --txs 20"
+        " --seed 1 --without log_first --no-nested",
+        "indelible crash --design leaky --workload scribble --machine tiny --cores 4 --txs 40"
+        " --seed 12 --set design.entries=4 --set llc.size=256B --without flush_bit --no-nested",
+    ]
+
+
+def test_one_rule_is_switched_off(command: Command, fake: ModuleType) -> None:
+    command(*CRASH, "--without", "log_first")
+    assert fake.asked[-1][1]["without"] == "log_first"
+    command(*CRASH)
+    assert "without" not in fake.asked[-1][1]
+
+
 def test_exit_codes_of_crash(command: Command) -> None:
     assert command(*CRASH, "--mutants")[0] == 0
     assert command("crash", "--design", "leaky", "--workload", "btree")[0] == 1
@@ -146,7 +171,7 @@ BAD = {
     "design": (["run", "--design", "sillo", "--workload", "hash"], "unknown design `sillo`"),
     "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
     "name": (["explain", "sillo"], "unknown name `sillo`"),
-    "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are `commit-"),
+    "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
     "base": (["compare", "--normalize", "hops"], "cannot normalize to `hops`"),
     "cores": ([*RUN, "--cores", "-1"], "--cores: `-1` is not a whole number from"),
     "cores_list": (["compare", "--cores", "1,x"], "--cores: `x` is not a whole number from 1"),

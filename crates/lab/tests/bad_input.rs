@@ -8,36 +8,105 @@ use serde_json::{Value, json};
 
 /// A request, as in `common`, and the whole sentence.
 const MISTAKES: &[(&str, &str)] = &[
-    ("sillo hash", ""),
-    ("qqqq hash", ""),
-    ("silo hsh", ""),
-    ("silo hash machine=sillo", ""),
-    ("silo hash cores=0", ""),
-    ("silo hash cores=5", ""),
-    ("silo hash machine=silo cores=9", ""),
-    ("silo hash txs=0", ""),
-    ("silo hash controller.wpq=0", ""),
-    ("silo hash controller.wpq=4096B", ""),
-    ("silo hash controler.wpq=4", ""),
-    ("silo hash controller.wqp=4", ""),
-    ("silo hash pm.tREAD=50", ""),
-    ("silo hash l1d.size=4KiB l1d.assoc=3", ""),
-    ("silo hash design.entires=4", ""),
-    ("silo hash design.entries=0", ""),
-    ("native hash design.entries=4", ""),
-    ("silo hash workload.item=4", ""),
-    ("silo hash workload.shared=yes", ""),
-    ("silo hash points=0", ""),
-    ("silo hash points=some", ""),
-    ("silo hash points=-1", ""),
-    ("silo hash seed=-1", ""),
-    ("silo hash corse=2", ""),
-    ("silo hash machine=silo pm.device_size=64MiB workload.items=100000000", ""),
-    ("silo array machine=silo pm.device_size=64MiB workload.items=100000000", ""),
-    ("silo ycsb machine=silo pm.device_size=64MiB workload.items=100000000", ""),
-    ("silo sqlite machine=silo pm.device_size=64MiB workload.rows=100000000", ""),
-    ("silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4", ""),
-    ("undo@x86 scribble pm.log_size=1KiB cores=1", ""),
+    (
+        "sillo hash",
+        "unknown design `sillo`; did you mean `silo`? there are: silo, undo@ideal, native, \
+          redo@x86, undo@eadr, undo@x86",
+    ),
+    (
+        "qqqq hash",
+        "unknown design `qqqq`; there are: native, redo@x86, silo, undo@eadr, undo@ideal, \
+          undo@x86",
+    ),
+    (
+        "silo hsh",
+        "unknown workload `hsh`; did you mean `hash`? there are: hash, ycsb, array, btree, \
+          queue, rbtree, scribble, sqlite",
+    ),
+    (
+        "silo hash machine=sillo",
+        "unknown machine `sillo`; did you mean `silo`? there are: silo, cxl, loc, ssp, tiny, \
+          hops, optane, or the path of a TOML file",
+    ),
+    ("silo hash cores=0", "cores is 0; machine tiny takes 1..=4 (core.cores_max)"),
+    ("silo hash cores=5", "cores is 5; machine tiny takes 1..=4 (core.cores_max)"),
+    ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1..=8 (core.cores_max)"),
+    ("silo hash txs=0", "txs is 0; it takes 1 or more"),
+    (
+        "silo hash controller.wpq=0",
+        "controller.write_buffer_size: `0` is out of range; it takes 1 to 4096",
+    ),
+    (
+        "silo hash controller.wpq=4096B",
+        "controller.write_buffer_size: `4096B` has a unit, but this counts things; write 4096",
+    ),
+    (
+        "silo hash controler.wpq=4",
+        "unknown section `controler`; did you mean `controller`? there are: controller, core, \
+          workload, energy, l1d, l2, llc, dram, design, pm",
+    ),
+    (
+        "silo hash controller.wqp=4",
+        "unknown parameter `wqp` of controller; did you mean `write_buffer_size` (wpq)? there \
+          are: write_low_thresh_perc, min_writes_per_switch, write_high_thresh_perc, \
+          mem_sched_policy, write_buffer_size, writeback_buffer_size, count, intlv_size, \
+          read_buffer_size, static_frontend_latency, static_backend_latency, noc_latency, \
+          link_latency, domain, flush_bytes",
+    ),
+    (
+        "silo hash pm.tREAD=50",
+        "pm.tREAD: `50` lacks its unit; write a time in ps, ns, us, ms, s or cycles, such as \
+          \"50ns\"",
+    ),
+    (
+        "silo hash l1d.size=4KiB l1d.assoc=3",
+        "machine tiny: l1d.assoc: 3 ways do not divide 4096 bytes of 64-byte lines",
+    ),
+    (
+        "silo hash design.entires=4",
+        "unknown parameter `entires` of design silo; did you mean `entries`? there are: \
+          entries, buffer_latency, channel, overflow_batch",
+    ),
+    (
+        "silo hash design.entries=0",
+        "`entries` of design silo is out of range: `0`; it takes 1 to 4096",
+    ),
+    ("native hash design.entries=4", "design native has no parameter `entries`, nor any other"),
+    (
+        "silo hash workload.item=4",
+        "unknown parameter `item` of workload hash; did you mean `items`? there are: items, \
+          alignment, shared, distribution, bucket, buckets, value",
+    ),
+    (
+        "silo hash workload.shared=yes",
+        "unknown value `yes` of `shared` of workload hash; there are: shared, private",
+    ),
+    ("silo hash points=0", "0 crash points check nothing; give a number or `all`"),
+    ("silo hash points=some", "`some` is not a number of crash points; give a number or `all`"),
+    (
+        "silo hash cores=1 workload.items=100000000",
+        "workload hash asked for 128MiB of simulated persistent memory and 4194176B is free: \
+          raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo array cores=1 workload.items=100000000",
+        "workload array asked for 781250KiB of simulated persistent memory and 4194240B is \
+          free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo ycsb cores=1 workload.items=100000000",
+        "workload ycsb asked for 128MiB of simulated persistent memory and 4194176B is free: \
+          raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo sqlite cores=1 workload.rows=100000000",
+        "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
+          it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4",
+        "machine tiny: pm.log_size: the logs of all cores take more than half of pm.device_size",
+    ),
 ];
 
 fn error(request: &Value, ask: fn(&str, &Control) -> Result<String, lab::InputError>) -> String {
@@ -63,18 +132,67 @@ fn a_mistake_is_one_sentence() {
     assert!(differ.is_empty(), "{differ}");
 }
 
+/// What a log cannot hold is the user's to mend, not a panic.
+#[test]
+fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
+    for design in ["redo@x86", "undo@x86"] {
+        let line = format!(
+            "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 workload.lock_grain=word"
+        );
+        let error = error(&request(&line), lab::run);
+        assert!(error.contains("pm.log_size"), "{line}: {error}");
+    }
+}
+
 /// A workload, a script, and the whole sentence.
 const SCRIPTS: &[(&str, &str, &str)] = &[
-    ("hash", "SELECT 1;", ""),
-    ("sqlite", "CREATE TABLE t(a);\nSELCT 1;\n", ""),
-    ("sqlite", "CREATE TABLE t(a);\nINSERT INTO u VALUES (1);\n", ""),
-    ("sqlite", "", ""),
-    ("sqlite", "CREATE TABLE t(a", ""),
-    ("ycsb", "recordcount=100\nreadproportion=much\n", ""),
-    ("ycsb", "recordcount=100\n\nrecordcount\n", ""),
-    ("ycsb", "requestdistribution=sideways\n", ""),
-    ("ycsb", "recordcount=0\n", ""),
-    ("ycsb", "readproportion=0\nupdateproportion=0\n", ""),
+    (
+        "hash",
+        "SELECT 1;",
+        "workload hash takes no script; --sql goes with sqlite and --ycsb with ycsb",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nSELCT 1;\n",
+        "script `mine.txt`, line 2: near \"SELCT\": syntax error",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nINSERT INTO u VALUES (1);\n",
+        "script `mine.txt`, line 2: no such table: u",
+    ),
+    ("sqlite", "", "script `mine.txt`, line 1: the script ends, and has no statement to measure"),
+    (
+        "sqlite",
+        "CREATE TABLE t(a",
+        "script `mine.txt`, line 1: the script ends, and has no statement to measure",
+    ),
+    (
+        "ycsb",
+        "recordcount=100\nreadproportion=much\n",
+        "mine.txt, line 2: `readproportion` is a number from 0 to 1, not `much`",
+    ),
+    (
+        "ycsb",
+        "recordcount=100\n\nrecordcount\n",
+        "mine.txt, line 3: expected `name=value`, a comment or nothing, not `recordcount`",
+    ),
+    (
+        "ycsb",
+        "requestdistribution=sideways\n",
+        "mine.txt, line 1: `requestdistribution` is `uniform`, `zipfian` or `latest`, not \
+          `sideways`",
+    ),
+    (
+        "ycsb",
+        "recordcount=0\n",
+        "mine.txt, line 1: `recordcount` is a whole number from 1 to 4294967296, not `0`",
+    ),
+    (
+        "ycsb",
+        "readproportion=0\nupdateproportion=0\n",
+        "mine.txt: the proportions of all operations are 0",
+    ),
 ];
 
 #[test]
@@ -96,7 +214,10 @@ fn a_mistake_in_a_script_names_its_line() {
 fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     let error =
         |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
-    assert_eq!(error(lab::list("desings")), "");
+    assert_eq!(
+        error(lab::list("desings")),
+        "unknown list `desings`; did you mean `designs`? there are: designs, machines, workloads"
+    );
     assert_eq!(error(lab::list("")), "");
     assert_eq!(error(lab::explain("sillo", &[], None)), "");
 }

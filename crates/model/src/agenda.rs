@@ -1,14 +1,27 @@
 //! The agenda of timed events: everything that changes persistent state, in order of time.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::units::Cycle;
 
+/// Cycles that the wheel spans.
+const SPAN: u64 = 1024;
+const WORDS: usize = (SPAN / 64) as usize;
+
 /// Events in order of time; of several at one time, the one entered first comes first.
+///
+/// What is due soon lies in a wheel with a queue for each cycle, and what is due later in a heap;
+/// nearly every event is due soon.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
-    entries: BinaryHeap<Reverse<Entry<E>>>,
+    /// The events of each of the next cycles, in order of entry.
+    wheel: Vec<VecDeque<(Cycle, E)>>,
+    /// A bit for each queue of the wheel that is not empty.
+    taken: [u64; WORDS],
+    later: BinaryHeap<Reverse<Entry<E>>>,
+    /// The time of the event that was taken last: the wheel begins here.
+    now: Cycle,
     next: Cycle,
     sequence: u64,
 }
@@ -22,16 +35,30 @@ struct Entry<E> {
 
 impl<E> Default for Agenda<E> {
     fn default() -> Agenda<E> {
-        Agenda { entries: BinaryHeap::new(), next: Cycle::NEVER, sequence: 0 }
+        Agenda {
+            wheel: (0..SPAN).map(|_| VecDeque::new()).collect(),
+            taken: [0; WORDS],
+            later: BinaryHeap::new(),
+            now: Cycle(0),
+            next: Cycle::NEVER,
+            sequence: 0,
+        }
     }
 }
 
 impl<E> Agenda<E> {
     /// Enters an event.
     pub fn enter(&mut self, at: Cycle, event: E) {
-        self.sequence += 1;
+        debug_assert!(at >= self.now, "an event is not due before one that has happened");
         self.next = self.next.min(at);
-        self.entries.push(Reverse(Entry { at, sequence: self.sequence, event }));
+        if at.since(self.now) >= SPAN {
+            self.sequence += 1;
+            self.later.push(Reverse(Entry { at, sequence: self.sequence, event }));
+            return;
+        }
+        let slot = (at.0.max(self.now.0) % SPAN) as usize;
+        self.taken[slot / 64] |= 1 << (slot % 64);
+        self.wheel[slot].push_back((at, event));
     }
 
     /// When the first event is due; [`Cycle::NEVER`] if there is none.
@@ -42,12 +69,50 @@ impl<E> Agenda<E> {
 
     /// Takes the first event if it is due at or before `until`.
     pub fn take(&mut self, until: Cycle) -> Option<(Cycle, E)> {
-        if self.next > until {
+        if self.next > until || self.next == Cycle::NEVER {
             return None;
         }
-        let Reverse(entry) = self.entries.pop()?;
-        self.next = self.entries.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
-        Some((entry.at, entry.event))
+        let at = self.next;
+        self.now = self.now.max(at);
+        // An event of the heap was entered when its time was far off: before any of the wheel's.
+        let event = match self.later.peek() {
+            Some(Reverse(entry)) if entry.at == at => {
+                self.later.pop().map(|Reverse(entry)| entry.event)
+            }
+            _ => {
+                let slot = (at.0 % SPAN) as usize;
+                let event = self.wheel[slot].pop_front().map(|(_, event)| event);
+                if self.wheel[slot].is_empty() {
+                    self.taken[slot / 64] &= !(1 << (slot % 64));
+                }
+                event
+            }
+        };
+        let later = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
+        self.next = later.min(self.first_of_wheel());
+        event.map(|event| (at, event))
+    }
+
+    /// The time of the wheel's first event.
+    fn first_of_wheel(&self) -> Cycle {
+        let start = (self.now.0 % SPAN) as usize;
+        let (word, bit) = (start / 64, start % 64);
+        // The first word is looked at twice: from the present bit on, and at the end up to it.
+        for step in 0..=WORDS {
+            let index = (word + step) % WORDS;
+            let mask = match step {
+                0 => u64::MAX << bit,
+                WORDS => !(u64::MAX << bit),
+                _ => u64::MAX,
+            };
+            let bits = self.taken[index] & mask;
+            if bits != 0 {
+                let slot = index * 64 + bits.trailing_zeros() as usize;
+                let ahead = (slot + SPAN as usize - start) % SPAN as usize;
+                return self.now + ahead as u64;
+            }
+        }
+        Cycle::NEVER
     }
 }
 
@@ -93,5 +158,35 @@ mod tests {
         agenda.enter(Cycle(5), ());
         assert_eq!(agenda.take(Cycle(4)), None);
         assert_eq!(agenda.take(Cycle(5)), Some((Cycle(5), ())));
+    }
+
+    #[test]
+    fn far_and_near_events_come_in_order() {
+        let mut agenda = Agenda::default();
+        let mut state = 1_u64;
+        let mut expected = Vec::new();
+        let mut taken = Vec::new();
+        let mut now = 0;
+        for number in 0..20_000_u64 {
+            state = model_random(state);
+            let at = now + state % [3, 100, 5000][(state >> 40) as usize % 3];
+            agenda.enter(Cycle(at), number);
+            expected.push((at, number));
+            if state >> 50 & 1 == 0
+                && let Some((at, number)) = agenda.take(Cycle::NEVER)
+            {
+                now = at.0;
+                taken.push((at.0, number));
+            }
+        }
+        taken.extend(std::iter::from_fn(|| agenda.take(Cycle::NEVER)).map(|(at, n)| (at.0, n)));
+        expected.sort_unstable();
+        assert_eq!(taken, expected);
+    }
+
+    fn model_random(state: u64) -> u64 {
+        let state = state ^ state << 13;
+        let state = state ^ state >> 7;
+        state ^ state << 17
     }
 }

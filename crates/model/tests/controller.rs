@@ -194,7 +194,7 @@ fn a_read_in_the_future_does_not_push_others() {
     let future = bench.memory.read(Cycle(10_000), Line(0), Cycle(0));
     assert_eq!(bench.memory.read(Cycle(0), Line(4), Cycle(0)), alone, "the past is free");
     assert_eq!(future, Cycle(10_014));
-    let same = bench.memory.read(Cycle(10_000), Line(4), Cycle(0));
+    let same = bench.memory.read(Cycle(10_000), Line(8), Cycle(0));
     assert_eq!(same, Cycle(10_024), "the future is taken");
 }
 

@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
     )
-    options.add_experiment(parser, MACHINE)
+    options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
 

@@ -20,6 +20,7 @@ examples:
   indelible crash --design silo --workload scribble --points all
   indelible crash --design silo --workload scribble --mutants
   indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
+  indelible crash --design silo --workload scribble --without undo_newest_first
 """
 
 
@@ -29,9 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
     )
-    parser.add_argument(
-        "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
-    )
+    parser.add_argument("--cores", type=options.whole(0), metavar="N", help="cores (2)")
     parser.add_argument(
         "--points",
         type=points,
@@ -44,9 +43,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="also switch off each rule of the design, which must be caught",
     )
     parser.add_argument(
+        "--without", metavar="RULE", help="switch one rule of the design off: what must be caught"
+    )
+    parser.add_argument(
         "--no-nested", action="store_true", help="do not cut the power during recovery"
     )
-    options.add_experiment(parser, CRASH_MACHINE)
+    options.add_experiment(parser, CRASH_MACHINE, "500")
     options.add_common(parser)
 
 
@@ -81,6 +83,7 @@ def call(args: argparse.Namespace) -> int:
             points=args.points,
             mutants=args.mutants,
             nested=not args.no_nested,
+            without=args.without,
             **options.experiment_arguments(args),
         ),
         show,

@@ -37,5 +37,5 @@ def call(args: argparse.Namespace) -> int:
     if args.json:
         options.show_json(about)
     else:
-        options.show(text.explanation(about, text.terminal_width(), args.diff))
+        options.show(text.explanation(about, text.terminal_width()))
     return 0

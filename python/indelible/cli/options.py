@@ -72,11 +72,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_experiment(parser: argparse.ArgumentParser, machine: str) -> None:
+def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> None:
     """Add the flags that say what is simulated, but for designs, workloads and cores."""
     parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
     parser.add_argument(
-        "--txs", type=whole(0), metavar="N", help="transactions (as many as suit the workload)"
+        "--txs",
+        type=whole(0),
+        metavar="N",
+        help=f"transactions of each core ({txs}); `txs` in the answer counts those of all cores",
     )
     add_settings(parser)
     parser.add_argument("--sql", metavar="FILE", help="the script that the workload `sqlite` runs")

@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
     )
-    options.add_experiment(parser, MACHINE)
+    options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
 
