@@ -194,7 +194,7 @@ def _difference(about: Mapping[str, Any], width: int) -> str:
         ]
         for row in rows
     ]
-    headers = ["field", left, right, f"what (source of {left} / of {right})"]
+    headers = ["field", left, right, "what (sources)"]
     return f"{title}\n\n{columns(headers, table, width)}"
 
 

@@ -1,7 +1,7 @@
 //! The agenda of timed events: everything that changes persistent state, in order of time.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use crate::units::Cycle;
 
@@ -15,8 +15,11 @@ const WORDS: usize = (SPAN / 64) as usize;
 /// nearly every event is due soon.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
-    /// The events of each of the next cycles, in order of entry.
-    wheel: Vec<VecDeque<(Cycle, E)>>,
+    /// The first and the last event of each of the next cycles, in order of entry.
+    wheel: Vec<Queue>,
+    /// The events of the wheel, and those that are free, as linked lists.
+    nodes: Vec<Node<E>>,
+    free: u32,
     /// A bit for each queue of the wheel that is not empty.
     taken: [u64; WORDS],
     later: BinaryHeap<Reverse<Entry<E>>>,
@@ -25,6 +28,21 @@ pub struct Agenda<E> {
     next: Cycle,
     sequence: u64,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    first: u32,
+    last: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Node<E> {
+    event: E,
+    next: u32,
+}
+
+/// No node.
+const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
 struct Entry<E> {
@@ -36,7 +54,9 @@ struct Entry<E> {
 impl<E> Default for Agenda<E> {
     fn default() -> Agenda<E> {
         Agenda {
-            wheel: (0..SPAN).map(|_| VecDeque::new()).collect(),
+            wheel: vec![Queue { first: NONE, last: NONE }; SPAN as usize],
+            nodes: Vec::new(),
+            free: NONE,
             taken: [0; WORDS],
             later: BinaryHeap::new(),
             now: Cycle(0),
@@ -46,19 +66,52 @@ impl<E> Default for Agenda<E> {
     }
 }
 
-impl<E> Agenda<E> {
+impl<E: Copy> Agenda<E> {
     /// Enters an event.
     pub fn enter(&mut self, at: Cycle, event: E) {
-        debug_assert!(at >= self.now, "an event is not due before one that has happened");
+        assert!(at >= self.now, "an event is not due before one that has happened");
         self.next = self.next.min(at);
         if at.since(self.now) >= SPAN {
             self.sequence += 1;
             self.later.push(Reverse(Entry { at, sequence: self.sequence, event }));
             return;
         }
-        let slot = (at.0.max(self.now.0) % SPAN) as usize;
+        let slot = (at.0 % SPAN) as usize;
         self.taken[slot / 64] |= 1 << (slot % 64);
-        self.wheel[slot].push_back((at, event));
+        let node = self.node(event);
+        let queue = &mut self.wheel[slot];
+        if queue.first == NONE {
+            queue.first = node;
+        } else {
+            self.nodes[queue.last as usize].next = node;
+        }
+        queue.last = node;
+    }
+
+    fn node(&mut self, event: E) -> u32 {
+        let node = Node { event, next: NONE };
+        if self.free == NONE {
+            self.nodes.push(node);
+            return self.nodes.len() as u32 - 1;
+        }
+        let index = self.free;
+        self.free = self.nodes[index as usize].next;
+        self.nodes[index as usize] = node;
+        index
+    }
+
+    /// Takes the first event of a queue of the wheel that is not empty.
+    fn take_from_wheel(&mut self, slot: usize) -> E {
+        let queue = &mut self.wheel[slot];
+        let index = queue.first;
+        let node = &mut self.nodes[index as usize];
+        queue.first = node.next;
+        if queue.first == NONE {
+            self.taken[slot / 64] &= !(1 << (slot % 64));
+        }
+        node.next = self.free;
+        self.free = index;
+        node.event
     }
 
     /// When the first event is due; [`Cycle::NEVER`] if there is none.
@@ -79,14 +132,7 @@ impl<E> Agenda<E> {
             Some(Reverse(entry)) if entry.at == at => {
                 self.later.pop().map(|Reverse(entry)| entry.event)
             }
-            _ => {
-                let slot = (at.0 % SPAN) as usize;
-                let event = self.wheel[slot].pop_front().map(|(_, event)| event);
-                if self.wheel[slot].is_empty() {
-                    self.taken[slot / 64] &= !(1 << (slot % 64));
-                }
-                event
-            }
+            _ => Some(self.take_from_wheel((at.0 % SPAN) as usize)),
         };
         let later = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
         self.next = later.min(self.first_of_wheel());

@@ -1,7 +1,5 @@
 //! The memories behind a controller: banks, rows, the bus, the on-DIMM buffer and the cells.
 
-use rustc_hash::FxHashMap;
-
 use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::contents::Contents;
@@ -233,7 +231,8 @@ pub struct Pm {
     energy_read: u64,
     energy_set: u64,
     energy_reset: u64,
-    wear: FxHashMap<Line, u64>,
+    /// Writes of each line of cells (a line of the on-DIMM buffer, or a cache line without one).
+    wear: Vec<u32>,
     /// What it counted.
     pub meters: Meters,
 }
@@ -254,19 +253,17 @@ impl Pm {
             turn_to_write: config.cycles(pm.t_rtw),
             buffer: config.cycles(pm.t_buffer),
         };
+        let span = if through || pm.buffer == 0 { 1 } else { pm.xpline / LINE_BYTES };
         Ok(Pm {
             banks: Banks::new(timing, pm.row, pm.banks),
-            buffer: match through {
-                true => Buffer::new(0, 1),
-                false => Buffer::new(pm.buffer, pm.xpline / LINE_BYTES),
-            },
+            buffer: Buffer::new(if through { 0 } else { pm.buffer }, span),
             cells: Contents::new(0, pm.capacity)?,
             encoder: pm.encoder,
             flip_bits: pm.fnw,
             energy_read: pm.e_read,
             energy_set: pm.e_set,
             energy_reset: pm.e_reset,
-            wear: FxHashMap::default(),
+            wear: vec![0; (pm.capacity / LINE_BYTES / span) as usize],
             meters: Meters::default(),
         })
     }
@@ -388,9 +385,9 @@ impl Pm {
             self.program_line(Line(first.0 + index as u64), data, mask);
         }
         self.meters.media_lines += 1;
-        let wear = self.wear.entry(first).or_default();
+        let wear = &mut self.wear[(first.0 / masks.len() as u64) as usize];
         *wear += 1;
-        self.meters.wear_max = self.meters.wear_max.max(*wear);
+        self.meters.wear_max = self.meters.wear_max.max(u64::from(*wear));
         self.banks.program(at, first.address(), duration, now)
     }
 
