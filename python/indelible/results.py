@@ -87,6 +87,11 @@ class Crash(_Answer):
         return text.crash(self)
 
 
+def failed_points(campaign: Mapping[str, Any]) -> int:
+    """Return how many power cuts of a campaign broke something, each perhaps in several ways."""
+    return len({violation["event"] for violation in campaign["violations"]})
+
+
 @dataclass(frozen=True)
 class Metric:
     """A number of a run by which designs are compared."""

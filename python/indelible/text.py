@@ -6,12 +6,24 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from indelible.results import METRICS, Comparison, Crash, Run, Verdict, transactions
+from indelible.results import (
+    METRICS,
+    Comparison,
+    Crash,
+    Run,
+    Verdict,
+    failed_points,
+    transactions,
+)
 
 DAGGER = "†"
 BLANK = "-"
+
+#: The least that is left to a column whose text is wrapped.
+LAST_COLUMN = 20
 
 #: A campaign stops after so many violations.
 VIOLATIONS_MAX = 5
@@ -73,17 +85,19 @@ def columns(
     width: int,
     right: Sequence[int] = (),
 ) -> str:
-    """Return a table whose last column takes what is left of the width, wrapped."""
+    """Return a table that fits: the last column is wrapped first, then the widest one."""
     rows = [[str(cell) for cell in row] for row in rows]
     sizes = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
-    indent = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
-    last = max(width - indent, 20)
-    sizes[-1] = min(sizes[-1], last)
-    lines = [_line(headers, sizes, right), "-" * (indent + sizes[-1])]
+    gaps = 2 * (len(sizes) - 1)
+    sizes[-1] = min(sizes[-1], max(width - gaps - sum(sizes[:-1]), LAST_COLUMN))
+    excess = sum(sizes) + gaps - width
+    if excess > 0:
+        widest = sizes.index(max(sizes[:-1]))
+        sizes[widest] = max(sizes[widest] - excess, LAST_COLUMN)
+    lines = [_line(headers, sizes, right), "-" * (sum(sizes) + gaps)]
     for row in rows:
-        first, *more = textwrap.wrap(row[-1], last) or [""]
-        lines.append(_line([*row[:-1], first], sizes, right))
-        lines += [" " * indent + line for line in more]
+        cells = [textwrap.wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
+        lines += [_line(part, sizes, right) for part in zip_longest(*cells, fillvalue="")]
     return "\n".join(lines)
 
 
@@ -332,8 +346,8 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
     if not found:
         return "ok: every one recovered" if row["points"] else "none, and nothing was tried"
-    stopped = f": stopped after {found}" if found >= VIOLATIONS_MAX else ""
-    return f"FAIL {found:,}/{row['points']:,}{stopped}"
+    stopped = f": stopped after {found} violations" if found >= VIOLATIONS_MAX else ""
+    return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
 
 def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str]:

@@ -8,7 +8,16 @@ from typing import Any
 
 from indelible import experiment, sweep
 from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment, InputError
-from indelible.results import Cell, Comparison, Crash, Run, Verdict, closest_first, metric_named
+from indelible.results import (
+    Cell,
+    Comparison,
+    Crash,
+    Run,
+    Verdict,
+    closest_first,
+    failed_points,
+    metric_named,
+)
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -229,7 +238,7 @@ def _campaigns(
 def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
     if "untested" in data:
         return Verdict("untested", command=campaign.command(), reason=data["untested"])
-    violations = len(data["violations"])
+    violations = failed_points(data)
     kind = "fail" if violations else "ok"
     return Verdict(kind, data["points"], violations, campaign.command())
 

@@ -155,7 +155,7 @@ fn writes_of_one_line_merge_in_the_queue() {
 }
 
 #[test]
-fn a_full_queue_has_room_for_what_merges() {
+fn a_write_on_its_way_to_the_cells_is_joined_by_nobody() {
     let mut bench = bench(|config| {
         config.controller.low = 100;
         config.controller.wpq = 2;
@@ -166,7 +166,7 @@ fn a_full_queue_has_room_for_what_merges() {
     bench.send(10, write(0, 8, 1)).send(11, write(1, 8, 1)).run(40);
     assert_eq!(bench.accepted, [(12, 0), (13, 1)]);
     assert!(!bench.memory.has_room(Line(2)));
-    assert_eq!(bench.memory.has_room(Line(0)), false, "the cells are at it");
+    assert!(!bench.memory.has_room(Line(0)), "the cells are at it");
 }
 
 #[test]
