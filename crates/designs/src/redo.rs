@@ -85,7 +85,8 @@ impl Log for Redo {
 
     fn begin(&mut self, _tx: TxId, cpu: &mut impl Cpu) {
         if self.number == 0 {
-            self.number = cpu.peek(Word::of(self.base)) + 1;
+            let placed = cpu.peek(Word::of(self.base + PLACED));
+            self.number = cpu.peek(Word::of(self.base)).max(placed) + 1;
         }
         self.in_transaction = true;
     }
@@ -124,11 +125,14 @@ impl Log for Redo {
             return;
         }
         let end = self.base + ENTRIES + ENTRY_BYTES * self.writes.len() as u64;
-        assert!(
-            end <= self.base + self.bytes,
-            "a transaction of {} words does not fit the log: raise pm.log_size",
-            self.writes.len()
-        );
+        if end > self.base + self.bytes {
+            return cpu.give_up(format!(
+                "a transaction of {} words does not fit the log of {} bytes: raise it with --set \
+                 pm.log_size=...",
+                self.writes.len(),
+                self.bytes
+            ));
+        }
         for (index, &(word, value)) in self.writes.iter().enumerate() {
             let entry = self.base + ENTRIES + ENTRY_BYTES * index as u64;
             for (place, value) in [word.address(), value, self.number].into_iter().enumerate() {
@@ -178,12 +182,10 @@ impl Log for Redo {
         for core in (0..shape.cores).map(CoreId) {
             let base = shape.log_of(core);
             let (record, placed) = (Word::of(base), Word::of(base + PLACED));
-            let number = image.word(record);
-            if number == image.word(placed) {
-                continue;
-            }
+            let (number, done) = (image.word(record), image.word(placed));
+            let first = image.word(Word::of(base + ENTRIES + 16));
             let mut entry = base + ENTRIES;
-            while entry + ENTRY_BYTES <= base + shape.log_bytes {
+            while number > done && entry + ENTRY_BYTES <= base + shape.log_bytes {
                 let [address, value, of] =
                     [0, 8, 16].map(|offset| image.word(Word::of(entry + offset)));
                 if of != number || address >= shape.log_base {
@@ -192,7 +194,11 @@ impl Log for Redo {
                 image.set_word(Word::of(address), value)?;
                 entry += ENTRY_BYTES;
             }
-            image.set_word(placed, number)?;
+            // A transaction that left entries uses up its number, so that they are not taken for
+            // those of a later one.
+            if number > done || first == done + 1 {
+                image.set_word(placed, number.max(done) + 1)?;
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use model::config::Domain;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
@@ -83,6 +84,9 @@ pub struct Silo {
     params: SiloParams,
     rules: SiloRules,
     path: u64,
+    /// Where the caches survive a power failure, so do the logs under way: they arrive long before
+    /// the caches are saved.
+    channel_survives: bool,
     cores: PerCore<LogBuffer>,
     /// Evicted lines that wait for logs of their words to arrive, oldest first, and what stores
     /// had been numbered when they left.
@@ -207,6 +211,7 @@ impl Design for Silo {
             params: setup.params.clone(),
             rules: setup.rules.clone(),
             path: setup.shape.path,
+            channel_survives: channel_survives(setup),
             cores: PerCore::new(setup.shape.cores, buffer),
             held: VecDeque::new(),
             leaving: Vec::new(),
@@ -274,15 +279,20 @@ impl Design for Silo {
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         for (core, buffer) in self.cores.iter() {
-            let records = buffer.logs.iter().filter_map(|log| match log.committed {
-                // Undo logs of a running transaction, whatever their flush-bits say; redo logs of
-                // a committed one that have not updated their words.
-                None => {
-                    Some(Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed))
-                }
-                Some(_) if log.flushed => None,
-                Some(_) => Some(Record::of(core, log.tx, log.word, log.new)),
+            let arriving = buffer.channel.iter().filter_map(|(_, message)| match message {
+                Message::Log(log) if self.channel_survives => Some(log),
+                _ => None,
             });
+            let records =
+                buffer.logs.iter().chain(arriving).filter_map(|log| match log.committed {
+                    // Undo logs of a running transaction, whatever their flush-bits say; redo logs of
+                    // a committed one that have not updated their words.
+                    None => Some(
+                        Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed),
+                    ),
+                    Some(_) if log.flushed => None,
+                    Some(_) => Some(Record::of(core, log.tx, log.word, log.new)),
+                });
             buffer.region.save(records, &buffer.committed, gasp)?;
         }
         self.cores[CoreId(0)].region.arm(gasp)
@@ -308,13 +318,18 @@ impl Design for Silo {
             place,
             kept_by: KeptBy::Nothing,
         };
-        vec![
+        let mut structures = vec![
             battery("log buffer entry (26 B log, 8 B address)", 34 * 8, entries * cores),
             Structure { kept_by: KeptBy::Adr, ..battery("log head and tail", 16 * 8, cores) },
             plain("comparator", 64, entries * cores, "memory controller"),
             plain("transaction id register", 16, cores, "first-level cache controller"),
             plain("thread id", 8, cores, "first-level cache controller"),
-        ]
+        ];
+        if channel_survives(setup) {
+            let logs = (setup.params.channel + 1) * cores;
+            structures.push(battery("log under way (kept because the caches are)", 26 * 8, logs));
+        }
+        structures
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -616,7 +631,14 @@ impl Silo {
         let records = batch.iter().map(|log| record(log).with_flush_bit(flush_bit));
         let mut writes = VecDeque::new();
         if self.rules.save_undo_on_overflow {
-            writes.extend(buffer.region.append(records).into_iter().map(|write| (write, None)));
+            let Some(records) = buffer.region.append(records) else {
+                return below.give_up(format!(
+                    "a transaction does not fit Silo's log region of {} bytes: raise it with --set \
+                     pm.log_size=...",
+                    buffer.region.bytes()
+                ));
+            };
+            writes.extend(records.into_iter().map(|write| (write, None)));
         }
         writes.extend(batch.iter().map(|log| (word_write(log.word, log.new), Some(log.word))));
         buffer.spill = Some(Spill { logs, writes });
@@ -684,6 +706,10 @@ impl Silo {
         buffer.region.keep(spill.logs as u64 * u64::from(self.rules.save_undo_on_overflow));
         self.go_on(core, at, below);
     }
+}
+
+fn channel_survives(setup: &Setup<'_, Silo>) -> bool {
+    matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)
 }
 
 fn word_write(word: Word, value: u64) -> Write {

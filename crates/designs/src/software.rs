@@ -161,7 +161,7 @@ macro_rules! pairing {
                 name: $name,
                 paper: "none",
                 family: "software",
-                summary: concat!($($doc),+),
+                summary: concat!($($doc),+).trim_ascii(),
                 file: <$Log>::FILE,
                 durability: $durability,
                 granularity: $granularity,

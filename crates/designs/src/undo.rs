@@ -78,10 +78,13 @@ impl Undo {
     fn log(&mut self, line: Line, old: &[u64; 8], cpu: &mut impl Cpu) {
         let index = self.lines.len() as u64;
         let (data, tail) = self.entry(index);
-        assert!(
-            tail.address() + LINE_BYTES <= self.base + self.bytes,
-            "a transaction of {index} lines does not fit the log: raise pm.log_size"
-        );
+        if tail.address() + LINE_BYTES > self.base + self.bytes {
+            return cpu.give_up(format!(
+                "a transaction of more than {index} lines does not fit the log of {} bytes: raise \
+                 it with --set pm.log_size=...",
+                self.bytes
+            ));
+        }
         for (word, &value) in (data.first_word().0..).zip(old) {
             cpu.store(Ptr::to(Word(word).address()), value, u64::MAX);
         }

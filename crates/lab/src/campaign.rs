@@ -38,7 +38,8 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         PointsAsked::Some(wanted) => chosen(&spec, &resolved, wanted, control)?,
         _ => Points::All,
     };
-    let found = cut(&spec, &resolved, points, None, txs, control)?;
+    let without = spec.without.as_deref();
+    let found = cut(&spec, &resolved, points, without, txs, control)?;
     let seconds = start.elapsed().as_secs_f64();
     let checked = found.points + found.nested_points;
     let mut answer = json!({
@@ -56,6 +57,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "violations": found.violations.iter().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
         "points_per_s": checked as f64 / seconds.max(1e-9),
+        "stopped": found.violations.len() >= violations_max(without),
         "notes": resolved.notes,
     });
     if spec.mutants {
@@ -87,7 +89,8 @@ fn chosen(
     control: &Control,
 ) -> Result<Points, InputError> {
     let txs = spec.txs.unwrap_or(TRANSACTIONS);
-    let all = cut(spec, resolved, Points::Count, None, txs, control)?.passed;
+    let without = spec.without.as_deref();
+    let all = cut(spec, resolved, Points::Count, without, txs, control)?.passed;
     if all <= wanted {
         return Ok(Points::All);
     }
@@ -96,6 +99,11 @@ fn chosen(
         1 + from + mix(spec.seed ^ index) % (until - from)
     };
     Ok(Points::These((0..wanted).map(point).collect()))
+}
+
+/// A broken design is convicted by one violation.
+fn violations_max(without: Option<&str>) -> usize {
+    if without.is_some() { 1 } else { VIOLATIONS }
 }
 
 /// One campaign over one run.
@@ -111,7 +119,7 @@ fn cut(
         points,
         nested: spec.nested,
         reorders: REORDERS,
-        violations_max: if without.is_some() { 1 } else { VIOLATIONS },
+        violations_max: violations_max(without),
         seed: spec.seed,
     };
     let outcome = (resolved.design.run)(Order {
@@ -200,7 +208,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         ("pm.xpbuffer_entries", "1"),
         ("pm.tWRITE", "400cycles"),
     ];
-    let base = Spec { points: PointsAsked::All, nested: false, ..spec.clone() };
+    let base = Spec { points: PointsAsked::All, nested: false, without: None, ..spec.clone() };
     let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
     let limit = resolved.machine.config.core.cores_max;
     let has_entries = resolved.design.fields.iter().any(|field| field.name == "entries");

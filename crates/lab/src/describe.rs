@@ -13,10 +13,10 @@ use crate::settings;
 /// # Errors
 /// A sentence, when `kind` is none of these.
 pub fn list(kind: &str) -> Result<String, InputError> {
-    let rows = match kind {
+    let rows: Vec<Value> = match kind {
         "designs" => designs::ALL.iter().map(design_row).collect(),
         "workloads" => workloads::ALL.iter().map(workload_row).collect(),
-        "machines" => machines::rows(),
+        "machines" => return Ok(machines::rows().to_string()),
         _ => {
             return Err(unknown("list", kind, ["designs", "workloads", "machines"]));
         }
@@ -56,13 +56,17 @@ pub fn explain(
     against: Option<&str>,
 ) -> Result<String, InputError> {
     let split = settings::split(pairs)?;
+    // A paper's machine has the paper's name, and so may its design: `machine:` tells them apart.
+    if let Some(machine) = name.strip_prefix("machine:") {
+        return match against {
+            Some(other) => explain_difference(machine, other, &split.machine),
+            None => Ok(machines::explain(&machines::load(machine, &split.machine)?).to_string()),
+        };
+    }
     let design = designs::ALL.iter().find(|entry| entry.card.name == name);
     let workload = workloads::ALL.iter().find(|entry| entry.about.name == name);
-    // A paper's machine has the paper's name, and so may its design: `--diff` asks for a machine.
     if let Some(other) = against {
-        let left = machines::load(name, &split.machine)?;
-        let right = machines::load(other, &split.machine)?;
-        return Ok(machines::diff(&left, &right).to_string());
+        return explain_difference(name, other, &split.machine);
     }
     if let Some(entry) = design {
         let machine = machines::load("silo", &split.machine)?;
@@ -75,7 +79,8 @@ pub fn explain(
         let mut answer = workload_row(entry);
         answer["kind"] = "workload".into();
         answer["file"] = entry.about.file.into();
-        answer["params"] = params(entry.fields, &[]);
+        let values = settings::params(&format!("workload {name}"), entry.fields, &split.workload)?;
+        answer["params"] = params(entry.fields, &values);
         return Ok(answer.to_string());
     }
     if machines::names().contains(&name) || name.contains(['/', '.']) {
@@ -83,8 +88,20 @@ pub fn explain(
     }
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
     let workloads = workloads::ALL.iter().map(|entry| entry.about.name);
-    let all: Vec<&str> = designs.chain(workloads).chain(machines::names()).collect();
+    let mut all: Vec<&str> = designs.chain(workloads).chain(machines::names()).collect();
+    all.sort_unstable();
+    all.dedup();
     Err(unknown("design, workload or machine", name, all))
+}
+
+fn explain_difference(
+    name: &str,
+    other: &str,
+    settings: &[(String, String)],
+) -> Result<String, InputError> {
+    let left = machines::load(name, settings)?;
+    let right = machines::load(other.trim_start_matches("machine:"), settings)?;
+    Ok(machines::diff(&left, &right).to_string())
 }
 
 fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shape) -> Value {

@@ -38,7 +38,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         config: &resolved.machine.config,
         cores: resolved.cores,
         settings: &resolved.design_settings,
-        without: None,
+        without: spec.without.as_deref(),
         workload: resolved.make_workload()?,
         warmup,
         transactions: txs,

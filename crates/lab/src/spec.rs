@@ -8,7 +8,7 @@ use model::units::LINE_BYTES;
 use model::workload::{Site, Workload};
 use serde::Deserialize;
 
-use crate::error::{InputError, unknown};
+use crate::error::{InputError, unknown, unknown_of};
 use crate::machines::{self, Machine};
 use crate::settings;
 
@@ -43,6 +43,8 @@ pub struct Spec {
     /// Where the power is cut.
     #[serde(default)]
     pub points: PointsAsked,
+    /// A rule of the design to be switched off.
+    pub without: Option<String>,
     /// Whether each rule of the design is switched off, one at a time, too.
     #[serde(default)]
     pub mutants: bool,
@@ -134,8 +136,7 @@ impl Spec {
             self.settings.iter().map(|(path, value)| (path.clone(), value.clone())).collect();
         let settings = settings::split(&pairs)?;
         let mut machine = machines::load(&self.machine, &settings.machine)?;
-        let owner = format!("design {}", design.card.name);
-        let design_settings = settings::params(&owner, design.fields, &settings.design)?;
+        let design_settings = settings::params(&owner_of(design), design.fields, &settings.design)?;
         let owner = format!("workload {}", workload.about.name);
         let workload_settings = settings::params(&owner, workload.fields, &settings.workload)?;
         let limit = machine.config.core.cores_max;
@@ -149,6 +150,12 @@ impl Spec {
             }
             None => cores.unwrap_or(limit as u8).min(limit as u8),
         };
+        if let Some(rule) = &self.without
+            && !design.rules.iter().any(|(name, _)| name == rule)
+        {
+            let rules = design.rules.iter().map(|(name, _)| *name);
+            return Err(unknown_of("rule", rule, &owner_of(design), rules));
+        }
         let mut notes = Vec::new();
         bring_domain(design, &mut machine, &mut notes);
         if self.script.is_some() && !["sqlite", "ycsb"].contains(&workload.about.name) {
@@ -169,6 +176,10 @@ impl Spec {
             notes,
         })
     }
+}
+
+fn owner_of(design: &designs::Entry) -> String {
+    format!("design {}", design.card.name)
 }
 
 /// A design whose guarantee needs more to survive than the machine keeps brings what it needs.

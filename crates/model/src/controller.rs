@@ -69,8 +69,9 @@ struct Sent<E> {
     notify: Notify<E>,
     /// Whether it came from the caches, whose writes of one line stay in order.
     cached: bool,
-    /// When it reaches its controller.
+    /// When it reaches its controller, and its number among all.
     at: Cycle,
+    number: u64,
 }
 
 /// An entry of the write-pending queue.
@@ -96,7 +97,8 @@ struct Controller<E> {
     reads_until: u64,
     draining: bool,
     drained: u64,
-    drain_entered: bool,
+    /// When it looks for a write to drain, if it is to.
+    drain_at: Option<Cycle>,
     /// A slot whose write the device has taken by the time of the next drain.
     leaving: Option<usize>,
     cores_waiting: Vec<CoreId>,
@@ -124,6 +126,8 @@ pub struct Memory<E> {
     domain: Domain,
     /// Lines that a design gave since somebody asked.
     given: Vec<Line>,
+    /// Writes sent so far.
+    sent: u64,
 }
 
 /// A write that has just become durable.
@@ -159,7 +163,7 @@ impl<E: Copy> Memory<E> {
                 reads_until: 0,
                 draining: false,
                 drained: 0,
-                drain_entered: false,
+                drain_at: None,
                 leaving: None,
                 cores_waiting: Vec::new(),
                 designs_waiting: VecDeque::new(),
@@ -182,6 +186,7 @@ impl<E: Copy> Memory<E> {
             writebacks: settings.writebacks as usize,
             domain,
             given: Vec::new(),
+            sent: 0,
         })
     }
 
@@ -238,7 +243,7 @@ impl<E: Copy> Memory<E> {
     ) {
         let at = self.arrivals.get(&write.line).map_or(at, |&earlier| at.max(earlier));
         self.arrivals.insert(write.line, at);
-        self.launch(at, Sent { write, notify, cached: true, at }, agenda);
+        self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
     }
 
     /// Sends a write of a design, which has a path of its own, that reaches its controller at `at`.
@@ -249,10 +254,12 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
-        self.launch(at, Sent { write, notify, cached: false, at }, agenda);
+        self.launch(at, Sent { write, notify, cached: false, at, number: 0 }, agenda);
     }
 
-    fn launch(&mut self, at: Cycle, sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
+    fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
+        self.sent += 1;
+        sent.number = self.sent;
         let controller = self.controller_of(sent.write.line);
         let write = match self.flights_free.pop() {
             Some(index) => {
@@ -265,6 +272,14 @@ impl<E: Copy> Memory<E> {
             }
         };
         agenda.enter(at + self.frontend, Event::Arrive { controller, write });
+    }
+
+    /// Whether a write of the line is under way, or accepted and not durable.
+    pub fn is_under_way(&self, line: Line) -> bool {
+        let controller = &self.controllers[self.controller_of(line)];
+        self.arrivals.contains_key(&line)
+            || controller.waiting.iter().any(|sent| sent.write.line == line)
+            || self.domain == Domain::Media && controller.slot_of(line).is_some()
     }
 
     /// Whether a write that reaches its controller now would be accepted at once.
@@ -304,7 +319,7 @@ impl<E: Copy> Memory<E> {
             self.arrivals.remove(&line);
         }
         let controller = &mut self.controllers[index];
-        if controller.waiting.is_empty() && controller.room_for(line).is_some() {
+        if controller.waiting.is_empty() && controller.takes(&sent.write) {
             return self.accept(at, index, sent, agenda);
         }
         controller.waiting.push_back(sent);
@@ -320,8 +335,9 @@ impl<E: Copy> Memory<E> {
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
         let controller = &mut self.controllers[index];
-        let line = controller.waiting.front()?.write.line;
-        controller.room_for(line)?;
+        if !controller.takes(&controller.waiting.front()?.write) {
+            return None;
+        }
         let sent = controller.waiting.pop_front()?;
         let accepted = self.accept(at, index, sent, agenda);
         self.offer_room(at, index, agenda);
@@ -338,7 +354,7 @@ impl<E: Copy> Memory<E> {
         assert!(self.domain != Domain::Media, "what a controller accepts is durable");
         let index = self.controller_of(write.line);
         self.given.push(write.line);
-        let sent = Sent { write, notify: Notify::Nobody, cached: false, at };
+        let sent = Sent { write, notify: Notify::Nobody, cached: false, at, number: 0 };
         self.accept(at, index, sent, agenda);
     }
 
@@ -396,6 +412,9 @@ impl<E: Copy> Memory<E> {
         let Sent { write, notify, .. } = sent;
         let line = write.line;
         let controller = &mut self.controllers[index];
+        if write.mask == 0 {
+            return controller.follow(line, notify, self.domain);
+        }
         let meters = &mut controller.pm.meters;
         meters.wpq_bytes[write.class as usize] += mask_bytes(write.mask);
         meters.wpq_writes += 1;
@@ -417,8 +436,11 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         let pressed = controller.pressed(self.high, self.wpq);
         let wanted = pressed || controller.queue.len() > floor;
-        if wanted && !controller.drain_entered {
-            controller.drain_entered = true;
+        // A drain that reads have put off does not wait for them once it is pressed.
+        let put_off = pressed && controller.leaving.is_none();
+        let due = controller.drain_at.is_some_and(|due| due <= at || !put_off);
+        if wanted && !due {
+            controller.drain_at = Some(at);
             agenda.enter(at, Event::Drain { controller: index });
         }
     }
@@ -431,11 +453,15 @@ impl<E: Copy> Memory<E> {
     /// Sends a write to the device, if it is the writes' turn.
     pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
+        if self.controllers[index].drain_at != Some(at) {
+            // It was put off, and then did not wait.
+            return;
+        }
         if let Some(slot) = self.controllers[index].leaving.take() {
             self.free(at, index, slot, agenda);
         }
         let controller = &mut self.controllers[index];
-        controller.drain_entered = false;
+        controller.drain_at = None;
         if controller.pressed(high, wpq) && !controller.draining {
             controller.draining = true;
             controller.drained = 0;
@@ -449,14 +475,14 @@ impl<E: Copy> Memory<E> {
         }
         if !controller.draining && controller.reads_until > at.0 {
             // Reads come first; the writes have their turn when those are done.
-            controller.drain_entered = true;
             let turn = Cycle(controller.reads_until);
+            controller.drain_at = Some(turn);
             agenda.enter(turn, Event::Drain { controller: index });
             return;
         }
         let next = controller.send_one(at, index, self.first_ready, self.domain, agenda);
         controller.drained += 1;
-        controller.drain_entered = true;
+        controller.drain_at = Some(next);
         agenda.enter(next, Event::Drain { controller: index });
     }
 
@@ -516,7 +542,7 @@ impl<E: Copy> Memory<E> {
     pub fn being_programmed(&self, at: Cycle) -> impl Iterator<Item = &Write> {
         self.controllers.iter().flat_map(|controller| &controller.slots).filter_map(move |slot| {
             let (start, end) = slot.programming?;
-            if start <= at.0 && at.0 < end { slot.write.as_ref() } else { None }
+            if start <= at.0 && at.0 <= end { slot.write.as_ref() } else { None }
         })
     }
 
@@ -525,7 +551,7 @@ impl<E: Copy> Memory<E> {
     pub fn under_way(&self) -> Vec<&Write> {
         let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
         let mut flying: Vec<&Sent<E>> = self.flights.iter().flatten().collect();
-        flying.sort_by_key(|sent| sent.at);
+        flying.sort_by_key(|sent| (sent.at, sent.number));
         let unheard = |sent: &&Sent<E>| !matches!(sent.notify, Notify::Design(_));
         waiting.chain(flying).filter(unheard).map(|sent| &sent.write).collect()
     }
@@ -566,6 +592,30 @@ impl<E: Copy> Memory<E> {
 }
 
 impl<E: Copy> Controller<E> {
+    /// Whether a write can be accepted. One of no bytes, which follows those of its line, takes no
+    /// room.
+    fn takes(&self, write: &Write) -> bool {
+        write.mask == 0 || self.room_for(write.line).is_some()
+    }
+
+    /// A write of no bytes is durable when those of its line that came before are.
+    fn follow(&mut self, line: Line, notify: Notify<E>, domain: Domain) -> Option<Accepted<E>> {
+        if domain == Domain::Media
+            && let Some(slot) = self.slot_of(line)
+        {
+            self.slots[slot].notify.push(notify);
+            return None;
+        }
+        Some(Accepted { line, notify, others: Vec::new() })
+    }
+
+    /// A slot that holds a write of the line: the one that is not under way to the cells, if there
+    /// is one, since it is the newer.
+    fn slot_of(&self, line: Line) -> Option<usize> {
+        let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
+        self.joins(line).or_else(|| self.slots.iter().position(holds))
+    }
+
     /// Where a write of the line goes: a slot that it joins, or a free one.
     fn room_for(&self, line: Line) -> Option<usize> {
         self.joins(line).or_else(|| self.free.last().copied())

@@ -34,7 +34,8 @@ pub struct Core {
     stores: VecDeque<u64>,
     stored: u64,
     misses: Places,
-    miss_lines: Vec<(Line, u64)>,
+    /// Lines on their way, and when they arrive.
+    coming: Vec<(Line, u64)>,
     misses_until: u64,
     stalls: [u64; Stall::ALL.len()],
     hit: u64,
@@ -66,7 +67,7 @@ impl Core {
             stores: VecDeque::new(),
             stored: 0,
             misses: Places::new(core.mshrs),
-            miss_lines: vec![(Line(u64::MAX), 0); core.mshrs as usize],
+            coming: Vec::new(),
             misses_until: 0,
             stalls: [0; Stall::ALL.len()],
             hit: config.cycles(config.l1d.latency),
@@ -180,9 +181,10 @@ impl Core {
         Cycle(done)
     }
 
+    /// When a line that is on its way arrives; 0 for any other.
     fn arrival(&self, line: Line) -> u64 {
-        let pending = self.miss_lines.iter().find(|(pending, _)| *pending == line);
-        pending.map_or(0, |&(_, done)| done)
+        let coming = self.coming.iter().filter(|(coming, _)| *coming == line);
+        coming.map(|&(_, done)| done).max().unwrap_or(0)
     }
 
     /// When a miss whose address is known at `known` can start, and the place that it takes.
@@ -195,6 +197,8 @@ impl Core {
 
     /// A load that missed: its value is there at `done`.
     pub fn load_miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
+        // It may have missed the first level only, and be on its way to the second.
+        let done = done.max(Cycle(self.arrival(line)));
         self.take_miss(place, line, done);
         self.loads += 1;
         if self.in_order {
@@ -207,7 +211,9 @@ impl Core {
 
     fn take_miss(&mut self, place: usize, line: Line, done: Cycle) {
         self.misses.take(place, done.0);
-        self.miss_lines[place] = (line, done.0);
+        let clock = self.clock;
+        self.coming.retain(|&(_, done)| done > clock);
+        self.coming.push((line, done.0));
         self.misses_until = self.misses_until.max(done.0);
     }
 
@@ -333,6 +339,9 @@ mod tests {
         core.dispatch(true);
         assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
         assert_eq!(core.load_hit(Line(8), Cycle(0)), Cycle(4));
+        miss(&mut core, 9, Cycle(300), 300);
+        core.dispatch(true);
+        assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
     }
 
     #[test]

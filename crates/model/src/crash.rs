@@ -183,15 +183,15 @@ fn fail<'i, D: Design>(
     }
     let declared: u64 = D::hardware(setup)
         .iter()
-        .filter(|structure| structure.kept_by == KeptBy::Battery)
+        .filter(|structure| structure.kept_by != KeptBy::Nothing)
         .map(|structure| (structure.bits * structure.count).div_ceil(8))
         .sum();
     let mut gasp = Gasp::new(&mut image, at, declared);
     match design.power_loss(&mut gasp) {
         Ok(()) => Ok(image),
         Err(PowerLoss) => Err(format!(
-            "energy: the design needs more than the {declared} bytes of battery-backed structures \
-             that it declares"
+            "energy: the design needs more than the {declared} bytes of structures that survive, \
+             as it declares them"
         )),
     }
 }
@@ -211,12 +211,13 @@ fn arrive_early<E: Copy>(below: &Below<E>, image: &mut Image<'_>, seed: u64) {
     }
 }
 
-/// A write that the cells were in the middle of is there up to some word.
+/// A write that the cells were in the middle of is there in some of its words.
 fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) {
     for write in below.memory.being_programmed(at) {
-        let words = mix(seed ^ write.line.0) % (LINE_WORDS + 1);
-        let prefix = if words == LINE_WORDS { u64::MAX } else { (1 << (8 * words)) - 1 };
-        image.set_line(write.line, &write.data, write.mask & prefix).expect("the power is on");
+        let words = mix(seed ^ write.line.0);
+        let torn = (0..LINE_WORDS).filter(|word| words >> word & 1 == 1);
+        let mask = torn.fold(0, |mask, word| mask | 0xff << (8 * word));
+        image.set_line(write.line, &write.data, write.mask & mask).expect("the power is on");
     }
 }
 

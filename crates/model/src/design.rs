@@ -11,7 +11,7 @@ use crate::image::{Image, PowerLoss};
 use crate::meters::Class;
 use crate::params::{Params, Rules};
 use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore, TxId, Word};
-use crate::workload::Ptr;
+use crate::workload::{Ptr, Stop};
 
 /// What a hook answers: when the core may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -450,6 +450,8 @@ pub struct Below<E> {
     pub(crate) agenda: Agenda<Event<E>>,
     /// Cores to be woken, and when.
     pub(crate) wakes: Vec<(CoreId, Cycle)>,
+    /// Why the run cannot go on.
+    pub(crate) stopped: Option<Stop>,
     /// Writes of each core that are not durable yet, for its fences.
     pub(crate) unacknowledged: PerCore<Unacknowledged>,
 }
@@ -471,6 +473,12 @@ impl<E: Copy> Below<E> {
     /// Lets a parked core go on at a cycle.
     pub fn wake(&mut self, core: CoreId, at: Cycle) {
         self.wakes.push((core, at));
+    }
+
+    /// Ends the run: what it was asked to do does not fit the machine. The text is a sentence for
+    /// the user.
+    pub fn give_up(&mut self, text: String) {
+        self.stopped.get_or_insert(Stop::Input(text));
     }
 
     /// The newest bytes of a line of persistent memory.
@@ -500,14 +508,20 @@ impl<E: Copy> Below<E> {
     /// Has a line written back if it is dirty: it leaves the core at `at`, walks through the
     /// caches, and the core's next fence waits for it. The line stays in the caches if `keep`.
     pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, keep: bool, class: Class) {
-        if !self.caches.clean(line, keep) {
-            return;
-        }
+        let dirty = self.caches.clean(line, keep);
         if !line.is_persistent() {
-            self.memory.write_volatile(at + self.shape.walk, line, at);
+            if dirty {
+                self.memory.write_volatile(at + self.shape.walk, line, at);
+            }
             return;
         }
-        let write = Write { line, data: self.line(line), mask: u64::MAX, class };
+        // A line that was evicted, or that another core flushed, may still be on its way: the
+        // fence waits for it, too.
+        if !dirty && !self.memory.is_under_way(line) {
+            return;
+        }
+        let mask = if dirty { u64::MAX } else { 0 };
+        let write = Write { line, data: self.line(line), mask, class };
         let walk = self.shape.walk - self.shape.path;
         self.send(at + walk, write, Notify::Core(core));
     }
@@ -517,6 +531,7 @@ impl<E: Copy> Below<E> {
         let pending = &mut self.unacknowledged[core];
         if pending.writes > 0 {
             pending.fenced = true;
+            pending.last = pending.last.max(at);
             return Progress::Wait;
         }
         Progress::Done(at.max(pending.last))
@@ -596,6 +611,9 @@ pub trait Cpu {
     fn order(&mut self);
     /// Waits until stores are durable.
     fn durable(&mut self);
+    /// Ends the run: what it was asked to do does not fit the machine. The text is a sentence for
+    /// the user.
+    fn give_up(&mut self, text: String);
 }
 
 /// A library between a program and its core: a software log. Each core has one of its own; what

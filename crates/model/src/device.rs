@@ -149,6 +149,14 @@ impl Buffer {
         self.firsts.iter().position(|&other| other == first)
     }
 
+    /// Whether the buffer holds every byte of a line.
+    fn holds_whole(&self, line: Line) -> bool {
+        let whole = |index: usize| {
+            self.held[self.places[index]].masks[(line.0 % self.span) as usize] == u64::MAX
+        };
+        self.find(line).is_some_and(whole)
+    }
+
     /// What most lines that the buffer does not hold fail to pass.
     fn filter(&self) -> Filter {
         let mut filter = Filter([0; 8]);
@@ -276,7 +284,7 @@ impl Pm {
     /// Reads a line; returns when it is there.
     pub fn read(&mut self, at: u64, line: Line, now: u64) -> u64 {
         self.meters.reads += 1;
-        if self.buffer.find(line).is_some() {
+        if self.buffer.holds_whole(line) {
             return self.banks.transfer(at + self.banks.timing.buffer, false, now);
         }
         let (done, opened) = self.banks.read(at, line.address(), now);
@@ -362,7 +370,8 @@ impl Pm {
     }
 
     /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
-    /// does not cover its line reads it first. Returns the write's start and end.
+    /// does not cover its line, or whose bits are compared, reads it first; one that changes no bit
+    /// writes no cells. Returns the write's start and end.
     fn program(
         &mut self,
         at: u64,
@@ -372,23 +381,25 @@ impl Pm {
         now: u64,
     ) -> (u64, u64) {
         let partial = masks.iter().any(|&mask| mask != u64::MAX);
-        let mut duration = self.banks.timing.write;
-        if partial {
-            duration += self.banks.timing.miss;
-            self.meters.media_fill_reads += 1;
-        }
-        if partial || self.encoder != 0 {
-            let bytes = masks.len() as u64 * LINE_BYTES;
-            self.meters.energy_fj += bytes * 8 * self.energy_read;
-        }
+        let before = self.meters.media_bits;
         for (index, (data, &mask)) in data.iter().zip(masks).enumerate() {
             self.program_line(Line(first.0 + index as u64), data, mask);
         }
-        self.meters.media_lines += 1;
-        let wear = &mut self.wear[(first.0 / masks.len() as u64) as usize];
-        *wear += 1;
-        self.meters.wear_max = self.meters.wear_max.max(u64::from(*wear));
-        self.banks.program(at, first.address(), duration, now)
+        self.meters.media_fill_reads += u64::from(partial);
+        let mut duration = 0;
+        if partial || self.encoder != 0 {
+            duration += self.banks.timing.miss;
+            let bytes = masks.len() as u64 * LINE_BYTES;
+            self.meters.energy_fj += bytes * 8 * self.energy_read;
+        }
+        if self.meters.media_bits > before {
+            duration += self.banks.timing.write;
+            self.meters.media_lines += 1;
+            let wear = &mut self.wear[(first.0 / masks.len() as u64) as usize];
+            *wear += 1;
+            self.meters.wear_max = self.meters.wear_max.max(u64::from(*wear));
+        }
+        self.banks.program(at, first.address(), duration.max(1), now)
     }
 
     fn program_line(&mut self, line: Line, data: &LineData, mask: u64) {
@@ -497,7 +508,7 @@ mod tests {
         pm.write(0, Line(0), &[3; 64], u64::MAX, 0);
         assert_eq!(pm.meters.media_bits, 128);
         pm.write(0, Line(0), &[3; 64], u64::MAX, 0);
-        assert_eq!((pm.meters.media_bits, pm.meters.media_lines), (128, 2));
+        assert_eq!((pm.meters.media_bits, pm.meters.media_lines), (128, 1));
         pm.write(0, Line(0), &[2; 64], 0xff, 0);
         assert_eq!(pm.meters.media_bits, 136);
     }

@@ -188,7 +188,11 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             }
             return Err(Failure::Deadlock(stuck.join(", ")));
         };
-        match threads[usize::from(core.0)].resume(()) {
+        let result = threads[usize::from(core.0)].resume(());
+        if let Some(stop) = shared.machine().take_stop() {
+            return Err(stop.into());
+        }
+        match result {
             CoroutineResult::Yield(()) => (),
             CoroutineResult::Return(result) => {
                 shared.machine().cores[core].finished = true;
@@ -275,6 +279,12 @@ impl<D: Design> OnCore<'_, D> {
         self.turn();
     }
 
+    /// Dispatches a store, with its room in the store queue.
+    fn issue_store(&self) {
+        self.machine().issue(self.core, false);
+        self.machine().cores[self.core].timing.make_room_for_store();
+    }
+
     fn wait(&self, until: Cycle, stall: Stall) {
         self.machine().cores[self.core].timing.wait(until, stall);
     }
@@ -301,23 +311,24 @@ impl<D: Design> OnCore<'_, D> {
 
     #[inline]
     fn load_line(&self, line: Line, known: Cycle) -> Cycle {
-        let machine = self.machine();
-        if machine.cores[self.core].timing.clock().0 > machine.lead_limit {
+        if !self.machine().may_lead(self.core) {
             self.turn();
         }
-        if let Some(done) = self.machine().load_hit(self.core, line, known) {
-            return done;
+        if self.machine().has(self.core, line) {
+            self.machine().issue(self.core, true);
+            return self.machine().cores[self.core].timing.load_hit(line, known);
         }
+        self.machine().issue(self.core, true);
         // While the core waited for its turn, its first level may have gained the line.
-        if self.turn_with_room(line, false, Stall::LoadMiss)
-            && let Some(done) = self.machine().load_hit(self.core, line, known)
-        {
-            return done;
+        let waited = self.turn_with_room(line, false, Stall::LoadMiss);
+        if waited && self.machine().has(self.core, line) {
+            return self.machine().cores[self.core].timing.load_hit(line, known);
         }
         self.machine().load_miss(self.core, line, known)
     }
 
     fn commit(&mut self) {
+        self.dispatch();
         self.turn();
         let progress = self.machine().commit(self.core);
         self.obey(progress, Stall::Commit);
@@ -325,7 +336,15 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().acknowledge(self.core);
     }
 
+    /// Dispatches an instruction that is no access.
+    fn dispatch(&self) {
+        self.machine().cores[self.core].timing.dispatch(false);
+    }
+
     fn fence(&self, kind: FenceKind) {
+        if D::HAS_FENCES {
+            self.machine().issue(self.core, false);
+        }
         self.turn();
         let progress = self.machine().fence(self.core, kind);
         self.obey(progress, Stall::Fence);
@@ -335,8 +354,9 @@ impl<D: Design> OnCore<'_, D> {
         let drained = self.machine().cores[self.core].timing.drained();
         self.wait(drained, Stall::Lock);
         self.turn();
-        if !self.machine().lock(self.core, lock) {
-            self.park(Stall::Lock);
+        match self.machine().lock(self.core, lock) {
+            Some(since) => self.wait(since, Stall::Lock),
+            None => self.park(Stall::Lock),
         }
         self.store(lock_line(lock), 1, u64::MAX);
         let drained = self.machine().cores[self.core].timing.drained();
@@ -386,7 +406,7 @@ impl<D: Design> Cpu for OnCore<'_, D> {
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
-        self.machine().dispatch_store(self.core);
+        self.issue_store();
         self.turn_with_room(Line::of(at.address), true, Stall::StoreBuffer);
         let progress = self.machine().store(self.core, at, value, mask);
         self.obey(progress, Stall::LogFull);
@@ -412,6 +432,10 @@ impl<D: Design> Cpu for OnCore<'_, D> {
     fn durable(&mut self) {
         self.fence(FenceKind::Durable);
     }
+
+    fn give_up(&mut self, text: String) {
+        self.machine().below.give_up(text);
+    }
 }
 
 /// What a program sees: its core, through the design's library.
@@ -429,20 +453,23 @@ impl<D: Design> Port for Front<'_, '_, D> {
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
         let machine = self.cpu.machine();
+        machine.record(self.cpu.core, at, value, mask);
         if machine.current_tx(self.cpu.core).is_none() {
             return self.cpu.store(at, value, mask);
         }
-        self.cpu.machine().record(self.cpu.core, at, value, mask);
         self.library.store(at, value, mask, &mut self.cpu);
     }
 
     fn store_past_caches(&mut self, at: Ptr, value: u64) {
-        self.cpu.machine().dispatch_store(self.cpu.core);
+        self.cpu.issue_store();
         self.cpu.turn_with_room(Line::of(at.address), true, Stall::StoreBuffer);
-        self.cpu.machine().store_past_caches(self.cpu.core, at, value);
+        self.cpu.machine().record(self.cpu.core, at, value, u64::MAX);
+        let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
+        self.cpu.obey(progress, Stall::LogFull);
     }
 
     fn begin(&mut self) {
+        self.cpu.dispatch();
         self.cpu.turn();
         let progress = self.cpu.machine().begin(self.cpu.core);
         self.cpu.obey(progress, Stall::Commit);

@@ -16,8 +16,8 @@ use crate::device::Write;
 use crate::locks::Locks;
 use crate::meters::{Class, Stall};
 use crate::report::{OpenWriteSets, Report, WriteSets, latencies, open_write_sets};
-use crate::units::{CoreId, Cycle, DRAM_BASE, Line, PerCore, TxId, Word};
-use crate::workload::{LockId, Ptr};
+use crate::units::{CoreId, Cycle, DRAM_BASE, Line, LineMap, PerCore, TxId, Word};
+use crate::workload::{LockId, Ptr, Stop};
 use crate::write_combining::Combining;
 
 /// A machine with a design on it.
@@ -34,9 +34,10 @@ pub struct Machine<D: Design> {
     pub probe: Option<Box<Probe>>,
     /// The core that runs must not do anything that others can see after this cycle.
     pub(crate) turn_limit: u64,
-    /// Nor load what it holds itself after this one.
-    pub(crate) lead_limit: u64,
     quantum: u64,
+    /// Lines that come from memory, and when they are there.
+    coming: LineMap<Cycle>,
+    coming_until: Cycle,
     /// Stores are durable when they are visible.
     stores_survive: bool,
     started: Cycle,
@@ -44,10 +45,15 @@ pub struct Machine<D: Design> {
     counts: Counts,
 }
 
+/// Lines on their way that are remembered before those that have come are forgotten.
+const COMING: usize = 1024;
+
 /// What a core is doing, beside its time.
 pub(crate) struct CoreState {
     pub timing: Core,
     pub parked: Option<Stall>,
+    /// It was woken before it was parked, and goes on at this cycle.
+    woken: Option<Cycle>,
     pub finished: bool,
     tx: Option<TxId>,
     next_tx: TxId,
@@ -97,11 +103,13 @@ impl<D: Design> Machine<D> {
                 shape,
                 agenda: Agenda::default(),
                 wakes: Vec::new(),
+                stopped: None,
                 unacknowledged: PerCore::new(cores, |_| Unacknowledged::default()),
             },
             cores: PerCore::new(cores, |_| CoreState {
                 timing: Core::new(config),
                 parked: None,
+                woken: None,
                 finished: false,
                 tx: None,
                 next_tx: TxId(1),
@@ -113,8 +121,9 @@ impl<D: Design> Machine<D> {
             rules,
             probe: None,
             turn_limit: 0,
-            lead_limit: 0,
             quantum: config.core.quantum,
+            coming: LineMap::default(),
+            coming_until: Cycle(0),
             stores_survive: matches!(config.domain(), Domain::Eadr | Domain::Gpf),
             started: Cycle(0),
             arrived: 0,
@@ -154,7 +163,6 @@ impl<D: Design> Machine<D> {
             }
         }
         self.turn_limit = second;
-        self.lead_limit = second.saturating_add(self.quantum);
         best.map(|(_, id)| id)
     }
 
@@ -171,6 +179,14 @@ impl<D: Design> Machine<D> {
             }
             self.process_one(clock);
         }
+    }
+
+    /// Whether a core may load what it holds itself: it leads the others, and what is due, by no
+    /// more than the quantum.
+    #[inline]
+    pub(crate) fn may_lead(&self, id: CoreId) -> bool {
+        let limit = self.turn_limit.min(self.below.agenda.next().0);
+        self.cores[id].timing.clock().0 <= limit.saturating_add(self.quantum)
     }
 
     /// Processes the first event that is due at or before `until`; whether there was one.
@@ -240,19 +256,25 @@ impl<D: Design> Machine<D> {
     fn process_wakes(&mut self) {
         while let Some((id, at)) = self.below.wakes.pop() {
             let core = &mut self.cores[id];
-            let Some(stall) = core.parked.take() else { continue };
+            let Some(stall) = core.parked.take() else {
+                core.woken = Some(at);
+                continue;
+            };
             core.timing.wait(at, stall);
             // The core that runs must not pass the one that was woken. A tie goes to the lower
             // number; being a cycle stricter than that does no harm.
             let limit = core.timing.clock().0.saturating_sub(1);
             self.turn_limit = self.turn_limit.min(limit);
-            self.lead_limit = self.lead_limit.min(limit.saturating_add(self.quantum));
         }
     }
 
     /// Parks a core until it is woken.
     pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
-        self.cores[id].parked = Some(stall);
+        let core = &mut self.cores[id];
+        match core.woken.take() {
+            Some(at) => core.timing.wait(at, stall),
+            None => core.parked = Some(stall),
+        }
         self.process_wakes();
     }
 
@@ -269,6 +291,11 @@ impl<D: Design> Machine<D> {
         self.probe.as_ref().is_some_and(|probe| probe.is_done())
     }
 
+    /// Why the run cannot go on, if it cannot.
+    pub(crate) fn take_stop(&mut self) -> Option<Stop> {
+        self.below.stopped.take()
+    }
+
     // Loads and stores.
 
     /// Whether an access has to wait because write-backs have nowhere to go; the core is then to
@@ -279,22 +306,22 @@ impl<D: Design> Machine<D> {
             && self.below.memory.congested(id)
     }
 
-    /// A load that hits the core's first level.
+    /// Dispatches a load, store, flush or fence, which may have to wait for room in the core. What
+    /// it does comes later, when it is the core's turn.
     #[inline]
-    pub(crate) fn load_hit(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
-        if !self.below.caches.hit(id, line) {
-            return None;
-        }
+    pub(crate) fn issue(&mut self, id: CoreId, load: bool) {
         self.counts.operations += 1;
-        let core = &mut self.cores[id].timing;
-        core.dispatch(true);
-        Some(core.load_hit(line, known))
+        self.cores[id].timing.dispatch(load);
     }
 
-    /// A load that misses it.
+    /// Whether the core's first level has a line.
+    #[inline]
+    pub(crate) fn has(&mut self, id: CoreId, line: Line) -> bool {
+        self.below.caches.hit(id, line)
+    }
+
+    /// A load that misses the core's first level.
     pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
-        self.counts.operations += 1;
-        self.cores[id].timing.dispatch(true);
         let (place, start) = self.cores[id].timing.miss_start(known);
         let done = self.fetch(id, line, false, start);
         self.cores[id].timing.load_miss(place, line, done)
@@ -308,15 +335,11 @@ impl<D: Design> Machine<D> {
         }
         let tx = self.cores[id].tx;
         let load = Load { core: id, tx, word: Word::of(at.address), at: done };
-        self.design.load(&load, &mut self.below)
-    }
-
-    /// A store's room in the core; it may have to wait for it.
-    pub(crate) fn dispatch_store(&mut self, id: CoreId) {
-        self.counts.operations += 1;
-        let core = &mut self.cores[id].timing;
-        core.dispatch(false);
-        core.make_room_for_store();
+        let progress = self.design.load(&load, &mut self.below);
+        if !self.below.wakes.is_empty() {
+            self.process_wakes();
+        }
+        progress
     }
 
     /// A store takes effect: in the caches, in the view, and in the design.
@@ -327,6 +350,7 @@ impl<D: Design> Machine<D> {
             let now = self.cores[id].timing.clock();
             self.crash_point(now);
         }
+        self.send_combined_line(id, line);
         if self.below.caches.hit_to_write(id, line) {
             self.cores[id].timing.store_hit(line);
         } else {
@@ -349,16 +373,21 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A store of the program in its transaction, for the write sets and the oracle.
+    /// A store of the program, for the write sets and the oracle.
     #[inline]
     pub(crate) fn record(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) {
-        if self.cores[id].tx.is_none() || at.address >= DRAM_BASE {
+        if at.address >= DRAM_BASE {
             return;
         }
         let word = Word::of(at.address);
-        self.counts.open[id].push(word);
-        if let Some(probe) = &mut self.probe {
-            probe.oracle.store(id, word, value, mask);
+        let in_tx = self.cores[id].tx.is_some();
+        if in_tx {
+            self.counts.open[id].push(word);
+        }
+        match &mut self.probe {
+            Some(probe) if in_tx => probe.oracle.store(id, word, value, mask),
+            Some(probe) => probe.oracle.store_outside(word),
+            None => (),
         }
     }
 
@@ -367,13 +396,13 @@ impl<D: Design> Machine<D> {
     fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
         let now = self.cores[id].timing.clock();
         let access = self.below.caches.access(id, line, write);
-        let times = &self.below.shape.times;
+        let times = self.below.shape.times;
         let mut done = start + times.l1 + times.l2;
         match access.found {
             Found::L2 => return done,
-            Found::Llc => done += times.llc,
+            Found::Llc => done = self.arrived_by(line, done + times.llc),
             Found::Elsewhere(from) => {
-                done += times.llc + times.transfer;
+                done = self.arrived_by(line, done + times.llc) + times.transfer;
                 if line.is_persistent() {
                     let transfer = Transfer { line, from, to: id, write, at: done };
                     done = self.design.transfer(&transfer, &mut self.below);
@@ -387,12 +416,29 @@ impl<D: Design> Machine<D> {
                     let fill = Fill { core: id, line, at: done };
                     done = self.design.fill(&fill, &mut self.below);
                 }
+                self.comes(line, done, now);
             }
         }
         if let Some((victim, true)) = access.evicted {
             self.write_back(victim, now);
         }
         done
+    }
+
+    /// A line comes from memory: until then other cores wait for it, too.
+    fn comes(&mut self, line: Line, done: Cycle, now: Cycle) {
+        if self.coming.len() >= COMING {
+            self.coming.retain(|_, done| *done > now);
+        }
+        self.coming.insert(line, done);
+        self.coming_until = self.coming_until.max(done);
+    }
+
+    fn arrived_by(&self, line: Line, at: Cycle) -> Cycle {
+        if self.coming_until <= at {
+            return at;
+        }
+        self.coming.get(&line).map_or(at, |&done| at.max(done))
     }
 
     /// A dirty line leaves the caches.
@@ -412,16 +458,34 @@ impl<D: Design> Machine<D> {
 
     /// A store past the caches: into a write-combining buffer, which is sent when it is full or
     /// another one needs its place.
-    pub(crate) fn store_past_caches(&mut self, id: CoreId, at: Ptr, value: u64) {
+    pub(crate) fn store_past_caches(&mut self, id: CoreId, at: Ptr, value: u64) -> Progress {
         let line = Line::of(at.address);
         let now = self.cores[id].timing.clock();
-        if self.below.caches.holds(line) {
-            self.below.flush(id, now, line, false, Class::Data);
+        if self.stores_survive && line.is_persistent() && self.probe.is_some() {
+            self.crash_point(now);
+        }
+        if self.below.caches.clean(line, false) {
+            self.write_back(line, now);
         }
         let word = Word::of(at.address);
-        self.below.view.set_word(word, value);
-        let full = self.cores[id].combining.store(word, value);
-        for write in full {
+        let old = self.below.view.set_word(word, value);
+        for write in self.cores[id].combining.store(word, value) {
+            self.send_combined(id, now, write);
+        }
+        if !line.is_persistent() {
+            return Progress::Done(now);
+        }
+        let tx = self.cores[id].tx;
+        let store = Store { core: id, tx, word, old, new: value, at: now };
+        let progress = self.design.store(&store, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// A store through the caches comes after those past them to the same line.
+    fn send_combined_line(&mut self, id: CoreId, line: Line) {
+        if let Some(write) = self.cores[id].combining.take_line(line) {
+            let now = self.cores[id].timing.clock();
             self.send_combined(id, now, write);
         }
     }
@@ -454,7 +518,6 @@ impl<D: Design> Machine<D> {
         let core = &mut self.cores[id];
         core.tx = Some(tx.id);
         core.next_tx = TxId(tx.id.0 + 1);
-        core.timing.dispatch(false);
         if let Some(probe) = &mut self.probe {
             probe.oracle.begin(id, tx.id);
         }
@@ -472,7 +535,6 @@ impl<D: Design> Machine<D> {
     }
 
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
-        self.cores[id].timing.dispatch(false);
         let tx = self.tx(id);
         let progress = self.design.commit(&tx, &mut self.below);
         self.process_wakes();
@@ -500,10 +562,6 @@ impl<D: Design> Machine<D> {
     }
 
     pub(crate) fn fence(&mut self, id: CoreId, kind: FenceKind) -> Progress {
-        if D::HAS_FENCES {
-            self.counts.operations += 1;
-            self.cores[id].timing.dispatch(false);
-        }
         let core = &self.cores[id];
         let (at, drained) = (core.timing.clock(), core.timing.drained());
         if !matches!(kind, FenceKind::Flush(..)) {
@@ -515,9 +573,9 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A locked operation on a lock's line; whether the lock is the core's now. If not, the core
+    /// A locked operation on a lock's line: since when the lock is free, if it is. If not, the core
     /// is to be parked, and has the lock when it is woken.
-    pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> bool {
+    pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
         let at = self.cores[id].timing.clock();
         self.send_all_combined(id, at);
         self.locks.take(id, lock)
@@ -525,9 +583,9 @@ impl<D: Design> Machine<D> {
 
     /// A core gives a lock back; the one that waited longest has it when the line has moved.
     pub(crate) fn unlock(&mut self, id: CoreId, lock: LockId) {
-        let at = self.cores[id].timing.stored() + self.below.shape.times.transfer;
-        if let Some(next) = self.locks.release(id, lock) {
-            self.below.wake(next, at);
+        let stored = self.cores[id].timing.stored();
+        if let Some(next) = self.locks.release(id, lock, stored) {
+            self.below.wake(next, stored + self.below.shape.times.transfer);
             self.process_wakes();
         }
     }
@@ -547,7 +605,9 @@ impl<D: Design> Machine<D> {
         for (id, core) in self.cores.iter_mut() {
             core.timing.wait(self.started, Stall::Other);
             core.timing.reset_counts();
-            self.below.wakes.push((id, self.started));
+            if core.parked.is_some() {
+                self.below.wakes.push((id, self.started));
+            }
         }
         self.counts = Counts::new(self.cores.cores());
         self.below.memory.reset_meters();
@@ -558,8 +618,6 @@ impl<D: Design> Machine<D> {
     pub fn report(&mut self, cancelled: bool) -> Report {
         let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
         let end = clocks.max().expect("a machine has cores");
-        while self.process_one(Cycle::NEVER) {}
-        self.below.memory.settle(end);
         let (mut compute, mut instructions) = (0, 0);
         let mut stalls = [0; Stall::ALL.len()];
         for (_, core) in self.cores.iter() {
@@ -572,6 +630,9 @@ impl<D: Design> Machine<D> {
             }
             stalls[Stall::Other as usize] += end.since(core.timing.clock());
         }
+        while self.process_one(Cycle::NEVER) {}
+        self.crash_point(end);
+        self.below.memory.settle(end);
         let counts = std::mem::replace(&mut self.counts, Counts::new(self.cores.cores()));
         Report {
             cycles: end.since(self.started),

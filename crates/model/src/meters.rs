@@ -44,7 +44,7 @@ pub struct Meters {
     pub wpq_writes: u64,
     /// Of them, those that joined a write that was already there.
     pub wpq_merged: u64,
-    /// Lines of the on-DIMM buffer (or cache lines, without one) written to the cells.
+    /// Lines of the on-DIMM buffer (or cache lines, without one) of which cells were written.
     pub media_lines: u64,
     /// Bits programmed in the cells.
     pub media_bits: u64,
@@ -56,7 +56,7 @@ pub struct Meters {
     pub reads_forwarded: u64,
     /// Energy of the cells, in femtojoules.
     pub energy_fj: u64,
-    /// Writes of the line of cells that was written most often.
+    /// Writes, since power was applied, of the line of cells that was written most often.
     pub wear_max: u64,
 }
 

@@ -42,6 +42,8 @@ pub struct Oracle {
     /// Lines of data whose durable bytes are not the expected ones; only these, and those that the
     /// battery or recovery writes, can be wrong.
     suspects: FxHashSet<Line>,
+    /// Words that were stored to outside of a transaction: nothing is promised of them.
+    unpromised: FxHashSet<Word>,
     log_base: u64,
     /// The last transactions, acknowledged or not, for the history of a violation.
     recent: VecDeque<Past>,
@@ -66,6 +68,7 @@ impl Oracle {
             expected,
             open: PerCore::new(cores, |_| None),
             suspects: FxHashSet::default(),
+            unpromised: FxHashSet::default(),
             log_base,
             recent: VecDeque::new(),
             acknowledged: 0,
@@ -92,6 +95,11 @@ impl Oracle {
             _ => own().map_or_else(|| self.expected.word(word), |&(_, value)| value),
         };
         open.writes.push((word, (old & !mask) | (value & mask)));
+    }
+
+    /// A program stored outside of a transaction.
+    pub fn store_outside(&mut self, word: Word) {
+        self.unpromised.insert(word);
     }
 
     /// A program asked for its transaction to be committed: it may be durable from now on.
@@ -148,7 +156,8 @@ impl Oracle {
             for place in 0..8 {
                 let word = Word(line.first_word().0 + place);
                 let (is, should) = (image.word(word), self.expected.word(word));
-                if is != should && in_doubt.get(&word) != Some(&is) {
+                let wrong = is != should && in_doubt.get(&word) != Some(&is);
+                if wrong && !self.unpromised.contains(&word) {
                     return Err((word, self.explain(word, is, should)));
                 }
             }
@@ -169,7 +178,7 @@ impl Oracle {
         let mut seen: Option<(bool, Word)> = None;
         for (word, new) in words {
             let (is, old) = (image.word(word), self.expected.word(word));
-            if old == new {
+            if old == new || self.unpromised.contains(&word) {
                 continue;
             }
             let there = is == new;

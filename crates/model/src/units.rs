@@ -164,3 +164,6 @@ pub type LineSet = rustc_hash::FxHashSet<Line>;
 
 /// Something for each word, hashed the same way in every run.
 pub type WordMap<T> = rustc_hash::FxHashMap<Word, T>;
+
+/// Something for each line, hashed the same way in every run.
+pub type LineMap<T> = rustc_hash::FxHashMap<Line, T>;

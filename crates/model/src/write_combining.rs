@@ -43,6 +43,13 @@ impl Combining {
         out
     }
 
+    /// Empties the buffer of a line, if there is one.
+    #[inline]
+    pub fn take_line(&mut self, line: Line) -> Option<Write> {
+        let index = self.buffers.iter().position(|buffer| buffer.line == line)?;
+        Some(self.buffers.remove(index))
+    }
+
     /// Empties every buffer: a fence or a locked operation.
     pub fn take_all(&mut self) -> Vec<Write> {
         std::mem::take(&mut self.buffers)

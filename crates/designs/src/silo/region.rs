@@ -88,15 +88,14 @@ impl Region {
         self.records = 0;
     }
 
-    /// The writes that put records behind the others. They count once [`Region::keep`] says so.
-    pub fn append(&self, records: impl Iterator<Item = Record>) -> Vec<Write> {
+    /// The writes that put records behind the others, if the region has room for them. They count
+    /// once [`Region::keep`] says so.
+    pub fn append(&self, records: impl Iterator<Item = Record>) -> Option<Vec<Write>> {
         let bytes: Vec<u8> = records.flat_map(Record::to_bytes).collect();
         let start = self.end(self.records);
-        assert!(
-            start + bytes.len() as u64 <= self.base + self.bytes,
-            "a transaction of more than {} logs does not fit the log region: raise pm.log_size",
-            self.records
-        );
+        if start + bytes.len() as u64 > self.base + self.bytes {
+            return None;
+        }
         let mut writes: Vec<Write> = Vec::new();
         for (address, byte) in (start..).zip(bytes) {
             let line = Line::of(address);
@@ -109,7 +108,12 @@ impl Region {
             write.data[place as usize] = byte;
             write.mask |= 1 << place;
         }
-        writes
+        Some(writes)
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Counts records whose writes are durable.
