@@ -32,6 +32,8 @@ pub fn config(change: impl FnOnce(&mut Config)) -> Config {
     (pm.capacity, pm.log, pm.banks, pm.buffer) = (1 << 20, 1 << 10, 1, 0);
     (pm.t_hit, pm.t_read, pm.t_write, pm.t_burst) = (2 * NS, 10 * NS, 100 * NS, NS);
     (pm.t_wtr, pm.t_rtw, pm.t_buffer) = (0, 0, 2 * NS);
+    // Without comparing bits, so that a whole line is written without being read first.
+    pm.encoder = 0;
     config.dram.capacity = 1 << 20;
     (config.l1d.size, config.l1d.assoc, config.l1d.latency) = (128, 2, NS);
     (config.l2.size, config.l2.assoc, config.l2.latency) = (256, 2, 2 * NS);
