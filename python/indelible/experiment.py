@@ -161,9 +161,8 @@ class Campaign:
 
 def catalog(kind: str) -> list[dict[str, Any]]:
     """Return the designs, the workloads or the machines."""
-    rows = json.loads(core.list(kind))["rows"]
-    # The machines come as an object of their own.
-    return rows["rows"] if isinstance(rows, dict) else rows
+    rows: list[dict[str, Any]] = json.loads(core.list(kind))["rows"]
+    return rows
 
 
 def describe(

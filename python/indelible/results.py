@@ -107,14 +107,14 @@ def transactions(row: Mapping[str, Any]) -> float:
     return row["throughput_tx_per_s"] * row["simulated_s"]
 
 
-def _media_lines_per_tx(row: Mapping[str, Any]) -> float:
+def _wpq_bytes_per_tx(row: Mapping[str, Any]) -> float:
     count = transactions(row)
-    return row["pm_writes"]["media_lines"] / count if count else 0.0
+    return row["pm_writes"]["wpq_bytes"] / count if count else 0.0
 
 
 METRICS = {
     "throughput": Metric("Throughput", "tx/s", True, lambda row: row["throughput_tx_per_s"]),
-    "pm-writes": Metric("PM writes", "lines/tx", False, _media_lines_per_tx),
+    "pm-writes": Metric("PM writes", "B/tx", False, _wpq_bytes_per_tx),
     "commit-latency": Metric(
         "Mean commit latency", "cycles", False, lambda row: row["commit_latency_cycles"]["mean"]
     ),

@@ -25,9 +25,6 @@ BLANK = "-"
 #: The least that is left to a column whose text is wrapped.
 LAST_COLUMN = 20
 
-#: A campaign stops after so many violations.
-VIOLATIONS_MAX = 5
-
 DURABILITY_NOTES = {
     "none": "no durability: not crash consistent by design, a bound and not a rival",
     "asynchronous": "weaker durability: a commit returns before it is durable",
@@ -346,7 +343,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
     if not found:
         return "ok: every one recovered" if row["points"] else "none, and nothing was tried"
-    stopped = f": stopped after {found} violations" if found >= VIOLATIONS_MAX else ""
+    stopped = f": stopped after {found} violations" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
 

@@ -136,7 +136,6 @@ def test_no_logging_is_no_durability() -> None:
     assert (code, json.loads(shown)["violations"]) == (1, violations)
 
 
-@pytest.mark.xfail(reason="`lab` cannot switch one rule off yet", strict=True)
 def test_a_mutant_is_caught_again() -> None:
     found = answer("crash", "--design", "silo", "--workload", "scribble", "--mutants")
     for mutant in found["mutants"]:

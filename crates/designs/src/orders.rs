@@ -5,6 +5,7 @@ use model::design::{
     Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, Needs, NoParams, NoRules,
     Progress, Setup,
 };
+use model::workload::Flush;
 
 /// What the three have in common, as a card: they order, and leave atomicity to a log.
 const fn card(name: &'static str, summary: &'static str, needs: Needs) -> Card {
@@ -20,7 +21,7 @@ const fn card(name: &'static str, summary: &'static str, needs: Needs) -> Card {
     }
 }
 
-/// x86: `clwb` writes a line back, and `sfence` waits until every such line has been accepted by a
+/// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and `sfence` waits until every such line has been accepted by a
 /// controller (specs/ordering.md section 3).
 pub struct X86;
 
@@ -37,9 +38,13 @@ impl Design for X86 {
 
     fn fence(&mut self, fence: &Fence, below: &mut Below<()>) -> Progress {
         match fence.kind {
-            FenceKind::Flush(line, class) => {
-                below.flush(fence.core, fence.drained, line, true, class);
-                Progress::Done(fence.at)
+            FenceKind::Flush(line, class, how) => {
+                let keep = how == Flush::WriteBack;
+                below.flush(fence.core, fence.drained, line, keep, class);
+                match how {
+                    Flush::EvictInOrder => below.fence(fence.core, fence.drained),
+                    _ => Progress::Done(fence.at),
+                }
             }
             // There is one fence, so an order costs what durability costs.
             FenceKind::Order | FenceKind::Durable => below.fence(fence.core, fence.drained),

@@ -12,7 +12,7 @@ use model::design::{Cpu, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineSet, TxId, Word, WordMap};
-use model::workload::Ptr;
+use model::workload::{Flush, Ptr};
 
 use crate::software::Log;
 
@@ -141,14 +141,14 @@ impl Log for Redo {
         }
         if self.rules.flush_log {
             for line in Line::of(self.base + ENTRIES).0..=Line::of(end - 1).0 {
-                cpu.flush(Line(line), Class::Log);
+                cpu.flush(Line(line), Class::Log, Flush::WriteBack);
             }
         }
         if self.rules.order_log_before_record {
             cpu.order();
         }
         cpu.store(Ptr::to(self.base), self.number, u64::MAX);
-        cpu.flush(Line::of(self.base), Class::Commit);
+        cpu.flush(Line::of(self.base), Class::Commit, Flush::WriteBack);
         if self.rules.durable_record {
             cpu.durable();
         }
@@ -164,14 +164,14 @@ impl Log for Redo {
         }
         for (word, _) in self.writes.drain(..) {
             if flushed.insert(word.line()) && self.rules.flush_data {
-                cpu.flush(word.line(), Class::Data);
+                cpu.flush(word.line(), Class::Data, Flush::WriteBack);
             }
         }
         if self.rules.order_data_before_truncation {
             cpu.order();
         }
         cpu.store(Ptr::to(self.base + PLACED), self.number, u64::MAX);
-        cpu.flush(Line::of(self.base + PLACED), Class::Metadata);
+        cpu.flush(Line::of(self.base + PLACED), Class::Metadata, Flush::WriteBack);
         self.number += 1;
         if self.rules.truncate_before_unlock {
             cpu.durable();

@@ -222,6 +222,18 @@ impl Design for Silo {
         }
     }
 
+    fn begin(&mut self, tx: &Tx, below: &mut Below<SiloEvent>) -> Progress {
+        let logs = self.logs_on_chip();
+        if !self.cores[tx.core].region.holds(logs) {
+            below.give_up(format!(
+                "{logs} logs on chip do not fit Silo's log region of {} bytes at a power failure: \
+                 raise it with --set pm.log_size=..., or lower design.entries",
+                self.cores[tx.core].region.bytes()
+            ));
+        }
+        Progress::Done(tx.at)
+    }
+
     fn store(&mut self, store: &Store, below: &mut Below<SiloEvent>) -> Progress {
         let Some(tx) = store.tx else { return Progress::Done(store.at) };
         // Log ignorance: a store that changes nothing needs no log.
@@ -353,6 +365,11 @@ impl Design for Silo {
 // From a store to the buffer.
 
 impl Silo {
+    /// Logs of one core that a power failure may have to save, at the most.
+    fn logs_on_chip(&self) -> u64 {
+        self.params.entries + u64::from(self.channel_survives) * (self.params.channel + 1)
+    }
+
     fn send(&mut self, core: CoreId, at: Cycle, message: Message, below: &mut Below<SiloEvent>) {
         let path = self.path;
         let channel = &mut self.cores[core].channel;
@@ -623,6 +640,7 @@ impl Silo {
     /// The buffer is full of logs of the running transaction: the oldest have their undo data
     /// saved, and their new data written in place.
     fn begin_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let reserve = self.logs_on_chip();
         let buffer = &mut self.cores[core];
         let logs = buffer.logs.len().min(self.params.overflow_batch as usize);
         let batch: Vec<Log> = buffer.logs.iter().take(logs).copied().collect();
@@ -631,7 +649,7 @@ impl Silo {
         let records = batch.iter().map(|log| record(log).with_flush_bit(flush_bit));
         let mut writes = VecDeque::new();
         if self.rules.save_undo_on_overflow {
-            let Some(records) = buffer.region.append(records) else {
+            let Some(records) = buffer.region.append(records, reserve) else {
                 return below.give_up(format!(
                     "a transaction does not fit Silo's log region of {} bytes: raise it with --set \
                      pm.log_size=...",

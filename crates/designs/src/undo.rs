@@ -15,7 +15,7 @@ use model::design::{Cpu, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word};
-use model::workload::Ptr;
+use model::workload::{Flush, Ptr};
 
 use crate::software::Log;
 
@@ -94,8 +94,8 @@ impl Undo {
             cpu.store(Ptr::to(Word(word).address()), value, u64::MAX);
         }
         if self.rules.flush_log {
-            cpu.flush(data, Class::Log);
-            cpu.flush(tail, Class::Log);
+            cpu.flush(data, Class::Log, Flush::WriteBack);
+            cpu.flush(tail, Class::Log, Flush::WriteBack);
         }
         if self.rules.order_log_before_store {
             cpu.order();
@@ -157,7 +157,7 @@ impl Log for Undo {
         }
         for line in self.lines.drain(..) {
             if self.rules.flush_data {
-                cpu.flush(line, Class::Data);
+                cpu.flush(line, Class::Data, Flush::WriteBack);
             }
         }
         if self.rules.order_data_before_mark {
@@ -165,7 +165,7 @@ impl Log for Undo {
         }
         if self.rules.mark_at_commit {
             cpu.store(Ptr::to(self.base), self.number, u64::MAX);
-            cpu.flush(Line::of(self.base), Class::Commit);
+            cpu.flush(Line::of(self.base), Class::Commit, Flush::WriteBack);
         }
         self.number += 1;
         if self.rules.durable_before_acknowledge {

@@ -211,7 +211,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     let base = Spec { points: PointsAsked::All, nested: false, without: None, ..spec.clone() };
     let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
     let limit = resolved.machine.config.core.cores_max;
-    let has_entries = resolved.design.fields.iter().any(|field| field.name == "entries");
+    let has = |name| resolved.design.fields.iter().any(|field| field.name == name);
     let words = resolved.design.card.granularity == Granularity::Word;
     for index in 0..SEEDS {
         let mut trial = Spec {
@@ -235,8 +235,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
-        if has_entries && index % 5 != 4 {
+        if has("entries") && index % 5 != 4 {
             set("design.entries", "4");
+        }
+        if has("overflow_batch") && index % 5 != 4 {
             set("design.overflow_batch", "3");
         }
         trials.push((trial, 20 * (1 + index / 6)));

@@ -8,7 +8,7 @@ use designs::Order;
 use model::contents::View;
 use model::engine::{Control, Failure};
 use model::units::{CoreId, Cycle, Word};
-use model::workload::{LockId, Pm, Port, Ptr, Stop};
+use model::workload::{Flush, LockId, Pm, Port, Ptr, Stop};
 use serde_json::json;
 
 use crate::error::InputError;
@@ -164,7 +164,7 @@ impl Port for Counter {
     fn lock(&mut self, _lock: LockId) {}
     fn unlock(&mut self, _lock: LockId) {}
     fn work(&mut self, _instructions: u64) {}
-    fn flush(&mut self, _at: Ptr) {}
+    fn flush(&mut self, _at: Ptr, _how: Flush) {}
     fn order(&mut self) {}
     fn durable(&mut self) {}
     fn cancelled(&self) -> bool {

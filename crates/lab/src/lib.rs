@@ -1,14 +1,14 @@
 //! Experiments by name: where words become types and errors become sentences.
 
+pub mod error;
+pub mod quantity;
+pub mod settings;
+pub mod machines;
+pub mod spec;
+pub mod results;
+pub mod experiment;
 pub mod campaign;
 pub mod describe;
-pub mod error;
-pub mod experiment;
-pub mod machines;
-pub mod quantity;
-pub mod results;
-pub mod settings;
-pub mod spec;
 
 pub use campaign::crash;
 pub use describe::{explain, list};

@@ -360,9 +360,16 @@ impl Config {
             ("pm.device_rowbuffer_size", self.pm.row),
             ("dram.device_rowbuffer_size", self.dram.row),
             ("controller.intlv_size", self.controller.interleave),
+            ("pm.fnw_granularity", self.pm.fnw),
         ] {
             if !size.is_power_of_two() {
-                return Err((path, format!("{size} bytes are not a power of two")));
+                return Err((path, format!("{size} is not a power of two")));
+            }
+        }
+        let pages = [("pm.log_size", self.pm.log), ("pm.device_size", self.pm.capacity)];
+        for (path, size) in pages {
+            if !size.is_multiple_of(KIB) {
+                return Err((path, format!("{size} bytes are not a multiple of 1 KiB")));
             }
         }
         if self.pm.log * self.core.cores_max.min(64) > self.pm.capacity / 2 {

@@ -107,8 +107,7 @@ struct Controller<E> {
 
 /// Memory as the caches and designs see it: all controllers, and the bytes that survive.
 pub struct Memory<E> {
-    /// The bytes that survive a power failure now.
-    pub durable: Contents,
+    durable: Contents,
     controllers: Vec<Controller<E>>,
     flights: Vec<Option<Sent<E>>>,
     flights_free: Vec<usize>,
@@ -196,6 +195,11 @@ impl<E: Copy> Memory<E> {
         for controller in &mut self.controllers {
             controller.pm.cells_mut().copy_from(contents);
         }
+    }
+
+    /// The bytes that survive a power failure now. Only controllers change them.
+    pub fn durable(&self) -> &Contents {
+        &self.durable
     }
 
     /// The controller of a line.

@@ -190,7 +190,6 @@ impl Core {
     /// When a miss whose address is known at `known` can start, and the place that it takes.
     pub fn miss_start(&self, known: Cycle) -> (usize, Cycle) {
         let wanted = known.0.max(self.clock);
-        // A core in order has its store buffer ask for one line at a time.
         let (place, start) = self.misses.first_free(wanted);
         (place, Cycle(start))
     }

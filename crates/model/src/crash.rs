@@ -172,7 +172,7 @@ fn fail<'i, D: Design>(
     seed: u64,
     early: Option<u64>,
 ) -> Result<Image<'i>, String> {
-    let mut image = Image::over(&below.memory.durable);
+    let mut image = Image::over(below.memory.durable());
     if let Some(early) = early {
         arrive_early(below, &mut image, early);
     }

@@ -11,7 +11,7 @@ use crate::image::{Image, PowerLoss};
 use crate::meters::Class;
 use crate::params::{Params, Rules};
 use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore, TxId, Word};
-use crate::workload::{Ptr, Stop};
+use crate::workload::{Flush, Ptr, Stop};
 
 /// What a hook answers: when the core may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -377,8 +377,8 @@ pub struct Fence {
 /// The kinds of what a program asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
-    /// That a line be written back (clwb), for the given reason.
-    Flush(Line, Class),
+    /// That a line be written back, for the given reason, in the given way.
+    Flush(Line, Class, Flush),
     /// That earlier stores survive if later ones do (sfence, ofence).
     Order,
     /// That earlier stores are durable (sfence, dfence).
@@ -606,7 +606,7 @@ pub trait Cpu {
     /// Executes instructions that touch no memory.
     fn work(&mut self, instructions: u64);
     /// Asks for a line to be written back, for the given reason.
-    fn flush(&mut self, line: Line, class: Class);
+    fn flush(&mut self, line: Line, class: Class, how: Flush);
     /// Orders stores in what survives.
     fn order(&mut self);
     /// Waits until stores are durable.

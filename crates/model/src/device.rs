@@ -4,7 +4,7 @@ use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
-use crate::units::{LINE_BYTES, Line, LineData};
+use crate::units::{LINE_BYTES, Line, LineData, Word};
 
 /// Times, in cycles, and sizes of a memory device.
 #[derive(Clone, Debug)]
@@ -240,7 +240,7 @@ pub struct Pm {
     energy_set: u64,
     energy_reset: u64,
     /// Writes of each line of cells (a line of the on-DIMM buffer, or a cache line without one).
-    wear: Vec<u32>,
+    wear: Contents,
     /// What it counted.
     pub meters: Meters,
 }
@@ -271,7 +271,7 @@ impl Pm {
             energy_read: pm.e_read,
             energy_set: pm.e_set,
             energy_reset: pm.e_reset,
-            wear: vec![0; (pm.capacity / LINE_BYTES / span) as usize],
+            wear: Contents::new(0, pm.capacity / LINE_BYTES / span * 8)?,
             meters: Meters::default(),
         })
     }
@@ -395,9 +395,10 @@ impl Pm {
         if self.meters.media_bits > before {
             duration += self.banks.timing.write;
             self.meters.media_lines += 1;
-            let wear = &mut self.wear[(first.0 / masks.len() as u64) as usize];
-            *wear += 1;
-            self.meters.wear_max = self.meters.wear_max.max(u64::from(*wear));
+            let line = Word(first.0 / masks.len() as u64);
+            let wear = self.wear.word(line) + 1;
+            self.wear.set_word(line, wear);
+            self.meters.wear_max = self.meters.wear_max.max(wear);
         }
         self.banks.program(at, first.address(), duration.max(1), now)
     }

@@ -17,7 +17,7 @@ use crate::meters::{Class, Stall};
 use crate::oracle::{Oracle, Violation};
 use crate::report::Report;
 use crate::units::{CoreId, Cycle, Line, Word};
-use crate::workload::{LockId, Pm, Port, Program, Ptr, Step, Stop, Workload};
+use crate::workload::{Flush, LockId, Pm, Port, Program, Ptr, Step, Stop, Workload};
 
 /// Bytes of the stack on which a program runs; SQLite's deepest recursion fits many times.
 const STACK_BYTES: usize = 1 << 20;
@@ -174,6 +174,9 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
     let mut cancelled = false;
     loop {
         let machine = shared.machine();
+        if let Some(stop) = machine.take_stop() {
+            return Err(stop.into());
+        }
         let Some(core) = machine.choose() else {
             if machine.process_one(Cycle::NEVER) {
                 continue;
@@ -188,11 +191,7 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             }
             return Err(Failure::Deadlock(stuck.join(", ")));
         };
-        let result = threads[usize::from(core.0)].resume(());
-        if let Some(stop) = shared.machine().take_stop() {
-            return Err(stop.into());
-        }
-        match result {
+        match threads[usize::from(core.0)].resume(()) {
             CoroutineResult::Yield(()) => (),
             CoroutineResult::Return(result) => {
                 shared.machine().cores[core].finished = true;
@@ -421,8 +420,8 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         self.machine().cores[self.core].timing.work(instructions);
     }
 
-    fn flush(&mut self, line: Line, class: Class) {
-        self.fence(FenceKind::Flush(line, class));
+    fn flush(&mut self, line: Line, class: Class, how: Flush) {
+        self.fence(FenceKind::Flush(line, class, how));
     }
 
     fn order(&mut self) {
@@ -499,8 +498,8 @@ impl<D: Design> Port for Front<'_, '_, D> {
         self.cpu.work(instructions);
     }
 
-    fn flush(&mut self, at: Ptr) {
-        self.cpu.flush(Line::of(at.address), Class::Data);
+    fn flush(&mut self, at: Ptr, how: Flush) {
+        self.cpu.flush(Line::of(at.address), Class::Data, how);
     }
 
     fn order(&mut self) {

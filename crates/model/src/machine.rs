@@ -171,7 +171,8 @@ impl<D: Design> Machine<D> {
     pub(crate) fn may_act(&mut self, id: CoreId) -> bool {
         loop {
             let clock = self.cores[id].timing.clock();
-            if self.cores[id].parked.is_some() || clock.0 > self.turn_limit {
+            let core = &self.cores[id];
+            if core.parked.is_some() || clock.0 > self.turn_limit || self.below.stopped.is_some() {
                 return false;
             }
             if self.below.agenda.next() > clock {
@@ -231,7 +232,7 @@ impl<D: Design> Machine<D> {
 
     fn deliver(&mut self, at: Cycle, accepted: Accepted<D::Event>) {
         if let Some(probe) = &mut self.probe {
-            probe.oracle.compare(accepted.line, &self.below.memory.durable);
+            probe.oracle.compare(accepted.line, self.below.memory.durable());
         }
         for notify in std::iter::once(accepted.notify).chain(accepted.others) {
             match notify {
@@ -249,7 +250,7 @@ impl<D: Design> Machine<D> {
     fn compare_given(&mut self) {
         let Some(probe) = &mut self.probe else { return self.below.memory.forget_given() };
         for line in self.below.memory.take_given() {
-            probe.oracle.compare(line, &self.below.memory.durable);
+            probe.oracle.compare(line, self.below.memory.durable());
         }
     }
 
@@ -550,7 +551,7 @@ impl<D: Design> Machine<D> {
         self.counts.transactions += 1;
         self.counts.write_sets.count(&mut self.counts.open[id]);
         if let Some(probe) = &mut self.probe {
-            probe.oracle.acknowledge(id, &self.below.memory.durable);
+            probe.oracle.acknowledge(id, self.below.memory.durable());
             let now = self.cores[id].timing.clock();
             self.crash_point(now);
         }

@@ -75,6 +75,18 @@ pub enum Stop {
 /// The result of a program's step.
 pub type Step<T = ()> = Result<T, Stop>;
 
+/// The ways of writing a line back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// `clwb`: the line stays in the caches.
+    WriteBack,
+    /// `clflushopt`: the line leaves the caches.
+    Evict,
+    /// `clflush`: the line leaves the caches, and the core waits until it is durable, so that
+    /// flushes and stores are in order.
+    EvictInOrder,
+}
+
 /// What a simulated core offers to the program that runs on it. Programs use [`Pm`] instead.
 pub trait Port {
     /// Loads an aligned word; also says when the value is there.
@@ -94,7 +106,7 @@ pub trait Port {
     /// Executes `instructions` that touch no memory.
     fn work(&mut self, instructions: u64);
     /// Asks for the line to be written back to memory.
-    fn flush(&mut self, at: Ptr);
+    fn flush(&mut self, at: Ptr, how: Flush);
     /// Orders the stores before it, in what survives, before those after it.
     fn order(&mut self);
     /// Returns once the stores before it are durable.
@@ -244,10 +256,15 @@ impl<'a> Pm<'a> {
         }
     }
 
-    /// Asks for the line of `at` to be written back (clwb where the hardware has it).
+    /// Asks for the line of `at` to be written back (`clwb`, where the hardware has it).
     pub fn flush(&mut self, at: Ptr) {
+        self.flush_as(at, Flush::WriteBack);
+    }
+
+    /// Asks for the line of `at` to be written back in the given way.
+    pub fn flush_as(&mut self, at: Ptr, how: Flush) {
         if let Back::Simulated(port) = &mut self.back {
-            port.flush(at);
+            port.flush(at, how);
         }
     }
 

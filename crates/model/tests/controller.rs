@@ -77,7 +77,7 @@ impl Bench {
     }
 
     fn word(&self, line: u64) -> u64 {
-        self.memory.durable.word(Word(8 * line))
+        self.memory.durable().word(Word(8 * line))
     }
 }
 

@@ -33,7 +33,7 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
     memory.send(Cycle(10), write, Notify::Design(7), &mut agenda);
     let mut told = None;
     while let Some((at, event)) = agenda.take(Cycle::NEVER) {
-        let durable = memory.durable.word(Word(0));
+        let durable = memory.durable().word(Word(0));
         let programming = memory.being_programmed(at).count();
         match event {
             Event::Arrive { controller, write } => {
@@ -52,7 +52,7 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
             _ => panic!("{event:?}"),
         }
     }
-    assert_eq!(memory.durable.word(Word(0)), 0x0101_0101_0101_0101);
+    assert_eq!(memory.durable().word(Word(0)), 0x0101_0101_0101_0101);
     assert_eq!(told, Some((Cycle(113), vec![Notify::Design(7)])));
 }
 

@@ -64,7 +64,11 @@ impl Table {
         let root = heap.alloc(LINE_BYTES)?;
         let first = heap.alloc((buckets * stride).next_multiple_of(LINE_BYTES))?;
         for bucket in 0..buckets {
-            pm.store(first.plus(bucket * stride), 0);
+            // Memory that nobody used holds zeros already, and stays untouched.
+            let head = first.plus(bucket * stride);
+            if pm.load(head) != 0 {
+                pm.store(head, 0);
+            }
         }
         pm.store_ptr(root, first);
         pm.store(root.plus(8), buckets);

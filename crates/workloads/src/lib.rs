@@ -4,11 +4,11 @@
 //! operations had been drawn before the measured region.
 
 // What they share, in the order in which to read it.
-pub mod heap;
-pub mod keyed;
-pub mod properties;
 pub mod rng;
+pub mod heap;
 pub mod walk;
+pub mod properties;
+pub mod keyed;
 
 // The workloads.
 pub mod array;

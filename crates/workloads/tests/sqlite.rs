@@ -4,7 +4,7 @@
 use model::contents::{Contents, View};
 use model::image::Image;
 use model::units::{CoreId, Cycle, LINE_BYTES, Word};
-use model::workload::{LockId, Pm, Port, Program, Ptr, Site, Step, Stop, Workload};
+use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Stop, Workload};
 
 const CAPACITY: u64 = 64 << 20;
 
@@ -88,7 +88,7 @@ impl Port for Recorder<'_> {
 
     fn lock(&mut self, _: LockId) {}
     fn unlock(&mut self, _: LockId) {}
-    fn flush(&mut self, _: Ptr) {}
+    fn flush(&mut self, _: Ptr, _: Flush) {}
     fn order(&mut self) {}
     fn durable(&mut self) {}
 

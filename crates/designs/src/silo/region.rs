@@ -88,12 +88,16 @@ impl Region {
         self.records = 0;
     }
 
-    /// The writes that put records behind the others, if the region has room for them. They count
-    /// once [`Region::keep`] says so.
-    pub fn append(&self, records: impl Iterator<Item = Record>) -> Option<Vec<Write>> {
+    /// The writes that put records behind the others, if the region then still has room for
+    /// `reserve` logs at a power failure. They count once [`Region::keep`] says so.
+    pub fn append(
+        &self,
+        records: impl Iterator<Item = Record>,
+        reserve: u64,
+    ) -> Option<Vec<Write>> {
         let bytes: Vec<u8> = records.flat_map(Record::to_bytes).collect();
         let start = self.end(self.records);
-        if start + bytes.len() as u64 > self.base + self.bytes {
+        if !self.holds(bytes.len() as u64 / RECORD_BYTES + reserve) {
             return None;
         }
         let mut writes: Vec<Write> = Vec::new();
@@ -109,6 +113,11 @@ impl Region {
             write.mask |= 1 << place;
         }
         Some(writes)
+    }
+
+    /// Whether it has room for so many records and as many ID tuples behind those that are there.
+    pub fn holds(&self, records: u64) -> bool {
+        self.end(self.records + records) + TUPLE_BYTES * records <= self.base + self.bytes
     }
 
     /// How many bytes it has.

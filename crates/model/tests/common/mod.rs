@@ -107,7 +107,7 @@ impl Design for Watcher {
     }
     fn fence(&mut self, fence: &model::design::Fence, below: &mut Below<()>) -> Progress {
         match fence.kind {
-            model::design::FenceKind::Flush(line, class) => {
+            model::design::FenceKind::Flush(line, class, _) => {
                 below.flush(fence.core, fence.drained, line, true, class);
                 Progress::Done(fence.at)
             }

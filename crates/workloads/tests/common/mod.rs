@@ -8,7 +8,7 @@ use std::ops::Range;
 use model::contents::{Contents, View};
 use model::image::Image;
 use model::units::{CoreId, Cycle, Line, Word};
-use model::workload::{LockId, Pm, Port, Program, Ptr, Site, Step, Workload};
+use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Workload};
 use workloads::{ALL, Entry};
 
 /// A site for tests.
@@ -180,7 +180,7 @@ impl Port for Watch<'_> {
     }
 
     fn work(&mut self, _instructions: u64) {}
-    fn flush(&mut self, _at: Ptr) {}
+    fn flush(&mut self, _at: Ptr, _how: Flush) {}
     fn order(&mut self) {}
     fn durable(&mut self) {}
 
