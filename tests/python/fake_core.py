@@ -173,7 +173,7 @@ def run(text: str, control: Control) -> str:
             },
             "durability": durability,
             "pm_writes": {
-                "wpq_bytes": txs * 312,
+                "wpq_bytes": int(txs * 312 * (2 - factor)),
                 "media_lines": int(txs * (2 - factor)),
                 "media_bits": txs * 611,
                 "by_class": {"data": txs * 171, "log": txs * 118, "metadata": txs * 23, "gc": 0},
@@ -240,6 +240,7 @@ def crash(text: str, control: Control) -> str:
         "points": 12_000 if points == "all" else points,
         "nested_points": 3_400 if spec["nested"] else 0,
         "violations": violations,
+        "stopped": len(violations) >= 5,
         "seconds": 5.2,
         "points_per_s": 2307.7,
         "notes": [],
