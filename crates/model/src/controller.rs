@@ -12,98 +12,9 @@ use crate::device::{Dram, Pm, Write, mask_bytes};
 use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::units::{CoreId, Cycle, Line};
+use crate::wpq::{Controller, Sent, Slot};
 
-/// What may happen at a point in time. `E` is a design's own events.
-#[derive(Clone, Copy, Debug)]
-pub enum Event<E> {
-    /// A write reaches a controller.
-    Arrive {
-        /// Which controller.
-        controller: usize,
-        /// Which of the writes under way.
-        write: usize,
-    },
-    /// A controller accepts the first of the writes that wait for room.
-    Accept {
-        /// Which controller.
-        controller: usize,
-    },
-    /// A controller may send a write to the device.
-    Drain {
-        /// Which controller.
-        controller: usize,
-    },
-    /// A controller may forget a write that the device took.
-    Free {
-        /// Which controller.
-        controller: usize,
-        /// Which of its slots.
-        slot: usize,
-    },
-    /// The cells hold a write.
-    Programmed {
-        /// Which controller.
-        controller: usize,
-        /// Which of its slots.
-        slot: usize,
-    },
-    /// An event of the design.
-    Design(E),
-}
-
-/// Who is told when a write is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notify<E> {
-    /// Nobody waits for it.
-    Nobody,
-    /// A core, whose next fence waits for it.
-    Core(CoreId),
-    /// The design, in the same moment: nothing can come between.
-    Design(E),
-}
-
-/// A write and who waits for it.
-#[derive(Clone, Debug)]
-struct Sent<E> {
-    write: Write,
-    notify: Notify<E>,
-    /// Whether it came from the caches, whose writes of one line stay in order.
-    cached: bool,
-    /// When it reaches its controller, and its number among all.
-    at: Cycle,
-    number: u64,
-}
-
-/// An entry of the write-pending queue.
-#[derive(Clone, Debug)]
-struct Slot<E> {
-    write: Option<Write>,
-    /// Who waits for the cells (domain `media`); in other domains they were told on acceptance.
-    notify: Vec<Notify<E>>,
-    /// When the cells begin and cease to be in the middle of this write, if they are at all.
-    programming: Option<(u64, u64)>,
-}
-
-struct Controller<E> {
-    pm: Pm,
-    dram: Dram,
-    slots: Vec<Slot<E>>,
-    free: Vec<usize>,
-    /// The lines of the slots that have not been sent to the device, and their slots, oldest first.
-    lines: Vec<Line>,
-    queue: Vec<usize>,
-    waiting: VecDeque<Sent<E>>,
-    reads: Places,
-    reads_until: u64,
-    draining: bool,
-    drained: u64,
-    /// When it looks for a write to drain, if it is to.
-    drain_at: Option<Cycle>,
-    /// A slot whose write the device has taken by the time of the next drain.
-    leaving: Option<usize>,
-    cores_waiting: Vec<CoreId>,
-    designs_waiting: VecDeque<E>,
-}
+pub use crate::wpq::{Accepted, Event, Notify};
 
 /// Memory as the caches and designs see it: all controllers, and the bytes that survive.
 pub struct Memory<E> {
@@ -127,16 +38,6 @@ pub struct Memory<E> {
     given: Vec<Line>,
     /// Writes sent so far.
     sent: u64,
-}
-
-/// A write that has just become durable.
-pub struct Accepted<E> {
-    /// Its line.
-    pub line: Line,
-    /// Who is told.
-    pub notify: Notify<E>,
-    /// Who else is told: those whose writes joined it.
-    pub others: Vec<Notify<E>>,
 }
 
 impl<E: Copy> Memory<E> {
@@ -592,97 +493,5 @@ impl<E: Copy> Memory<E> {
             controller.lines.clear();
             controller.pm.settle(now.0);
         }
-    }
-}
-
-impl<E: Copy> Controller<E> {
-    /// Whether a write can be accepted. One of no bytes, which follows those of its line, takes no
-    /// room.
-    fn takes(&self, write: &Write) -> bool {
-        write.mask == 0 || self.room_for(write.line).is_some()
-    }
-
-    /// A write of no bytes is durable when those of its line that came before are.
-    fn follow(&mut self, line: Line, notify: Notify<E>, domain: Domain) -> Option<Accepted<E>> {
-        if domain == Domain::Media
-            && let Some(slot) = self.slot_of(line)
-        {
-            self.slots[slot].notify.push(notify);
-            return None;
-        }
-        Some(Accepted { line, notify, others: Vec::new() })
-    }
-
-    /// A slot that holds a write of the line: the one that is not under way to the cells, if there
-    /// is one, since it is the newer.
-    fn slot_of(&self, line: Line) -> Option<usize> {
-        let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
-        self.joins(line).or_else(|| self.slots.iter().position(holds))
-    }
-
-    /// Where a write of the line goes: a slot that it joins, or a free one.
-    fn room_for(&self, line: Line) -> Option<usize> {
-        self.joins(line).or_else(|| self.free.last().copied())
-    }
-
-    fn joins(&self, line: Line) -> Option<usize> {
-        let index = self.lines.iter().position(|&queued| queued == line)?;
-        Some(self.queue[index])
-    }
-
-    fn holds_whole(&self, line: Line) -> bool {
-        self.joins(line).is_some_and(|slot| {
-            self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
-        })
-    }
-
-    /// Whether writes are to be drained before reads.
-    fn pressed(&self, high: usize, wpq: usize) -> bool {
-        !self.waiting.is_empty() || wpq - self.free.len() >= high
-    }
-
-    fn place(&mut self, write: Write) -> usize {
-        if let Some(slot) = self.joins(write.line) {
-            self.pm.meters.wpq_merged += 1;
-            let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
-            apply_masked(&mut queued.data, &write.data, write.mask);
-            queued.mask |= write.mask;
-            return slot;
-        }
-        let slot = self.free.pop().expect("the caller saw room");
-        self.lines.push(write.line);
-        self.queue.push(slot);
-        self.slots[slot].write = Some(write);
-        slot
-    }
-
-    /// Sends one write to the device and returns when the next one may follow.
-    fn send_one(
-        &mut self,
-        at: Cycle,
-        index: usize,
-        first_ready: bool,
-        domain: Domain,
-        agenda: &mut Agenda<Event<E>>,
-    ) -> Cycle {
-        let ready = if first_ready { self.pm.first_ready(at.0, &self.lines) } else { None };
-        let chosen = ready.unwrap_or(0);
-        let slot = self.queue.remove(chosen);
-        self.lines.remove(chosen);
-        let entry = &mut self.slots[slot];
-        let write = entry.write.as_ref().expect("a queued slot is full");
-        let taken = self.pm.write(at.0, write.line, &write.data, write.mask, at.0);
-        match taken.programmed {
-            Some(end) if domain == Domain::Media => {
-                entry.programming = Some((at.0, end));
-                agenda.enter(Cycle(end), Event::Programmed { controller: index, slot });
-            }
-            _ if taken.free == taken.next && taken.free > at.0 => self.leaving = Some(slot),
-            _ => {
-                let free = Event::Free { controller: index, slot };
-                agenda.enter(Cycle(taken.free).max(at), free);
-            }
-        }
-        Cycle(taken.next).max(at + 1)
     }
 }

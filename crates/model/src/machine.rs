@@ -15,10 +15,13 @@ use crate::design::{
 use crate::device::Write;
 use crate::locks::Locks;
 use crate::meters::{Class, Stall};
-use crate::report::{OpenWriteSets, Report, WriteSets, latencies, open_write_sets};
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, LineMap, PerCore, TxId, Word};
 use crate::workload::{LockId, Ptr, Stop};
 use crate::write_combining::Combining;
+
+mod measure;
+
+use measure::Counts;
 
 /// A machine with a design on it.
 pub struct Machine<D: Design> {
@@ -59,26 +62,6 @@ pub(crate) struct CoreState {
     next_tx: TxId,
     commit_began: Cycle,
     combining: Combining,
-}
-
-struct Counts {
-    transactions: u64,
-    operations: u64,
-    commit_latency: hdrhistogram::Histogram<u64>,
-    write_sets: WriteSets,
-    open: OpenWriteSets,
-}
-
-impl Counts {
-    fn new(cores: u8) -> Counts {
-        Counts {
-            transactions: 0,
-            operations: 0,
-            commit_latency: latencies(),
-            write_sets: WriteSets::default(),
-            open: open_write_sets(cores),
-        }
-    }
 }
 
 impl<D: Design> Machine<D> {
@@ -588,65 +571,6 @@ impl<D: Design> Machine<D> {
         if let Some(next) = self.locks.release(id, lock, stored) {
             self.below.wake(next, stored + self.below.shape.times.transfer);
             self.process_wakes();
-        }
-    }
-
-    // The measured region.
-
-    /// A core is ready to be measured; whether all are.
-    pub(crate) fn arrive(&mut self) -> bool {
-        self.arrived += 1;
-        self.arrived == self.cores.cores()
-    }
-
-    /// Every core is ready: counting begins, and the others go on.
-    pub(crate) fn start_measuring(&mut self) {
-        let clocks = self.cores.iter().map(|(_, core)| core.timing.drained());
-        self.started = clocks.max().expect("a machine has cores");
-        for (id, core) in self.cores.iter_mut() {
-            core.timing.wait(self.started, Stall::Other);
-            core.timing.reset_counts();
-            if core.parked.is_some() {
-                self.below.wakes.push((id, self.started));
-            }
-        }
-        self.counts = Counts::new(self.cores.cores());
-        self.below.memory.reset_meters();
-        self.process_wakes();
-    }
-
-    /// What was counted. What is still on its way to memory is let through first.
-    pub fn report(&mut self, cancelled: bool) -> Report {
-        let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
-        let end = clocks.max().expect("a machine has cores");
-        let (mut compute, mut instructions) = (0, 0);
-        let mut stalls = [0; Stall::ALL.len()];
-        for (_, core) in self.cores.iter() {
-            let own = core.timing.stalls();
-            let ran = core.timing.clock().since(self.started);
-            compute += ran - own.iter().sum::<u64>();
-            instructions += core.timing.instructions();
-            for (sum, cycles) in stalls.iter_mut().zip(own) {
-                *sum += cycles;
-            }
-            stalls[Stall::Other as usize] += end.since(core.timing.clock());
-        }
-        while self.process_one(Cycle::NEVER) {}
-        self.crash_point(end);
-        self.below.memory.settle(end);
-        let counts = std::mem::replace(&mut self.counts, Counts::new(self.cores.cores()));
-        Report {
-            cycles: end.since(self.started),
-            transactions: counts.transactions,
-            operations: counts.operations,
-            instructions,
-            commit_latency: counts.commit_latency,
-            compute,
-            stalls,
-            meters: self.below.memory.meters(),
-            write_sets: counts.write_sets,
-            counters: self.design.counters(),
-            cancelled,
         }
     }
 }

@@ -1,0 +1,172 @@
+//! Silo's in-place updates after a commit, and what evicted lines make of them.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{Below, Evict};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line};
+
+use super::{Log, LogBuffer, Silo, SiloEvent, word_write};
+
+impl Silo {
+    pub(super) fn start_updating(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        let due = buffer.logs.front().is_some_and(|log| log.committed.is_some());
+        if due && !buffer.updating && buffer.spill.is_none() {
+            buffer.updating = true;
+            below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+        }
+    }
+
+    pub(super) fn update(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        if std::mem::take(&mut self.cores[core].updated) {
+            self.leave(core, at, below);
+        }
+        loop {
+            let first = self.cores[core].logs.front().copied();
+            let Some(log) = first.filter(|log| log.committed.is_some()) else {
+                self.cores[core].updating = false;
+                return;
+            };
+            if !log.flushed {
+                return self.update_in_place(core, &log, at, below);
+            }
+            self.counts.discarded += 1;
+            self.leave(core, at, below);
+        }
+    }
+
+    pub(super) fn update_in_place(
+        &mut self,
+        core: CoreId,
+        log: &Log,
+        at: Cycle,
+        below: &mut Below<SiloEvent>,
+    ) {
+        let in_order = if self.cores[core].full {
+            self.rules.drain_others_first
+        } else {
+            self.rules.update_in_commit_order
+        };
+        if in_order && self.is_preceded(core, log) || self.is_overtaking(log) {
+            self.cores[core].stalled = Some(SiloEvent::Update(core));
+            return;
+        }
+        let line = log.word.line();
+        if !below.memory.has_room(line) {
+            below.memory.when_room(line, SiloEvent::Update(core));
+            return;
+        }
+        below.give(at, word_write(log.word, log.new));
+        self.counts.updates += 1;
+        self.cores[core].updated = true;
+        below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+    }
+
+    /// Whether another core committed the log's word earlier and has not updated it.
+    pub(super) fn is_preceded(&self, core: CoreId, log: &Log) -> bool {
+        let earlier = |other: &Log| {
+            other.word == log.word
+                && !other.flushed
+                && other.committed.is_some_and(|commit| Some(commit) < log.committed)
+        };
+        if self.pending.get(&log.word).is_none_or(|&logs| logs < 2) {
+            return false;
+        }
+        let mut others = self.cores.iter().filter(|(other, _)| *other != core);
+        others.any(|(_, buffer)| buffer.logs.iter().any(earlier))
+    }
+
+    /// The first log leaves, and with its transaction's last one the transaction.
+    pub(super) fn leave(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        let Some(log) = buffer.logs.pop_front() else { return };
+        if buffer.logs.front().is_none_or(|next| next.committed != log.committed) {
+            buffer.committed.retain(|&(tx, _)| tx != log.tx);
+            if self.rules.truncate_after_commit {
+                buffer.region.truncate();
+            }
+        }
+        if let Some(logs) = self.pending.get_mut(&log.word).filter(|_| log.committed.is_some()) {
+            *logs -= 1;
+            if *logs == 0 {
+                self.pending.remove(&log.word);
+            }
+        }
+        self.retry_stalled(at, below);
+        self.go_on(core, at, below);
+    }
+
+    /// Lets the channel go on if its first log waited for room.
+    pub(super) fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let buffer = &mut self.cores[core];
+        if buffer.full {
+            buffer.full = false;
+            below.at(at, SiloEvent::Arrive(core));
+        }
+    }
+
+    /// Whether a log's line was evicted before the log's store and no controller has accepted it:
+    /// what the line carries is older, and must not come last.
+    pub(super) fn is_overtaking(&self, log: &Log) -> bool {
+        let line = log.word.line();
+        let older = |&(other, left): &(Line, u64)| other == line && left < log.stamp;
+        self.rules.update_after_eviction && self.leaving.iter().any(older)
+    }
+
+    /// Lets what waited for an order go on: something has reached memory.
+    pub(super) fn retry_stalled(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
+        for (_, buffer) in self.cores.iter_mut() {
+            if let Some(event) = buffer.stalled.take() {
+                below.at(at, event);
+            }
+        }
+    }
+
+    /// A line was evicted, and its controller has accepted it: the logs whose values it carries
+    /// need update nothing.
+    pub(super) fn evicted(&mut self, line: Line) {
+        let index = self.leaving.iter().position(|&(other, _)| other == line);
+        let (_, left) = self.leaving.remove(index.expect("an accepted line was evicted"));
+        let carried = |log: &&mut Log| {
+            log.word.line() == line
+                && (log.stamp <= left || !self.rules.eviction_marks_what_it_carries)
+        };
+        let newest = |buffer: &LogBuffer| {
+            let logs = buffer.logs.iter().filter(|log| log.word.line() == line);
+            logs.map(|log| log.stamp).max()
+        };
+        let only = self.cores.iter().max_by_key(|(_, buffer)| newest(buffer)).map(|(core, _)| core);
+        for (core, buffer) in self.cores.iter_mut() {
+            if !self.rules.eviction_marks_all_cores && Some(core) != only {
+                continue;
+            }
+            for log in buffer.logs.iter_mut().filter(carried) {
+                log.flushed = true;
+                self.counts.flush_bits += 1;
+            }
+        }
+    }
+
+    /// Sends the evicted lines whose logs have all arrived.
+    pub(super) fn release_held(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
+        if self.held.is_empty() {
+            return;
+        }
+        let mut kept: VecDeque<(Evict, u64)> = VecDeque::new();
+        for (held, stamp) in std::mem::take(&mut self.held) {
+            let Evict { line, data, at: left } = held;
+            let follows = kept.iter().any(|(other, _)| other.line == line);
+            if follows || self.is_logged_soon(line, stamp) {
+                kept.push_back((held, stamp));
+                continue;
+            }
+            let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+            let leaves = Cycle(at.since(Cycle(self.path))).max(left);
+            below.send(leaves, write, Notify::Design(SiloEvent::Evicted(line)));
+        }
+        self.held = kept;
+    }
+}

@@ -1,0 +1,209 @@
+//! One controller's queues: the write-pending queue (WPQ), and the writes that wait for it.
+
+use std::collections::VecDeque;
+
+use crate::agenda::Agenda;
+use crate::calendar::Places;
+use crate::config::Domain;
+use crate::device::{Dram, Pm, Write};
+use crate::image::apply_masked;
+use crate::units::{CoreId, Cycle, Line};
+
+/// What may happen at a point in time. `E` is a design's own events.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<E> {
+    /// A write reaches a controller.
+    Arrive {
+        /// Which controller.
+        controller: usize,
+        /// Which of the writes under way.
+        write: usize,
+    },
+    /// A controller accepts the first of the writes that wait for room.
+    Accept {
+        /// Which controller.
+        controller: usize,
+    },
+    /// A controller may send a write to the device.
+    Drain {
+        /// Which controller.
+        controller: usize,
+    },
+    /// A controller may forget a write that the device took.
+    Free {
+        /// Which controller.
+        controller: usize,
+        /// Which of its slots.
+        slot: usize,
+    },
+    /// The cells hold a write.
+    Programmed {
+        /// Which controller.
+        controller: usize,
+        /// Which of its slots.
+        slot: usize,
+    },
+    /// An event of the design.
+    Design(E),
+}
+
+/// Who is told when a write is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notify<E> {
+    /// Nobody waits for it.
+    Nobody,
+    /// A core, whose next fence waits for it.
+    Core(CoreId),
+    /// The design, in the same moment: nothing can come between.
+    Design(E),
+}
+
+/// A write and who waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent<E> {
+    pub write: Write,
+    pub notify: Notify<E>,
+    /// Whether it came from the caches, whose writes of one line stay in order.
+    pub cached: bool,
+    /// When it reaches its controller, and its number among all.
+    pub at: Cycle,
+    pub number: u64,
+}
+
+/// An entry of the write-pending queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot<E> {
+    pub write: Option<Write>,
+    /// Who waits for the cells (domain `media`); in other domains they were told on acceptance.
+    pub notify: Vec<Notify<E>>,
+    /// When the cells begin and cease to be in the middle of this write, if they are at all.
+    pub programming: Option<(u64, u64)>,
+}
+
+pub(crate) struct Controller<E> {
+    pub pm: Pm,
+    pub dram: Dram,
+    pub slots: Vec<Slot<E>>,
+    pub free: Vec<usize>,
+    /// The lines of the slots that have not been sent to the device, and their slots, oldest first.
+    pub lines: Vec<Line>,
+    pub queue: Vec<usize>,
+    pub waiting: VecDeque<Sent<E>>,
+    pub reads: Places,
+    pub reads_until: u64,
+    pub draining: bool,
+    pub drained: u64,
+    /// When it looks for a write to drain, if it is to.
+    pub drain_at: Option<Cycle>,
+    /// A slot whose write the device has taken by the time of the next drain.
+    pub leaving: Option<usize>,
+    pub cores_waiting: Vec<CoreId>,
+    pub designs_waiting: VecDeque<E>,
+}
+
+/// A write that has just become durable.
+pub struct Accepted<E> {
+    /// Its line.
+    pub line: Line,
+    /// Who is told.
+    pub notify: Notify<E>,
+    /// Who else is told: those whose writes joined it.
+    pub others: Vec<Notify<E>>,
+}
+
+impl<E: Copy> Controller<E> {
+    /// Whether a write can be accepted. One of no bytes, which follows those of its line, takes no
+    /// room.
+    pub(crate) fn takes(&self, write: &Write) -> bool {
+        write.mask == 0 || self.room_for(write.line).is_some()
+    }
+
+    /// A write of no bytes is durable when those of its line that came before are.
+    pub(crate) fn follow(
+        &mut self,
+        line: Line,
+        notify: Notify<E>,
+        domain: Domain,
+    ) -> Option<Accepted<E>> {
+        if domain == Domain::Media
+            && let Some(slot) = self.slot_of(line)
+        {
+            self.slots[slot].notify.push(notify);
+            return None;
+        }
+        Some(Accepted { line, notify, others: Vec::new() })
+    }
+
+    /// A slot that holds a write of the line: the one that is not under way to the cells, if there
+    /// is one, since it is the newer.
+    pub(crate) fn slot_of(&self, line: Line) -> Option<usize> {
+        let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
+        self.joins(line).or_else(|| self.slots.iter().position(holds))
+    }
+
+    /// Where a write of the line goes: a slot that it joins, or a free one.
+    pub(crate) fn room_for(&self, line: Line) -> Option<usize> {
+        self.joins(line).or_else(|| self.free.last().copied())
+    }
+
+    pub(crate) fn joins(&self, line: Line) -> Option<usize> {
+        let index = self.lines.iter().position(|&queued| queued == line)?;
+        Some(self.queue[index])
+    }
+
+    pub(crate) fn holds_whole(&self, line: Line) -> bool {
+        self.joins(line).is_some_and(|slot| {
+            self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
+        })
+    }
+
+    /// Whether writes are to be drained before reads.
+    pub(crate) fn pressed(&self, high: usize, wpq: usize) -> bool {
+        !self.waiting.is_empty() || wpq - self.free.len() >= high
+    }
+
+    pub(crate) fn place(&mut self, write: Write) -> usize {
+        if let Some(slot) = self.joins(write.line) {
+            self.pm.meters.wpq_merged += 1;
+            let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
+            apply_masked(&mut queued.data, &write.data, write.mask);
+            queued.mask |= write.mask;
+            return slot;
+        }
+        let slot = self.free.pop().expect("the caller saw room");
+        self.lines.push(write.line);
+        self.queue.push(slot);
+        self.slots[slot].write = Some(write);
+        slot
+    }
+
+    /// Sends one write to the device and returns when the next one may follow.
+    pub(crate) fn send_one(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        first_ready: bool,
+        domain: Domain,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Cycle {
+        let ready = if first_ready { self.pm.first_ready(at.0, &self.lines) } else { None };
+        let chosen = ready.unwrap_or(0);
+        let slot = self.queue.remove(chosen);
+        self.lines.remove(chosen);
+        let entry = &mut self.slots[slot];
+        let write = entry.write.as_ref().expect("a queued slot is full");
+        let taken = self.pm.write(at.0, write.line, &write.data, write.mask, at.0);
+        match taken.programmed {
+            Some(end) if domain == Domain::Media => {
+                entry.programming = Some((at.0, end));
+                agenda.enter(Cycle(end), Event::Programmed { controller: index, slot });
+            }
+            _ if taken.free == taken.next && taken.free > at.0 => self.leaving = Some(slot),
+            _ => {
+                let free = Event::Free { controller: index, slot };
+                agenda.enter(Cycle(taken.free).max(at), free);
+            }
+        }
+        Cycle(taken.next).max(at + 1)
+    }
+}
