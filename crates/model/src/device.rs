@@ -30,19 +30,37 @@ struct Bank {
 struct Banks {
     timing: Timing,
     row_bytes: u64,
+    /// Bytes in a row that belong to one controller, and how many controllers there are.
+    interleave: u64,
+    controllers: u64,
     banks: Vec<Bank>,
     bus: Calendar,
     writing: bool,
 }
 
 impl Banks {
-    fn new(timing: Timing, row_bytes: u64, banks: u64) -> Banks {
-        let banks = vec![Bank::default(); banks as usize];
-        Banks { timing, row_bytes, banks, bus: Calendar::default(), writing: false }
+    fn new(timing: Timing, row_bytes: u64, banks: u64, config: &Config) -> Banks {
+        Banks {
+            timing,
+            row_bytes,
+            interleave: config.controller.interleave,
+            controllers: config.controller.count,
+            banks: vec![Bank::default(); banks as usize],
+            bus: Calendar::default(),
+            writing: false,
+        }
     }
 
+    /// The bank and the row of an address, counted in the addresses that this controller has.
     fn place(&self, address: u64) -> (usize, u64) {
-        let row = address / self.row_bytes;
+        let own = match self.controllers {
+            1 => address,
+            _ => {
+                let stripe = self.interleave * self.controllers;
+                address / stripe * self.interleave + address % self.interleave
+            }
+        };
+        let row = own / self.row_bytes;
         ((row % self.banks.len() as u64) as usize, row)
     }
 
@@ -98,7 +116,7 @@ impl Dram {
             turn_to_write: 0,
             buffer: 0,
         };
-        Dram { banks: Banks::new(timing, dram.row, dram.banks) }
+        Dram { banks: Banks::new(timing, dram.row, dram.banks, config) }
     }
 
     /// Reads a line; returns when it is there.
@@ -263,7 +281,7 @@ impl Pm {
         };
         let span = if through || pm.buffer == 0 { 1 } else { pm.xpline / LINE_BYTES };
         Ok(Pm {
-            banks: Banks::new(timing, pm.row, pm.banks),
+            banks: Banks::new(timing, pm.row, pm.banks, config),
             buffer: Buffer::new(if through { 0 } else { pm.buffer }, span),
             cells: Contents::new(0, pm.capacity)?,
             encoder: pm.encoder,

@@ -37,7 +37,7 @@
 //! Counted as the difference of runs with `TRANSACTIONS=9000` and `TRANSACTIONS=0` of `valgrind
 //! --tool=callgrind --toggle-collect=sqlite3_step` (and with `--toggle-collect=` of each of
 //! `workloads::sqlite::vfs::{read, write, file_control, file_size, progress}`, which takes them out)
-//! on the ignored test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
+//! on the test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
 //! runs, every 128, and the rest when it is done.
 //!
 //! **Scripts.** `--sql FILE` is plain SQL. What stands before a line `-- measured` fills the
