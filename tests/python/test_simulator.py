@@ -26,12 +26,18 @@ MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
 SMALL = ["--cores", "2", "--txs", "200"]
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to a job in the background: such a job ignores Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "indelible", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,
     )
 
 
