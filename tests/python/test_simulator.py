@@ -212,7 +212,10 @@ def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
     assert process.poll() is None
     pressed = time.monotonic()
     process.send_signal(signal.SIGINT)
-    shown, complaints = process.communicate(timeout=30)
+    try:
+        shown, complaints = process.communicate(timeout=30)
+    finally:
+        process.kill()
     # The promise is one second; the rest is for a computer that is busy with other tests.
     assert time.monotonic() - pressed < 3
     assert process.returncode == 130

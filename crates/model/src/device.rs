@@ -343,8 +343,6 @@ impl Pm {
     /// Writes the bytes of a line that `mask` selects, one bit a byte.
     pub fn write(&mut self, at: u64, line: Line, data: &LineData, mask: u64, now: u64) -> Taken {
         let arrived = self.banks.transfer(at, true, now);
-        // The host fetches now what will be compared when the line goes to the cells.
-        std::hint::black_box(self.cells.line(line)[0]);
         if self.buffer.capacity == 0 {
             let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
             return Taken { free: end, next: arrived, programmed: Some(end) };
