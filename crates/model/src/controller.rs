@@ -205,7 +205,7 @@ impl<E: Copy> Memory<E> {
             }
             Event::Accept { .. } => self.domain != Domain::Media,
             Event::Programmed { .. } | Event::Design(_) => true,
-            Event::Drain { .. } | Event::Free { .. } => false,
+            Event::Drain { .. } | Event::Free { .. } | Event::Acknowledge { .. } => false,
         }
     }
 

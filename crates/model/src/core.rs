@@ -13,8 +13,10 @@ use crate::units::{Cycle, Line};
 /// The window is a model of timestamps. An instruction dispatches when there is room in the
 /// reorder buffer and in the load or store queue; a load starts when its address is known and takes
 /// what the hierarchy says; retirement is in order; stores leave in order after they retire, their
-/// lines having been asked for when they dispatched (TSO). What is not modelled: functional units,
-/// branch mispredictions, instruction fetch. See docs/model.md.
+/// lines having been asked for when they dispatched (TSO). A fence or a commit retires when it is
+/// done; until then younger loads and arithmetic go on as far as the reorder buffer reaches, and
+/// younger stores do not ([`Core::hold`]). What is not modelled: functional units, branch
+/// mispredictions, instruction fetch. See docs/model.md.
 #[derive(Clone, Debug)]
 pub struct Core {
     clock: u64,
@@ -27,9 +29,10 @@ pub struct Core {
     in_order: bool,
     instructions: u64,
     loads: u64,
-    /// Loads that retire late, in program order: their numbers and the time of retirement.
+    /// What retires late, in program order.
     late: VecDeque<Late>,
     retired: u64,
+    barrier: Barrier,
     /// When the stores that have not left are done, in program order.
     stores: VecDeque<u64>,
     stored: u64,
@@ -41,11 +44,25 @@ pub struct Core {
     hit: u64,
 }
 
+/// A load, fence or commit that retires late: its numbers among instructions and loads, when it
+/// retires ([`OPEN`] if nobody knows yet), and what who waits for it is said to wait for.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     instruction: u64,
     load: u64,
     retires: u64,
+    stall: Stall,
+}
+
+/// The time of what nobody knows the time of yet.
+const OPEN: u64 = u64::MAX;
+
+/// A fence or commit that younger stores, fences and commits wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Barrier {
+    None,
+    /// It is done at this time, or at a time that is still open.
+    Until(u64, Stall),
 }
 
 impl Core {
@@ -64,6 +81,7 @@ impl Core {
             loads: 0,
             late: VecDeque::new(),
             retired: 0,
+            barrier: Barrier::None,
             stores: VecDeque::new(),
             stored: 0,
             misses: Places::new(core.mshrs),
@@ -108,11 +126,13 @@ impl Core {
         }
     }
 
-    /// Dispatches one instruction, which is a load or not.
+    /// Dispatches one instruction, which is a load or not. False: there is no room before the
+    /// fence or commit that is open is done.
     #[inline]
-    pub fn dispatch(&mut self, load: bool) {
-        if !self.late.is_empty() {
-            self.make_room(load);
+    #[must_use]
+    pub fn dispatch(&mut self, load: bool) -> bool {
+        if !self.late.is_empty() && !self.make_room(load) {
+            return false;
         }
         self.instructions += 1;
         self.used += 1;
@@ -120,10 +140,13 @@ impl Core {
             self.used = 0;
             self.clock += 1;
         }
+        true
     }
 
-    /// Dispatches instructions that touch no memory.
-    pub fn work(&mut self, mut instructions: u64) {
+    /// Dispatches instructions that touch no memory, and returns how many have no room before the
+    /// fence or commit that is open is done.
+    #[must_use]
+    pub fn work(&mut self, mut instructions: u64) -> u64 {
         while instructions > 0 {
             let mut step = instructions;
             if let Some(first) = self.late.front() {
@@ -134,7 +157,9 @@ impl Core {
                 // As many as fit before the reorder buffer is full.
                 let room = (first.instruction + self.rob).saturating_sub(self.instructions + 1);
                 if room == 0 {
-                    self.make_room(false);
+                    if !self.make_room(false) {
+                        return instructions;
+                    }
                     continue;
                 }
                 step = step.min(room);
@@ -145,19 +170,87 @@ impl Core {
             self.used = dispatched % self.width;
             instructions -= step;
         }
+        0
     }
 
-    /// Waits until the reorder buffer, and for a load the load queue, has room for one more.
-    fn make_room(&mut self, load: bool) {
+    /// Waits until the reorder buffer, and for a load the load queue, has room for one more; false
+    /// if nobody knows when that will be.
+    fn make_room(&mut self, load: bool) -> bool {
         while let Some(&first) = self.late.front() {
             let full = first.instruction + self.rob <= self.instructions + 1
                 || load && first.load + self.lq <= self.loads + 1;
             if first.retires > self.clock && !full {
                 break;
             }
-            self.wait(Cycle(first.retires), Stall::LoadMiss);
+            if first.retires == OPEN {
+                return false;
+            }
+            self.wait(Cycle(first.retires), first.stall);
             self.late.pop_front();
         }
+        true
+    }
+
+    /// A fence or commit has dispatched that is done at a time that is known, or open until
+    /// [`Core::complete`]. What younger stores do in the caches, they do when they dispatch; so
+    /// they, and what orders them, wait for it at dispatch ([`Core::settle`]). A real core would
+    /// let them into its store queue and dispatch what follows them.
+    pub fn hold(&mut self, done: Option<Cycle>, stall: Stall) {
+        debug_assert!(self.is_settled(), "a fence waits for the one before it");
+        let done = done.map_or(OPEN, |at| at.0);
+        if done <= self.clock {
+            return;
+        }
+        self.barrier = Barrier::Until(done, stall);
+        let (instruction, load) = (self.instructions, self.loads);
+        let retires = if done == OPEN { OPEN } else { self.retired.max(done) };
+        if done != OPEN {
+            self.retired = retires;
+        }
+        self.late.push_back(Late { instruction, load, retires, stall });
+    }
+
+    /// The fence or commit whose time was open is done at `at`: what came after it retires after
+    /// it.
+    pub fn complete(&mut self, at: Cycle) {
+        let Barrier::Until(OPEN, stall) = self.barrier else { return };
+        self.barrier = Barrier::Until(at.0, stall);
+        let mut retired = 0;
+        for late in &mut self.late {
+            let own = if late.retires == OPEN { at.0 } else { late.retires };
+            retired = retired.max(own);
+            late.retires = retired;
+        }
+        self.retired = self.retired.max(retired);
+    }
+
+    /// What a fence or commit whose time is open is waited for, if there is one.
+    #[inline]
+    pub fn open(&self) -> Option<Stall> {
+        match self.barrier {
+            Barrier::Until(OPEN, stall) => Some(stall),
+            _ => None,
+        }
+    }
+
+    /// Whether no fence or commit holds back a store.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.barrier == Barrier::None
+    }
+
+    /// Waits for the fence or commit that holds back stores, whose time is known.
+    pub fn settle(&mut self) {
+        if let Barrier::Until(at, stall) = std::mem::replace(&mut self.barrier, Barrier::None) {
+            assert!(at != OPEN, "a core is parked while the time of its fence is open");
+            self.wait(Cycle(at), stall);
+        }
+    }
+
+    /// Whether nothing dispatches before a fence or commit is done.
+    #[inline]
+    pub fn is_in_order(&self) -> bool {
+        self.in_order
     }
 
     /// A load that hits the first level and whose address is known at `known`: when its value is
@@ -219,7 +312,8 @@ impl Core {
     fn retire_late(&mut self, done: u64) {
         self.retired = self.retired.max(done);
         let (instruction, load) = (self.instructions, self.loads);
-        self.late.push_back(Late { instruction, load, retires: self.retired });
+        let retires = self.retired;
+        self.late.push_back(Late { instruction, load, retires, stall: Stall::LoadMiss });
     }
 
     /// Waits until the store queue has room for one more store.
@@ -282,7 +376,7 @@ mod tests {
     }
 
     fn miss(core: &mut Core, line: u64, known: Cycle, latency: u64) -> Cycle {
-        core.dispatch(true);
+        assert!(core.dispatch(true));
         let (place, start) = core.miss_start(known);
         core.load_miss(place, Line(line), start + latency)
     }
@@ -306,9 +400,9 @@ mod tests {
     fn the_reorder_buffer_bounds_what_a_miss_hides() {
         let mut core = core(|config| config.core.rob = 100);
         miss(&mut core, 0, Cycle(0), 300);
-        core.work(99);
+        assert_eq!(core.work(99), 0);
         assert_eq!(core.clock(), Cycle(25));
-        core.work(1);
+        assert_eq!(core.work(1), 0);
         assert_eq!(core.clock(), Cycle(300));
         assert_eq!(core.stalls()[Stall::LoadMiss as usize], 275);
     }
@@ -335,11 +429,11 @@ mod tests {
     fn a_hit_on_a_line_under_way_waits_for_it() {
         let mut core = core(|_| ());
         miss(&mut core, 7, Cycle(0), 300);
-        core.dispatch(true);
+        assert!(core.dispatch(true));
         assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
         assert_eq!(core.load_hit(Line(8), Cycle(0)), Cycle(4));
         miss(&mut core, 9, Cycle(300), 300);
-        core.dispatch(true);
+        assert!(core.dispatch(true));
         assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
     }
 
@@ -347,7 +441,7 @@ mod tests {
     fn stores_leave_in_order_and_a_full_queue_stalls() {
         let mut core = core(|config| config.core.sq = 2);
         for line in 0..3 {
-            core.dispatch(true);
+            assert!(core.dispatch(true));
             core.make_room_for_store();
             let (place, start) = core.miss_start(Cycle(0));
             core.store_miss(place, Line(line), start, start + 300);
@@ -362,5 +456,30 @@ mod tests {
             miss(&mut core, line, Cycle(0), 300);
         }
         assert!(core.clock() >= Cycle(600));
+    }
+
+    #[test]
+    fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
+        let mut core = core(|config| config.core.rob = 100);
+        assert!(core.dispatch(false));
+        core.hold(None, Stall::Fence);
+        assert_eq!(miss(&mut core, 0, Cycle(0), 300), Cycle(300));
+        assert_eq!(core.work(200), 102, "the fence and 99 more are in the reorder buffer");
+        assert!(!core.dispatch(true));
+        core.complete(Cycle(1000));
+        assert_eq!(core.work(102), 0);
+        assert_eq!(core.stalls()[Stall::Fence as usize], 1000 - 25);
+        assert!(core.drained() >= Cycle(1000), "the load retires after the fence");
+    }
+
+    #[test]
+    fn a_store_waits_for_the_fence_before_it() {
+        let mut core = core(|_| ());
+        core.hold(Some(Cycle(500)), Stall::Fence);
+        assert!(!core.is_settled());
+        core.settle();
+        assert_eq!((core.clock(), core.is_settled()), (Cycle(500), true));
+        core.hold(Some(Cycle(400)), Stall::Fence);
+        assert!(core.is_settled(), "it is done already");
     }
 }

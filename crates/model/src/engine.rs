@@ -278,10 +278,65 @@ impl<D: Design> OnCore<'_, D> {
         self.turn();
     }
 
+    /// Dispatches an instruction. It waits for room in the reorder buffer, and for a load in the
+    /// load queue.
+    #[inline]
+    fn dispatch(&self, load: bool) {
+        while !self.machine().cores[self.core].timing.dispatch(load) {
+            self.wait_for_open();
+        }
+    }
+
+    /// Parks the core until its fence or commit, whose time is open, is done.
+    fn wait_for_open(&self) {
+        while let Some(stall) = self.machine().cores[self.core].timing.open() {
+            self.park(stall);
+        }
+    }
+
+    /// Dispatches a load, store, flush or fence, which may have to wait for room in the core. What
+    /// it does comes later, when it is the core's turn.
+    #[inline]
+    fn issue(&self, load: bool) {
+        self.machine().count_operation();
+        self.dispatch(load);
+    }
+
     /// Dispatches a store, with its room in the store queue.
     fn issue_store(&self) {
-        self.machine().issue(self.core, false);
+        self.settle();
+        self.issue(false);
         self.machine().cores[self.core].timing.make_room_for_store();
+    }
+
+    /// Returns when no fence or commit holds back what others can see, and the transaction that
+    /// the program is in has begun for the design.
+    #[inline]
+    fn settle(&self) {
+        let core = &self.machine().cores[self.core];
+        if !core.timing.is_settled() || core.beginning {
+            self.settle_slowly();
+        }
+    }
+
+    #[cold]
+    fn settle_slowly(&self) {
+        self.wait_for_open();
+        self.machine().cores[self.core].timing.settle();
+        if self.machine().cores[self.core].beginning {
+            self.turn();
+            let progress = self.machine().begin(self.core);
+            self.obey(progress, Stall::Commit);
+        }
+    }
+
+    /// Does what the hook of a fence or commit answered: it retires late, and holds back what it
+    /// orders.
+    fn hold(&self, progress: Progress, stall: Stall) {
+        self.machine().hold(self.core, progress, stall);
+        if self.machine().cores[self.core].timing.is_in_order() {
+            self.settle();
+        }
     }
 
     fn wait(&self, until: Cycle, stall: Stall) {
@@ -310,14 +365,13 @@ impl<D: Design> OnCore<'_, D> {
 
     #[inline]
     fn load_line(&self, line: Line, known: Cycle) -> Cycle {
+        self.issue(true);
         if !self.machine().may_lead(self.core) {
             self.turn();
         }
         if self.machine().has(self.core, line) {
-            self.machine().issue(self.core, true);
             return self.machine().cores[self.core].timing.load_hit(line, known);
         }
-        self.machine().issue(self.core, true);
         // While the core waited for its turn, its first level may have gained the line.
         let waited = self.turn_with_room(line, false, Stall::LoadMiss);
         if waited && self.machine().has(self.core, line) {
@@ -327,29 +381,25 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     fn commit(&mut self) {
-        self.dispatch();
+        self.settle();
+        self.dispatch(false);
         self.turn();
         let progress = self.machine().commit(self.core);
-        self.obey(progress, Stall::Commit);
-        self.turn();
-        self.machine().acknowledge(self.core);
-    }
-
-    /// Dispatches an instruction that is no access.
-    fn dispatch(&self) {
-        self.machine().cores[self.core].timing.dispatch(false);
+        self.hold(progress, Stall::Commit);
     }
 
     fn fence(&self, kind: FenceKind) {
+        self.settle();
         if D::HAS_FENCES {
-            self.machine().issue(self.core, false);
+            self.issue(false);
         }
         self.turn();
         let progress = self.machine().fence(self.core, kind);
-        self.obey(progress, Stall::Fence);
+        self.hold(progress, Stall::Fence);
     }
 
     fn lock(&mut self, lock: LockId) {
+        self.settle();
         let drained = self.machine().cores[self.core].timing.drained();
         self.wait(drained, Stall::Lock);
         self.turn();
@@ -369,6 +419,7 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     fn wait_for_all(&self, started: &dyn Fn()) {
+        self.settle();
         self.turn();
         if self.machine().arrive() {
             started();
@@ -379,6 +430,7 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     fn finish(&self) {
+        self.settle();
         let drained = self.machine().cores[self.core].timing.drained();
         self.wait(drained, Stall::Other);
         self.turn();
@@ -417,7 +469,11 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 
     #[inline]
     fn work(&mut self, instructions: u64) {
-        self.machine().cores[self.core].timing.work(instructions);
+        let mut left = self.machine().cores[self.core].timing.work(instructions);
+        while left > 0 {
+            self.wait_for_open();
+            left = self.machine().cores[self.core].timing.work(left);
+        }
     }
 
     fn flush(&mut self, line: Line, class: Class, how: Flush) {
@@ -451,6 +507,7 @@ impl<D: Design> Port for Front<'_, '_, D> {
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        self.cpu.settle();
         let machine = self.cpu.machine();
         machine.record(self.cpu.core, at, value, mask);
         if machine.current_tx(self.cpu.core).is_none() {
@@ -468,15 +525,16 @@ impl<D: Design> Port for Front<'_, '_, D> {
     }
 
     fn begin(&mut self) {
-        self.cpu.dispatch();
-        self.cpu.turn();
-        let progress = self.cpu.machine().begin(self.cpu.core);
-        self.cpu.obey(progress, Stall::Commit);
-        let tx = self.cpu.machine().current_tx(self.cpu.core).expect("a transaction has begun");
+        self.cpu.dispatch(false);
+        let tx = self.cpu.machine().enter_tx(self.cpu.core);
+        if self.cpu.machine().cores[self.cpu.core].timing.is_settled() {
+            self.cpu.settle();
+        }
         self.library.begin(tx, &mut self.cpu);
     }
 
     fn commit(&mut self) {
+        self.cpu.settle();
         self.cpu.turn();
         self.cpu.machine().commit_began(self.cpu.core);
         self.library.commit(&mut self.cpu);

@@ -60,6 +60,9 @@ pub(crate) struct CoreState {
     pub finished: bool,
     tx: Option<TxId>,
     next_tx: TxId,
+    /// The transaction has begun for the program, and not yet for the design: the one before is
+    /// still committing.
+    pub beginning: bool,
     commit_began: Cycle,
     combining: Combining,
 }
@@ -96,6 +99,7 @@ impl<D: Design> Machine<D> {
                 finished: false,
                 tx: None,
                 next_tx: TxId(1),
+                beginning: false,
                 commit_began: Cycle(0),
                 combining: Combining::new(config.core.wc_buffers),
             }),
@@ -194,6 +198,10 @@ impl<D: Design> Machine<D> {
             Event::Programmed { controller, slot } => {
                 memory.programmed(at, controller, slot, agenda)
             }
+            Event::Acknowledge { core } => {
+                self.acknowledge(core, at);
+                None
+            }
             Event::Design(event) => {
                 self.design.event(at, event, &mut self.below);
                 self.compare_given();
@@ -206,7 +214,7 @@ impl<D: Design> Machine<D> {
         }
         if let Event::Accept { controller } | Event::Arrive { controller, .. } = event {
             for core in self.below.memory.unblocked(controller) {
-                self.below.wake(core, at);
+                self.unpark(core, at);
             }
         }
         self.process_wakes();
@@ -237,19 +245,37 @@ impl<D: Design> Machine<D> {
         }
     }
 
+    /// Wakes cores, each of which is woken as often as a hook answered [`Progress::Wait`], in
+    /// program order: first its fence or commit that is open is done, then it goes on.
     fn process_wakes(&mut self) {
         while let Some((id, at)) = self.below.wakes.pop() {
             let core = &mut self.cores[id];
-            let Some(stall) = core.parked.take() else {
-                core.woken = Some(at);
+            let Some(stall) = core.timing.open() else {
+                self.unpark(id, at);
                 continue;
             };
-            core.timing.wait(at, stall);
-            // The core that runs must not pass the one that was woken. A tie goes to the lower
-            // number; being a cycle stricter than that does no harm.
-            let limit = core.timing.clock().0.saturating_sub(1);
-            self.turn_limit = self.turn_limit.min(limit);
+            core.timing.complete(at);
+            if core.parked == Some(stall) {
+                self.unpark(id, at);
+            }
+            if stall == Stall::Commit {
+                self.below.agenda.enter(at, Event::Acknowledge { core: id });
+            }
         }
+    }
+
+    /// Lets a parked core go on; one that is not parked yet will not be.
+    fn unpark(&mut self, id: CoreId, at: Cycle) {
+        let core = &mut self.cores[id];
+        let Some(stall) = core.parked.take() else {
+            core.woken = Some(at);
+            return;
+        };
+        core.timing.wait(at, stall);
+        // The core that runs must not pass the one that was woken. A tie goes to the lower
+        // number; being a cycle stricter than that does no harm.
+        let limit = core.timing.clock().0.saturating_sub(1);
+        self.turn_limit = self.turn_limit.min(limit);
     }
 
     /// Parks a core until it is woken.
@@ -290,12 +316,10 @@ impl<D: Design> Machine<D> {
             && self.below.memory.congested(id)
     }
 
-    /// Dispatches a load, store, flush or fence, which may have to wait for room in the core. What
-    /// it does comes later, when it is the core's turn.
+    /// Counts a load, store, flush or fence.
     #[inline]
-    pub(crate) fn issue(&mut self, id: CoreId, load: bool) {
+    pub(crate) fn count_operation(&mut self) {
         self.counts.operations += 1;
-        self.cores[id].timing.dispatch(load);
     }
 
     /// Whether the core's first level has a line.
@@ -497,11 +521,20 @@ impl<D: Design> Machine<D> {
         Tx { core: id, id: number, at, stored }
     }
 
+    /// The program begins a transaction. Returns its number.
+    pub(crate) fn enter_tx(&mut self, id: CoreId) -> TxId {
+        let core = &mut self.cores[id];
+        let tx = core.next_tx;
+        core.tx = Some(tx);
+        core.next_tx = TxId(tx.0 + 1);
+        core.beginning = true;
+        tx
+    }
+
+    /// The transaction begins for the design.
     pub(crate) fn begin(&mut self, id: CoreId) -> Progress {
         let tx = self.tx(id);
-        let core = &mut self.cores[id];
-        core.tx = Some(tx.id);
-        core.next_tx = TxId(tx.id.0 + 1);
+        self.cores[id].beginning = false;
         if let Some(probe) = &mut self.probe {
             probe.oracle.begin(id, tx.id);
         }
@@ -521,22 +554,39 @@ impl<D: Design> Machine<D> {
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
         let tx = self.tx(id);
         let progress = self.design.commit(&tx, &mut self.below);
+        self.cores[id].tx = None;
         self.process_wakes();
         progress
     }
 
-    /// A transaction is acknowledged, now.
-    pub(crate) fn acknowledge(&mut self, id: CoreId) {
+    /// A fence or a commit is done when its hook said; until then it holds back what it orders.
+    pub(crate) fn hold(&mut self, id: CoreId, progress: Progress, stall: Stall) {
         let core = &mut self.cores[id];
-        core.tx = None;
-        let latency = core.timing.clock().since(core.commit_began);
+        let done = match progress {
+            Progress::Done(at) => Some(at),
+            Progress::Wait => core.woken.take(),
+        };
+        let now = core.timing.clock();
+        core.timing.hold(done, stall);
+        if stall != Stall::Commit {
+            return;
+        }
+        match done {
+            Some(at) if at <= now => self.acknowledge(id, now),
+            Some(at) => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
+            None => (),
+        }
+    }
+
+    /// A transaction is acknowledged.
+    fn acknowledge(&mut self, id: CoreId, at: Cycle) {
+        let latency = at.since(self.cores[id].commit_began);
         self.counts.commit_latency.saturating_record(latency.max(1));
         self.counts.transactions += 1;
         self.counts.write_sets.count(&mut self.counts.open[id]);
         if let Some(probe) = &mut self.probe {
             probe.oracle.acknowledge(id, self.below.memory.durable());
-            let now = self.cores[id].timing.clock();
-            self.crash_point(now);
+            self.crash_point(at);
         }
     }
 

@@ -43,6 +43,11 @@ pub enum Event<E> {
         /// Which of its slots.
         slot: usize,
     },
+    /// A core's transaction is acknowledged.
+    Acknowledge {
+        /// Which core.
+        core: CoreId,
+    },
     /// An event of the design.
     Design(E),
 }
