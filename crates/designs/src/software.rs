@@ -1,8 +1,8 @@
 //! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each.
 
 use model::design::{
-    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Library,
-    Load, NoParams, NoRules, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
+    Library, Load, NoParams, NoRules, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::{Params, Rules};
@@ -69,6 +69,7 @@ impl<P: Pairing> Design for Software<P> {
     const CARD: Card = P::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
+    const WATCHES_L1: bool = P::Order::WATCHES_L1;
     type Params = <P::Log as Log>::Params;
     type Rules = <P::Log as Log>::Rules;
     type Event = EventOf<P>;
@@ -95,6 +96,9 @@ impl<P: Pairing> Design for Software<P> {
     }
     fn fill(&mut self, fill: &Fill, below: &mut Below<EventOf<P>>) -> Cycle {
         self.order.fill(fill, below)
+    }
+    fn leave(&mut self, leave: &Leave, below: &mut Below<EventOf<P>>) {
+        self.order.leave(leave, below);
     }
     fn evict(&mut self, evict: &Evict, below: &mut Below<EventOf<P>>) -> Disposition<EventOf<P>> {
         self.order.evict(evict, below)

@@ -122,15 +122,31 @@ pub struct Caches {
     l1: PerCore<Private>,
     l2: PerCore<Private>,
     llc: Sets<Shared>,
+    /// Lines that left a core's first level since somebody asked, if somebody does.
+    departures: Vec<(CoreId, Line)>,
+    watched: bool,
 }
 
 impl Caches {
-    /// Empty caches.
-    pub fn new(cores: u8, config: &Config) -> Caches {
+    /// Empty caches. If they are `watched`, [`Caches::departures`] says what left a first level.
+    pub fn new(cores: u8, config: &Config, watched: bool) -> Caches {
         Caches {
             l1: PerCore::new(cores, |_| Sets::new(config.l1d.size, config.l1d.assoc)),
             l2: PerCore::new(cores, |_| Sets::new(config.l2.size, config.l2.assoc)),
             llc: Sets::new(config.llc.size, config.llc.assoc),
+            departures: Vec::new(),
+            watched,
+        }
+    }
+
+    /// Lines that left a core's first level since the last call, in order.
+    pub fn departures(&mut self) -> Vec<(CoreId, Line)> {
+        std::mem::take(&mut self.departures)
+    }
+
+    fn depart(&mut self, core: CoreId, line: Line) {
+        if self.watched {
+            self.departures.push((core, line));
         }
     }
 
@@ -250,7 +266,11 @@ impl Caches {
             return;
         }
         let victim = Line(out >> 2);
-        let modified = self.l1[core].remove(victim) == MODIFIED || out & STATE == MODIFIED;
+        let above = self.l1[core].remove(victim);
+        if above != 0 {
+            self.depart(core, victim);
+        }
+        let modified = above == MODIFIED || out & STATE == MODIFIED;
         let entry = self.llc.set(victim).iter_mut().find(|entry| entry.tag == victim.0 + 1);
         let entry = entry.expect("the last level includes the second");
         entry.dirty |= modified;
@@ -266,6 +286,9 @@ impl Caches {
             return;
         }
         let out = self.l1[core].insert(line, state);
+        if out != 0 {
+            self.depart(core, Line(out >> 2));
+        }
         if out & STATE == MODIFIED {
             let entry = self.l2[core].peek(Line(out >> 2));
             *entry.expect("the second level includes the first") |= MODIFIED;
@@ -274,7 +297,11 @@ impl Caches {
 
     /// Takes a line from a core's caches and returns the state it had there.
     fn invalidate(&mut self, core: CoreId, line: Line) -> u64 {
-        self.l1[core].remove(line).max(self.l2[core].remove(line))
+        let above = self.l1[core].remove(line);
+        if above != 0 {
+            self.depart(core, line);
+        }
+        above.max(self.l2[core].remove(line))
     }
 
     /// Leaves a core a copy that it may not change; whether it had changed it.
@@ -363,7 +390,7 @@ mod tests {
         (config.l1d.size, config.l1d.assoc) = (128, 2);
         (config.l2.size, config.l2.assoc) = (256, 4);
         (config.llc.size, config.llc.assoc) = (512, 4);
-        Caches::new(2, &config)
+        Caches::new(2, &config, true)
     }
 
     fn load(caches: &mut Caches, core: CoreId, line: u64) -> Option<Access> {
@@ -418,6 +445,21 @@ mod tests {
         assert!(store(&mut caches, A, 0).is_none(), "it is still owned");
         assert!(caches.clean(Line(0), false));
         assert!(!caches.holds(Line(0)));
+    }
+
+    #[test]
+    fn what_leaves_a_first_level_is_told() {
+        let mut caches = caches();
+        for line in 0..3 {
+            store(&mut caches, A, line);
+        }
+        assert_eq!(caches.departures(), [(A, Line(0))], "the first level has two ways");
+        load(&mut caches, B, 1);
+        assert_eq!(caches.departures(), [], "a copy stays");
+        store(&mut caches, B, 1);
+        assert_eq!(caches.departures(), [(A, Line(1))]);
+        caches.clean(Line(2), false);
+        assert_eq!(caches.departures(), [(A, Line(2))]);
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl<E: Copy> Memory<E> {
                 lines: Vec::new(),
                 queue: Vec::new(),
                 waiting: VecDeque::new(),
+                reserved: Vec::new(),
                 reads: Places::new(settings.read_queue),
                 reads_until: 0,
                 draining: false,
@@ -256,11 +257,52 @@ impl<E: Copy> Memory<E> {
     /// When the controller has no room; see [`Memory::has_room`].
     pub fn give(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
         assert!(self.has_room(write.line), "the write-pending queue has room for the write");
+        self.accept_given(at, write, agenda);
+    }
+
+    fn accept_given(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
         assert!(self.domain != Domain::Media, "what a controller accepts is durable");
         let index = self.controller_of(write.line);
         self.given.push(write.line);
         let sent = Sent { write, notify: Notify::Nobody, cached: false, at, number: 0 };
         self.accept(at, index, sent, agenda);
+    }
+
+    /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
+    /// keeps there itself: a whole line that must not reach memory yet, and from which reads are
+    /// answered. False: there is none, or none but `spare`, which are left for other writes.
+    pub fn reserve(&mut self, line: Line, spare: usize) -> bool {
+        let index = self.controller_of(line);
+        let controller = &mut self.controllers[index];
+        if controller.free.len() <= spare || !controller.waiting.is_empty() {
+            return false;
+        }
+        let slot = controller.free.pop().expect("a slot is free");
+        controller.reserved.push((line, slot));
+        true
+    }
+
+    /// Gives back the slot that was first reserved for a line, with a write that it turns into if
+    /// there is one: that is accepted in this moment, whatever else waits for room.
+    ///
+    /// # Panics
+    /// When no slot is reserved for the line.
+    pub fn unreserve(
+        &mut self,
+        at: Cycle,
+        line: Line,
+        write: Option<Write>,
+        agenda: &mut Agenda<Event<E>>,
+    ) {
+        let index = self.controller_of(line);
+        let controller = &mut self.controllers[index];
+        let place = controller.reserved.iter().position(|&(other, _)| other == line);
+        let (_, slot) = controller.reserved.remove(place.expect("a slot is reserved"));
+        controller.free.push(slot);
+        if let Some(write) = write {
+            self.accept_given(at, write, agenda);
+        }
+        self.offer_room(at, index, agenda);
     }
 
     /// Forgets which lines a design gave: nobody asks.

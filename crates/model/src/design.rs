@@ -38,6 +38,8 @@ pub trait Design: Sized + 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
+    /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
+    const WATCHES_L1: bool = false;
     /// Its parameters.
     type Params: Params;
     /// Its rules, each of which a test can switch off.
@@ -79,10 +81,15 @@ pub trait Design: Sized + 'static {
 
     // From the caches.
 
-    /// A line of persistent memory has come from memory; the answer is when the core has it.
+    /// A line of persistent memory has come to a core's first level from the last level or from
+    /// memory; the answer is when the core has it.
     fn fill(&mut self, fill: &Fill, _below: &mut Below<Self::Event>) -> Cycle {
         fill.at
     }
+
+    /// A line of persistent memory leaves a core's first level: for the levels below, for another
+    /// core, or, before [`Design::evict`], for memory. Asked only if [`Design::WATCHES_L1`].
+    fn leave(&mut self, _leave: &Leave, _below: &mut Below<Self::Event>) {}
 
     /// A dirty line of persistent memory leaves the caches.
     fn evict(
@@ -277,14 +284,29 @@ pub enum FenceKind {
     Durable,
 }
 
-/// A line that came from memory.
+/// A line that came to a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     /// The core that asked for it.
     pub core: CoreId,
     /// The line.
     pub line: Line,
+    /// Whether it came from memory, and not from the last level.
+    pub memory: bool,
+    /// Whether the core means to write.
+    pub write: bool,
     /// When the core would have it.
+    pub at: Cycle,
+}
+
+/// A line that leaves a core's first level.
+#[derive(Clone, Copy, Debug)]
+pub struct Leave {
+    /// The core.
+    pub core: CoreId,
+    /// The line.
+    pub line: Line,
+    /// When.
     pub at: Cycle,
 }
 
@@ -397,25 +419,44 @@ impl<E: Copy> Below<E> {
         self.memory.give(at, write, &mut self.agenda);
     }
 
+    /// Gives back a slot of the write-pending queue ([`Memory::reserve`]), empty or with a write
+    /// that is accepted in this moment; only from [`Design::event`].
+    pub fn unreserve(&mut self, at: Cycle, line: Line, write: Option<Write>) {
+        self.memory.unreserve(at, line, write, &mut self.agenda);
+    }
+
     /// Has a line written back if it is dirty: it leaves the core at `at`, walks through the
     /// caches, and the core's next fence waits for it. The line stays in the caches if `keep`.
     pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, keep: bool, class: Class) {
-        let dirty = self.caches.clean(line, keep);
-        if !line.is_persistent() {
-            if dirty {
-                self.memory.write_volatile(at + self.shape.walk, line, at);
-            }
-            return;
+        if line.is_persistent() {
+            self.write_back(at, line, keep, class, Notify::Core(core));
+        } else if self.caches.clean(line, keep) {
+            self.memory.write_volatile(at + self.shape.walk, line, at);
         }
-        // A line that was evicted, or that another core flushed, may still be on its way: the
-        // fence waits for it, too.
+    }
+
+    /// Has a line of persistent memory written back if it is dirty: it leaves a first level at
+    /// `at` and walks through the caches, and `notify` is told when its bytes are durable. False:
+    /// they are durable already, and nobody is told.
+    pub fn write_back(
+        &mut self,
+        at: Cycle,
+        line: Line,
+        keep: bool,
+        class: Class,
+        notify: Notify<E>,
+    ) -> bool {
+        let dirty = self.caches.clean(line, keep);
+        // A line that was evicted, or that another core flushed, may still be on its way: who
+        // waits for this one waits for that, too.
         if !dirty && !self.memory.is_under_way(line) {
-            return;
+            return false;
         }
         let mask = if dirty { u64::MAX } else { 0 };
         let write = Write { line, data: self.line(line), mask, class };
         let walk = self.shape.walk - self.shape.path;
-        self.send(at + walk, write, Notify::Core(core));
+        self.send(at + walk, write, notify);
+        true
     }
 
     /// What a fence answers that waits until a core's writes are durable.

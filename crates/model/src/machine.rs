@@ -9,8 +9,8 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{
-    Below, Design, Disposition, Evict, Fence, FenceKind, Fill, Load, Progress, Setup, Shape, Store,
-    Transfer, Tx, Unacknowledged,
+    Below, Design, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress, Setup, Shape,
+    Store, Transfer, Tx, Unacknowledged,
 };
 use crate::device::Write;
 use crate::locks::Locks;
@@ -83,7 +83,7 @@ impl<D: Design> Machine<D> {
         Ok(Machine {
             design,
             below: Below {
-                caches: Caches::new(cores, config),
+                caches: Caches::new(cores, config, D::WATCHES_L1),
                 memory: Memory::new(config)?,
                 view: View::new(config.pm.capacity, config.dram.capacity)?,
                 shape,
@@ -404,11 +404,20 @@ impl<D: Design> Machine<D> {
     fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
         let now = self.cores[id].timing.clock();
         let access = self.below.caches.access(id, line, write);
+        if D::WATCHES_L1 {
+            self.tell_departures(now);
+        }
         let times = self.below.shape.times;
         let mut done = start + times.l1 + times.l2;
         match access.found {
             Found::L2 => return done,
-            Found::Llc => done = self.arrived_by(line, done + times.llc),
+            Found::Llc => {
+                done = self.arrived_by(line, done + times.llc);
+                if line.is_persistent() {
+                    let fill = Fill { core: id, line, memory: false, write, at: done };
+                    done = self.design.fill(&fill, &mut self.below);
+                }
+            }
             Found::Elsewhere(from) => {
                 done = self.arrived_by(line, done + times.llc) + times.transfer;
                 if line.is_persistent() {
@@ -421,7 +430,7 @@ impl<D: Design> Machine<D> {
                 let asked = done + times.llc + path;
                 done = self.below.memory.read(asked, line, now) + path;
                 if line.is_persistent() {
-                    let fill = Fill { core: id, line, at: done };
+                    let fill = Fill { core: id, line, memory: true, write, at: done };
                     done = self.design.fill(&fill, &mut self.below);
                 }
                 self.comes(line, done, now);
@@ -431,6 +440,15 @@ impl<D: Design> Machine<D> {
             self.write_back(victim, now);
         }
         done
+    }
+
+    /// Tells the design what left the first levels.
+    fn tell_departures(&mut self, at: Cycle) {
+        for (core, line) in self.below.caches.departures() {
+            if line.is_persistent() {
+                self.design.leave(&Leave { core, line, at }, &mut self.below);
+            }
+        }
     }
 
     /// A line comes from memory: until then other cores wait for it, too.
@@ -472,7 +490,11 @@ impl<D: Design> Machine<D> {
         if self.stores_survive && line.is_persistent() && self.probe.is_some() {
             self.crash_point(now);
         }
-        if self.below.caches.clean(line, false) {
+        let dirty = self.below.caches.clean(line, false);
+        if D::WATCHES_L1 {
+            self.tell_departures(now);
+        }
+        if dirty {
             self.write_back(line, now);
         }
         let word = Word::of(at.address);

@@ -94,6 +94,8 @@ pub(crate) struct Controller<E> {
     pub lines: Vec<Line>,
     pub queue: Vec<usize>,
     pub waiting: VecDeque<Sent<E>>,
+    /// Lines for which a design has taken a slot, and those slots.
+    pub reserved: Vec<(Line, usize)>,
     pub reads: Places,
     pub reads_until: u64,
     pub draining: bool,
@@ -157,9 +159,11 @@ impl<E: Copy> Controller<E> {
     }
 
     pub(crate) fn holds_whole(&self, line: Line) -> bool {
-        self.joins(line).is_some_and(|slot| {
-            self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
-        })
+        let reserved = self.reserved.iter().any(|&(other, _)| other == line);
+        reserved
+            || self.joins(line).is_some_and(|slot| {
+                self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
+            })
     }
 
     /// Whether writes are to be drained before reads.

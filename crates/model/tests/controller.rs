@@ -288,3 +288,21 @@ fn a_design_gives_nothing_to_a_full_queue() {
     let Bench { memory, agenda, .. } = &mut bench;
     memory.give(Cycle(20), write(3, 1, 9), agenda);
 }
+
+#[test]
+fn a_reserved_slot_is_no_room_answers_reads_and_becomes_a_write() {
+    let mut bench = bench(|config| config.controller.wpq = 2);
+    assert!(!bench.memory.reserve(Line(3), 2), "two slots are to be left");
+    assert!(bench.memory.reserve(Line(3), 1) && bench.memory.reserve(Line(4), 0));
+    assert!(!bench.memory.has_room(Line(3)) && !bench.memory.reserve(Line(5), 0));
+    bench.memory.read(Cycle(5), Line(3), Cycle(5));
+    assert_eq!(bench.memory.meters().reads_forwarded, 1);
+    bench.send(10, write(0, 8, 1)).run(50);
+    assert_eq!(bench.accepted, [], "it waits for room");
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.unreserve(Cycle(60), Line(3), Some(write(3, 1, 9)), agenda);
+    assert_eq!(bench.word(3), 0x0909_0909_0909_0909, "before what waits");
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.unreserve(Cycle(70), Line(4), None, agenda);
+    assert_eq!(bench.run(70).accepted, [(70, 0)]);
+}
