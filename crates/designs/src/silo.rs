@@ -248,6 +248,7 @@ impl Design for Silo {
         let Store { core, word, old, new, .. } = *store;
         let stamp = self.stamps;
         let log = Log { tx, word, old, new, flushed: false, committed: None, stamp };
+        below.memory.prefetch(word.line());
         self.send(core, store.at, Message::Log(log), below);
         let buffer = &mut self.cores[core];
         if buffer.channel.len() as u64 > self.params.channel {

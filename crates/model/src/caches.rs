@@ -32,13 +32,19 @@ impl<T: Copy + Default> Sets<T> {
         }
     }
 
+    /// Where the set of a line begins.
     #[inline]
-    fn set(&mut self, line: Line) -> &mut [T] {
+    fn first(&self, line: Line) -> usize {
         let set = match self.mask {
             Some(mask) => line.0 & mask,
             None => line.0 % self.sets,
         };
-        let first = set as usize * self.ways;
+        set as usize * self.ways
+    }
+
+    #[inline]
+    fn set(&mut self, line: Line) -> &mut [T] {
+        let first = self.first(line);
         &mut self.entries[first..first + self.ways]
     }
 }
@@ -81,17 +87,56 @@ impl Private {
     }
 }
 
-/// A line of the last-level cache, with its directory entry.
-#[derive(Clone, Copy, Debug, Default)]
-struct Shared {
-    /// The line's number plus 1; 0 is empty.
-    tag: u64,
-    /// Cores that may hold the line, one bit each.
-    sharers: u64,
-    /// Whether memory holds an older value than this cache.
-    dirty: bool,
-    /// Whether the only sharer may write without asking.
-    owned: bool,
+/// The last level and its directory. A tag is the line's number plus 1, above [`DIRTY`] and
+/// [`OWNED`], and 0 is empty. The cores that may hold the line, one bit each, are apart: a search
+/// looks at tags only.
+#[derive(Clone, Debug)]
+struct Last {
+    tags: Sets<u64>,
+    sharers: Vec<u64>,
+}
+
+/// Memory holds an older value than the caches.
+const DIRTY: u64 = 1;
+/// The only sharer may write without asking.
+const OWNED: u64 = 2;
+
+impl Last {
+    fn new(size: u64, ways: u64) -> Last {
+        let tags: Sets<u64> = Sets::new(size, ways);
+        Last { sharers: vec![0; tags.entries.len()], tags }
+    }
+
+    /// Where a line is.
+    #[inline]
+    fn find(&self, line: Line) -> Option<usize> {
+        let first = self.tags.first(line);
+        let set = &self.tags.entries[first..first + self.tags.ways];
+        Some(first + set.iter().position(|tag| tag >> 2 == line.0 + 1)?)
+    }
+
+    /// Makes an entry the most recent of its set, and returns where it is now.
+    fn touch(&mut self, at: usize, line: Line) -> usize {
+        let first = self.tags.first(line);
+        self.tags.entries[first..=at].rotate_right(1);
+        self.sharers[first..=at].rotate_right(1);
+        first
+    }
+
+    /// The entry that a line takes: an empty one of its set, or the least recent.
+    fn victim(&self, line: Line) -> usize {
+        let first = self.tags.first(line);
+        let set = &self.tags.entries[first..first + self.tags.ways];
+        first + set.iter().position(|&tag| tag == 0).unwrap_or(set.len() - 1)
+    }
+
+    fn mark(&mut self, at: usize, flag: u64, on: bool) {
+        self.tags.entries[at] = self.tags.entries[at] & !flag | if on { flag } else { 0 };
+    }
+
+    fn is(&self, at: usize, flag: u64) -> bool {
+        self.tags.entries[at] & flag != 0
+    }
 }
 
 /// Where an access found its line.
@@ -121,7 +166,7 @@ pub struct Access {
 pub struct Caches {
     l1: PerCore<Private>,
     l2: PerCore<Private>,
-    llc: Sets<Shared>,
+    llc: Last,
     /// Lines that left a core's first level since somebody asked, if somebody does.
     departures: Vec<(CoreId, Line)>,
     watched: bool,
@@ -133,7 +178,7 @@ impl Caches {
         Caches {
             l1: PerCore::new(cores, |_| Sets::new(config.l1d.size, config.l1d.assoc)),
             l2: PerCore::new(cores, |_| Sets::new(config.l2.size, config.l2.assoc)),
-            llc: Sets::new(config.llc.size, config.llc.assoc),
+            llc: Last::new(config.llc.size, config.llc.assoc),
             departures: Vec::new(),
             watched,
         }
@@ -201,37 +246,30 @@ impl Caches {
         write: bool,
     ) -> (Found, Option<(Line, bool)>, u64) {
         let me = 1 << core.0;
-        let set = self.llc.set(line);
-        let Some(way) = set.iter().position(|entry| entry.tag == line.0 + 1) else {
-            let evicted = self.make_room(line);
-            let set = self.llc.set(line);
-            set[0] = Shared { tag: line.0 + 1, sharers: me, dirty: false, owned: true };
+        let Some(at) = self.llc.find(line) else {
+            let evicted = self.replace(line, me);
             let state = if write { MODIFIED } else { EXCLUSIVE };
             return (Found::Memory, evicted, state);
         };
-        set[..=way].rotate_right(1);
-        let mut entry = set[0];
-        let others = entry.sharers & !me;
+        let at = self.llc.touch(at, line);
+        let others = self.llc.sharers[at] & !me;
         let mut found = Found::Llc;
-        if others != 0 && (write || entry.owned) {
+        if others != 0 && (write || self.llc.is(at, OWNED)) {
             found = Found::Elsewhere(CoreId(others.trailing_zeros() as u8));
+            let mut dirty = self.llc.is(at, DIRTY);
             for other in bits(others) {
-                entry.dirty |= if write {
+                dirty |= if write {
                     self.invalidate(other, line) == MODIFIED
                 } else {
                     self.downgrade(other, line)
                 };
             }
+            self.llc.mark(at, DIRTY, dirty);
         }
-        if write || others == 0 {
-            entry.sharers = me;
-            entry.owned = true;
-        } else {
-            entry.sharers |= me;
-            entry.owned = false;
-        }
-        self.llc.set(line)[0] = entry;
-        let state = match (write, entry.owned) {
+        let alone = write || others == 0;
+        self.llc.sharers[at] = if alone { me } else { others | me };
+        self.llc.mark(at, OWNED, alone);
+        let state = match (write, alone) {
             (true, _) => MODIFIED,
             (false, true) => EXCLUSIVE,
             (false, false) => SHARED,
@@ -239,18 +277,18 @@ impl Caches {
         (found, None, state)
     }
 
-    /// Makes the first entry of the line's set free; what was the last one leaves all caches.
-    fn make_room(&mut self, line: Line) -> Option<(Line, bool)> {
-        let set = self.llc.set(line);
-        let way = set.iter().position(|entry| entry.tag == 0).unwrap_or(set.len() - 1);
-        set[..=way].rotate_right(1);
-        let out = std::mem::take(&mut set[0]);
-        if out.tag == 0 {
+    /// Gives a line that comes from memory the first entry of its set; what was the last one leaves
+    /// all caches.
+    fn replace(&mut self, line: Line, sharers: u64) -> Option<(Line, bool)> {
+        let at = self.llc.touch(self.llc.victim(line), line);
+        let out = std::mem::replace(&mut self.llc.tags.entries[at], (line.0 + 1) << 2 | OWNED);
+        let held_by = std::mem::replace(&mut self.llc.sharers[at], sharers);
+        if out == 0 {
             return None;
         }
-        let victim = Line(out.tag - 1);
-        let mut dirty = out.dirty;
-        for core in bits(out.sharers) {
+        let victim = Line((out >> 2) - 1);
+        let mut dirty = out & DIRTY != 0;
+        for core in bits(held_by) {
             dirty |= self.invalidate(core, victim) == MODIFIED;
         }
         Some((victim, dirty))
@@ -271,12 +309,13 @@ impl Caches {
             self.depart(core, victim);
         }
         let modified = above == MODIFIED || out & STATE == MODIFIED;
-        let entry = self.llc.set(victim).iter_mut().find(|entry| entry.tag == victim.0 + 1);
-        let entry = entry.expect("the last level includes the second");
-        entry.dirty |= modified;
-        entry.sharers &= !(1 << core.0);
-        if entry.sharers == 0 {
-            entry.owned = false;
+        let at = self.llc.find(victim).expect("the last level includes the second");
+        self.llc.sharers[at] &= !(1 << core.0);
+        if modified {
+            self.llc.mark(at, DIRTY, true);
+        }
+        if self.llc.sharers[at] == 0 {
+            self.llc.mark(at, OWNED, false);
         }
     }
 
@@ -319,15 +358,12 @@ impl Caches {
     /// Makes a line clean wherever it is, since memory is being told its bytes; it leaves the
     /// caches unless it is to be kept. Returns whether memory did not have its bytes.
     pub fn clean(&mut self, line: Line, keep: bool) -> bool {
-        let set = self.llc.set(line);
-        let Some(way) = set.iter().position(|entry| entry.tag == line.0 + 1) else {
-            return false;
-        };
-        let (sharers, mut dirty) = (set[way].sharers, set[way].dirty);
+        let Some(at) = self.llc.find(line) else { return false };
+        let (sharers, mut dirty) = (self.llc.sharers[at], self.llc.is(at, DIRTY));
         if keep {
-            set[way].dirty = false;
+            self.llc.mark(at, DIRTY, false);
         } else {
-            set[way] = Shared::default();
+            (self.llc.tags.entries[at], self.llc.sharers[at]) = (0, 0);
         }
         for core in bits(sharers) {
             if !keep {
@@ -347,16 +383,16 @@ impl Caches {
     }
 
     /// Whether any cache holds the line.
-    pub fn holds(&mut self, line: Line) -> bool {
-        self.llc.set(line).iter().any(|entry| entry.tag == line.0 + 1)
+    pub fn holds(&self, line: Line) -> bool {
+        self.llc.find(line).is_some()
     }
 
     /// Lines whose bytes memory does not have, in no order that means anything, but always the
     /// same.
     pub fn dirty_lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
-        let dirty = self.llc.entries.iter().filter(|entry| entry.dirty);
-        lines.extend(dirty.map(|entry| Line(entry.tag - 1)));
+        let dirty = self.llc.tags.entries.iter().filter(|&&tag| tag & DIRTY != 0);
+        lines.extend(dirty.map(|tag| Line((tag >> 2) - 1)));
         for caches in [&self.l1, &self.l2] {
             for (_, cache) in caches.iter() {
                 let modified = cache.entries.iter().filter(|&&entry| entry & STATE == MODIFIED);

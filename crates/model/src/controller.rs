@@ -104,6 +104,12 @@ impl<E: Copy> Memory<E> {
         &self.durable
     }
 
+    /// Tells the host that a line will be written soon. It changes nothing but the host's time.
+    #[inline]
+    pub fn prefetch(&self, line: Line) {
+        self.durable.prefetch(line);
+    }
+
     /// The controller of a line.
     pub fn controller_of(&self, line: Line) -> usize {
         if self.controllers.len() == 1 {
@@ -164,6 +170,7 @@ impl<E: Copy> Memory<E> {
     }
 
     fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
+        self.durable.prefetch(sent.write.line);
         self.sent += 1;
         sent.number = self.sent;
         let controller = self.controller_of(sent.write.line);

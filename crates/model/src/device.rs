@@ -360,6 +360,7 @@ impl Pm {
                 self.buffer.insert(line);
             }
         }
+        self.cells.prefetch(line);
         self.buffer.merge(line, data, mask);
         Taken { free, next: free, programmed: None }
     }
@@ -430,9 +431,15 @@ impl Pm {
         let mut new = *cells;
         crate::image::apply_masked(&mut new, data, mask);
         let (mut set, mut reset) = (0, 0);
-        for (old, new) in cells.chunks_exact(8).zip(new.chunks_exact(8)) {
-            let old = u64::from_le_bytes(old.try_into().expect("8 bytes"));
-            let new = u64::from_le_bytes(new.try_into().expect("8 bytes"));
+        // Where bits are compared, words of which nothing is written do not differ.
+        let mut left = if self.encoder == 0 { u64::MAX } else { mask };
+        while left != 0 {
+            let first = (left.trailing_zeros() / 8 * 8) as usize;
+            left &= !(0xff << first);
+            let word = |line: &LineData| {
+                u64::from_le_bytes(line[first..first + 8].try_into().expect("8 bytes"))
+            };
+            let (old, new) = (word(cells), word(&new));
             if old == new && self.encoder != 0 {
                 continue;
             }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
-use crate::units::{LINE_WORDS, Line, LineData, Word};
+use crate::units::{Line, LineData, Word};
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,16 +116,17 @@ pub fn apply_masked(line: &mut LineData, data: &LineData, mask: u64) {
         *line = *data;
         return;
     }
-    for word in 0..LINE_WORDS as usize {
-        let bits = mask >> (8 * word) & 0xff;
-        let bytes = 8 * word..8 * word + 8;
-        match bits {
-            0 => (),
-            0xff => line[bytes.clone()].copy_from_slice(&data[bytes]),
-            _ => {
-                bytes.filter(|byte| mask >> byte & 1 == 1).for_each(|byte| line[byte] = data[byte])
-            }
+    let mut left = mask;
+    while left != 0 {
+        let word = (left.trailing_zeros() / 8) as usize;
+        let first = 8 * word;
+        match mask >> first & 0xff {
+            0xff => line[first..first + 8].copy_from_slice(&data[first..first + 8]),
+            bits => (0..8).filter(|byte| bits >> byte & 1 == 1).for_each(|byte| {
+                line[first + byte] = data[first + byte];
+            }),
         }
+        left &= !(0xff << first);
     }
 }
 
