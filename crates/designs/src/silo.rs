@@ -23,9 +23,11 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word, WordMap
 
 mod overflow;
 mod region;
+mod remote;
 mod update;
 
 use region::{RECORD_BYTES, Record, Region};
+use remote::Told;
 
 model::params! {
     /// The sizes and speeds that the paper gives (HPCA'23, configuration table).
@@ -40,6 +42,12 @@ model::params! {
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
         /// store queue holds; reached only when the buffer is full and memory is busy).
         channel = 56 in 1..=4096;
+        /// Cycles of a message between two controllers (ours: the paper has one controller; about
+        /// half of the way from a core to a controller).
+        controller_hop = 10 in 0..=4096;
+        /// What the transaction number registers of 16 bits hold when power comes on (ours: a test
+        /// has them wrap soon).
+        first_transaction = 0 in 0..=65535;
     }
 }
 
@@ -78,6 +86,13 @@ model::rules! {
         supersede_on_overflow,
         /// The undo data of logs that leave the buffer in an overflow are saved.
         save_undo_on_overflow,
+        /// An evicted line that another controller accepted sets flush-bits like any other.
+        remote_eviction_marks,
+        /// Another controller refuses a word that an eviction has superseded there, until the log
+        /// controller has heard of the eviction.
+        refuse_what_is_superseded,
+        /// A word is on its way to another controller once at a time.
+        one_delivery_of_a_word,
     }
 }
 
@@ -95,6 +110,9 @@ pub struct Silo {
     held: VecDeque<(Evict, u64)>,
     /// Evicted lines that no controller has accepted yet, in the same way.
     leaving: Vec<(Line, u64)>,
+    /// Evicted lines that another controller accepted and of which the log controller does not
+    /// know, or that controller not that it does.
+    told: Vec<Told>,
     /// How many committed logs of a word are in the buffers of all cores.
     pending: WordMap<u64>,
     commits: u64,
@@ -117,6 +135,8 @@ struct LogBuffer {
     updating: bool,
     /// The first log has updated its word, and is to leave: durable first, forgotten after.
     updated: bool,
+    /// What is on its way to another controller: a word, or records of the log.
+    delivery: Option<Option<Word>>,
     /// What waits for older data of its word to reach memory first.
     stalled: Option<SiloEvent>,
     /// The channel's first log waits for room in the buffer.
@@ -162,6 +182,16 @@ pub enum SiloEvent {
     Spill(CoreId),
     /// A controller accepted an evicted line.
     Evicted(Line),
+    /// A write of a core's logs reaches another controller.
+    Reach(CoreId),
+    /// The log controller hears that the write is accepted.
+    Delivered(CoreId),
+    /// The log controller hears that the write is refused.
+    Refused(CoreId),
+    /// The log controller hears that another controller accepted an evicted line.
+    Hear(Line),
+    /// The other controller hears that the log controller knows.
+    Heard(Line),
 }
 
 #[derive(Default)]
@@ -175,6 +205,8 @@ struct Counts {
     overflows: u64,
     superseded: u64,
     held: u64,
+    delivered: u64,
+    refused: u64,
     channel_full: u64,
     logs_max: u64,
 }
@@ -205,6 +237,7 @@ impl Design for Silo {
             spill: None,
             updating: false,
             updated: false,
+            delivery: None,
             stalled: None,
             full: false,
             waiting: false,
@@ -217,6 +250,7 @@ impl Design for Silo {
             cores: PerCore::new(setup.shape.cores, buffer),
             held: VecDeque::new(),
             leaving: Vec::new(),
+            told: Vec::new(),
             pending: WordMap::default(),
             commits: 0,
             stamps: 0,
@@ -247,6 +281,7 @@ impl Design for Silo {
         self.stamps += 1;
         let Store { core, word, old, new, .. } = *store;
         let stamp = self.stamps;
+        let tx = self.number(tx);
         let log = Log { tx, word, old, new, flushed: false, committed: None, stamp };
         below.memory.prefetch(word.line());
         self.send(core, store.at, Message::Log(log), below);
@@ -260,11 +295,12 @@ impl Design for Silo {
     }
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<SiloEvent>) -> Progress {
+        let number = self.number(tx.id);
         if self.rules.commit_after_logs {
-            self.send(tx.core, tx.stored, Message::Commit(tx.id), below);
+            self.send(tx.core, tx.stored, Message::Commit(number), below);
             return Progress::Wait;
         }
-        self.commit_arrives(tx.core, tx.id, tx.at, below);
+        self.commit_arrives(tx.core, number, tx.at, below);
         Progress::Wait
     }
 
@@ -285,10 +321,12 @@ impl Design for Silo {
             SiloEvent::Arrive(core) => self.arrive(core, at, below),
             SiloEvent::Update(core) => self.update(core, at, below),
             SiloEvent::Spill(core) => self.go_on_spilling(core, at, below),
-            SiloEvent::Evicted(line) => {
-                self.evicted(line);
-                self.retry_stalled(at, below);
-            }
+            SiloEvent::Evicted(line) => self.evicted(line, at, below),
+            SiloEvent::Reach(core) => self.reach(core, at, below),
+            SiloEvent::Delivered(core) => self.delivered(core, at, below),
+            SiloEvent::Refused(core) => self.refused(core, at, below),
+            SiloEvent::Hear(line) => self.hear(line, at, below),
+            SiloEvent::Heard(line) => self.heard(line),
         }
     }
 
@@ -359,6 +397,8 @@ impl Design for Silo {
             ("overflow_batches", counts.overflows),
             ("logs_superseded", counts.superseded),
             ("evictions_held", counts.held),
+            ("deliveries", counts.delivered),
+            ("deliveries_refused", counts.refused),
             ("channel_full", counts.channel_full),
             ("logs_in_buffer_max", counts.logs_max),
         ]
@@ -368,6 +408,12 @@ impl Design for Silo {
 // From a store to the buffer.
 
 impl Silo {
+    /// What the register of 16 bits holds for a transaction. Numbers that are in a buffer or a
+    /// region at the same time are far closer together than a wrap.
+    fn number(&self, tx: TxId) -> TxId {
+        TxId(tx.0.wrapping_add(self.params.first_transaction) & 0xffff)
+    }
+
     /// Logs of one core that a power failure may have to save, at the most.
     fn logs_on_chip(&self) -> u64 {
         self.params.entries + u64::from(self.channel_survives) * (self.params.channel + 1)

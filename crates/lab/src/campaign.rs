@@ -142,7 +142,7 @@ fn cut(
                 point: 0,
                 at: model::units::Cycle(0),
                 nested: None,
-                text: format!("liveness: {stuck}, and nothing is due"),
+                text: format!("liveness: {stuck}"),
                 history: Vec::new(),
             }],
             ..Crashes::default()

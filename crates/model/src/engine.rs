@@ -22,6 +22,10 @@ use crate::workload::{Flush, LockId, Pm, Port, Program, Ptr, Step, Stop, Workloa
 /// Bytes of the stack on which a program runs; SQLite's deepest recursion fits many times.
 const STACK_BYTES: usize = 1 << 20;
 
+/// Events in a row after each of which every core still waits, before a design is said to go round
+/// in circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
+const IDLE_EVENTS_MAX: u64 = 1_000_000;
+
 /// What is shared with whoever watches a run, or wants it to end.
 #[derive(Debug, Default)]
 pub struct Control {
@@ -88,7 +92,7 @@ pub enum Failure {
     Stopped(Stop),
     /// The host has no room.
     Host(std::io::Error),
-    /// Every core waits, and nothing is due: a defect of the design.
+    /// Every core waits, and nothing is due, or what is due wakes nobody: a defect of the design.
     Deadlock(String),
 }
 
@@ -172,13 +176,15 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
 /// Resumes cores until all have finished; whether the run was cancelled.
 fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<bool, Failure> {
     let mut cancelled = false;
+    let mut idle = 0;
     loop {
         let machine = shared.machine();
         if let Some(stop) = machine.take_stop() {
             return Err(stop.into());
         }
         let Some(core) = machine.choose() else {
-            if machine.process_one(Cycle::NEVER) {
+            idle += 1;
+            if idle < IDLE_EVENTS_MAX && machine.process_one(Cycle::NEVER) {
                 continue;
             }
             let stuck: Vec<String> = machine
@@ -186,11 +192,16 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
                 .iter()
                 .filter_map(|(id, core)| Some(format!("{id} waits for {:?}", core.parked?)))
                 .collect();
+            if idle == IDLE_EVENTS_MAX {
+                let text = format!("{}: events follow each other for ever", stuck.join(", "));
+                return Err(Failure::Deadlock(text));
+            }
             if stuck.is_empty() || cancelled || machine.is_done() {
                 return Ok(cancelled);
             }
-            return Err(Failure::Deadlock(stuck.join(", ")));
+            return Err(Failure::Deadlock(stuck.join(", ") + ", and nothing is due"));
         };
+        idle = 0;
         match threads[usize::from(core.0)].resume(()) {
             CoroutineResult::Yield(()) => (),
             CoroutineResult::Return(result) => {

@@ -119,7 +119,7 @@ fn programs_that_wait_for_each_other_are_reported() {
         Ok(())
     });
     let Err(Failure::Deadlock(text)) = failure else { panic!("they go on") };
-    assert_eq!(text, "core 0 waits for Lock, core 1 waits for Lock");
+    assert_eq!(text, "core 0 waits for Lock, core 1 waits for Lock, and nothing is due");
 }
 
 /// Inclusion: when the last level lets a line go, private caches lose it too, and what leaves is

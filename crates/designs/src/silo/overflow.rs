@@ -6,6 +6,7 @@ use model::design::Below;
 use model::units::{CoreId, Cycle, Word};
 
 use super::region::Record;
+use super::remote::is_remote;
 use super::{Log, Silo, SiloEvent, Spill, word_write};
 
 impl Silo {
@@ -47,22 +48,29 @@ impl Silo {
             below.at(at, SiloEvent::Spill(core));
             return;
         }
-        if word.and_then(|word| self.running(core, word)).is_some_and(|log| self.is_overtaking(log))
-        {
+        let log = word.and_then(|word| self.running(core, word));
+        if log.is_some_and(|log| self.is_overtaking(log) || self.is_delivered(core, log.word)) {
             self.cores[core].stalled = Some(SiloEvent::Spill(core));
             return;
+        }
+        if is_remote(write.line, below) {
+            return self.deliver(core, word, at, below);
         }
         if !below.memory.has_room(write.line) {
             below.memory.when_room(write.line, SiloEvent::Spill(core));
             return;
         }
         below.give(at, write);
-        self.spill(core).writes.pop_front();
-        if let Some(word) = word {
+        self.write_spilled(core, at, below);
+        below.at(at + 1, SiloEvent::Spill(core));
+    }
+
+    /// The first write of an overflow is durable.
+    pub(super) fn write_spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        if let Some((_, Some(word))) = self.spill(core).writes.pop_front() {
             self.spilled(core, word);
             self.retry_stalled(at, below);
         }
-        below.at(at + 1, SiloEvent::Spill(core));
     }
 
     pub(super) fn spill(&mut self, core: CoreId) -> &mut Spill {

@@ -8,6 +8,7 @@ use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line};
 
+use super::remote::is_remote;
 use super::{Log, LogBuffer, Silo, SiloEvent, word_write};
 
 impl Silo {
@@ -50,11 +51,15 @@ impl Silo {
         } else {
             self.rules.update_in_commit_order
         };
-        if in_order && self.is_preceded(core, log) || self.is_overtaking(log) {
+        let delivered = self.is_delivered(core, log.word);
+        if delivered || in_order && self.is_preceded(core, log) || self.is_overtaking(log) {
             self.cores[core].stalled = Some(SiloEvent::Update(core));
             return;
         }
         let line = log.word.line();
+        if is_remote(line, below) {
+            return self.deliver(core, Some(log.word), at, below);
+        }
         if !below.memory.has_room(line) {
             below.memory.when_room(line, SiloEvent::Update(core));
             return;
@@ -125,11 +130,19 @@ impl Silo {
         }
     }
 
-    /// A line was evicted, and its controller has accepted it: the logs whose values it carries
-    /// need update nothing.
-    pub(super) fn evicted(&mut self, line: Line) {
+    /// A line was evicted, and its controller has accepted it.
+    pub(super) fn evicted(&mut self, line: Line, at: Cycle, below: &mut Below<SiloEvent>) {
         let index = self.leaving.iter().position(|&(other, _)| other == line);
         let (_, left) = self.leaving.remove(index.expect("an accepted line was evicted"));
+        if is_remote(line, below) {
+            return self.tell(line, left, at, below);
+        }
+        self.mark_evicted(line, left);
+        self.retry_stalled(at, below);
+    }
+
+    /// The logs whose values an evicted line carries need update nothing.
+    pub(super) fn mark_evicted(&mut self, line: Line, left: u64) {
         let carried = |log: &&mut Log| {
             log.word.line() == line
                 && (log.stamp <= left || !self.rules.eviction_marks_what_it_carries)

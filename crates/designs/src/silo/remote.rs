@@ -1,0 +1,161 @@
+//! Silo on a machine with several memory controllers (ours: the paper has one, and says that all logs
+//! of a transaction go to one).
+//!
+//! The log buffers are in the first controller, the log controller with them, so a commit needs no
+//! agreement. What is new is that two messages can cross: a word of the logs on its way to another
+//! controller, and the news that an evicted line with a newer value of it was accepted there. Such a
+//! controller keeps the lines that it accepted until the log controller has answered that it knows and
+//! that nothing of the line is on its way, and refuses a word that one of them supersedes. Whatever a power failure interrupts, every log that
+//! is needed is still in the buffer: recovery writes at most what memory already has.
+
+use model::design::Below;
+use model::units::{CoreId, Cycle, Line, PerCore, Word};
+
+use super::{LogBuffer, Silo, SiloEvent, word_write};
+
+/// An evicted line that another controller accepted.
+pub struct Told {
+    pub line: Line,
+    /// What stores had been numbered when it left the caches.
+    left: u64,
+    stage: Stage,
+}
+
+/// How far the news of an evicted line has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It is on its way to the log controller.
+    Sent,
+    /// The log controller has set the flush-bits.
+    Known,
+    /// The log controller's answer is on its way.
+    Answered,
+}
+
+/// Whether a line belongs to another controller than the log controller's.
+pub fn is_remote(line: Line, below: &Below<SiloEvent>) -> bool {
+    below.memory.controller_of(line) != 0
+}
+
+impl Silo {
+    /// Whether the word is on its way from another core's logs.
+    pub(super) fn is_delivered(&self, core: CoreId, word: Word) -> bool {
+        let same = |other: CoreId, delivery: Option<Option<Word>>| {
+            other != core && delivery == Some(Some(word))
+        };
+        self.rules.one_delivery_of_a_word
+            && self.cores.iter().any(|(other, buffer)| same(other, buffer.delivery))
+    }
+
+    /// Sends what a core's logs are to write next to another controller: a word, or records.
+    pub(super) fn deliver(
+        &mut self,
+        core: CoreId,
+        word: Option<Word>,
+        at: Cycle,
+        below: &mut Below<SiloEvent>,
+    ) {
+        self.cores[core].delivery = Some(word);
+        self.counts.delivered += 1;
+        below.at(at + self.params.controller_hop, SiloEvent::Reach(core));
+    }
+
+    /// The other controller accepts the write, refuses it, or has no room for it yet.
+    pub(super) fn reach(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let back = at + self.params.controller_hop;
+        let buffer = &self.cores[core];
+        let (write, stamp) = match &buffer.spill {
+            Some(spill) => {
+                let (write, word) = spill.writes.front().expect("an overflow sent a write");
+                (write.clone(), word.and_then(|word| self.running(core, word)).map(|log| log.stamp))
+            }
+            None => {
+                let log = buffer.logs.front().expect("an update was sent for the first log");
+                (word_write(log.word, log.new), Some(log.stamp))
+            }
+        };
+        let newer =
+            |told: &Told| told.line == write.line && stamp.is_some_and(|stamp| stamp <= told.left);
+        if self.rules.refuse_what_is_superseded && self.told.iter().any(newer) {
+            self.counts.refused += 1;
+            return below.at(back, SiloEvent::Refused(core));
+        }
+        if !below.memory.has_room(write.line) {
+            return below.memory.when_room(write.line, SiloEvent::Reach(core));
+        }
+        below.give(at, write);
+        below.at(back, SiloEvent::Delivered(core));
+    }
+
+    /// What was sent is durable: durable first, forgotten after.
+    pub(super) fn delivered(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        self.cores[core].delivery = None;
+        if self.cores[core].spill.is_some() {
+            self.write_spilled(core, at, below);
+            below.at(at, SiloEvent::Spill(core));
+        } else {
+            self.counts.updates += 1;
+            self.cores[core].updated = true;
+            below.at(at, SiloEvent::Update(core));
+        }
+        self.retry_stalled(at, below);
+        self.answer(at, below);
+    }
+
+    /// What was sent is old: the eviction that says so has been heard of by now.
+    pub(super) fn refused(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        self.cores[core].delivery = None;
+        let again = match self.cores[core].spill {
+            Some(_) => SiloEvent::Spill(core),
+            None => SiloEvent::Update(core),
+        };
+        below.at(at, again);
+        self.retry_stalled(at, below);
+        self.answer(at, below);
+    }
+
+    /// Another controller has accepted an evicted line, and tells the log controller.
+    pub(super) fn tell(&mut self, line: Line, left: u64, at: Cycle, below: &mut Below<SiloEvent>) {
+        self.told.push(Told { line, left, stage: Stage::Sent });
+        below.at(at + self.params.controller_hop, SiloEvent::Hear(line));
+    }
+
+    /// The log controller hears of it.
+    pub(super) fn hear(&mut self, line: Line, at: Cycle, below: &mut Below<SiloEvent>) {
+        let left = self.advance(line, Stage::Sent, Stage::Known);
+        if self.rules.remote_eviction_marks {
+            self.mark_evicted(line, left);
+        }
+        self.retry_stalled(at, below);
+        self.answer(at, below);
+    }
+
+    /// The log controller answers what it has heard of, once nothing of the line is on its way.
+    fn answer(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
+        let on_its_way = |line: Line, cores: &PerCore<LogBuffer>| {
+            let mut deliveries = cores.iter().filter_map(|(_, buffer)| buffer.delivery);
+            deliveries.any(|word| word.is_some_and(|word| word.line() == line))
+        };
+        for told in &mut self.told {
+            if told.stage == Stage::Known && !on_its_way(told.line, &self.cores) {
+                told.stage = Stage::Answered;
+                below.at(at + self.params.controller_hop, SiloEvent::Heard(told.line));
+            }
+        }
+    }
+
+    /// The other controller has the answer, and forgets the line.
+    pub(super) fn heard(&mut self, line: Line) {
+        let mut answered = |told: &Told| told.line == line && told.stage == Stage::Answered;
+        let index = self.told.iter().position(&mut answered);
+        self.told.remove(index.expect("what was answered was told"));
+    }
+
+    /// The first news of a line moves on; returns what stores had been numbered when it left.
+    fn advance(&mut self, line: Line, from: Stage, to: Stage) -> u64 {
+        let mut news = self.told.iter_mut().filter(|told| told.line == line);
+        let told = news.find(|told| told.stage == from).expect("there is news of the line");
+        told.stage = to;
+        told.left
+    }
+}

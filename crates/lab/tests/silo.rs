@@ -1,0 +1,64 @@
+//! What is special to Silo beyond what every design is held to: numbers that wrap, and controllers
+//! that have to agree.
+
+mod common;
+
+use common::all_hold;
+use model::crash::{Campaign, Points};
+
+/// Transaction numbers have 16 bits: they wrap with records in the log region and tuples on chip.
+#[test]
+fn transaction_numbers_wrap() {
+    let small = "txs=40 nested=false design.first_transaction=65515";
+    let lines =
+        ["scribble cores=2", "btree cores=1", "queue cores=4"].into_iter().flat_map(|run| {
+            [
+                format!("silo {run} {small}"),
+                format!("silo {run} {small} design.entries=4 design.overflow_batch=3"),
+            ]
+        });
+    all_hold(lines);
+}
+
+/// Controllers that are near and far from each other, with small buffers and small caches, so that
+/// deliveries, overflows and evictions cross.
+#[test]
+fn several_controllers_agree() {
+    let mut lines = Vec::new();
+    for controllers in [2, 3, 4] {
+        for hop in [0, 3, 200] {
+            for seed in 1..=3 {
+                lines.push(format!(
+                    "silo scribble txs=60 cores=4 seed={seed} nested=false workload.words=48 \
+                     workload.lock_grain=word controller.count={controllers} \
+                     controller.intlv_size=64B llc.size=256B l2.size=128B l1d.size=128B \
+                     design.entries=4 design.overflow_batch=3 design.controller_hop={hop}"
+                ));
+            }
+        }
+    }
+    all_hold(lines);
+}
+
+/// Both kinds of message cross in such a run, so the test above means something.
+#[test]
+fn deliveries_are_made_and_refused() {
+    let (mut made, mut refused) = (0, 0);
+    for seed in 1..=10 {
+        let on = common::resolve(&format!(
+            "silo scribble cores=4 seed={seed} controller.count=2 controller.intlv_size=64B \
+             llc.size=256B l2.size=128B l1d.size=128B"
+        ));
+        let workload = on.make_workload().expect("a workload");
+        let campaign =
+            Campaign { points: Points::Count, nested: false, reorders: 0, violations_max: 1, seed };
+        let outcome = common::play(on.design, &on.machine.config, 4, workload, 100, Some(campaign));
+        let counter = |name| {
+            let found = outcome.report.counters.iter().find(|(other, _)| *other == name);
+            found.expect("Silo counts it").1
+        };
+        made += counter("deliveries");
+        refused += counter("deliveries_refused");
+    }
+    assert!(made > 0 && refused > 0, "{made} made and {refused} refused");
+}
