@@ -23,9 +23,9 @@ use crate::walk::Walk;
 shared_params! {
     /// Parameters of `array`.
     pub struct ArrayParams {
-        /// How elements are drawn: uniformly, or 80 % of them from 15 % of the array (what SSP-19
-        /// calls Zipf).
-        distribution = "uniform" of ["uniform", "zipf"];
+        /// How elements are drawn: uniformly, 80 % of them from 15 % of the array (hot: what SSP-19
+        /// calls Zipf), or by YCSB's power law, scattered (zipf).
+        distribution = "uniform" of Keys::NAMES;
         /// Bytes of an element, a multiple of 8 (Silo-23: 64; SSP-19: 8).
         element = 64 in 8..=4096;
     }
@@ -112,11 +112,10 @@ impl Workload for Array {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let items = self.plan.items;
-        let zipf = self.params.distribution == 1;
         Ok(Box::new(Swapper {
             array: self.arrays[self.plan.structure_of(core)],
             element: self.params.element,
-            indices: if zipf { Keys::hot(items) } else { Keys::uniform(items) },
+            indices: Keys::of(self.params.distribution, items),
             random: Random::new(self.plan.site.seed, core, Array::ABOUT.name),
             lock: self.plan.lock,
         }))
@@ -143,11 +142,7 @@ struct Swapper {
 
 impl Program for Swapper {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
-        let first = self.indices.draw(&mut self.random);
-        let mut second = first;
-        while second == first {
-            second = self.indices.draw(&mut self.random);
-        }
+        let (first, second) = draw_two(&self.indices, &mut self.random);
         pm.work(OPERATION_WORK);
         let (array, element) = (self.array, self.element);
         locked(pm, self.lock, |pm| {
@@ -160,8 +155,19 @@ impl Program for Swapper {
     }
 }
 
+/// Two different elements.
+pub(crate) fn draw_two(indices: &Keys, random: &mut Random) -> (u64, u64) {
+    let first = indices.draw(random);
+    loop {
+        let second = indices.draw(random);
+        if second != first {
+            return (first, second);
+        }
+    }
+}
+
 /// Swaps two elements, word by word; a compiler keeps a line of each in registers.
-fn swap(pm: &mut Pm<'_>, first: Ptr, second: Ptr, bytes: u64) {
+pub(crate) fn swap(pm: &mut Pm<'_>, first: Ptr, second: Ptr, bytes: u64) {
     for offset in (0..bytes).step_by(WORD_BYTES as usize) {
         let (left, right) = (pm.load(first.plus(offset)), pm.load(second.plus(offset)));
         pm.store(first.plus(offset), right);

@@ -467,7 +467,7 @@ impl Bounds {
 }
 
 /// Copies words from one node to another, or to lower addresses of the same.
-fn copy(pm: &mut Pm<'_>, from: Ptr, to: Ptr, words: u64) {
+pub(crate) fn copy(pm: &mut Pm<'_>, from: Ptr, to: Ptr, words: u64) {
     for index in 0..words {
         let word = pm.load(from.plus(index * WORD_BYTES));
         pm.store(to.plus(index * WORD_BYTES), word);
@@ -475,7 +475,7 @@ fn copy(pm: &mut Pm<'_>, from: Ptr, to: Ptr, words: u64) {
 }
 
 /// Moves words up by one place, the last first.
-fn shift_up(pm: &mut Pm<'_>, from: Ptr, words: u64) {
+pub(crate) fn shift_up(pm: &mut Pm<'_>, from: Ptr, words: u64) {
     for index in (0..words).rev() {
         let word = pm.load(from.plus(index * WORD_BYTES));
         pm.store(from.plus((index + 1) * WORD_BYTES), word);
@@ -483,7 +483,7 @@ fn shift_up(pm: &mut Pm<'_>, from: Ptr, words: u64) {
 }
 
 /// Moves words down by one place, the first first.
-fn shift_down(pm: &mut Pm<'_>, from: Ptr, words: u64) {
+pub(crate) fn shift_down(pm: &mut Pm<'_>, from: Ptr, words: u64) {
     let to = Ptr { address: from.address - WORD_BYTES, ..from };
     copy(pm, from, to, words);
 }

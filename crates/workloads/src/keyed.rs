@@ -44,9 +44,9 @@ macro_rules! keyed_params {
         $crate::keyed::shared_params! {
             $(#[doc = $about])*
             $vis struct $Params {
-                /// How keys are drawn: uniformly, or 80 % of the operations on 15 % of the keys
-                /// (what SSP-19 calls Zipf).
-                distribution = "uniform" of ["uniform", "zipf"];
+                /// How keys are drawn: uniformly, 80 % of the operations on 15 % of the keys (hot:
+                /// what SSP-19 calls Zipf), or by YCSB's power law, scattered (zipf).
+                distribution = "uniform" of $crate::rng::Keys::NAMES;
                 /// Bytes of a value, a multiple of 8 (Silo-23: 64; SSP-19: 8).
                 value = 64 in 8..=4096;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
@@ -235,13 +235,12 @@ impl<S: Structure> Workload for Toggled<S> {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let key_space = 2 * self.plan.items;
-        let zipf = self.params.get("distribution") == 1;
         Ok(Box::new(Toggler {
             structure: self.structures[self.plan.structure_of(core)].clone(),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
             random: Random::new(self.plan.site.seed, core, S::ABOUT.name),
-            keys: if zipf { Keys::hot(key_space) } else { Keys::uniform(key_space) },
+            keys: Keys::of(self.params.get("distribution"), key_space),
             lock: self.plan.lock,
         }))
     }

@@ -9,14 +9,21 @@ pub mod heap;
 pub mod walk;
 pub mod properties;
 pub mod keyed;
+pub mod pmembench;
 
 // The workloads.
 pub mod array;
+pub mod bplustree;
 pub mod btree;
+pub mod ctree;
+pub mod echo;
 pub mod hash;
+pub mod hashmap;
 pub mod queue;
 pub mod rbtree;
 pub mod scribble;
+pub mod sdg;
+pub mod sps;
 pub mod sqlite;
 pub mod ycsb;
 
@@ -40,11 +47,17 @@ pub type Make = fn(&[(String, u64)], &Site) -> Step<Box<dyn Workload>>;
 /// The workloads, in the order of their names.
 pub const ALL: &[Entry] = &[
     entry::<array::Array>(),
+    entry::<bplustree::BPlusTree>(),
     entry::<btree::BTree>(),
+    entry::<ctree::CTree>(),
+    entry::<echo::Echo>(),
     entry::<hash::Hash>(),
+    entry::<hashmap::HashMap>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),
+    entry::<sdg::Sdg>(),
+    entry::<sps::Sps>(),
     entry::<sqlite::Sqlite>(),
     entry::<ycsb::Ycsb>(),
 ];

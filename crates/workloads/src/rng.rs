@@ -59,32 +59,65 @@ impl Random {
 }
 
 /// How the keys of a micro-benchmark are drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Keys {
-    keys: u64,
-    hot: u64,
+#[derive(Clone, Debug)]
+pub enum Keys {
+    /// Every one is equally likely.
+    Uniform {
+        /// How many there are.
+        keys: u64,
+    },
+    /// The first `hot` of them get most of the operations.
+    Hot {
+        /// How many there are.
+        keys: u64,
+        /// How many of them are hot.
+        hot: u64,
+    },
+    /// A power law, scattered over all of them.
+    Zipf {
+        /// How many there are.
+        keys: u64,
+        /// The distribution of ranks.
+        ranks: Zipf,
+    },
 }
 
 impl Keys {
+    /// The accepted values of the parameter `distribution`, in this order.
+    pub const NAMES: [&'static str; 3] = ["uniform", "hot", "zipf"];
+
+    /// The keys that a value of the parameter `distribution` means.
+    pub fn of(choice: u64, keys: u64) -> Keys {
+        match choice {
+            0 => Keys::uniform(keys),
+            1 => Keys::hot(keys),
+            _ => Keys::Zipf { keys, ranks: Zipf::scrambled() },
+        }
+    }
+
     /// Every one of `keys` keys is equally likely.
     pub fn uniform(keys: u64) -> Keys {
-        Keys { keys, hot: 0 }
+        Keys::Uniform { keys }
     }
 
     /// SSP's "Zipf": 80 % of the operations hit the first 15 % of the keys, uniformly.
     pub fn hot(keys: u64) -> Keys {
-        Keys { keys, hot: (keys * HOT_KEYS_PERCENT / 100).clamp(1, keys) }
+        Keys::Hot { keys, hot: (keys * HOT_KEYS_PERCENT / 100).clamp(1, keys) }
     }
 
     /// Draws a key.
     pub fn draw(&self, random: &mut Random) -> u64 {
-        let cold = self.keys - self.hot;
-        if self.hot == 0 || cold == 0 {
-            random.below(self.keys)
-        } else if random.unit() < HOT_OPERATIONS {
-            random.below(self.hot)
-        } else {
-            self.hot + random.below(cold)
+        match self {
+            Keys::Uniform { keys } => random.below(*keys),
+            Keys::Hot { keys, hot } if keys == hot => random.below(*keys),
+            Keys::Hot { keys, hot } => {
+                if random.unit() < HOT_OPERATIONS {
+                    random.below(*hot)
+                } else {
+                    hot + random.below(keys - hot)
+                }
+            }
+            Keys::Zipf { keys, ranks } => fnv(ranks.draw(random)) % keys,
         }
     }
 }
@@ -232,6 +265,17 @@ mod tests {
         assert!((79_000..81_000).contains(&hot), "{hot} of 100000 hit the hot keys");
         assert!((0..1_000).all(|_| Keys::hot(1).draw(&mut random) == 0));
         assert!((0..1_000).all(|_| Keys::uniform(7).draw(&mut random) < 7));
+    }
+
+    /// YCSB's most likely rank has 1 / zeta of the draws, wherever its key is.
+    #[test]
+    fn the_most_likely_key_of_the_power_law_gets_its_share() {
+        let (keys, mut random) = (Keys::of(2, 1_000), random());
+        let first = fnv(0) % 1_000;
+        let hits = (0..100_000).filter(|_| keys.draw(&mut random) == first).count();
+        let share = hits as f64 / 100_000.0;
+        assert!((share - 1.0 / SCRAMBLED_ZETA).abs() < 0.005, "{share}");
+        assert!((0..1_000).all(|_| Keys::of(2, 7).draw(&mut random) < 7));
     }
 
     #[test]

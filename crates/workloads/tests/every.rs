@@ -15,10 +15,11 @@ use workloads::{ALL, Entry};
 const VARIANTS: &[&str] = &[
     "",
     "shared=shared",
-    "distribution=zipf value=8 element=8 lock_grain=word",
-    "shared=shared order=5 value=8 alignment=packed bucket=line update=all",
-    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20",
-    "order=4 buckets=1 items=100 fieldlength=9 read_percent=0",
+    "distribution=hot value=8 element=8 lock_grain=word",
+    "shared=shared order=5 value=8 alignment=packed bucket=line update=all edges=undirected key=8",
+    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf",
+    "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
+    "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected",
 ];
 
 /// The entries that need no input of their own and have a heap to look at.
@@ -61,13 +62,14 @@ fn a_seed_determines_every_byte() {
         let run = |site: &Site| {
             let mut bench = Bench::new(entry, variant, site).expect("a bench");
             bench.run(200).expect("transactions");
-            bench.bytes(0..2 << 20).to_vec()
+            bench.bytes(0..4 << 20).to_vec()
         };
-        let small = Site { heap: 4096..2 << 20, ..site(2, 200) };
+        let small = Site { heap: 4096..4 << 20, ..site(2, 200) };
+        // Megabytes are not to be printed.
         let first = run(&small);
-        assert_eq!(first, run(&small), "{} {variant}", entry.about.name);
+        assert!(first == run(&small), "{} {variant}", entry.about.name);
         let other = run(&Site { seed: 8, ..small });
-        assert_ne!(first, other, "{} {variant}", entry.about.name);
+        assert!(first != other, "{} {variant}", entry.about.name);
     });
 }
 
@@ -76,7 +78,7 @@ fn the_core_s_own_part_is_all_that_a_private_structure_touches() {
     for entry in ALL.iter().filter(|entry| entry.fields.iter().any(|field| field.name == "shared"))
     {
         let site = site(3, 300);
-        let mut bench = Bench::new(entry, "", &site).expect("a bench");
+        let mut bench = Bench::new(entry, "shared=private", &site).expect("a bench");
         for round in 0..300 {
             let core = round % 3;
             let seen = bench.watch(core);
@@ -171,17 +173,35 @@ fn bytes_that_are_no_words_are_refused() {
     }
 }
 
+/// Parts that are looked at, about: a large transaction has a thousand.
+const PARTS_MAX: u32 = 20_000;
+
 /// A transaction of which only the first stores are there is told, unless what is missing is not
 /// linked yet: the share of such states that is told, in percent, at least.
 #[test]
 fn a_part_of_a_transaction_is_told() {
-    let least =
-        [("array", 100), ("btree", 40), ("hash", 70), ("queue", 5), ("rbtree", 30), ("ycsb", 100)];
+    let least = [
+        ("array", 100),
+        ("bplustree", 85),
+        ("btree", 40),
+        ("ctree", 5),
+        ("echo", 80),
+        ("hash", 70),
+        ("hashmap", 45),
+        ("queue", 5),
+        ("rbtree", 30),
+        ("sdg", 45),
+        ("sps", 100),
+        ("ycsb", 100),
+    ];
     for (name, least) in least {
         let site = Site { heap: 4096..1 << 20, ..site(1, 60) };
         let mut bench = Bench::new(entry(name), "", &site).expect("a bench");
         let (mut parts, mut told) = (0, 0);
         for _ in 0..300 {
+            if parts > PARTS_MAX {
+                break;
+            }
             let seen = bench.watch(0);
             let changes: Vec<_> = seen.log.iter().filter(|(_, old, new)| old != new).collect();
             let mut image = Image::over(&bench.view.pm);
@@ -201,12 +221,12 @@ fn a_part_of_a_transaction_is_told() {
 #[test]
 fn no_garbage_makes_the_check_panic_or_go_on_for_ever() {
     each(|entry, variant| {
-        let site = Site { heap: 4096..1 << 20, ..site(2, 120) };
+        let site = Site { heap: 4096..2 << 20, ..site(2, 120) };
         let mut bench = Bench::new(entry, variant, &site).expect("a bench");
         bench.run(100).expect("transactions");
         let mut random = Random::new(1, CoreId(0), entry.about.name);
         let used: Vec<u64> =
-            (512..(1 << 17)).filter(|&word| bench.view.pm.word(Word(word)) != 0).collect();
+            (512..(1 << 18)).filter(|&word| bench.view.pm.word(Word(word)) != 0).collect();
         let mut told = 0;
         for _ in 0..400 {
             let mut image = Image::over(&bench.view.pm);

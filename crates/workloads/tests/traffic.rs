@@ -63,7 +63,7 @@ fn half_of_the_keys_are_there() {
 /// lines in 2.8 to 3.6 pages, without metadata of the allocator and without silent stores.
 #[test]
 fn rbtree_writes_what_was_measured_elsewhere() {
-    for distribution in ["uniform", "zipf"] {
+    for distribution in ["uniform", "hot"] {
         let text = format!("value=8 alignment=packed distribution={distribution}");
         let mut seen = watch("rbtree", &text, &site(1, 10_000), 40_000);
         let seen = seen.split_off(20_000);

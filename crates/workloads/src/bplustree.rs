@@ -1,0 +1,532 @@
+//! `bplustree`: a B+-tree. Inner nodes hold separators and leaves hold the items, linked from the
+//! lowest to the highest. One pass down: full nodes are split before an insert enters them, and
+//! nodes with the least number of keys are mended before a delete does.
+//!
+//! ```text
+//! root record, 64 bytes     node of order m, 16 + 16 m bytes
+//!   0  root node              0         number of keys, and 1 << 32 in a leaf
+//!                             8         next leaf, or 0
+//! value, `value` bytes       16         key[0] .. key[m - 1], ascending; an inner node has m - 1
+//!                            16 + 8 m   value[0] .. value[m - 1], or child[0] .. child[m - 1]
+//! ```
+//!
+//! A value of 8 bytes lies in its leaf; of a longer one the leaf has the address. The keys below
+//! `child[i]` are at least `key[i - 1]` and less than `key[i]`.
+
+use model::units::{LINE_BYTES, WORD_BYTES};
+use model::workload::{About, Pm, Ptr, Step};
+
+use crate::btree::{copy, shift_down, shift_up};
+use crate::heap::Heap;
+use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::walk::Walk;
+
+/// The workload, for the registry.
+pub type BPlusTree = Toggled<Tree>;
+
+const LEAF: u64 = 1 << 32;
+const NEXT: u64 = 8;
+const KEYS: u64 = 16;
+
+/// Deeper than any tree that fits: each level but the first at least doubles the nodes.
+const DEPTH_MAX: u64 = 64;
+
+keyed_params! {
+    /// Parameters of `bplustree`.
+    pub struct BPlusTreeParams {
+        /// Items of a leaf and children of an inner node at most; of an odd number the even one
+        /// below is used (SSP's profile in specs/workloads.md: 64 to 100).
+        order = 64 in 4..=256;
+        /// Whether a delete merges nodes that become less than half full (merge), or leaves them,
+        /// even empty (lazy).
+        delete = "merge" of ["merge", "lazy"];
+    }
+}
+
+/// One B+-tree.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    root: u64,
+    order: u64,
+    value: u64,
+    merges: bool,
+}
+
+/// A node, and what its first word says.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at: Ptr,
+    keys: u64,
+    is_leaf: bool,
+}
+
+impl Structure for Tree {
+    const ABOUT: About = About {
+        name: "bplustree",
+        summary: "a B+-tree with linked leaves: search a key, delete it if found, else insert it",
+        source: "LOC-14, SSP-19, NV-Heaps-11; specs/workloads.md sections 1 and 2",
+        file: file!(),
+        shared: false,
+    };
+    type Params = BPlusTreeParams;
+
+    fn create(
+        params: &BPlusTreeParams,
+        _items: u64,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+    ) -> Step<Tree> {
+        let root = heap.alloc(LINE_BYTES)?;
+        let tree = Tree {
+            root: root.address,
+            order: params.order / 2 * 2,
+            value: params.value,
+            merges: params.delete == 0,
+        };
+        let leaf = tree.new_node(heap, true)?;
+        tree.set_head(pm, leaf);
+        pm.store_ptr(leaf.at.plus(NEXT), Ptr::NULL);
+        pm.store_ptr(root, leaf.at);
+        Ok(tree)
+    }
+
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+        let leaf = self.leaf_of(pm, key);
+        let (index, found) = self.position(pm, leaf, key);
+        if found {
+            if !self.is_inline() {
+                let record = pm.load_ptr(self.slot(leaf.at, index));
+                heap.free(record, self.value);
+            }
+            self.delete(pm, heap, key);
+            return Ok(());
+        }
+        // What the leaf keeps for the key: the value, or where it is.
+        let word = if self.is_inline() {
+            stamp
+        } else {
+            let record = heap.alloc(self.value)?;
+            store_value(pm, record, self.value, key, stamp);
+            record.address
+        };
+        self.insert(pm, heap, key, word)
+    }
+
+    fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
+        walk.visit(self.root, LINE_BYTES, "the root record")?;
+        let root = walk.word(self.root);
+        let mut found = Found::default();
+        let bounds = Bounds { is_root: true, low: None, high: None, depth: 0 };
+        self.check_subtree(walk, root, bounds, &mut found)?;
+        for (index, &leaf) in found.leaves.iter().enumerate() {
+            let next = walk.word(leaf + NEXT);
+            let right = found.leaves.get(index + 1).copied().unwrap_or(0);
+            if next != right {
+                return Err(format!(
+                    "the leaf at {leaf:#x} is linked to {next:#x}, not {right:#x}"
+                ));
+            }
+        }
+        Ok(found.items)
+    }
+}
+
+/// Where things are.
+impl Tree {
+    fn half(&self) -> u64 {
+        self.order / 2
+    }
+
+    /// The most keys of a node.
+    fn keys_max(&self, is_leaf: bool) -> u64 {
+        if is_leaf { self.order } else { self.order - 1 }
+    }
+
+    /// The least keys of a node that is not the root.
+    fn keys_min(&self, is_leaf: bool) -> u64 {
+        match (self.merges, is_leaf) {
+            (true, true) => self.half(),
+            (true, false) => self.half() - 1,
+            (false, true) => 0,
+            (false, false) => 1,
+        }
+    }
+
+    fn is_inline(&self) -> bool {
+        self.value == WORD_BYTES
+    }
+
+    fn node_bytes(&self) -> u64 {
+        KEYS + 2 * self.order * WORD_BYTES
+    }
+
+    fn key(node: Ptr, index: u64) -> Ptr {
+        node.plus(KEYS + index * WORD_BYTES)
+    }
+
+    /// The place of a value in a leaf, or of a child in an inner node.
+    fn slot(&self, node: Ptr, index: u64) -> Ptr {
+        node.plus(KEYS + (self.order + index) * WORD_BYTES)
+    }
+
+    fn node(pm: &mut Pm<'_>, at: Ptr) -> Node {
+        let head = pm.load(at);
+        Node { at, keys: head & (LEAF - 1), is_leaf: head & LEAF != 0 }
+    }
+
+    fn root_node(&self, pm: &mut Pm<'_>) -> Node {
+        let root = pm.load_ptr(Ptr::to(self.root));
+        Tree::node(pm, root)
+    }
+
+    fn child_node(&self, pm: &mut Pm<'_>, node: Ptr, index: u64) -> Node {
+        let child = pm.load_ptr(self.slot(node, index));
+        Tree::node(pm, child)
+    }
+
+    fn set_head(&self, pm: &mut Pm<'_>, node: Node) {
+        pm.store(node.at, node.keys | if node.is_leaf { LEAF } else { 0 });
+    }
+
+    fn new_node(&self, heap: &mut Heap, is_leaf: bool) -> Step<Node> {
+        Ok(Node { at: heap.alloc(self.node_bytes())?, keys: 0, is_leaf })
+    }
+
+    /// The first key that is not below `key`, by halving, and whether it is `key`.
+    fn position(&self, pm: &mut Pm<'_>, node: Node, key: u64) -> (u64, bool) {
+        let (mut low, mut high) = (0, node.keys);
+        while low < high {
+            pm.work(COMPARE_WORK);
+            let middle = (low + high) / 2;
+            let here = pm.load(Tree::key(node.at, middle));
+            if here == key {
+                return (middle, true);
+            }
+            if here < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low, false)
+    }
+
+    /// The child of an inner node below which a key belongs.
+    fn branch(&self, pm: &mut Pm<'_>, node: Node, key: u64) -> u64 {
+        let (index, found) = self.position(pm, node, key);
+        index + u64::from(found)
+    }
+
+    fn leaf_of(&self, pm: &mut Pm<'_>, key: u64) -> Node {
+        let mut node = self.root_node(pm);
+        while !node.is_leaf {
+            let index = self.branch(pm, node, key);
+            node = self.child_node(pm, node.at, index);
+        }
+        node
+    }
+}
+
+/// Insert.
+impl Tree {
+    fn is_full(&self, node: Node) -> bool {
+        node.keys == self.keys_max(node.is_leaf)
+    }
+
+    /// Inserts a key that is not there.
+    fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, word: u64) -> Step {
+        let mut node = self.root_node(pm);
+        if self.is_full(node) {
+            let mut above = self.new_node(heap, false)?;
+            pm.store_ptr(self.slot(above.at, 0), node.at);
+            self.split(pm, heap, &mut above, 0, node)?;
+            pm.store_ptr(Ptr::to(self.root), above.at);
+            node = above;
+        }
+        while !node.is_leaf {
+            let mut index = self.branch(pm, node, key);
+            let mut child = self.child_node(pm, node.at, index);
+            if self.is_full(child) {
+                self.split(pm, heap, &mut node, index, child)?;
+                pm.work(COMPARE_WORK);
+                index += u64::from(key >= pm.load(Tree::key(node.at, index)));
+                child = self.child_node(pm, node.at, index);
+            }
+            node = child;
+        }
+        let (index, _) = self.position(pm, node, key);
+        self.open_gap(pm, &mut node, index);
+        pm.store(Tree::key(node.at, index), key);
+        pm.store(self.slot(node.at, index), word);
+        Ok(())
+    }
+
+    /// Splits the full `child`, the `index`th of `node`: a leaf's upper half moves to a new leaf,
+    /// and an inner node's middle key moves up.
+    fn split(
+        &self,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+        node: &mut Node,
+        index: u64,
+        child: Node,
+    ) -> Step {
+        let half = self.half();
+        let mut right = self.new_node(heap, child.is_leaf)?;
+        right.keys = child.keys - half;
+        copy(pm, Tree::key(child.at, half), Tree::key(right.at, 0), right.keys);
+        copy(pm, self.slot(child.at, half), self.slot(right.at, 0), self.order - half);
+        let (left_keys, separator) = if child.is_leaf {
+            let next = pm.load_ptr(child.at.plus(NEXT));
+            pm.store_ptr(right.at.plus(NEXT), next);
+            pm.store_ptr(child.at.plus(NEXT), right.at);
+            (half, pm.load(Tree::key(right.at, 0)))
+        } else {
+            (half - 1, pm.load(Tree::key(child.at, half - 1)))
+        };
+        self.set_head(pm, right);
+        self.set_head(pm, Node { keys: left_keys, ..child });
+        shift_up(pm, Tree::key(node.at, index), node.keys - index);
+        shift_up(pm, self.slot(node.at, index + 1), node.keys - index);
+        pm.store(Tree::key(node.at, index), separator);
+        pm.store_ptr(self.slot(node.at, index + 1), right.at);
+        node.keys += 1;
+        self.set_head(pm, *node);
+        Ok(())
+    }
+
+    /// Makes room for one item of a leaf at `index`.
+    fn open_gap(&self, pm: &mut Pm<'_>, leaf: &mut Node, index: u64) {
+        shift_up(pm, Tree::key(leaf.at, index), leaf.keys - index);
+        shift_up(pm, self.slot(leaf.at, index), leaf.keys - index);
+        leaf.keys += 1;
+        self.set_head(pm, *leaf);
+    }
+}
+
+/// Delete.
+impl Tree {
+    /// Deletes a key that is there. A separator may outlive the key that it was.
+    fn delete(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) {
+        let mut node = self.root_node(pm);
+        while !node.is_leaf {
+            let index = self.branch(pm, node, key);
+            node = if self.merges {
+                self.strengthen(pm, heap, &mut node, index)
+            } else {
+                self.child_node(pm, node.at, index)
+            };
+        }
+        let (index, found) = self.position(pm, node, key);
+        assert!(found, "key {key} was found and is not in its leaf");
+        self.close_gap(pm, &mut node, index);
+    }
+
+    /// Gives the `index`th child a key more than it must have, if it has not: from a sibling, or by
+    /// merging the two. Returns the child.
+    fn strengthen(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: &mut Node, index: u64) -> Node {
+        let child = self.child_node(pm, node.at, index);
+        let spares = |sibling: Node| sibling.keys > self.keys_min(sibling.is_leaf);
+        if spares(child) {
+            return child;
+        }
+        if index > 0 {
+            let left = self.child_node(pm, node.at, index - 1);
+            if spares(left) {
+                return self.borrow_from_left(pm, Tree::key(node.at, index - 1), left, child);
+            }
+        }
+        if index < node.keys {
+            let right = self.child_node(pm, node.at, index + 1);
+            if spares(right) {
+                return self.borrow_from_right(pm, Tree::key(node.at, index), child, right);
+            }
+        }
+        self.merge(pm, heap, node, index.min(node.keys - 1))
+    }
+
+    fn borrow_from_left(
+        &self,
+        pm: &mut Pm<'_>,
+        separator: Ptr,
+        mut left: Node,
+        mut child: Node,
+    ) -> Node {
+        let last = left.keys - 1;
+        if child.is_leaf {
+            self.open_gap(pm, &mut child, 0);
+            copy(pm, Tree::key(left.at, last), Tree::key(child.at, 0), 1);
+            copy(pm, self.slot(left.at, last), self.slot(child.at, 0), 1);
+        } else {
+            shift_up(pm, Tree::key(child.at, 0), child.keys);
+            shift_up(pm, self.slot(child.at, 0), child.keys + 1);
+            copy(pm, separator, Tree::key(child.at, 0), 1);
+            copy(pm, self.slot(left.at, last + 1), self.slot(child.at, 0), 1);
+            child.keys += 1;
+            self.set_head(pm, child);
+        }
+        // Of a leaf it is the child's first key now; of an inner node the key that moves up.
+        copy(pm, Tree::key(left.at, last), separator, 1);
+        left.keys -= 1;
+        self.set_head(pm, left);
+        child
+    }
+
+    fn borrow_from_right(
+        &self,
+        pm: &mut Pm<'_>,
+        separator: Ptr,
+        mut child: Node,
+        mut right: Node,
+    ) -> Node {
+        if child.is_leaf {
+            copy(pm, Tree::key(right.at, 0), Tree::key(child.at, child.keys), 1);
+            copy(pm, self.slot(right.at, 0), self.slot(child.at, child.keys), 1);
+            self.close_gap(pm, &mut right, 0);
+            copy(pm, Tree::key(right.at, 0), separator, 1);
+        } else {
+            copy(pm, separator, Tree::key(child.at, child.keys), 1);
+            copy(pm, self.slot(right.at, 0), self.slot(child.at, child.keys + 1), 1);
+            copy(pm, Tree::key(right.at, 0), separator, 1);
+            shift_down(pm, Tree::key(right.at, 1), right.keys - 1);
+            shift_down(pm, self.slot(right.at, 1), right.keys);
+            right.keys -= 1;
+            self.set_head(pm, right);
+        }
+        child.keys += 1;
+        self.set_head(pm, child);
+        child
+    }
+
+    /// Merges the children before and after the separator at `index`. Returns the merged child,
+    /// which is the new root if the old one has lost its last separator.
+    fn merge(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: &mut Node, index: u64) -> Node {
+        let mut left = self.child_node(pm, node.at, index);
+        let right = self.child_node(pm, node.at, index + 1);
+        if left.is_leaf {
+            copy(pm, self.slot(right.at, 0), self.slot(left.at, left.keys), right.keys);
+            let next = pm.load_ptr(right.at.plus(NEXT));
+            pm.store_ptr(left.at.plus(NEXT), next);
+        } else {
+            copy(pm, Tree::key(node.at, index), Tree::key(left.at, left.keys), 1);
+            left.keys += 1;
+            copy(pm, self.slot(right.at, 0), self.slot(left.at, left.keys), right.keys + 1);
+        }
+        copy(pm, Tree::key(right.at, 0), Tree::key(left.at, left.keys), right.keys);
+        left.keys += right.keys;
+        self.set_head(pm, left);
+        if node.keys == 1 {
+            // Only a root may have had a single separator here.
+            pm.store_ptr(Ptr::to(self.root), left.at);
+            heap.free(node.at, self.node_bytes());
+        } else {
+            shift_down(pm, Tree::key(node.at, index + 1), node.keys - index - 1);
+            shift_down(pm, self.slot(node.at, index + 2), node.keys - index - 1);
+            node.keys -= 1;
+            self.set_head(pm, *node);
+        }
+        heap.free(right.at, self.node_bytes());
+        left
+    }
+
+    /// Takes out the item of a leaf at `index`.
+    fn close_gap(&self, pm: &mut Pm<'_>, leaf: &mut Node, index: u64) {
+        shift_down(pm, Tree::key(leaf.at, index + 1), leaf.keys - index - 1);
+        shift_down(pm, self.slot(leaf.at, index + 1), leaf.keys - index - 1);
+        leaf.keys -= 1;
+        self.set_head(pm, *leaf);
+    }
+}
+
+/// What a walk over the tree found.
+#[derive(Default)]
+struct Found {
+    items: Vec<(u64, u64)>,
+    /// The leaves, from the lowest keys to the highest.
+    leaves: Vec<u64>,
+}
+
+/// What a node's place in the tree says about it: its keys are at least `low` and below `high`.
+#[derive(Clone, Copy)]
+struct Bounds {
+    is_root: bool,
+    low: Option<u64>,
+    high: Option<u64>,
+    depth: u64,
+}
+
+impl Bounds {
+    fn hold(&self, key: u64) -> bool {
+        self.low.is_none_or(|low| key >= low) && self.high.is_none_or(|high| key < high)
+    }
+}
+
+/// Check.
+impl Tree {
+    /// Checks the subtree at `node` and returns its height.
+    fn check_subtree(
+        &self,
+        walk: &mut Walk<'_>,
+        node: u64,
+        bounds: Bounds,
+        found: &mut Found,
+    ) -> Result<u64, String> {
+        walk.visit(node, self.node_bytes(), "a node")?;
+        if bounds.depth > DEPTH_MAX {
+            return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
+        }
+        let head = walk.word(node);
+        let (keys, is_leaf) = (head & !LEAF, head & LEAF != 0);
+        let least = if bounds.is_root { u64::from(!is_leaf) } else { self.keys_min(is_leaf) };
+        let most = self.keys_max(is_leaf);
+        if !(least..=most).contains(&keys) {
+            return Err(format!(
+                "the node at {node:#x} has {keys} keys, which is not {least} to {most}"
+            ));
+        }
+        let keys: Vec<u64> =
+            (0..keys).map(|index| walk.word(Tree::key(Ptr::to(node), index).address)).collect();
+        let ascends = keys.is_sorted_by(|left, right| left < right);
+        if !ascends || !keys.iter().all(|&key| bounds.hold(key)) {
+            return Err(format!("the keys of the node at {node:#x} are out of order"));
+        }
+        if is_leaf {
+            self.check_leaf(walk, node, &keys, found)?;
+            return Ok(0);
+        }
+        let mut height = None;
+        for index in 0..=keys.len() {
+            let child = walk.word(self.slot(Ptr::to(node), index as u64).address);
+            let below = Bounds {
+                is_root: false,
+                low: if index == 0 { bounds.low } else { Some(keys[index - 1]) },
+                high: keys.get(index).copied().or(bounds.high),
+                depth: bounds.depth + 1,
+            };
+            let below = self.check_subtree(walk, child, below, found)?;
+            if *height.get_or_insert(below) != below {
+                return Err(format!("the leaves below {node:#x} are not equally deep"));
+            }
+        }
+        Ok(height.map_or(0, |height| height + 1))
+    }
+
+    fn check_leaf(
+        &self,
+        walk: &mut Walk<'_>,
+        leaf: u64,
+        keys: &[u64],
+        found: &mut Found,
+    ) -> Result<(), String> {
+        found.leaves.push(leaf);
+        for (index, &key) in keys.iter().enumerate() {
+            let slot = self.slot(Ptr::to(leaf), index as u64).address;
+            let value = if self.is_inline() { slot } else { walk.word(slot) };
+            if !self.is_inline() {
+                walk.visit(value, self.value, "a value")?;
+            }
+            found.items.push((key, check_value(walk, value, self.value, key)?));
+        }
+        Ok(())
+    }
+}
