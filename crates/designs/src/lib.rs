@@ -63,6 +63,8 @@ pub struct Order<'a> {
     pub transactions: u64,
     /// Whether nobody may run ahead.
     pub exact: bool,
+    /// Whether ordering points and epochs are counted.
+    pub epochs: bool,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
     /// Called when the measured region begins; for whoever measures the host.
@@ -101,6 +103,7 @@ fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
         warmup: order.warmup,
         transactions: order.transactions,
         exact: order.exact,
+        epochs: order.epochs,
         campaign: order.campaign,
         started: order.started,
         control: order.control,

@@ -131,6 +131,7 @@ fn cut(
         warmup: 0,
         transactions: txs,
         exact: spec.exact,
+        epochs: false,
         campaign: Some(campaign),
         started: Rc::new(|| ()),
         control,

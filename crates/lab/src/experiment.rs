@@ -43,6 +43,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         warmup,
         transactions: txs,
         exact: spec.exact,
+        epochs: spec.epochs,
         campaign: None,
         started: Rc::new(move || measured.set(Instant::now())),
         control,

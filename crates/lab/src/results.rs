@@ -1,6 +1,7 @@
 //! What a run or a campaign found, as JSON rows.
 
 use model::engine::Outcome;
+use model::epochs::Totals;
 use model::meters::{Class, Stall};
 use model::report::Report;
 use serde_json::{Map, Value, json};
@@ -37,7 +38,7 @@ pub fn row(
     let simulated = report.cycles as f64 / frequency;
     let latency = &report.commit_latency;
     let card = &resolved.design.card;
-    json!({
+    let mut row = json!({
         "design": card.name,
         "workload": resolved.workload.about.name,
         "machine": resolved.machine.name,
@@ -73,7 +74,11 @@ pub fn row(
             "mem_ops_per_s": ratio(report.operations as f64, seconds),
             "peak_rss_mb": peak_rss_mb(),
         },
-    })
+    });
+    if let Some(totals) = &report.epochs {
+        row["epochs"] = epochs(totals, report.transactions);
+    }
+    row
 }
 
 fn ratio(numerator: f64, denominator: f64) -> f64 {
@@ -117,6 +122,23 @@ fn write_set(report: &Report) -> Value {
         "pages_max": sets.pages_max,
         "words_avg": average(sets.words),
         "stores_avg": average(sets.stores),
+    })
+}
+
+/// Ordering points and epochs; a row has them if they were asked for.
+fn epochs(totals: &Totals, transactions: u64) -> Value {
+    let share = |count: u64| ratio(count as f64, totals.epochs as f64);
+    let stores = totals.pm_stores + totals.dram_stores;
+    json!({
+        "ordering_points": totals.ordering_points,
+        "epochs": totals.epochs,
+        "epochs_per_tx": ratio(totals.epochs as f64, transactions as f64),
+        "lines_per_epoch": share(totals.lines),
+        "singleton_share": share(totals.singletons),
+        "self_dependent_share": share(totals.self_dependent),
+        "cross_dependent_share": share(totals.cross_dependent),
+        "pm_stores": totals.pm_stores,
+        "pm_store_share": ratio(totals.pm_stores as f64, stores as f64),
     })
 }
 

@@ -40,6 +40,9 @@ pub struct Spec {
     /// Whether nobody may run ahead.
     #[serde(default)]
     pub exact: bool,
+    /// Whether ordering points and epochs are counted.
+    #[serde(default)]
+    pub epochs: bool,
     /// Where the power is cut.
     #[serde(default)]
     pub points: PointsAsked,

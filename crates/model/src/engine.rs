@@ -11,6 +11,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::config::Config;
 use crate::crash::{Campaign, Probe};
 use crate::design::{Cpu, Design, FenceKind, Library, Progress};
+use crate::epochs::{self, Epochs};
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
@@ -55,6 +56,8 @@ pub struct Run<'a, D: Design> {
     pub transactions: u64,
     /// Whether nobody may run ahead, not even on what it holds itself.
     pub exact: bool,
+    /// Whether ordering points and epochs are counted.
+    pub epochs: bool,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
     /// Called when the measured region begins; for whoever measures the host.
@@ -149,6 +152,10 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         let oracle = Oracle::new(&machine.below.view.pm, run.cores, log_base);
         let oracle = oracle.map_err(Failure::Host)?;
         machine.probe = Some(Box::new(Probe::new(campaign, oracle, Rc::clone(&workload))));
+    }
+    if run.epochs {
+        let window = config.cycles(epochs::WINDOW_PS);
+        machine.epochs = Some(Box::new(Epochs::new(run.cores, window)));
     }
     let shared = Shared(Rc::new(UnsafeCell::new(machine)));
     let count = Count { warmup: run.warmup, transactions: run.transactions };

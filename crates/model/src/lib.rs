@@ -20,6 +20,7 @@ pub mod card;
 pub mod design;
 pub mod oracle;
 pub mod crash;
+pub mod epochs;
 pub mod report;
 pub mod machine;
 pub mod engine;

@@ -13,6 +13,7 @@ use crate::design::{
     Store, Transfer, Tx, Unacknowledged,
 };
 use crate::device::Write;
+use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::meters::{Class, Stall};
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, LineMap, PerCore, TxId, Word};
@@ -46,6 +47,8 @@ pub struct Machine<D: Design> {
     started: Cycle,
     arrived: u8,
     counts: Counts,
+    /// Ordering points and what lies between them, if somebody asked.
+    pub epochs: Option<Box<Epochs>>,
 }
 
 /// Lines on their way that are remembered before those that have come are forgotten.
@@ -115,6 +118,7 @@ impl<D: Design> Machine<D> {
             started: Cycle(0),
             arrived: 0,
             counts: Counts::new(cores),
+            epochs: None,
         })
     }
 
@@ -372,6 +376,9 @@ impl<D: Design> Machine<D> {
         self.below.view.set_word(word, new);
         let core = &self.cores[id];
         let now = core.timing.clock();
+        if let Some(epochs) = &mut self.epochs {
+            epochs.store(id, line, now);
+        }
         if !persistent {
             return Progress::Done(now);
         }
@@ -499,6 +506,9 @@ impl<D: Design> Machine<D> {
         }
         let word = Word::of(at.address);
         let old = self.below.view.set_word(word, value);
+        if let Some(epochs) = &mut self.epochs {
+            epochs.store(id, line, now);
+        }
         for write in self.cores[id].combining.store(word, value) {
             self.send_combined(id, now, write);
         }
@@ -621,6 +631,9 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let (at, drained) = (core.timing.clock(), core.timing.drained());
         if !matches!(kind, FenceKind::Flush(..)) {
+            if let Some(epochs) = &mut self.epochs {
+                epochs.order(id);
+            }
             self.send_all_combined(id, at);
         }
         let fence = Fence { core: id, kind, at, drained };

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 
+use crate::epochs::Totals;
 use crate::meters::{Meters, Stall};
 use crate::units::{CoreId, PerCore, Word};
 
@@ -70,6 +71,8 @@ pub struct Report {
     pub meters: Meters,
     /// What the transactions wrote.
     pub write_sets: WriteSets,
+    /// Ordering points and epochs, if somebody asked.
+    pub epochs: Option<Totals>,
     /// What the design counted.
     pub counters: Vec<(&'static str, u64)>,
     /// Whether the run ended before its programs did.

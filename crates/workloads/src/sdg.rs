@@ -98,7 +98,7 @@ impl Sdg {
         Pairs { seed, vertices, is_rmat: self.params.ends == 0 }
     }
 
-    /// Half of the pairs are joined at the start, in random order.
+    /// Joins half of the pairs, in random order.
     fn fill(&mut self, pm: &mut Pm<'_>, index: usize) -> Step {
         let pairs = self.pairs(index);
         let is_undirected = self.params.edges == 1;
@@ -108,12 +108,9 @@ impl Sdg {
         self.plan.filling(index, Sdg::ABOUT.name).shuffle(&mut joined);
         for (item, pair) in joined.into_iter().enumerate() {
             let core = self.plan.supplier(index, item as u64);
-            let (from, to) = pairs.pair(pair);
-            // Two numbers may stand for the same pair.
-            if graph.find(pm, from, to).is_null() {
-                let stamp = self.stamps[core].issue();
-                graph.toggle(pm, &mut self.heaps[core], (from, to), stamp)?;
-            }
+            // Two numbers may stand for one pair, which is then joined and parted again.
+            let stamp = self.stamps[core].issue();
+            graph.toggle(pm, &mut self.heaps[core], pairs.pair(pair), stamp)?;
         }
         self.graphs.push(graph);
         Ok(())

@@ -4,8 +4,7 @@ mod common;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use common::{Bench, entry, settings, site};
-use model::contents::View;
+use common::{Bench, HEAP, entry, get, ground, set, settings, site};
 use model::image::Image;
 use model::params::Params as _;
 use model::units::{CoreId, Word};
@@ -13,16 +12,8 @@ use model::workload::Pm;
 use workloads::heap::{Alignment, Heap};
 use workloads::keyed::Structure;
 use workloads::queue::List;
-use workloads::rng::Random;
 use workloads::walk::Walk;
-use workloads::{btree, hash, rbtree};
-
-const HEAP: std::ops::Range<u64> = 4096..8 << 20;
-
-fn ground() -> (View, Heap, Random) {
-    let view = View::new(HEAP.end, 1 << 20).expect("room");
-    (view, Heap::new(HEAP, Alignment::Auto), Random::new(3, CoreId(0), "structures"))
-}
+use workloads::{bplustree, btree, hash, rbtree};
 
 /// Toggles keys in a structure and in a map, with key spaces from tiny to large, so that it is
 /// often empty, often full, and everything between.
@@ -80,6 +71,16 @@ fn btree_is_a_map() {
 }
 
 #[test]
+fn bplustree_is_a_map() {
+    for order in [4, 5, 6, 8, 64] {
+        for delete in ["merge", "lazy"] {
+            compare::<bplustree::Tree>(&format!("value=8 order={order} delete={delete}"));
+        }
+        compare::<bplustree::Tree>(&format!("value=24 order={order}"));
+    }
+}
+
+#[test]
 fn hash_is_a_map() {
     compare::<hash::Table>("value=64");
     compare::<hash::Table>("value=8 buckets=4");
@@ -125,14 +126,6 @@ fn spoiled<S: Structure>(told: &str, spoil: impl FnOnce(&S, u64, &mut Image<'_>)
     spoil(&structure, root, &mut image);
     let error = structure.check(&mut Walk::new(&image, &HEAP)).expect_err("a fault");
     assert!(error.contains(told), "`{error}` does not say `{told}`");
-}
-
-fn get(image: &Image<'_>, address: u64) -> u64 {
-    image.word(Word::of(address))
-}
-
-fn set(image: &mut Image<'_>, address: u64, value: u64) {
-    image.set_word(Word::of(address), value).expect("power");
 }
 
 #[test]
@@ -235,6 +228,44 @@ fn queue_faults_are_told() {
         let error = bench.workload.check(&image).expect_err("a fault");
         assert!(error.contains(told), "`{error}` does not say `{told}`");
     }
+}
+
+#[test]
+fn bplustree_faults_are_told() {
+    type Tree = bplustree::Tree;
+    const CHILDREN: u64 = 16 + 8 * 64;
+    let top = |root: u64, image: &Image<'_>| get(image, root);
+    let leaf = |root: u64, image: &Image<'_>, index: u64| {
+        get(image, get(image, root) + CHILDREN + 8 * index)
+    };
+    spoiled::<Tree>("keys, which is not 1 to 63", |_, root, image| set(image, top(root, image), 0));
+    spoiled::<Tree>("which is not 32 to 64", |_, root, image| {
+        let leaf = leaf(root, image, 0);
+        set(image, leaf, 1 << 32 | 31);
+    });
+    spoiled::<Tree>("out of order", |_, root, image| {
+        let leaf = leaf(root, image, 1);
+        set(image, leaf + 16, get(image, leaf + 24));
+    });
+    spoiled::<Tree>("out of order", |_, root, image| {
+        // A key that belongs to the leaf after it.
+        let leaf = leaf(root, image, 0);
+        let last = (get(image, leaf) & 0xffff) - 1;
+        set(image, leaf + 16 + 8 * last, 199);
+    });
+    spoiled::<Tree>("is linked to", |_, root, image| {
+        let leaf = leaf(root, image, 0);
+        set(image, leaf + 8, 0);
+    });
+    spoiled::<Tree>("a value at 0x0", |_, root, image| {
+        let leaf = leaf(root, image, 0);
+        set(image, leaf + CHILDREN, 0);
+    });
+    spoiled::<Tree>("torn", |_, root, image| {
+        let leaf = leaf(root, image, 0);
+        let value = get(image, leaf + CHILDREN);
+        set(image, value, get(image, value) + 1);
+    });
 }
 
 #[test]

@@ -130,6 +130,7 @@ pub fn play(
         warmup: 0,
         transactions,
         exact: false,
+        epochs: false,
         campaign,
         started: Rc::new(|| ()),
         control: &Control::default(),

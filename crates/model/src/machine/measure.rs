@@ -46,6 +46,9 @@ impl<D: Design> Machine<D> {
             }
         }
         self.counts = Counts::new(self.cores.cores());
+        if let Some(epochs) = &mut self.epochs {
+            epochs.restart();
+        }
         self.below.memory.reset_meters();
         self.process_wakes();
     }
@@ -80,6 +83,7 @@ impl<D: Design> Machine<D> {
             stalls,
             meters: self.below.memory.meters(),
             write_sets: counts.write_sets,
+            epochs: self.epochs.as_ref().map(|epochs| epochs.totals()),
             counters: self.design.counters(),
             cancelled,
         }

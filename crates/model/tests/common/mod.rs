@@ -175,6 +175,7 @@ pub fn try_on(
         warmup: 0,
         transactions: 1,
         exact: false,
+        epochs: false,
         campaign,
         started: Rc::new(|| ()),
         control: &Control::default(),

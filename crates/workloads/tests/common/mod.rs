@@ -9,6 +9,8 @@ use model::contents::{Contents, View};
 use model::image::Image;
 use model::units::{CoreId, Cycle, Line, Word};
 use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Workload};
+use workloads::heap::{Alignment, Heap};
+use workloads::rng::Random;
 use workloads::{ALL, Entry};
 
 /// A site for tests.
@@ -82,6 +84,25 @@ impl Bench {
     pub fn bytes(&self, range: Range<u64>) -> &[u8] {
         self.view.pm.bytes(range.start, range.end - range.start)
     }
+}
+
+/// Where structures that are made without a workload lie.
+pub const HEAP: std::ops::Range<u64> = 4096..8 << 20;
+
+/// Empty memory, an allocator over it, and random numbers.
+pub fn ground() -> (View, Heap, Random) {
+    let view = View::new(HEAP.end, 1 << 20).expect("room");
+    (view, Heap::new(HEAP, Alignment::Auto), Random::new(3, CoreId(0), "structures"))
+}
+
+/// A word of an image.
+pub fn get(image: &Image<'_>, address: u64) -> u64 {
+    image.word(Word::of(address))
+}
+
+/// Changes a word of an image.
+pub fn set(image: &mut Image<'_>, address: u64, value: u64) {
+    image.set_word(Word::of(address), value).expect("power");
 }
 
 /// A copy of persistent memory.

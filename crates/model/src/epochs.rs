@@ -1,0 +1,241 @@
+//! Epochs: what software's ordering points cut a run into, counted for whoever asks.
+//!
+//! An **ordering point** is a fence that a core executes, of a program or of the software library
+//! below it: an order or a durability fence (`sfence`, `ofence`, `dfence`), also where the hardware
+//! makes it free. A flush is none, and neither is a lock. An **epoch** is what one core stores to
+//! persistent memory between two of them, its log included; where it stored nothing there is none.
+//! A hardware design executes no fences, so it has no epochs.
+//!
+//! An epoch is a *singleton* if it stores to one line. It *depends* on an earlier epoch if both
+//! store to a line, the earlier one at most [`WINDOW_PS`] before: on one of its own core, of
+//! another, or on both. That is what WHISPER reports of its applications (specs/ordering.md,
+//! headline numbers); the window is that of its analysis, from memory. Dependences through loads
+//! are not counted, and a line is looked at when an epoch first stores to it.
+//!
+//! `pm_stores` and `dram_stores` are stores that cores execute here. Of volatile memory a program
+//! has only its locks here, so their ratio is not WHISPER's share of writes that go to persistent
+//! memory, which counts stacks and heaps.
+
+use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore};
+
+/// How long an epoch can be depended on, in picoseconds: 50 microseconds.
+pub const WINDOW_PS: u64 = 50_000_000;
+
+/// Lines of a core that are remembered, at least, before those that are too old are forgotten.
+const REMEMBERED: usize = 1 << 14;
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Ordering points.
+    pub ordering_points: u64,
+    /// Epochs that an ordering point ended.
+    pub epochs: u64,
+    /// Lines that epochs stored to, over all epochs.
+    pub lines: u64,
+    /// Epochs that stored to one line.
+    pub singletons: u64,
+    /// Epochs that depend on an earlier one of their core.
+    pub self_dependent: u64,
+    /// Epochs that depend on one of another core.
+    pub cross_dependent: u64,
+    /// Stores to persistent memory.
+    pub pm_stores: u64,
+    /// Stores to volatile memory.
+    pub dram_stores: u64,
+}
+
+/// The epochs of a run.
+#[derive(Clone, Debug)]
+pub struct Epochs {
+    window_cycles: u64,
+    cores: PerCore<Thread>,
+    totals: Totals,
+}
+
+/// The epochs of one core.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    /// The lines of the epoch that goes on.
+    lines: LineSet,
+    self_dependent: bool,
+    cross_dependent: bool,
+    /// When each line was last stored to.
+    stored: LineMap<Cycle>,
+    /// How many of them there may be before those that are too old are forgotten.
+    stored_max: usize,
+}
+
+impl Epochs {
+    /// Nothing counted yet, on a machine with so many cores.
+    pub fn new(cores: u8, window_cycles: u64) -> Epochs {
+        let cores = PerCore::new(cores, |_| Thread::default());
+        Epochs { window_cycles, cores, totals: Totals::default() }
+    }
+
+    /// A core stores to a line.
+    pub fn store(&mut self, core: CoreId, line: Line, at: Cycle) {
+        if !line.is_persistent() {
+            self.totals.dram_stores += 1;
+            return;
+        }
+        self.totals.pm_stores += 1;
+        if !self.cores[core].lines.insert(line) {
+            self.cores[core].stored.insert(line, at);
+            return;
+        }
+        let window = self.window_cycles;
+        let recent =
+            |thread: &Thread| thread.stored.get(&line).is_some_and(|&then| then + window >= at);
+        let by_others = self.cores.iter().any(|(other, thread)| other != core && recent(thread));
+        let thread = &mut self.cores[core];
+        thread.self_dependent |= recent(thread);
+        thread.cross_dependent |= by_others;
+        if thread.stored.len() >= thread.stored_max {
+            thread.stored.retain(|_, then| *then + window >= at);
+            // Twice what is left, so that a line is looked at a few times at most.
+            thread.stored_max = REMEMBERED.max(2 * thread.stored.len());
+        }
+        thread.stored.insert(line, at);
+    }
+
+    /// A core executes an ordering point.
+    pub fn order(&mut self, core: CoreId) {
+        self.totals.ordering_points += 1;
+        let thread = &mut self.cores[core];
+        let lines = thread.lines.len() as u64;
+        if lines == 0 {
+            return;
+        }
+        self.totals.epochs += 1;
+        self.totals.lines += lines;
+        self.totals.singletons += u64::from(lines == 1);
+        self.totals.self_dependent += u64::from(thread.self_dependent);
+        self.totals.cross_dependent += u64::from(thread.cross_dependent);
+        thread.lines.clear();
+        thread.self_dependent = false;
+        thread.cross_dependent = false;
+    }
+
+    /// Counting begins anew; what was stored stays known, so that later epochs can depend on it.
+    pub fn restart(&mut self) {
+        self.totals = Totals::default();
+    }
+
+    /// What was counted.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::DRAM_BASE;
+
+    const WINDOW: u64 = 100;
+    const HERE: CoreId = CoreId(0);
+    const THERE: CoreId = CoreId(1);
+
+    /// Stores to lines in one epoch, a cycle after each other from `at` on, and the fence.
+    fn epoch(epochs: &mut Epochs, core: CoreId, at: u64, lines: &[u64]) {
+        for (cycle, &line) in (at..).zip(lines) {
+            epochs.store(core, Line(line), Cycle(cycle));
+        }
+        epochs.order(core);
+    }
+
+    fn counted(epochs: &Epochs) -> [u64; 5] {
+        let totals = epochs.totals();
+        [
+            totals.ordering_points,
+            totals.epochs,
+            totals.singletons,
+            totals.self_dependent,
+            totals.cross_dependent,
+        ]
+    }
+
+    #[test]
+    fn an_ordering_point_without_stores_ends_no_epoch() {
+        let mut epochs = Epochs::new(1, WINDOW);
+        epochs.order(HERE);
+        epoch(&mut epochs, HERE, 0, &[1]);
+        epochs.order(HERE);
+        assert_eq!(counted(&epochs), [3, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_line_counts_once_in_an_epoch_and_does_not_make_it_depend_on_itself() {
+        let mut epochs = Epochs::new(1, WINDOW);
+        epoch(&mut epochs, HERE, 0, &[1, 1, 1]);
+        epoch(&mut epochs, HERE, 10, &[2, 3, 2]);
+        assert_eq!(counted(&epochs), [2, 2, 1, 0, 0]);
+        assert_eq!((epochs.totals().lines, epochs.totals().pm_stores), (3, 6));
+    }
+
+    #[test]
+    fn an_epoch_depends_on_its_own_core_on_another_or_on_both() {
+        let mut epochs = Epochs::new(2, WINDOW);
+        epoch(&mut epochs, HERE, 0, &[1, 2]);
+        epoch(&mut epochs, HERE, 10, &[2, 3]);
+        assert_eq!(counted(&epochs), [2, 2, 0, 1, 0]);
+        epoch(&mut epochs, THERE, 20, &[3]);
+        assert_eq!(counted(&epochs), [3, 3, 1, 1, 1]);
+        epoch(&mut epochs, HERE, 30, &[3]);
+        assert_eq!(counted(&epochs), [4, 4, 2, 2, 2]);
+    }
+
+    #[test]
+    fn an_epoch_that_still_goes_on_is_depended_on() {
+        let mut epochs = Epochs::new(2, WINDOW);
+        epochs.store(HERE, Line(1), Cycle(0));
+        epoch(&mut epochs, THERE, 5, &[1]);
+        assert_eq!(counted(&epochs), [1, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn the_window_ends() {
+        for (later, depends) in [(WINDOW, 1), (WINDOW + 1, 0)] {
+            let mut epochs = Epochs::new(1, WINDOW);
+            epoch(&mut epochs, HERE, 0, &[1]);
+            epoch(&mut epochs, HERE, later, &[1]);
+            assert_eq!(epochs.totals().self_dependent, depends, "{later} cycles later");
+        }
+        // The last store to the line counts, not the first.
+        let mut epochs = Epochs::new(1, WINDOW);
+        epochs.store(HERE, Line(1), Cycle(0));
+        epoch(&mut epochs, HERE, WINDOW, &[1]);
+        epoch(&mut epochs, HERE, WINDOW + 50, &[1]);
+        assert_eq!(epochs.totals().self_dependent, 1);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_too_old_to_matter() {
+        let mut epochs = Epochs::new(1, WINDOW);
+        for step in 0..4 * REMEMBERED as u64 {
+            epoch(&mut epochs, HERE, 10 * step, &[step, step.saturating_sub(9)]);
+            assert!(epochs.cores[HERE].stored.len() <= REMEMBERED);
+        }
+        // Every one but the first: the line of nine epochs ago was stored to 91 cycles ago.
+        assert_eq!(epochs.totals().self_dependent, 4 * REMEMBERED as u64 - 1);
+    }
+
+    #[test]
+    fn volatile_stores_are_counted_apart() {
+        let mut epochs = Epochs::new(1, WINDOW);
+        epochs.store(HERE, Line::of(DRAM_BASE), Cycle(0));
+        epochs.order(HERE);
+        assert_eq!(counted(&epochs), [1, 0, 0, 0, 0]);
+        assert_eq!((epochs.totals().pm_stores, epochs.totals().dram_stores), (0, 1));
+    }
+
+    #[test]
+    fn after_a_restart_the_past_is_still_depended_on() {
+        let mut epochs = Epochs::new(1, WINDOW);
+        epoch(&mut epochs, HERE, 0, &[1]);
+        epochs.restart();
+        epoch(&mut epochs, HERE, 10, &[1]);
+        assert_eq!(counted(&epochs), [1, 1, 1, 1, 0]);
+    }
+}
