@@ -76,6 +76,7 @@ class Experiment:
     settings: tuple[tuple[str, str], ...] = ()
     script: Script | None = None
     exact: bool = False
+    epochs: bool = False
 
     def spec(self) -> dict[str, Any]:
         """Return the experiment as `lab` reads it; what is not said has a default there."""
@@ -87,6 +88,8 @@ class Experiment:
             "settings": dict(self.settings),
             "exact": self.exact,
         }
+        if self.epochs:
+            spec["epochs"] = True
         if self.cores is not None:
             spec["cores"] = self.cores
         if self.txs is not None:
@@ -105,6 +108,7 @@ class Experiment:
         words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in self.settings]
         words += [f"{self.script.flag} {shlex.quote(self.script.path)}"] if self.script else []
         words += ["--exact"] if self.exact else []
+        words += ["--epochs"] if self.epochs else []
         return " ".join(words)
 
     def start(self, control: core.Control) -> dict[str, Any]:

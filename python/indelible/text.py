@@ -256,6 +256,8 @@ def run(answer: Run, width: int | None = None) -> str:
         for what in ("words", "lines", "pages")
     ]
     say("write set", "  ".join(said) + " a transaction")
+    if "epochs" in row:
+        say("epochs", _epochs(row["epochs"]))
     energy = row["energy_uj"]
     if isinstance(energy, (int, float)):
         say("energy", f"{energy:,.1f} uJ, {_per(1000 * energy, count)} nJ/tx")
@@ -291,6 +293,16 @@ def _spaced(name: str) -> str:
 
 def _per(value: float, count: float) -> str:
     return _digits(value / count) if count else BLANK
+
+
+def _epochs(epochs: Mapping[str, Any]) -> str:
+    shares = {
+        "of one line": "singleton_share",
+        "depend on their core's": "self_dependent_share",
+        "on another's": "cross_dependent_share",
+    }
+    said = ", ".join(f"{100 * epochs[name]:.1f} % {what}" for what, name in shares.items())
+    return f"{epochs['epochs_per_tx']:.1f} a transaction: {said}"
 
 
 def _writes(writes: Mapping[str, Any], count: float) -> str:

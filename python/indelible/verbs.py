@@ -57,9 +57,11 @@ def run(
     sql: str | None = None,
     ycsb: str | None = None,
     exact: bool = False,
+    epochs: bool = False,
 ) -> Run:
     """Run a workload on a design: throughput, latency, writes, and where the time went."""
     asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    asked = replace(asked, epochs=epochs)
     try:
         return Run(sweep.execute([_RunJob(asked)])[0], asked)
     except sweep.Interrupted as interrupt:

@@ -28,6 +28,12 @@ DESIGNS = {
 }
 WORKLOADS = {"hash": 12.3e6, "btree": 8.1e6, "ycsb": 3.25e6, "sqlite": 61.7e3}
 MACHINES = ("silo", "tiny")
+EPOCHS = {
+    "epochs_per_tx": 11.25,
+    "singleton_share": 0.75,
+    "self_dependent_share": 0.8,
+    "cross_dependent_share": 0.0,
+}
 
 #: What the tests look at: every spec that was run, in the order of the starts.
 asked: list[tuple[str, dict[str, Any]]] = []
@@ -198,6 +204,7 @@ def run(text: str, control: Control) -> str:
             "cancelled": cancelled,
             "notes": [],
         }
+        | ({"epochs": EPOCHS} if spec.get("epochs") else {})
     )
 
 

@@ -20,6 +20,7 @@ SHOWN = {
     "explain_machine": ["explain", "tiny"],
     "explain_two": ["explain", "tiny", "--diff", "silo"],
     "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
+    "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
     "compare": ["compare", "--cores", "8"],

@@ -75,6 +75,37 @@ fn a_campaign_does_not_disturb_the_run() {
     }
 }
 
+/// Who asks for epochs gets them, and the row is otherwise the same.
+#[test]
+fn counting_epochs_changes_nothing_else() {
+    for (design, workload) in every_pair() {
+        let line = format!("{design} {workload} cores=2 txs=5 seed=9");
+        let mut row = run(&format!("{line} epochs=true"));
+        let epochs = row.as_object_mut().expect("an object").remove("epochs");
+        assert!(epochs.is_some_and(|epochs| epochs["pm_stores"] != 0), "{line}");
+        assert_eq!(without_host(row), without_host(run(&line)), "{line}");
+    }
+}
+
+/// The undo log orders each entry before the store, the lines before the mark, and the mark: two
+/// epochs more than lines. The last two store to one line each (the last store, and the mark); the
+/// others to the two lines of an entry, and all but the first to a line of data.
+#[test]
+fn the_undo_log_has_two_epochs_more_than_lines() {
+    let row = run("undo@x86 sps cores=1 txs=200 epochs=true workload.items=4096");
+    let (sets, epochs) = (&row["write_set"], &row["epochs"]);
+    let number = |value: &Value| value.as_f64().expect("a number");
+    assert_eq!(number(&epochs["epochs_per_tx"]), number(&sets["lines_avg"]) + 2.0);
+    assert_eq!(epochs["ordering_points"], epochs["epochs"]);
+    assert_eq!(number(&sets["lines_avg"]), 2.0, "no swap is within a line");
+    assert_eq!(number(&epochs["singleton_share"]), 2.0 / 4.0);
+    assert_eq!(number(&epochs["lines_per_epoch"]), (2.0 + 3.0 + 1.0 + 1.0) / 4.0);
+    assert_eq!(number(&epochs["cross_dependent_share"]), 0.0);
+    // Hardware executes no fences.
+    let epochs = &run("silo sps cores=1 txs=200 epochs=true")["epochs"];
+    assert_eq!((&epochs["ordering_points"], &epochs["epochs"]), (&0.into(), &0.into()));
+}
+
 /// Running ahead on private hits costs less than a hundredth (docs/model.md).
 #[test]
 fn running_ahead_changes_throughput_by_less_than_a_hundredth() {

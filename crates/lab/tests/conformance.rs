@@ -9,6 +9,9 @@ use model::design::Needs;
 /// How a workload is made small enough for every point of it to be checked.
 fn small(workload: &str) -> &'static str {
     match workload {
+        "bplustree" => "txs=30 workload.order=4",
+        "ctree" | "hashmap" | "sdg" | "sps" => "txs=20",
+        "echo" => "txs=6 workload.merge=3 workload.key=16 workload.value=48",
         "scribble" => "txs=80",
         "sqlite" => "txs=6 workload.rows=20",
         "ycsb" => "txs=30 workload.fieldcount=4 workload.fieldlength=20",

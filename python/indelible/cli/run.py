@@ -15,6 +15,7 @@ EPILOG = """\
 examples:
   indelible run --design silo --workload btree --cores 8
   indelible run --design undo@x86 --workload hash --set controller.wpq=128
+  indelible run --design undo@x86 --workload ctree --machine hops --epochs
   indelible run --design silo --sql script.sql
   indelible run --design silo --ycsb workloada.properties --json
 """
@@ -28,6 +29,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
+    )
+    parser.add_argument(
+        "--epochs",
+        action="store_true",
+        help="count ordering points, and what a core stores between two of them",
     )
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -48,7 +54,11 @@ def call(args: argparse.Namespace) -> int:
 
     return options.answer(
         lambda: verbs.run(
-            args.design, args.workload, cores=args.cores, **options.experiment_arguments(args)
+            args.design,
+            args.workload,
+            cores=args.cores,
+            epochs=args.epochs,
+            **options.experiment_arguments(args),
         ),
         show,
     )
