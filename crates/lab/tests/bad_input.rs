@@ -20,8 +20,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo hsh",
-        "unknown workload `hsh`; did you mean `hash`? there are: hash, ycsb, array, btree, \
-          queue, rbtree, scribble, sqlite",
+        "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, echo, ycsb, \
+         bplustree, array, btree, ctree, queue, rbtree, scribble, sdg, sps, sqlite",
     ),
     (
         "silo hash machine=sillo",

@@ -115,8 +115,11 @@ fn echo_is_a_map_of_the_newest_values() {
     }
 }
 
+/// Makes a fault in an image, given the address of the first block.
+type Spoil = fn(u64, &mut Image<'_>);
+
 /// Runs a workload for a while and spoils its image in ways that its check must tell.
-fn workload_faults(name: &str, text: &str, cases: &[(&str, fn(u64, &mut Image<'_>))]) {
+fn workload_faults(name: &str, text: &str, cases: &[(&str, Spoil)]) {
     let site = site(1, 64);
     let first = Heap::new(site.heap.clone(), Alignment::Auto).alloc(64).expect("room").address;
     for (told, spoil) in cases {
