@@ -33,7 +33,7 @@ const NODE_BYTES: u64 = SIDES + 2 * SIDE_BYTES;
 
 map_params! {
     /// Parameters of `ctree`.
-    pub struct CTreeParams
+    pub struct CTreeParams {}
 }
 
 /// One tree.
@@ -52,7 +52,13 @@ impl Map for Tree {
     };
     type Params = CTreeParams;
 
-    fn create(_random: &mut Random, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+    fn create(
+        _params: &CTreeParams,
+        _items: u64,
+        _random: &mut Random,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+    ) -> Step<Tree> {
         let map = heap.alloc(SIDE_BYTES)?;
         pm.store(map.plus(KEY), 0);
         store_oid(pm, map.plus(OID), Ptr::NULL);

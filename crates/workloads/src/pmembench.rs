@@ -26,6 +26,9 @@ use crate::keyed::{
 use crate::rng::Random;
 use crate::walk::Walk;
 
+/// Keys at the start, at most, unless the user says otherwise: what WHISPER has each thread insert.
+const ITEMS_MAX: u64 = 102_400;
+
 /// Instructions of turning an identifier into an address: PMDK compares the pool with the one that
 /// it used last and adds an offset. Ours.
 const DIRECT_WORK: u64 = 4;
@@ -38,12 +41,12 @@ pub const OID_BYTES: u64 = 16;
 
 /// Declares the parameters of a map.
 macro_rules! map_params {
-    ($(#[doc = $about:literal])* $vis:vis struct $Params:ident) => {
+    ($(#[doc = $about:literal])* $vis:vis struct $Params:ident { $($more:tt)* }) => {
         model::params! {
             $(#[doc = $about])*
             $vis struct $Params {
-                /// Keys at the start, over all cores; 0 means as many as the machine says.
-                /// (pmembench begins with none, and inserts 102,400 in each thread.)
+                /// Keys at the start, over all cores; 0 means as many as the machine says, 102,400
+                /// at most. (pmembench begins with none, and inserts 102,400 in each thread.)
                 items = 0 in 0..=1 << 32;
                 /// Whether all cores use one map behind one lock, as in pmembench, or each has a
                 /// map of its own and takes no lock.
@@ -53,6 +56,7 @@ macro_rules! map_params {
                 value = 0 in 0..=4096;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
                 alignment = "auto" of $crate::heap::Alignment::NAMES;
+                $($more)*
             }
         }
     };
@@ -92,11 +96,17 @@ pub trait Map: Clone + Send + 'static {
     /// Its parameters, declared with `map_params`.
     type Params: Params;
 
-    /// Makes an empty map.
+    /// Makes an empty map, of the size that it has once `items` keys have been inserted.
     ///
     /// # Errors
     /// When the heap is full.
-    fn create(random: &mut Random, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Self>;
+    fn create(
+        params: &Self::Params,
+        items: u64,
+        random: &mut Random,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+    ) -> Step<Self>;
 
     /// Work of its own that is due, as a transaction of its own; whether it did any.
     ///
@@ -122,6 +132,7 @@ pub trait Map: Clone + Send + 'static {
 /// The workload that inserts random keys into a map.
 #[derive(Debug)]
 pub struct Inserted<M: Map> {
+    params: M::Params,
     plan: Plan,
     /// Bytes of a key's value, or 0.
     value: u64,
@@ -137,10 +148,13 @@ impl<M: Map> Declared for Inserted<M> {
 
     fn new(params: &M::Params, site: &Site) -> Step<Self> {
         check_multiple_of_8(params, "value")?;
-        let plan = Plan::of(params, site);
+        let items = params.get("items");
+        let items = if items == 0 { site.items.min(ITEMS_MAX) } else { items };
+        let plan = Plan::new(items, params.get("shared") == 1, site);
         let heaps = Heap::of_site(site, Alignment::of(params.get("alignment")));
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Inserted { plan, value: params.get("value"), heaps, stamps, maps: Vec::new() })
+        let (params, value) = (params.clone(), params.get("value"));
+        Ok(Inserted { params, plan, value, heaps, stamps, maps: Vec::new() })
     }
 }
 
@@ -148,7 +162,8 @@ impl<M: Map> Inserted<M> {
     fn fill(&mut self, pm: &mut Pm<'_>, index: usize) -> Step {
         let mut random = self.plan.filling(index, M::ABOUT.name);
         let root = self.heaps[index].alloc(LINE_BYTES)?;
-        let mut map = M::create(&mut random, pm, &mut self.heaps[index])?;
+        let heap = &mut self.heaps[index];
+        let mut map = M::create(&self.params, self.plan.items, &mut random, pm, heap)?;
         for item in 0..self.plan.items {
             let core = self.plan.supplier(index, item);
             let heap = &mut self.heaps[core];

@@ -1,15 +1,16 @@
 //! `sps`: swaps two elements of one large vector ("swap positions").
 //!
 //! ```text
-//! element, `element` bytes: at element number i of the vector; none lies in more lines than it must
+//! element, `element` bytes, in no more lines than it must
 //!   0  id: 1 to the number of elements; which id is where is what swaps change
 //!   8  what follows from the id
 //! ```
 //!
-//! Where [`crate::array`] has elements that share most of their bytes, as Silo-23's do, these differ
-//! in every word, so that no store is silent: the SPS of NV-Heaps-11, LOC-14 and SSP-19. With 8-byte
-//! elements a swap stores two words in two lines. Shared, the vector has locks for its lines, so
-//! that swaps of different elements go on beside each other, and no line is shared falsely.
+//! Where [`crate::array`] has elements that share most of their bytes, as Silo-23's do, these
+//! differ in every word, so that no store is silent: the SPS of NV-Heaps-11, LOC-14 and SSP-19.
+//! With 8-byte elements a swap stores two words in two lines. Shared, the vector has locks for its
+//! lines, so that swaps of different elements go on beside each other, and no line is shared
+//! falsely.
 
 use std::ops::Range;
 
@@ -29,8 +30,8 @@ const LOCKS: u64 = 1024;
 shared_params! {
     /// Parameters of `sps`.
     pub struct SpsParams {
-        /// How elements are drawn: uniformly, 80 % of them from 15 % of the vector (hot: what SSP-19
-        /// calls Zipf), or by YCSB's power law, scattered (zipf).
+        /// How elements are drawn: uniformly, 80 % of them from 15 % of the vector (hot: what
+        /// SSP-19 calls Zipf), or by YCSB's power law, scattered (zipf).
         distribution = "uniform" of Keys::NAMES;
         /// Bytes of an element, a multiple of 8 (SSP-19: 8).
         element = 8 in 8..=4096;

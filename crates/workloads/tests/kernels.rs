@@ -5,8 +5,9 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Bench, HEAP, entry, get, ground, set, site};
+use common::{Bench, HEAP, entry, get, ground, set, settings, site};
 use model::image::Image;
+use model::params::Params as _;
 use model::units::CoreId;
 use model::workload::{Pm, Ptr};
 use workloads::heap::{Alignment, Heap};
@@ -50,11 +51,16 @@ fn sdg_is_a_set_of_pairs() {
 
 /// Inserts keys into a map of PMDK's, some of them twice, and into a map in host memory; `replaces`
 /// says whether the second value of a key counts.
-fn compare_inserts<M: Map>(replaces: bool) {
+fn compare_inserts<M: Map>(text: &str, replaces: bool) {
+    let mut params = M::Params::default();
+    for (name, value) in settings(entry(M::ABOUT.name), text) {
+        params.set(&name, value);
+    }
     for key_space in [1, 2, 30, 5_000, u64::MAX] {
         let (mut view, mut heap, mut random) = ground();
         let mut pm = Pm::plain(&mut view, CoreId(0));
-        let mut structure = M::create(&mut random, &mut pm, &mut heap).expect("room");
+        let structure = M::create(&params, 1, &mut random, &mut pm, &mut heap);
+        let mut structure = structure.expect("room");
         let mut map = BTreeMap::new();
         for value in 1..=3_000_u64 {
             let mut pm = Pm::plain(&mut view, CoreId(0));
@@ -78,12 +84,13 @@ fn compare_inserts<M: Map>(replaces: bool) {
 
 #[test]
 fn ctree_is_a_map() {
-    compare_inserts::<ctree::Tree>(true);
+    compare_inserts::<ctree::Tree>("", true);
 }
 
 #[test]
 fn hashmap_is_a_map() {
-    compare_inserts::<hashmap::Table>(false);
+    compare_inserts::<hashmap::Table>("rebuild_max=0", false);
+    compare_inserts::<hashmap::Table>("rebuild_max=20", false);
 }
 
 #[test]
