@@ -9,6 +9,7 @@ pub mod heap;
 pub mod walk;
 pub mod properties;
 pub mod keyed;
+pub mod index;
 
 // The workloads.
 pub mod array;
@@ -18,6 +19,7 @@ pub mod queue;
 pub mod rbtree;
 pub mod scribble;
 pub mod sqlite;
+pub mod tpcc;
 pub mod ycsb;
 
 use model::params::{Field, Params};
@@ -46,6 +48,7 @@ pub const ALL: &[Entry] = &[
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),
     entry::<sqlite::Sqlite>(),
+    entry::<tpcc::Tpcc>(),
     entry::<ycsb::Ycsb>(),
 ];
 

@@ -16,8 +16,10 @@ const VARIANTS: &[&str] = &[
     "",
     "shared=shared",
     "distribution=zipf value=8 element=8 lock_grain=word",
-    "shared=shared order=5 value=8 alignment=packed bucket=line update=all",
-    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20",
+    "shared=shared order=5 value=8 alignment=packed bucket=line update=all index=btree warehouses=3 \
+     districts=2 remote=30",
+    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 index=btree \
+     districts=3",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0",
 ];
 
@@ -131,7 +133,10 @@ fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
 fn what_cores_share_is_behind_locks_line_by_line() {
     for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
         let variant = if entry.about.shared { "" } else { "shared=shared" };
-        assert!(shares_behind_locks(entry, variant), "{}", entry.about.name);
+        for more in ["", " index=btree"] {
+            let variant = format!("{variant} remote=50 districts=2{more}");
+            assert!(shares_behind_locks(entry, &variant), "{} {variant}", entry.about.name);
+        }
     }
     // Locks on words share lines falsely, on purpose.
     assert!(!shares_behind_locks(entry("scribble"), "lock_grain=word"));
@@ -175,13 +180,21 @@ fn bytes_that_are_no_words_are_refused() {
 /// linked yet: the share of such states that is told, in percent, at least.
 #[test]
 fn a_part_of_a_transaction_is_told() {
+    const PARTS_MAX: u32 = 6_000;
     let least =
         [("array", 100), ("btree", 40), ("hash", 70), ("queue", 5), ("rbtree", 30), ("ycsb", 100)];
-    for (name, least) in least {
+    let each = least.map(|(name, least)| (name, "", least));
+    for (name, variant, least) in each
+        .into_iter()
+        .chain([("tpcc", "", 100), ("tpcc", "index=btree warehouses=2 remote=30 districts=3", 100)])
+    {
         let site = Site { heap: 4096..1 << 20, ..site(1, 60) };
-        let mut bench = Bench::new(entry(name), "", &site).expect("a bench");
+        let mut bench = Bench::new(entry(name), variant, &site).expect("a bench");
         let (mut parts, mut told) = (0, 0);
         for _ in 0..300 {
+            if parts > PARTS_MAX {
+                break;
+            }
             let seen = bench.watch(0);
             let changes: Vec<_> = seen.log.iter().filter(|(_, old, new)| old != new).collect();
             let mut image = Image::over(&bench.view.pm);
