@@ -20,7 +20,7 @@ pytestmark = needs_core
 
 #: What issue 2 promises of the first designs, workloads and machines.
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
-WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite"}
+WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
 MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
 
 SMALL = ["--cores", "2", "--txs", "200"]

@@ -111,7 +111,7 @@ impl Books {
 
 #[test]
 fn new_order_does_what_the_standard_says() {
-    for text in ["index=0", "index=1 order=4", "index=0 shared=1 remote=20 items=40 rollback=10"] {
+    for text in ["index=0", "index=1 order=4", "index=0 shared=1 remote=20 stock=40 rollback=10"] {
         let (workload, mut view) = filled(&format!("{text} warehouses=6"), 3);
         let mut terminals: Vec<Terminal> = (0..3).map(|core| terminal(&workload, core)).collect();
         let database = Arc::clone(&terminals[0].database);
@@ -127,7 +127,7 @@ fn new_order_does_what_the_standard_says() {
         assert!(Books::read(&database, &Image::over(&view.pm)) == books, "{text}");
         workload.check(&Image::over(&view.pm)).expect("consistent");
         let refills = books.stock.values().filter(|stock| stock[1] > 100).count();
-        assert!(refills > 0 || !text.contains("items=40"), "no stock was refilled");
+        assert!(refills > 0 || !text.contains("stock=40"), "no stock was refilled");
     }
 }
 
@@ -135,7 +135,7 @@ fn new_order_does_what_the_standard_says() {
 fn the_full_size_is_the_standard_s() {
     let site = Site { cores: 8, seed: 1, heap: HEAP, items: 400_000, script: None };
     let of = |params: &TpccParams| Tpcc::new(params, &site).expect("a workload").scale;
-    let full = of(&TpccParams { items: 100_000, ..TpccParams::default() });
+    let full = of(&TpccParams { stock: 100_000, ..TpccParams::default() });
     assert_eq!((full.warehouses, full.districts), (1, 10));
     assert_eq!((full.customers, full.orders, full.first_undelivered()), (3_000, 3_000, 2_101));
     let most = |count, share| NonUniform::new(count, share, 0).most;
@@ -151,7 +151,7 @@ fn the_full_size_is_the_standard_s() {
 #[test]
 fn each_core_has_warehouses_of_its_own() {
     let homes = |text: &str, cores: u8| -> Vec<Vec<u64>> {
-        let (workload, _) = filled(&format!("{text} items=10 districts=1"), cores);
+        let (workload, _) = filled(&format!("{text} stock=10 districts=1"), cores);
         (0..cores).map(|core| terminal(&workload, core).homes).collect()
     };
     assert_eq!(homes("", 2), [[0], [0]]);
@@ -163,7 +163,7 @@ fn each_core_has_warehouses_of_its_own() {
 
 #[test]
 fn terminals_draw_what_the_standard_says() {
-    let (workload, _) = filled("shared=1 warehouses=3 items=1000 customers=300", 3);
+    let (workload, _) = filled("shared=1 warehouses=3 stock=1000 customers=300", 3);
     let mut terminal = terminal(&workload, 1);
     let (orders, mut lines, mut remote, mut rolled_back) = (20_000, 0, 0, 0);
     let mut lengths = [0; 16];
@@ -234,7 +234,7 @@ const FAULTS: &[Fault] = &[
 #[test]
 fn faults_are_told() {
     for index in ["index=0", "index=1"] {
-        let text = format!("{index} items=50 districts=2 customers=3 orders=20");
+        let text = format!("{index} stock=50 districts=2 customers=3 orders=20");
         for &(place, value, told) in FAULTS {
             let (workload, mut view) = filled(&text, 1);
             workload.check(&Image::over(&view.pm)).expect("consistent");
@@ -251,7 +251,7 @@ fn faults_are_told() {
 #[test]
 fn lost_rows_are_told() {
     let unlink = |table: fn(&Database) -> &crate::index::Table, key: u64, told: &str| {
-        let (workload, mut view) = filled("items=50 districts=2 customers=3 orders=20", 1);
+        let (workload, mut view) = filled("stock=50 districts=2 customers=3 orders=20", 1);
         let table = table(&workload.databases[0]);
         let crate::index::Table::Hash(chains) = table else { panic!("a hash table") };
         let mut pm = Pm::plain(&mut view, CoreId(0));
