@@ -9,6 +9,7 @@ pub mod heap;
 pub mod walk;
 pub mod properties;
 pub mod keyed;
+// Over the structures of `hash` and `btree`.
 pub mod index;
 
 // The workloads.

@@ -16,8 +16,8 @@ const VARIANTS: &[&str] = &[
     "",
     "shared=shared",
     "distribution=zipf value=8 element=8 lock_grain=word",
-    "shared=shared order=5 value=8 alignment=packed bucket=line update=all index=btree warehouses=3 \
-     districts=2 remote=30",
+    "shared=shared order=5 value=8 alignment=packed bucket=line update=all index=btree \
+     warehouses=3 districts=2 remote=30",
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 index=btree \
      districts=3",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0",

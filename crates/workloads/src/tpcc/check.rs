@@ -1,12 +1,12 @@
 //! The consistency conditions of TPC-C (3.3.2) that New-Order alone keeps or could break, and what
 //! else follows from the columns.
 //!
-//! 2, 3: orders of a district are numbered without a gap up to its next order number, and so are its
-//! new orders, from the first undelivered one on. 4, 6: an order has as many lines as it says,
+//! 2, 3: orders of a district are numbered without a gap up to its next order number, and so are
+//! its new orders, from the first undelivered one on. 4, 6: an order has as many lines as it says,
 //! numbered from 1 on. 5, 7: an order has no carrier, and its lines no date of delivery, just if it
-//! is among the new orders. Beyond these: the counts of a stock row are the sums over the order lines
-//! that it supplied since the start, its quantity follows from them, and every column that follows
-//! from its key is what it should be. Conditions 1 and 8 to 12 are about payments.
+//! is among the new orders. Beyond these: the counts of a stock row are the sums over the order
+//! lines that it supplied since the start, its quantity follows from them, and every column that
+//! follows from its key is what it should be. Conditions 1 and 8 to 12 are about payments.
 
 use std::ops::Range;
 

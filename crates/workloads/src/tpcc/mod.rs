@@ -6,13 +6,14 @@
 //! line in a hundred is supplied by another warehouse, if the database has one, and one transaction
 //! in a hundred asks for an item that does not exist and writes nothing.
 //!
-//! `schema.rs` has the rows, `new_order.rs` the transaction, and `check.rs` the consistency conditions
-//! of the standard that New-Order keeps. Each core has a database of its own, or all share one. The
-//! shared one has a lock for each district, which covers its rows and all rows of its orders, and
-//! locks for groups of stock rows. Blocks lie alone in their lines, so a lock covers whole lines.
+//! `schema.rs` has the rows, `new_order.rs` the transaction, and `check.rs` the consistency
+//! conditions of the standard that New-Order keeps. Each core has a database of its own, or all
+//! share one. The shared one has a lock for each district, which covers its rows and all rows of
+//! its orders, and locks for groups of stock rows. Blocks lie alone in their lines, so a lock
+//! covers whole lines.
 //!
-//! What differs from the standard, beside its size: only New-Order is run, a terminal does not think,
-//! and the transactions that are rolled back read all items before they write, so that there is
+//! What differs from the standard, beside its size: only New-Order is run, a terminal does not
+//! think, and a transaction reads all items before it writes, so that one that is rolled back has
 //! nothing to undo (the machine has no abort). A B-tree stands for the B+-tree of some papers:
 //! New-Order scans nothing, so links between leaves would never be followed.
 
@@ -57,9 +58,10 @@ model::params! {
         /// locks on districts and on groups of stock rows. Only a database of several warehouses
         /// has lines supplied by another.
         shared = "private" of ["private", "shared"];
-        /// Items, each of them in stock at every warehouse (TPC-C: 100,000); 0 means that the rows of
-        /// all tables are about as many as the machine's items (with 8 cores of machine silo 10,000,
-        /// which makes 80 MB: ten times its last-level cache, populated in a fifth of a second).
+        /// Items, each of them in stock at every warehouse (TPC-C: 100,000); 0 means that the rows
+        /// of all tables are about as many as the machine's items (with 8 cores of machine silo
+        /// 10,000, which makes 80 MB: ten times its last-level cache, and populated in a fifth of a
+        /// second).
         stock = 0 in 0..=1 << 24;
         /// Districts of a warehouse (TPC-C: 10).
         districts = 10 in 1..=10;

@@ -17,9 +17,9 @@
 //!
 //! A row is as wide as the standard's less its key, which is in the index, and columns are whole
 //! words. Columns that New-Order neither reads nor writes take room and stay 0. Customers, orders,
-//! new orders and order lines have tables for each district, stock for each warehouse. Texts, prices
-//! and taxes follow from the key, so that a check knows them. Money is in cents, shares are in
-//! hundredths of a percent. Numbers of rows begin at 1, as in the standard.
+//! new orders and order lines have tables for each district, stock for each warehouse. Texts,
+//! prices and taxes follow from the key, so that a check knows them. Money is in cents, shares are
+//! in hundredths of a percent. Numbers of rows begin at 1, as in the standard.
 
 use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{Pm, Ptr, Step};
