@@ -34,6 +34,11 @@ def list(kind: str) -> str:
 def explain(name: str, settings: list[tuple[str, str]], against: str | None = None) -> str:
     """Return everything known of a design, a workload or a machine."""
 
+def battery(
+    designs: list[str], machine: str, cores: int | None, settings: list[tuple[str, str]]
+) -> str:
+    """Return the batteries that designs need; of every design, if none is named."""
+
 def run(spec: str, control: Control) -> str:
     """Run one experiment."""
 

@@ -176,6 +176,13 @@ def describe(
     return json.loads(core.explain(name, list(settings), against))
 
 
+def batteries(
+    designs: list[str], machine: str, cores: int | None, settings: tuple[tuple[str, str], ...]
+) -> dict[str, Any]:
+    """Return the batteries that designs need on a machine; of every design, if none is named."""
+    return json.loads(core.battery(designs, machine, cores, list(settings)))
+
+
 def version() -> str:
     """Return the version of the simulator."""
     return core.version()

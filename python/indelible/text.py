@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import textwrap
@@ -216,6 +217,36 @@ def _key(row: Mapping[str, Any]) -> str:
 def _described(row: Mapping[str, Any]) -> str:
     accepted = f" [{row['range']}]" if row.get("range") else ""
     return f"{row.get('doc', '').strip()}{accepted} ({row.get('source')})"
+
+
+# battery.
+
+
+def battery(answer: Mapping[str, Any], width: int) -> str:
+    """Return the batteries of designs: what they save, what that takes, and how large they are."""
+    numbers = ("energy_uj", "supercap_mm3", "supercap_mm2", "li_mm3", "li_mm2")
+    rows = [
+        [row["design"], row["source"], _significant(row["flush_kb"], 5)]
+        + [_significant(row[name], 4) for name in numbers]
+        for row in answer["rows"]
+    ]
+    headers = ["design", "source", "flush KB", "energy uJ", "cap mm3", "mm2", "li mm3", "mm2"]
+    blocks = [
+        f"Batteries: {_machine_title(answer)} · {answer['dirty_percent']} % of caches dirty",
+        columns(headers, rows, width, right=range(2, len(headers))),
+        textwrap.fill("cap: a supercapacitor, li: a thin-film lithium battery, as cubes", width),
+    ]
+    if answer["without"]:
+        without = f"no battery: {', '.join(answer['without'])}"
+        blocks[-1] += "\n" + textwrap.fill(without, width, break_on_hyphens=False)
+    return "\n\n".join(blocks)
+
+
+def _significant(value: float, digits: int) -> str:
+    """Return so many significant digits without an exponent, whole numbers whole."""
+    places = max(digits - 1 - math.floor(math.log10(value)), 0) if value else 0
+    shown = f"{value:,.{places}f}"
+    return shown.rstrip("0").rstrip(".") if places else shown
 
 
 # run.

@@ -45,6 +45,21 @@ def explain(name: str, set: Settings = None, diff: str | None = None) -> dict[st
     return experiment.describe(name, _pairs(set), diff)
 
 
+def battery(
+    designs: Sequence[str] | None = None,
+    machine: str = MACHINE,
+    *,
+    cores: int | None = None,
+    set: Settings = None,
+) -> dict[str, Any]:
+    """Return the energy that designs need at a power failure, and how large a store of it is.
+
+    Without designs it is every one that needs a battery, and what was published of others.
+    """
+    asked = () if designs is None else _names(designs, experiment.catalog("designs"))
+    return experiment.batteries([*asked], machine, cores, _pairs(set))
+
+
 def run(
     design: str,
     workload: str | None = None,

@@ -136,6 +136,28 @@ def explain(name: str, settings: object, against: str | None = None) -> str:
     raise InputError(f"unknown name `{name}`; there are: silo, native")
 
 
+def battery(designs: list[str], machine: str, cores: int | None, settings: object) -> str:
+    asked.append(("battery", {"designs": designs, "cores": cores, "settings": settings}))
+    for name in designs:
+        if name not in DESIGNS:
+            raise InputError(f"unknown design `{name}`; there are: {', '.join(DESIGNS)}")
+    names = ("flush_kb", "energy_uj", "supercap_mm3", "supercap_mm2", "li_mm3", "li_mm2")
+
+    def row(design: str, source: str, *cells: float) -> dict[str, Any]:
+        return {"design": design, "source": source, **dict(zip(names, cells, strict=True))}
+
+    rows = [
+        row("silo", "computed", 5.3125, 61.08032, 0.169668, 0.30647, 0.00169668, 0.01422),
+        row("silo", "HPCA'23 Silo", 5.3125, 62, 0.17, 0.31, 0.0017, 0.014),
+        row("hops", "computed", 10496.0, 54376.87, 151.0469, 28.3632, 1.510469, 1.31649),
+    ]
+    rows = [row for row in rows if not designs or row["design"] in designs]
+    kept = {row["design"] for row in rows}
+    without = [name for name in designs or DESIGNS if name not in kept]
+    title = {"machine": machine, "cores": cores or 8, "dirty_percent": 45}
+    return json.dumps({**title, "rows": rows, "without": without})
+
+
 def _check(spec: dict[str, Any]) -> None:
     for kind, known in (("design", DESIGNS), ("workload", WORKLOADS), ("machine", MACHINES)):
         if spec[kind] not in known:

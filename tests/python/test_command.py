@@ -28,6 +28,7 @@ CRASH = ["crash", "--design", "silo", "--workload", "btree"]
         ["list"],
         ["list", "designs"],
         ["explain", "silo"],
+        ["battery", "--designs", "silo", "--cores", "4"],
         RUN,
         CRASH,
         [*CRASH, "--mutants"],
@@ -66,6 +67,30 @@ def test_compare_rows_are_runs_with_a_verdict(command: Command) -> None:
     means = {(row["design"], row["cores"]): row["value"] for row in answer["gmean"]}
     assert means["undo@x86", 8] == pytest.approx(0.4)
     assert (answer["metric"], answer["normalize"]) == ("throughput", "native")
+
+
+def test_battery_rows_say_where_they_come_from(command: Command, fake: ModuleType) -> None:
+    words = [
+        "battery",
+        "--designs",
+        "silo,native",
+        "--cores",
+        "4",
+        "--set",
+        "energy.dirty_share=9%",
+    ]
+    answer = json.loads(command(*words, "--json")[1])
+    assert [(row["design"], row["source"]) for row in answer["rows"]] == [
+        ("silo", "computed"),
+        ("silo", "HPCA'23 Silo"),
+    ]
+    cells = "design source flush_kb energy_uj supercap_mm3 supercap_mm2 li_mm3 li_mm2"
+    assert [*answer["rows"][0]] == cells.split()
+    assert answer["without"] == ["native"]
+    asked = {"designs": ["silo", "native"], "cores": 4}
+    assert fake.asked[-1] == ("battery", asked | {"settings": [("energy.dirty_share", "9%")]})
+    assert indelible.battery()["without"][0] == "native"
+    assert fake.asked[-1][1]["designs"] == []
 
 
 def test_a_campaign_is_run_once_for_all_core_counts(command: Command, fake: ModuleType) -> None:
@@ -169,6 +194,7 @@ BAD = {
     "no_name": (["explain"], "needs a name"),
     "kind": (["list", "desings"], "unknown kind `desings`; there are `designs`"),
     "design": (["run", "--design", "sillo", "--workload", "hash"], "unknown design `sillo`"),
+    "battery": (["battery", "--designs", "sillo"], "unknown design `sillo`"),
     "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
     "name": (["explain", "sillo"], "unknown name `sillo`"),
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
@@ -275,7 +301,10 @@ def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
 
 
 def test_help_has_examples(command: Command) -> None:
-    for words in (["--help"], *([name, "--help"] for name in ("list", "run", "compare", "crash"))):
+    for words in (
+        ["--help"],
+        *([name, "--help"] for name in ("list", "run", "battery", "compare", "crash")),
+    ):
         code, shown, _ = command(*words)
         assert code == 0
         assert "examples:\n  indelible " in shown

@@ -20,7 +20,7 @@ pytestmark = needs_core
 
 #: What issues 2 and 4 promise of designs, workloads and machines.
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
-WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite"}
+WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
 WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap"}
 MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
 
@@ -64,6 +64,22 @@ def test_what_there_is() -> None:
     assert names["machines"] >= MACHINES
     for row in answer("list", "designs")["rows"]:
         assert row["durability"] in ("synchronous", "asynchronous", "none")
+
+
+def test_batteries_come_from_what_designs_declare() -> None:
+    rows = answer("battery")["rows"]
+    cells = {(row["design"], row["source"]): row for row in rows}
+    assert (
+        cells["silo", "computed"]["flush_kb"] == cells["silo", "HPCA'23 Silo"]["flush_kb"] == 5.3125
+    )
+    assert round(cells["silo", "computed"]["energy_uj"], 2) == 61.08
+    assert round(cells["undo@eadr", "computed"]["energy_uj"]) == 54_377
+    assert ("bbb", "HPCA'23 BBB") in cells
+    hardware = answer("explain", "silo")["hardware"]
+    kept = sum(part["bytes"] for part in hardware if part["domain"] == "battery")
+    assert kept == 5.3125 * 1024
+    code, shown, _ = indelible("battery", "--designs", "undo@x86,silo", "--cores", "1")
+    assert (code, "no battery: undo@x86" in shown, "HPCA'23" in shown) == (0, True, False)
 
 
 def test_everything_is_explained() -> None:

@@ -18,6 +18,7 @@ SHOWN = {
     "list": ["list"],
     "explain_design": ["explain", "silo"],
     "explain_machine": ["explain", "tiny"],
+    "battery": ["battery"],
     "explain_two": ["explain", "tiny", "--diff", "silo"],
     "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],

@@ -2,8 +2,8 @@
 //! and no ordering at all. Hardware with structures has a file of its own.
 
 use model::design::{
-    Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, Needs, NoParams, NoRules,
-    Progress, Setup,
+    Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Needs, NoParams,
+    NoRules, Progress, Setup, Structure,
 };
 use model::workload::Flush;
 
@@ -66,6 +66,22 @@ impl Design for Eadr {
 
     fn new(_setup: &Setup<'_, Eadr>) -> Eadr {
         Eadr
+    }
+
+    fn hardware(setup: &Setup<'_, Eadr>) -> Vec<Structure> {
+        let (config, cores) = (&setup.shape.config, u64::from(setup.shape.cores));
+        let cache = |name, bytes: u64, count, place| Structure {
+            name,
+            bits: 8 * bytes,
+            count,
+            place,
+            kept_by: KeptBy::Eadr,
+        };
+        vec![
+            cache("first-level data cache", config.l1d.size, cores, "first-level cache"),
+            cache("second-level cache", config.l2.size, cores, "second-level cache"),
+            cache("last-level cache", config.llc.size, 1, "last-level cache"),
+        ]
     }
 }
 

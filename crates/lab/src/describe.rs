@@ -115,7 +115,7 @@ fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shap
                 "name": structure.name,
                 "bits": structure.bits,
                 "count": structure.count,
-                "bytes": (structure.bits * structure.count).div_ceil(8),
+                "bytes": structure.bytes(),
                 "domain": structure.kept_by.name(),
                 "where": structure.place,
             })

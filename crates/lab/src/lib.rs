@@ -9,7 +9,9 @@ pub mod results;
 pub mod experiment;
 pub mod campaign;
 pub mod describe;
+pub mod battery;
 
+pub use battery::battery;
 pub use campaign::crash;
 pub use describe::{explain, list};
 pub use error::InputError;

@@ -71,6 +71,14 @@ const ENERGY_PER_BYTE: Kind = Kind {
     aliases: &[("fJ/byte", 1), ("pJ/byte", 1_000), ("nJ/byte", 1_000_000)],
 };
 
+const ENERGY_DENSITY: Kind = Kind {
+    name: "energy density",
+    one: "an energy density",
+    example: "100uWh/cm3",
+    units: &[("uWh/cm3", 1), ("mWh/cm3", 1_000), ("Wh/cm3", 1_000_000)],
+    aliases: &[("µWh/cm3", 1)],
+};
+
 /// Reads a value of the given kind into its base unit; `frequency`, in hertz, is what cycles are
 /// counted in.
 ///
@@ -145,6 +153,7 @@ fn kind(unit: Unit) -> &'static Kind {
         Unit::Percent => &PERCENT,
         Unit::EnergyPerBit => &ENERGY_PER_BIT,
         Unit::EnergyPerByte => &ENERGY_PER_BYTE,
+        Unit::EnergyDensity => &ENERGY_DENSITY,
         Unit::Count | Unit::Choice(_) => unreachable!("{unit:?} has no units"),
     }
 }

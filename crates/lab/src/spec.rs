@@ -142,17 +142,7 @@ impl Spec {
         let design_settings = settings::params(&owner_of(design), design.fields, &settings.design)?;
         let owner = format!("workload {}", workload.about.name);
         let workload_settings = settings::params(&owner, workload.fields, &settings.workload)?;
-        let limit = machine.config.core.cores_max;
-        let cores = match self.cores {
-            Some(cores) if (1..=limit).contains(&cores) => cores as u8,
-            Some(cores) => {
-                return Err(InputError(format!(
-                    "cores is {cores}; machine {} takes 1..={limit} (core.cores_max)",
-                    machine.name
-                )));
-            }
-            None => cores.unwrap_or(limit as u8).min(limit as u8),
-        };
+        let cores = count_cores(&machine, self.cores, cores)?;
         if let Some(rule) = &self.without
             && !design.rules.iter().any(|(name, _)| name == rule)
         {
@@ -178,6 +168,26 @@ impl Spec {
             script: self.script.clone(),
             notes,
         })
+    }
+}
+
+/// How many cores the user asked for; if not, the usual number, or all that the machine has.
+///
+/// # Errors
+/// A sentence, when the machine has not so many.
+pub fn count_cores(
+    machine: &Machine,
+    asked: Option<u64>,
+    usual: Option<u8>,
+) -> Result<u8, InputError> {
+    let limit = machine.config.core.cores_max;
+    match asked {
+        Some(cores) if (1..=limit).contains(&cores) => Ok(cores as u8),
+        Some(cores) => Err(InputError(format!(
+            "cores is {cores}; machine {} takes 1..={limit} (core.cores_max)",
+            machine.name
+        ))),
+        None => Ok(usual.unwrap_or(limit as u8).min(limit as u8)),
     }
 }
 

@@ -21,7 +21,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hsh",
         "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, echo, ycsb, \
-         bplustree, array, btree, ctree, queue, rbtree, scribble, sdg, sps, sqlite",
+         bplustree, array, btree, ctree, queue, rbtree, scribble, sdg, sps, sqlite, tpcc",
     ),
     (
         "silo hash machine=sillo",
@@ -65,7 +65,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash design.entires=4",
         "unknown parameter `entires` of design silo; did you mean `entries`? there are: \
-          entries, buffer_latency, channel, overflow_batch",
+          entries, controller_hop, first_transaction, buffer_latency, channel, overflow_batch",
     ),
     (
         "silo hash design.entries=0",

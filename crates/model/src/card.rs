@@ -82,10 +82,23 @@ pub struct Structure {
     pub bits: u64,
     /// How many there are in the machine.
     pub count: u64,
-    /// Where it is.
+    /// Where it is; at a core's first level if it begins with `first-level cache`.
     pub place: &'static str,
     /// What keeps it through a power failure.
     pub kept_by: KeptBy,
+}
+
+impl Structure {
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> u64 {
+        (self.bits * self.count).div_ceil(8)
+    }
+
+    /// Whether it is at a core's first level, from where bytes pass every level on their way to
+    /// memory.
+    pub fn is_at_first_level(&self) -> bool {
+        self.place.starts_with("first-level cache")
+    }
 }
 
 /// What keeps a structure through a power failure.
@@ -97,6 +110,8 @@ pub enum KeptBy {
     Adr,
     /// A battery of its own.
     Battery,
+    /// The energy that saves the dirty lines of caches. The machine saves them, not the design.
+    Eadr,
 }
 
 impl KeptBy {
@@ -106,6 +121,7 @@ impl KeptBy {
             KeptBy::Nothing => "volatile",
             KeptBy::Adr => "adr",
             KeptBy::Battery => "battery",
+            KeptBy::Eadr => "eadr",
         }
     }
 }

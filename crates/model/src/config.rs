@@ -23,6 +23,8 @@ pub enum Unit {
     EnergyPerBit,
     /// Femtojoules per byte.
     EnergyPerByte,
+    /// Microwatt-hours per cubic centimetre.
+    EnergyDensity,
     /// One of the given names, kept as its index.
     Choice(&'static [&'static str]),
 }
@@ -270,6 +272,15 @@ config! {
         /// From another cache or a controller's buffer to memory.
         drain_llc "drain_llc" [], Unit::EnergyPerByte, 11_228_000, 0..=1_000_000_000,
             "BBB: 11.228 nJ/B";
+        /// Share of a cache that is dirty when the power fails, where caches survive.
+        dirty "dirty_share" [], Unit::Percent, 45, 0..=100,
+            "HPCA'23, eADR's row of the battery table: 45 % (specs/logging.md 1.10)";
+        /// Energy in a volume of supercapacitor.
+        supercap "supercap_density" [], Unit::EnergyDensity, 100, 1..=1_000_000_000,
+            "BBB: 1e-4 Wh/cm3 (specs/logging.md 1.10)";
+        /// Energy in a volume of thin-film lithium battery.
+        thin_film "thin_film_density" [], Unit::EnergyDensity, 10_000, 1..=1_000_000_000,
+            "BBB: 1e-2 Wh/cm3 (specs/logging.md 1.10)";
     }
     /// What a workload takes from the machine it runs on if the user does not say.
     workload Workload {

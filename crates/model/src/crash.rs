@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::config::Domain;
-use crate::design::{Below, Design, Gasp, KeptBy, Setup};
+use crate::design::{Below, Design, Gasp, KeptBy, Setup, Structure};
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
 use crate::units::{Cycle, LINE_WORDS, Line, Word};
@@ -183,8 +183,8 @@ fn fail<'i, D: Design>(
     }
     let declared: u64 = D::hardware(setup)
         .iter()
-        .filter(|structure| structure.kept_by != KeptBy::Nothing)
-        .map(|structure| (structure.bits * structure.count).div_ceil(8))
+        .filter(|structure| matches!(structure.kept_by, KeptBy::Adr | KeptBy::Battery))
+        .map(Structure::bytes)
         .sum();
     let mut gasp = Gasp::new(&mut image, at, declared);
     match design.power_loss(&mut gasp) {

@@ -97,6 +97,18 @@ fn explain(
     answer(py, || lab::explain(name, &settings, against))
 }
 
+/// The batteries that designs need; of every design, if none is named.
+#[pyfunction]
+fn battery(
+    py: Python<'_>,
+    designs: Vec<String>,
+    machine: &str,
+    cores: Option<u64>,
+    settings: Vec<(String, String)>,
+) -> PyResult<String> {
+    answer(py, || lab::battery(&designs, machine, cores, &settings))
+}
+
 /// Runs one experiment.
 #[pyfunction]
 fn run(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
@@ -130,6 +142,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(list, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add_function(wrap_pyfunction!(battery, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
     module.add_function(wrap_pyfunction!(plain, module)?)?;

@@ -10,6 +10,8 @@
 //!                            16 m          child[0] .. child[m - 1]
 //! ```
 
+mod check;
+
 use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Pm, Ptr, Step};
 
@@ -21,9 +23,6 @@ use crate::walk::Walk;
 pub type BTree = Toggled<Tree>;
 
 const LEAF: u64 = 1 << 32;
-
-/// Deeper than any tree that fits: each level but the first at least doubles the nodes.
-const DEPTH_MAX: u64 = 64;
 
 keyed_params! {
     /// Parameters of `btree`.
@@ -61,12 +60,7 @@ impl Structure for Tree {
     type Params = BTreeParams;
 
     fn create(params: &BTreeParams, _items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
-        let root = heap.alloc(LINE_BYTES)?;
-        let tree = Tree { root: root.address, order: params.order / 2 * 2, value: params.value };
-        let leaf = tree.new_node(heap, true)?;
-        tree.set_head(pm, leaf);
-        pm.store_ptr(root, leaf.at);
-        Ok(tree)
+        Tree::new(params.order, params.value, pm, heap)
     }
 
     fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
@@ -85,12 +79,48 @@ impl Structure for Tree {
     }
 
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
-        walk.visit(self.root, LINE_BYTES, "the root record")?;
-        let root = walk.word(self.root);
         let mut items = Vec::new();
-        let bounds = Bounds { is_root: true, low: None, high: None, depth: 0 };
-        self.check_subtree(walk, root, bounds, &mut items)?;
+        self.check_values(walk, |walk, value, key| {
+            items.push((key, check_value(walk, value, self.value, key)?));
+            Ok(())
+        })?;
         Ok(items)
+    }
+}
+
+/// What every user of a tree does; only [`Structure`] deletes.
+impl Tree {
+    /// Makes an empty tree with nodes of `order` children and values of `value` bytes.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    pub fn new(order: u64, value: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+        let root = heap.alloc(LINE_BYTES)?;
+        let tree = Tree { root: root.address, order: order / 2 * 2, value };
+        let leaf = tree.new_node(heap, true)?;
+        tree.set_head(pm, leaf);
+        pm.store_ptr(root, leaf.at);
+        Ok(tree)
+    }
+
+    /// Bytes of a value.
+    pub fn value_bytes(&self) -> u64 {
+        self.value
+    }
+
+    /// The value of a key.
+    pub fn find(&self, pm: &mut Pm<'_>, key: u64) -> Option<Ptr> {
+        let mut node = self.root_node(pm);
+        loop {
+            let (index, found) = self.position(pm, node, key);
+            if found {
+                return Some(pm.load_ptr(self.value(node.at, index)));
+            }
+            if node.is_leaf {
+                return None;
+            }
+            node = self.child_node(pm, node.at, index);
+        }
     }
 }
 
@@ -162,27 +192,15 @@ impl Tree {
         }
         (low, false)
     }
-
-    /// The value of a key.
-    fn find(&self, pm: &mut Pm<'_>, key: u64) -> Option<Ptr> {
-        let mut node = self.root_node(pm);
-        loop {
-            let (index, found) = self.position(pm, node, key);
-            if found {
-                return Some(pm.load_ptr(self.value(node.at, index)));
-            }
-            if node.is_leaf {
-                return None;
-            }
-            node = self.child_node(pm, node.at, index);
-        }
-    }
 }
 
 /// Insert.
 impl Tree {
     /// Inserts a key that is not there.
-    fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, value: Ptr) -> Step {
+    ///
+    /// # Errors
+    /// When the heap is full.
+    pub fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, value: Ptr) -> Step {
         let mut node = self.root_node(pm);
         if node.keys == self.keys_max() {
             let mut above = self.new_node(heap, false)?;
@@ -394,75 +412,6 @@ impl Tree {
     fn copy_items(&self, pm: &mut Pm<'_>, from: (Ptr, u64), to: (Ptr, u64), items: u64) {
         copy(pm, Tree::key(from.0, from.1), Tree::key(to.0, to.1), items);
         copy(pm, self.value(from.0, from.1), self.value(to.0, to.1), items);
-    }
-}
-
-/// Check.
-impl Tree {
-    /// Checks the subtree at `node` and returns its height.
-    fn check_subtree(
-        &self,
-        walk: &mut Walk<'_>,
-        node: u64,
-        bounds: Bounds,
-        items: &mut Vec<(u64, u64)>,
-    ) -> Result<u64, String> {
-        walk.visit(node, self.node_bytes(), "a node")?;
-        if bounds.depth > DEPTH_MAX {
-            return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
-        }
-        let head = walk.word(node);
-        let (keys, is_leaf) = (head & !LEAF, head & LEAF != 0);
-        let keys_min = match (bounds.is_root, is_leaf) {
-            (true, true) => 0,
-            (true, false) => 1,
-            (false, _) => self.degree() - 1,
-        };
-        if !(keys_min..=self.keys_max()).contains(&keys) {
-            return Err(format!(
-                "the node at {node:#x} has {keys} keys, which is not {keys_min} to {}",
-                self.keys_max()
-            ));
-        }
-        let mut low = bounds.low;
-        let mut height = None;
-        for index in 0..=keys {
-            let key = (index < keys).then(|| walk.word(Tree::key(Ptr::to(node), index).address));
-            if key.is_some_and(|key| low.is_some_and(|low| key <= low) || bounds.is_above(key)) {
-                return Err(format!("key {index} of the node at {node:#x} is out of order"));
-            }
-            if !is_leaf {
-                let child = walk.word(self.child(Ptr::to(node), index).address);
-                let high = key.or(bounds.high);
-                let below = Bounds { is_root: false, low, high, depth: bounds.depth + 1 };
-                let found = self.check_subtree(walk, child, below, items)?;
-                if *height.get_or_insert(found) != found {
-                    return Err(format!("the leaves below {node:#x} are not equally deep"));
-                }
-            }
-            if let Some(key) = key {
-                let value = walk.word(self.value(Ptr::to(node), index).address);
-                walk.visit(value, self.value, "a value")?;
-                items.push((key, check_value(walk, value, self.value, key)?));
-            }
-            low = key;
-        }
-        Ok(height.map_or(0, |height| height + 1))
-    }
-}
-
-/// What a node's place in the tree says about it.
-#[derive(Clone, Copy)]
-struct Bounds {
-    is_root: bool,
-    low: Option<u64>,
-    high: Option<u64>,
-    depth: u64,
-}
-
-impl Bounds {
-    fn is_above(&self, key: u64) -> bool {
-        self.high.is_some_and(|high| key >= high)
     }
 }
 

@@ -10,6 +10,8 @@ pub mod walk;
 pub mod properties;
 pub mod keyed;
 pub mod pmembench;
+// Over the structures of `hash` and `btree`.
+pub mod index;
 
 // The workloads.
 pub mod array;
@@ -25,6 +27,7 @@ pub mod scribble;
 pub mod sdg;
 pub mod sps;
 pub mod sqlite;
+pub mod tpcc;
 pub mod ycsb;
 
 use model::params::{Field, Params};
@@ -59,6 +62,7 @@ pub const ALL: &[Entry] = &[
     entry::<sdg::Sdg>(),
     entry::<sps::Sps>(),
     entry::<sqlite::Sqlite>(),
+    entry::<tpcc::Tpcc>(),
     entry::<ycsb::Ycsb>(),
 ];
 

@@ -16,8 +16,10 @@ const VARIANTS: &[&str] = &[
     "",
     "shared=shared",
     "distribution=hot value=8 element=8 lock_grain=word",
-    "shared=shared order=5 value=8 alignment=packed bucket=line update=all edges=undirected key=8",
-    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf",
+    "shared=shared order=5 value=8 alignment=packed bucket=line update=all edges=undirected key=8 \
+     index=btree warehouses=3 districts=2 remote=30",
+    "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
+     index=btree districts=3",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected",
 ];
@@ -133,7 +135,10 @@ fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
 fn what_cores_share_is_behind_locks_line_by_line() {
     for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
         let variant = if entry.about.shared { "" } else { "shared=shared" };
-        assert!(shares_behind_locks(entry, variant), "{}", entry.about.name);
+        for more in ["", " index=btree"] {
+            let variant = format!("{variant} remote=50 districts=2{more}");
+            assert!(shares_behind_locks(entry, &variant), "{} {variant}", entry.about.name);
+        }
     }
     // Locks on words share lines falsely, on purpose.
     assert!(!shares_behind_locks(entry("scribble"), "lock_grain=word"));
@@ -181,22 +186,24 @@ const PARTS_MAX: u32 = 20_000;
 #[test]
 fn a_part_of_a_transaction_is_told() {
     let least = [
-        ("array", 100),
-        ("bplustree", 85),
-        ("btree", 40),
-        ("ctree", 5),
-        ("echo", 80),
-        ("hash", 70),
-        ("hashmap", 45),
-        ("queue", 5),
-        ("rbtree", 30),
-        ("sdg", 45),
-        ("sps", 100),
-        ("ycsb", 100),
+        ("array", "", 100),
+        ("bplustree", "", 85),
+        ("btree", "", 40),
+        ("ctree", "", 5),
+        ("echo", "", 80),
+        ("hash", "", 70),
+        ("hashmap", "", 45),
+        ("queue", "", 5),
+        ("rbtree", "", 30),
+        ("sdg", "", 45),
+        ("sps", "", 100),
+        ("tpcc", "", 100),
+        ("tpcc", "index=btree warehouses=2 remote=30 districts=3", 100),
+        ("ycsb", "", 100),
     ];
-    for (name, least) in least {
+    for (name, variant, least) in least {
         let site = Site { heap: 4096..1 << 20, ..site(1, 60) };
-        let mut bench = Bench::new(entry(name), "", &site).expect("a bench");
+        let mut bench = Bench::new(entry(name), variant, &site).expect("a bench");
         let (mut parts, mut told) = (0, 0);
         for _ in 0..300 {
             if parts > PARTS_MAX {

@@ -10,6 +10,7 @@ use model::params::Params as _;
 use model::units::{CoreId, Word};
 use model::workload::Pm;
 use workloads::heap::{Alignment, Heap};
+use workloads::index::{Kind, Table};
 use workloads::keyed::Structure;
 use workloads::queue::List;
 use workloads::walk::Walk;
@@ -85,6 +86,41 @@ fn hash_is_a_map() {
     compare::<hash::Table>("value=64");
     compare::<hash::Table>("value=8 buckets=4");
     compare::<hash::Table>("value=8 buckets=1 bucket=line");
+}
+
+/// Rows with keys in order, as a loader inserts them, and in no order.
+#[test]
+fn a_table_is_a_map_whatever_its_index() {
+    for kind in [Kind::Hash, Kind::BTree { order: 4 }, Kind::BTree { order: 8 }] {
+        for rows in [1, 7, 300] {
+            let (mut view, mut heap, mut random) = ground();
+            let mut pm = Pm::plain(&mut view, CoreId(0));
+            let table = Table::new(kind, rows, 24, &mut pm, &mut heap).expect("room");
+            let mut map = BTreeMap::new();
+            for step in 0..3 * rows {
+                let key = if step < rows { step } else { random.below(8 * rows) };
+                let found = table.find(&mut pm, key).map(|row| pm.load(row.plus(16)));
+                assert_eq!(found, map.get(&key).copied(), "{kind:?}, key {key}");
+                if found.is_none() {
+                    let row = table.insert(&mut pm, &mut heap, key).expect("room");
+                    pm.store(row.plus(16), step + 1);
+                    map.insert(key, step + 1);
+                }
+            }
+            let image = Image::over(&view.pm);
+            let mut found = BTreeMap::new();
+            let sound = table.check(&mut Walk::new(&image, &HEAP), |walk, row, key| {
+                assert_eq!(found.insert(key, walk.word(row + 16)), None);
+                Ok(())
+            });
+            assert_eq!((sound, found), (Ok(()), map), "{kind:?}");
+            let refused = table.check(&mut Walk::new(&image, &HEAP), |_, _, key| match key {
+                0 => Err("not 0".to_owned()),
+                _ => Ok(()),
+            });
+            assert_eq!(refused, Err("not 0".to_owned()));
+        }
+    }
 }
 
 #[test]

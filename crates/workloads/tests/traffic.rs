@@ -110,6 +110,33 @@ fn silo_s_mix_reads_a_fifth_and_updates_one_field() {
     assert!(all.iter().all(|seen| seen.stores == 0 || seen.stores == 10 * 13));
 }
 
+/// specs/workloads.md 3.1: an order of ten lines writes 25 to 40 lines of memory with its indexes.
+/// Beside a B-tree rows lie apart from the nodes with their keys, which is some lines more.
+#[test]
+fn a_new_order_writes_its_rows_and_its_indexes() {
+    for (index, lines) in [("hash", 25.0..40.0), ("btree", 40.0..50.0)] {
+        let site = Site { heap: 4096..256 << 20, ..site(2, 100_000) };
+        let seen = watch("tpcc", &format!("index={index}"), &site, 4_000);
+        let (wrote, rolled_back): (Vec<Watched>, Vec<Watched>) =
+            seen.into_iter().partition(|seen| seen.stores > 0);
+        assert!((20..60).contains(&rolled_back.len()), "{} of 4000", rolled_back.len());
+        assert!(rolled_back.iter().all(|seen| seen.loads > 50), "items are read before");
+        let mean_lines = mean(&wrote, |seen| seen.lines() as u64);
+        assert!(lines.contains(&mean_lines), "{index}: {mean_lines} lines");
+        // A new order stores 1 word of the district, 2 of the order, 1 of the new order, and for
+        // each of 5 to 15 lines 3 of stock (4 of remote stock) and 6 of the line; an index stores 2
+        // or more for each row, of which there are 2 and the lines.
+        let least = |lines: u64| 4 + 9 * lines + 2 * (2 + lines);
+        assert!(wrote.iter().all(|seen| seen.stores >= least(5)));
+        let mean_stores = mean(&wrote, |seen| seen.stores);
+        assert!(mean_stores >= least(10) as f64, "{index}: {mean_stores} stores");
+        if index == "hash" {
+            // Three for each row: key, next node, and the pointer to the node.
+            assert!(wrote.iter().all(|seen| seen.stores <= least(15) + 17 + 15));
+        }
+    }
+}
+
 fn with_script(text: &str) -> Site {
     Site { script: Some(("mix".to_owned(), text.to_owned())), ..site(2, 500) }
 }

@@ -1,0 +1,106 @@
+//! The battery table: from each design's own declaration, beside what was published.
+
+use serde_json::Value;
+
+fn ask(names: &[&str], machine: &str, cores: Option<u64>, settings: &[(&str, &str)]) -> Value {
+    try_ask(names, machine, cores, settings).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn try_ask(
+    names: &[&str],
+    machine: &str,
+    cores: Option<u64>,
+    settings: &[(&str, &str)],
+) -> Result<Value, String> {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let own = |text: &str| text.to_owned();
+    let settings: Vec<_> = settings.iter().map(|&(key, value)| (own(key), own(value))).collect();
+    let answer = lab::battery(&names, machine, cores, &settings).map_err(|error| error.0)?;
+    Ok(serde_json::from_str(&answer).expect("an answer is JSON"))
+}
+
+fn rows<'a>(answer: &'a Value, source: &str) -> Vec<&'a Value> {
+    let rows = answer["rows"].as_array().expect("rows");
+    rows.iter().filter(|row| row["source"].as_str().unwrap().starts_with(source)).collect()
+}
+
+#[test]
+fn every_design_that_declares_a_battery_has_a_row() {
+    let answer = ask(&[], "silo", None, &[]);
+    let mut named: Vec<&str> =
+        rows(&answer, "computed").iter().filter_map(|row| row["design"].as_str()).collect();
+    named.extend(answer["without"].as_array().expect("names").iter().filter_map(Value::as_str));
+    named.sort_unstable();
+    let mut all: Vec<&str> = designs::ALL.iter().map(|entry| entry.card.name).collect();
+    all.sort_unstable();
+    assert_eq!(named, all);
+    for row in rows(&answer, "computed") {
+        let cell = |name: &str| row[name].as_f64().expect("a number");
+        assert!(cell("flush_kb") > 0.0 && cell("energy_uj") > 0.0, "{row}");
+        assert!((cell("supercap_mm3") / cell("li_mm3") - 100.0).abs() < 1e-6, "{row}");
+        assert!((cell("supercap_mm2").powi(3) / cell("supercap_mm3").powi(2) - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn published_rows_stand_beside_what_they_are_about() {
+    let published = |names: &[&str], machine: &str, cores, settings: &[(&str, &str)]| {
+        let answer = ask(names, machine, cores, settings);
+        let found = rows(&answer, "HPCA'23");
+        found.iter().map(|row| row["design"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let mut all = published(&[], "silo", Some(8), &[]);
+    all.sort_unstable();
+    assert_eq!(all, ["bbb", "silo", "undo@eadr"]);
+    assert_eq!(published(&["silo", "undo@x86"], "silo", None, &[]), ["silo"]);
+    assert!(published(&[], "silo", Some(4), &[]).is_empty());
+    assert!(published(&[], "optane", None, &[]).is_empty());
+    assert!(published(&["silo"], "silo", None, &[("design.entries", "40")]).is_empty());
+}
+
+#[test]
+fn a_battery_grows_with_what_it_keeps() {
+    let kb = |name: &str, cores, settings: &[(&str, &str)]| {
+        ask(&[name], "silo", Some(cores), settings)["rows"][0]["flush_kb"].as_f64().expect("KB")
+    };
+    assert_eq!(kb("silo", 8, &[]) * 1024.0, 8.0 * 680.0);
+    assert_eq!(kb("silo", 1, &[]) * 1024.0, 680.0);
+    assert_eq!(kb("silo", 8, &[("design.entries", "40")]), 2.0 * kb("silo", 8, &[]));
+    assert_eq!(kb("undo@eadr", 8, &[]), 10_496.0);
+    assert_eq!(kb("undo@eadr", 4, &[("llc.size", "1MiB")]), 4.0 * (32.0 + 256.0) + 1_024.0);
+    let energy = |settings: &[(&str, &str)]| {
+        let answer = ask(&["undo@eadr"], "silo", None, settings);
+        answer["rows"][0]["energy_uj"].as_f64().expect("an energy")
+    };
+    let half = energy(&[("energy.dirty_share", "45%")]) * 2.0;
+    assert!((energy(&[("energy.dirty_share", "90%")]) / half - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn explain_shows_the_same_structures() {
+    let about: Value =
+        serde_json::from_str(&lab::explain("undo@eadr", &[], None).expect("an answer"))
+            .expect("JSON");
+    let kept = about["hardware"].as_array().expect("structures");
+    assert!(kept.iter().all(|structure| structure["domain"] == "eadr"), "{kept:?}");
+    let bytes: u64 = kept.iter().filter_map(|structure| structure["bytes"].as_u64()).sum();
+    let answer = ask(&["undo@eadr"], "silo", None, &[]);
+    assert_eq!(answer["rows"][0]["flush_kb"].as_f64(), Some(bytes as f64 / 1024.0));
+}
+
+#[test]
+fn a_mistake_is_one_sentence() {
+    let error = |names: &[&str], machine, cores, settings: &[(&str, &str)]| {
+        try_ask(names, machine, cores, settings).expect_err("a mistake")
+    };
+    assert!(error(&["sillo"], "silo", None, &[]).starts_with("unknown design `sillo`; did you"));
+    assert!(error(&[], "sillo", None, &[]).starts_with("unknown machine `sillo`; did you mean"));
+    let told = error(&[], "silo", Some(9), &[]);
+    assert_eq!(told, "cores is 9; machine silo takes 1..=8 (core.cores_max)");
+    let told = error(&["undo@x86"], "silo", None, &[("design.entries", "4")]);
+    assert!(told.starts_with("unknown parameter `entries` of design undo@x86; "), "{told}");
+    let told = error(&[], "silo", None, &[("workload.value", "8")]);
+    assert_eq!(told, "no workload is run, so workload.value changes nothing");
+    let told = error(&[], "silo", None, &[("energy.supercap_density", "1J")]);
+    assert!(told.contains("`J` is not a unit of energy density; write an energy density in uWh"));
+}

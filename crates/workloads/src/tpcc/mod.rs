@@ -1,0 +1,204 @@
+//! `tpcc`: New-Order of TPC-C, the transaction that most papers take from it.
+//!
+//! A customer orders 5 to 15 items: the transaction reads the warehouse, the district, the customer
+//! and each item, advances the district's next order number, inserts the order and its entry among
+//! the new orders, and for each line takes the quantity out of stock and inserts an order line. One
+//! line in a hundred is supplied by another warehouse, if the database has one, and one transaction
+//! in a hundred asks for an item that does not exist and writes nothing.
+//!
+//! `schema.rs` has the rows, `new_order.rs` the transaction, and `check.rs` the consistency
+//! conditions of the standard that New-Order keeps. Each core has a database of its own, or all
+//! share one. The shared one has a lock for each district, which covers its rows and all rows of
+//! its orders, and locks for groups of stock rows. Blocks lie alone in their lines, so a lock
+//! covers whole lines.
+//!
+//! What differs from the standard, beside its size: only New-Order is run, a terminal does not
+//! think, and a transaction reads all items before it writes, so that one that is rolled back has
+//! nothing to undo (the machine has no abort). A B-tree stands for the B+-tree of some papers:
+//! New-Order scans nothing, so links between leaves would never be followed.
+
+mod check;
+mod new_order;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use model::image::Image;
+use model::units::CoreId;
+use model::workload::{About, Declared, Pm, Program, Site, Step, Workload};
+
+use crate::heap::{Alignment, Heap};
+use crate::index::Kind;
+use crate::keyed::{Plan, Stamps};
+use crate::rng::Random;
+use crate::walk::Walk;
+use new_order::{Inputs, Order, Terminal};
+use schema::{Database, Loader, Scale};
+
+/// Of the machine's items, one in so many is an item of a warehouse, if the user does not say: a
+/// database has between four and five times as many rows as items, so that the rows are about as
+/// many as the machine says.
+const ROWS_OF_AN_ITEM: u64 = 5;
+/// The fewest items of a warehouse, if the user does not say (ours: a machine for crash tests says
+/// 24 items, of which nothing would be left).
+const ITEMS_MIN: u64 = 10;
+/// The standard's 3,000 customers and 3,000 first orders of a district for its 100,000 items.
+const PER_HUNDRED_ITEMS: u64 = 3;
+
+model::params! {
+    /// Parameters of `tpcc`. The full size of the standard is `stock=100000`; what depends on it
+    /// then has the standard's size, too.
+    pub struct TpccParams {
+        /// Warehouses, over all cores; 0 means one for each core. A core's own database has at
+        /// least one.
+        warehouses = 0 in 0..=1024;
+        /// Whether each core has a database of its own and takes no lock, or all use one behind
+        /// locks on districts and on groups of stock rows. Only a database of several warehouses
+        /// has lines supplied by another.
+        shared = "private" of ["private", "shared"];
+        /// Items, each of them in stock at every warehouse (TPC-C: 100,000); 0 means that the rows
+        /// of all tables are about as many as the machine's items (with 8 cores of machine silo
+        /// 10,000, which makes 80 MB: ten times its last-level cache, and populated in a fifth of a
+        /// second).
+        stock = 0 in 0..=1 << 24;
+        /// Districts of a warehouse (TPC-C: 10).
+        districts = 10 in 1..=10;
+        /// Customers of a district; 0 means 3 for 100 items, as TPC-C has.
+        customers = 0 in 0..=1 << 20;
+        /// Orders of a district at the start, of which the last 30 % are undelivered; 0 means 3 for
+        /// 100 items, as TPC-C has.
+        orders = 0 in 0..=1 << 20;
+        /// Lines in a hundred that another warehouse supplies, if there is one (TPC-C: 1).
+        remote = 1 in 0..=100;
+        /// Transactions in a hundred that ask for an item that does not exist (TPC-C: 1).
+        rollback = 1 in 0..=100;
+        /// The index of every table but warehouses and districts, which are few and lie at known
+        /// places.
+        index = "hash" of Kind::NAMES;
+        /// Children of a node of a B-tree at most (PMDK's btree_map: 8).
+        order = 8 in 4..=128;
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct Tpcc {
+    params: TpccParams,
+    plan: Plan,
+    scale: Scale,
+    heaps: Vec<Heap>,
+    stamps: Vec<Stamps>,
+    databases: Vec<Arc<Database>>,
+}
+
+impl Declared for Tpcc {
+    const ABOUT: About = About {
+        name: "tpcc",
+        summary: "New-Order of TPC-C over hash or B-tree indexes",
+        source: "TPC-C, revision 5.11; specs/workloads.md section 3.1",
+        file: file!(),
+        shared: false,
+    };
+    type Params = TpccParams;
+
+    fn new(params: &TpccParams, site: &Site) -> Step<Tpcc> {
+        let warehouses = match params.warehouses {
+            0 => u64::from(site.cores),
+            warehouses => warehouses,
+        };
+        // What a database holds many of are warehouses.
+        let plan = Plan::new(warehouses, params.shared == 1, site);
+        let heaps = Heap::of_site(site, Alignment::Line);
+        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        let scale = Scale::new(params, &plan);
+        let params = params.clone();
+        Ok(Tpcc { params, plan, scale, heaps, stamps, databases: Vec::new() })
+    }
+}
+
+impl Tpcc {
+    /// The program of a core.
+    fn terminal(&self, core: CoreId) -> Terminal {
+        let (params, index) = (&self.params, usize::from(core.0));
+        Terminal {
+            database: Arc::clone(&self.databases[self.plan.structure_of(core)]),
+            homes: self.homes(core),
+            inputs: Inputs::new(self.plan.site.seed, self.scale, params.remote, params.rollback),
+            heap: self.heaps[index].clone(),
+            stamps: self.stamps[index].clone(),
+            random: Random::new(self.plan.site.seed, core, Tpcc::ABOUT.name),
+            is_shared: self.plan.lock.is_some(),
+            order: Order::default(),
+            prices: Vec::new(),
+            locks: Vec::new(),
+        }
+    }
+
+    /// The warehouses at which the terminal of a core takes orders: those of its own database, and
+    /// of a shared one every `cores`th, or the one that it shares with other cores.
+    fn homes(&self, core: CoreId) -> Vec<u64> {
+        let (warehouses, cores) = (self.scale.warehouses, u64::from(self.plan.site.cores));
+        let core = u64::from(core.0);
+        if self.plan.lock.is_none() {
+            (0..warehouses).collect()
+        } else if warehouses < cores {
+            vec![core % warehouses]
+        } else {
+            (core..warehouses).step_by(cores as usize).collect()
+        }
+    }
+}
+
+impl Scale {
+    fn new(params: &TpccParams, plan: &Plan) -> Scale {
+        let warehouses = plan.items * u64::from(plan.structures);
+        let items = match params.stock {
+            0 => (plan.site.items / warehouses / ROWS_OF_AN_ITEM).max(ITEMS_MIN),
+            items => items,
+        };
+        let by_items = |asked| match asked {
+            0 => (items * PER_HUNDRED_ITEMS / 100).max(1),
+            asked => asked,
+        };
+        Scale {
+            warehouses: plan.items,
+            items,
+            districts: params.districts,
+            customers: by_items(params.customers),
+            orders: by_items(params.orders),
+        }
+    }
+}
+
+impl Workload for Tpcc {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        for structure in 0..usize::from(self.plan.structures) {
+            let mut loader = Loader {
+                scale: self.scale,
+                kind: Kind::of(self.params.index, self.params.order),
+                random: self.plan.filling(structure, Tpcc::ABOUT.name),
+                stamps: &mut self.stamps,
+                heaps: &mut self.heaps,
+                pm,
+            };
+            let database = loader.load(|warehouse| self.plan.supplier(structure, warehouse))?;
+            self.databases.push(Arc::new(database));
+        }
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        Ok(Box::new(self.terminal(core)))
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        for (index, database) in self.databases.iter().enumerate() {
+            let mut walk = Walk::new(image, &self.plan.range(index));
+            check::check(database, &mut walk)
+                .map_err(|error| format!("database {index}: {error}"))?;
+        }
+        Ok(())
+    }
+}

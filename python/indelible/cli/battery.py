@@ -1,0 +1,49 @@
+"""`indelible battery`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import text, verbs
+from indelible.cli import options
+from indelible.experiment import MACHINE
+
+HELP = "what energy a design needs at a power failure, and how large a battery that is"
+DESCRIPTION = (
+    "Print the battery table: the bytes that each design must save when the power fails, from\n"
+    "the structures that it declares (`indelible explain D`), the energy that this takes, and the\n"
+    "size of a supercapacitor and of a thin-film battery with that energy. Published values\n"
+    "stand beside those of 8 cores of machine `silo`."
+)
+EPILOG = """\
+examples:
+  indelible battery
+  indelible battery --designs silo --cores 1 --set design.entries=40
+  indelible battery --set energy.dirty_share=100% --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `battery`."""
+    parser.add_argument(
+        "--designs",
+        type=options.names,
+        metavar="A,B",
+        help="(every one, and what was published of others)",
+    )
+    parser.add_argument(
+        "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
+    )
+    parser.add_argument("--machine", default=MACHINE, metavar="M", help=f"the machine ({MACHINE})")
+    options.add_settings(parser)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `battery`."""
+    answer = verbs.battery(args.designs, args.machine, cores=args.cores, set=args.set)
+    if args.json:
+        options.show_json(answer)
+    else:
+        options.show(text.battery(answer, text.terminal_width()))
+    return 0
