@@ -112,6 +112,12 @@ pub trait Design: Sized + 'static {
 
     // From the power supply.
 
+    /// Where the caches survive: whether a dirty line is nevertheless left behind, because a
+    /// transaction that has not committed stored to it and recovery could not revoke that.
+    fn leaves_behind(&self, _line: Line) -> bool {
+        false
+    }
+
     /// The power has failed: what a battery still writes, in order.
     ///
     /// # Errors
