@@ -13,6 +13,7 @@ pub mod native;
 pub mod orders;
 mod parts;
 pub mod redo;
+pub mod redo_log;
 pub mod silo;
 pub mod software;
 pub mod undo;
@@ -21,6 +22,7 @@ pub mod undo_log;
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
     entry::<native::Native>(),
+    entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
     entry::<undo_log::UndoLog>(),

@@ -13,7 +13,10 @@ const APART: &str = "controller.count=2 controller.intlv_size=64B controller.wri
     pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
 
 /// The designs, and how their structures are made small.
-const DESIGNS: &[(&str, &str)] = &[("undo-log", "design.entries=4 pm.log_size=2KiB")];
+const DESIGNS: &[(&str, &str)] = &[
+    ("redo-log", "design.entries=4 pm.log_size=2KiB"),
+    ("undo-log", "design.entries=4 pm.log_size=2KiB"),
+];
 
 #[test]
 fn whatever_a_design_counts_happened_somewhere() {

@@ -61,8 +61,8 @@ impl Area {
         Word::of(self.base + LINE_BYTES + position % self.words * WORD_BYTES)
     }
 
-    /// Sends words to the ring, past the caches, a write for each line; `notify` is told of each
-    /// one that is durable. Returns how many writes there are.
+    /// Sends words to the ring, past the caches: a write for each line, one a cycle. `notify` is
+    /// told of each one that is durable. Returns how many writes there are.
     pub fn append<E: Copy>(
         &self,
         position: u64,
@@ -76,14 +76,14 @@ impl Area {
         for (place, &value) in (position..).zip(words) {
             let word = self.word(place);
             if let Some(full) = open.take_if(|write| write.line != word.line()) {
-                below.send_direct(at + below.shape.path, full, notify);
+                below.send_direct(at + below.shape.path + writes, full, notify);
                 writes += 1;
             }
             let write = open.get_or_insert(empty(word.line(), Class::Log));
             put(write, word, value, below);
         }
         if let Some(last) = open {
-            below.send_direct(at + below.shape.path, last, notify);
+            below.send_direct(at + below.shape.path + writes, last, notify);
             writes += 1;
         }
         writes
