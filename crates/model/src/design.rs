@@ -425,6 +425,12 @@ impl<E: Copy> Below<E> {
         self.memory.give(at, write, &mut self.agenda);
     }
 
+    /// Takes a slot of the write-pending queue for what must not reach memory yet
+    /// ([`Memory::reserve`]); only from [`Design::event`].
+    pub fn reserve(&mut self, at: Cycle, line: Line) -> bool {
+        self.memory.reserve(at, line, &mut self.agenda)
+    }
+
     /// Gives back a slot of the write-pending queue ([`Memory::reserve`]), empty or with a write
     /// that is accepted in this moment; only from [`Design::event`].
     pub fn unreserve(&mut self, at: Cycle, line: Line, write: Option<Write>) {
