@@ -11,16 +11,21 @@ use model::workload::Workload;
 
 pub mod native;
 pub mod orders;
+mod parts;
 pub mod redo;
+pub mod redo_log;
 pub mod silo;
 pub mod software;
 pub mod undo;
+pub mod undo_log;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
     entry::<native::Native>(),
+    entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
+    entry::<undo_log::UndoLog>(),
     entry::<software::Software<software::UndoEadr>>(),
     entry::<software::Software<software::UndoIdeal>>(),
     entry::<software::Software<software::UndoX86>>(),

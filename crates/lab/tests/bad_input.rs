@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 const MISTAKES: &[(&str, &str)] = &[
     (
         "sillo hash",
-        "unknown design `sillo`; did you mean `silo`? there are: silo, undo@ideal, native, \
+        "unknown design `sillo`; did you mean `silo`? there are: silo, redo-log, undo-log, undo@ideal, native, \
           redo@x86, undo@eadr, undo@x86",
     ),
     (
         "qqqq hash",
-        "unknown design `qqqq`; there are: native, redo@x86, silo, undo@eadr, undo@ideal, \
+        "unknown design `qqqq`; there are: native, redo-log, redo@x86, silo, undo-log, undo@eadr, undo@ideal, \
           undo@x86",
     ),
     (

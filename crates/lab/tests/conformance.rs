@@ -86,23 +86,40 @@ fn cores_in_order_and_nobody_ahead() {
     all_hold(every(&names(), &[inorder, exact]));
 }
 
-/// Log structures so small that transactions overflow them again and again.
+/// How a design's structures are made so small that transactions overflow them again and again;
+/// nothing, if it has none.
+fn tiny_structures(entry: &designs::Entry) -> String {
+    let mut settings = String::new();
+    for (name, value) in [("entries", 4), ("overflow_batch", 3)] {
+        if entry.fields.iter().any(|field| field.name == name) {
+            settings += &format!("design.{name}={value} ");
+        }
+    }
+    // A log that goes round in a ring of its own goes round often.
+    if RINGS.contains(&entry.card.name) {
+        settings += "pm.log_size=2KiB ";
+    }
+    settings
+}
+
+/// Designs whose log is a ring that one large transaction nearly fills.
+const RINGS: &[&str] = &["redo-log", "undo-log"];
+
 #[test]
 fn small_log_structures() {
-    let has = |name| move |entry: &&designs::Entry| entry.fields.iter().any(|f| f.name == name);
-    let sized: Vec<&str> = durable()
-        .filter(has("entries"))
-        .filter(has("overflow_batch"))
-        .map(|entry| entry.card.name)
-        .collect();
-    let small = "nested=false design.entries=4 design.overflow_batch=3";
-    let variants = [
-        format!("cores=1  {small}"),
-        format!("cores=4  {small} {SMALL_CACHES}"),
-        format!("cores=2  {small} {SMALL_CACHES} {APART}"),
-    ];
-    let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
-    all_hold(every(&sized, &variants));
+    for entry in durable() {
+        let small = tiny_structures(entry);
+        if small.is_empty() {
+            continue;
+        }
+        let variants = [
+            format!("cores=1 nested=false {small}"),
+            format!("cores=4 nested=false {small} {SMALL_CACHES}"),
+            format!("cores=2 nested=false {small} {SMALL_CACHES} {APART}"),
+        ];
+        let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
+        all_hold(every(&[entry.card.name], &variants));
+    }
 }
 
 /// Orders at warehouses that cores share, with stock from other warehouses, over either index.

@@ -121,12 +121,23 @@ impl<E: Copy> Memory<E> {
     /// Reads a line whose request reaches its controller at `at`; returns when the answer leaves.
     pub fn read(&mut self, at: Cycle, line: Line, now: Cycle) -> Cycle {
         let index = self.controller_of(line);
+        let reserved = self.controllers[index].is_reserved(line);
+        self.read_from(at, line, reserved, now)
+    }
+
+    /// Reads what a line holds beneath a slot that is reserved for it.
+    pub fn read_beneath(&mut self, at: Cycle, line: Line, now: Cycle) -> Cycle {
+        self.read_from(at, line, false, now)
+    }
+
+    fn read_from(&mut self, at: Cycle, line: Line, reserved: bool, now: Cycle) -> Cycle {
+        let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
         let (place, start) = controller.reads.first_free(at.0);
         let start = start + self.frontend;
         let done = if !line.is_persistent() {
             controller.dram.read(start, line, now.0)
-        } else if controller.holds_whole(line) {
+        } else if reserved || controller.holds_whole(line) {
             controller.pm.meters.reads += 1;
             controller.pm.meters.reads_forwarded += 1;
             start
@@ -277,16 +288,15 @@ impl<E: Copy> Memory<E> {
 
     /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
     /// keeps there itself: a whole line that must not reach memory yet, and from which reads are
-    /// answered. False: there is none, or none but `spare`, which are left for other writes.
-    pub fn reserve(&mut self, line: Line, spare: usize) -> bool {
+    /// answered. False: there is none, or others wait for one. A queue that is short of slots is
+    /// drained, whoever took them.
+    pub fn reserve(&mut self, at: Cycle, line: Line, agenda: &mut Agenda<Event<E>>) -> bool {
         let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
-        if controller.free.len() <= spare || !controller.waiting.is_empty() {
-            return false;
-        }
-        let slot = controller.free.pop().expect("a slot is free");
-        controller.reserved.push((line, slot));
-        true
+        let slot = if controller.waiting.is_empty() { controller.free.pop() } else { None };
+        controller.reserved.extend(slot.map(|slot| (line, slot)));
+        self.kick(at, index, agenda);
+        slot.is_some()
     }
 
     /// Gives back the slot that was first reserved for a line, with a write that it turns into if

@@ -179,7 +179,7 @@ fn fail<'i, D: Design>(
     match below.shape.config.domain() {
         Domain::Adr => (),
         Domain::Media => tear(at, below, &mut image, seed),
-        Domain::Eadr | Domain::Gpf => save_caches(below, combining, &mut image),
+        Domain::Eadr | Domain::Gpf => save_caches(design, below, combining, &mut image),
     }
     let declared: u64 = D::hardware(setup)
         .iter()
@@ -222,11 +222,16 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
 }
 
 /// The energy left saves what the caches, and the queues before memory, hold, as far as it goes.
-fn save_caches<E: Copy>(below: &Below<E>, combining: &[Line], image: &mut Image<'_>) {
+fn save_caches<D: Design>(
+    design: &D,
+    below: &Below<D::Event>,
+    combining: &[Line],
+    image: &mut Image<'_>,
+) {
     let mut lines: Vec<Line> = below.memory.in_flight().collect();
     lines.extend(combining);
     lines.extend(below.caches.dirty_lines());
-    lines.retain(|line| line.is_persistent());
+    lines.retain(|line| line.is_persistent() && !design.leaves_behind(*line));
     lines.sort_unstable();
     lines.dedup();
     lines.truncate((below.shape.config.controller.flush_bytes / 64) as usize);

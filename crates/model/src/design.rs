@@ -112,6 +112,12 @@ pub trait Design: Sized + 'static {
 
     // From the power supply.
 
+    /// Where the caches survive: whether a dirty line is nevertheless left behind, because a
+    /// transaction that has not committed stored to it and recovery could not revoke that.
+    fn leaves_behind(&self, _line: Line) -> bool {
+        false
+    }
+
     /// The power has failed: what a battery still writes, in order.
     ///
     /// # Errors
@@ -417,6 +423,12 @@ impl<E: Copy> Below<E> {
     /// controller has room ([`Memory::has_room`]).
     pub fn give(&mut self, at: Cycle, write: Write) {
         self.memory.give(at, write, &mut self.agenda);
+    }
+
+    /// Takes a slot of the write-pending queue for what must not reach memory yet
+    /// ([`Memory::reserve`]); only from [`Design::event`].
+    pub fn reserve(&mut self, at: Cycle, line: Line) -> bool {
+        self.memory.reserve(at, line, &mut self.agenda)
     }
 
     /// Gives back a slot of the write-pending queue ([`Memory::reserve`]), empty or with a write

@@ -158,12 +158,14 @@ impl<E: Copy> Controller<E> {
         Some(self.queue[index])
     }
 
+    pub(crate) fn is_reserved(&self, line: Line) -> bool {
+        self.reserved.iter().any(|&(other, _)| other == line)
+    }
+
     pub(crate) fn holds_whole(&self, line: Line) -> bool {
-        let reserved = self.reserved.iter().any(|&(other, _)| other == line);
-        reserved
-            || self.joins(line).is_some_and(|slot| {
-                self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
-            })
+        self.joins(line).is_some_and(|slot| {
+            self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
+        })
     }
 
     /// Whether writes are to be drained before reads.

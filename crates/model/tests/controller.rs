@@ -37,6 +37,11 @@ fn write(line: u64, words: u32, value: u8) -> Write {
 }
 
 impl Bench {
+    fn reserve(&mut self, at: u64, line: u64) -> bool {
+        let Bench { memory, agenda, .. } = self;
+        memory.reserve(Cycle(at), Line(line), agenda)
+    }
+
     fn send(&mut self, at: u64, write: Write) -> &mut Bench {
         self.memory.send(Cycle(at), write, Notify::Nobody, &mut self.agenda);
         self
@@ -292,11 +297,12 @@ fn a_design_gives_nothing_to_a_full_queue() {
 #[test]
 fn a_reserved_slot_is_no_room_answers_reads_and_becomes_a_write() {
     let mut bench = bench(|config| config.controller.wpq = 2);
-    assert!(!bench.memory.reserve(Line(3), 2), "two slots are to be left");
-    assert!(bench.memory.reserve(Line(3), 1) && bench.memory.reserve(Line(4), 0));
-    assert!(!bench.memory.has_room(Line(3)) && !bench.memory.reserve(Line(5), 0));
+    assert!(bench.reserve(1, 3) && bench.reserve(1, 4));
+    assert!(!bench.memory.has_room(Line(3)) && !bench.reserve(1, 5));
     bench.memory.read(Cycle(5), Line(3), Cycle(5));
     assert_eq!(bench.memory.meters().reads_forwarded, 1);
+    bench.memory.read_beneath(Cycle(5), Line(3), Cycle(5));
+    assert_eq!(bench.memory.meters().reads_forwarded, 1, "memory has what lies beneath");
     bench.send(10, write(0, 8, 1)).run(50);
     assert_eq!(bench.accepted, [], "it waits for room");
     let Bench { memory, agenda, .. } = &mut bench;
@@ -305,4 +311,16 @@ fn a_reserved_slot_is_no_room_answers_reads_and_becomes_a_write() {
     let Bench { memory, agenda, .. } = &mut bench;
     memory.unreserve(Cycle(70), Line(4), None, agenda);
     assert_eq!(bench.run(70).accepted, [(70, 0)]);
+}
+
+/// Writes that would stay in the queue, to be joined by others, leave it when slots are short.
+#[test]
+fn reserved_slots_press_the_queue() {
+    let mut bench = bench(|config| {
+        (config.controller.wpq, config.controller.high, config.controller.low) = (4, 75, 50);
+    });
+    bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).run(500);
+    assert!(bench.reserve(500, 3) && bench.reserve(500, 4) && !bench.reserve(500, 5));
+    bench.run(2_000);
+    assert!(bench.reserve(2_000, 5), "one has been drained");
 }

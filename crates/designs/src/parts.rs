@@ -1,0 +1,3 @@
+//! What several designs are made of.
+
+pub(crate) mod area;

@@ -1,0 +1,487 @@
+//! The redo log in hardware that SSP was compared with (Ni et al., MICRO 2019, section 5.1): the
+//! logging of DHTM (Joshi, Nagarajan, Cintra and Viglas, ISCA 2018) without its transactional
+//! memory.
+//!
+//! A small log buffer at the first level gathers what a transaction stores to a line; what leaves
+//! the buffer, at the latest when the transaction commits, is a redo record in memory. A commit is
+//! durable with its record. The lines are then written back in the background, and the core's next
+//! transaction begins when that is complete. A store to a line of another core's transaction that
+//! is not complete leaves a dependence in the log, so that recovery replays the two in order.
+//!
+//! DHTM aborts a transaction of which a line leaves the last level. Nothing aborts here: the line
+//! is dropped, since its new words are in the log buffer or the log, and they are read from there
+//! when the line is needed again or written back (specs/remapping.md 2.2 leaves this to us).
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, KeptBy, Leave,
+    Needs, Progress, Setup, Store, Structure, Transfer, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
+
+use crate::parts::area::Area;
+
+mod record;
+mod write_back;
+
+use record::Record;
+
+model::params! {
+    /// The size that DHTM's log buffer has.
+    pub struct RedoLogParams {
+        /// Lines that one core's log buffer holds (DHTM: 64, from memory).
+        entries = 64 in 1..=4096;
+    }
+}
+
+model::rules! {
+    /// What keeps the log right (specs/remapping.md section 2.2).
+    pub struct RedoLogRules {
+        /// A line that an uncommitted transaction stored to does not reach its place in memory.
+        hold_uncommitted,
+        /// The commit record follows every record of its transaction.
+        commit_after_records,
+        /// The acknowledgement follows the commit record.
+        acknowledge_after_commit_record,
+        /// Lines are written back after the commit record.
+        write_back_after_commit_record,
+        /// The complete record follows every line of its transaction.
+        complete_after_lines,
+        /// A core begins no transaction before its last one is complete.
+        begin_after_complete,
+        /// A committed line that another core touches is written back before.
+        write_back_before_others,
+        /// A store to a line of a transaction that is not complete leaves a dependence in the log.
+        log_dependences,
+        /// A transaction is not complete before those that it depends on are: they would be
+        /// replayed over its lines.
+        complete_in_order,
+        /// Of a line that was logged twice, recovery replays the newest record last.
+        replay_oldest_first,
+    }
+}
+
+/// The mark that says where the records of the last complete transaction end.
+const COMPLETE: u64 = 0;
+/// The mark that says where those of the last committed one end.
+const COMMIT: u64 = 1;
+
+/// The design: a log buffer and a log for each core.
+pub struct RedoLog {
+    params: RedoLogParams,
+    rules: RedoLogRules,
+    cores: PerCore<CoreLog>,
+    /// Lines of transactions that are not complete: of each line, its last one.
+    lines: LineMap<Owner>,
+    /// Words of records that are to be sent.
+    words: Vec<u64>,
+    counts: Counts,
+}
+
+struct CoreLog {
+    area: Area,
+    /// Where the next record goes, and where those that are complete end.
+    tail: u64,
+    complete: u64,
+    /// The log buffer: lines and which of their words, in the order of their first stores.
+    buffer: VecDeque<(Line, u8)>,
+    /// The write set, in the order of first stores.
+    lines: Vec<Line>,
+    /// Transactions of other cores that the running one comes after, by the ends of their records.
+    after: Vec<(CoreId, u64)>,
+    /// Writes of records that are not durable.
+    logging: u64,
+    /// Transactions from their commits until they are complete; one, if all rules are obeyed.
+    ended: VecDeque<Ended>,
+    /// The next transaction waits for the last one.
+    waiting: bool,
+}
+
+/// A transaction that has ended and is not complete.
+struct Ended {
+    /// Where its records end.
+    end: u64,
+    stage: Stage,
+    lines: Vec<Line>,
+    /// Lines that have been sent, and writes that are not durable.
+    sent: usize,
+    unwritten: u64,
+    /// The next line waits until one of those is durable.
+    full: bool,
+    after: Vec<(CoreId, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Records are under way.
+    Logging,
+    /// The commit record is under way.
+    Committing,
+    /// It is committed; its lines are being written back.
+    Committed,
+    /// The complete record is under way.
+    Completing,
+}
+
+/// The last transaction that stored to a line, and what is known of the line.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    core: CoreId,
+    /// Where its records end, if it has committed.
+    end: Option<u64>,
+    /// Words that were logged, and where the last record of them is.
+    words: u8,
+    record: u64,
+    /// It is in the overflow list: it has left the first level.
+    listed: bool,
+    /// It has left the last level uncommitted: the caches do not have its newest bytes.
+    dropped: bool,
+    /// It has been sent to its place.
+    written: bool,
+}
+
+/// What is due. A transaction is known by where its records end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedoLogEvent {
+    /// A write of a record is durable, or a commit has sent all of its own.
+    Logged(CoreId),
+    /// A commit record is durable.
+    Committed(CoreId, u64),
+    /// The next line of a transaction is to be written back.
+    WriteBack(CoreId, u64),
+    /// A line is durable in its place.
+    Written(CoreId, u64),
+    /// A complete record is durable.
+    Completed(CoreId, u64),
+}
+
+#[derive(Default)]
+struct Counts {
+    records: u64,
+    merged: u64,
+    buffer_evictions: u64,
+    wraps: u64,
+    listed: u64,
+    dropped: u64,
+    fetched_from_log: u64,
+    forced: u64,
+    dependences: u64,
+    full: u64,
+    held_complete: u64,
+    held_begin: u64,
+}
+
+impl Design for RedoLog {
+    const CARD: Card = Card {
+        name: "redo-log",
+        paper: "Ni et al., MICRO 2019 (a baseline); Joshi et al., ISCA 2018",
+        family: "hardware logging",
+        summary: "a log buffer makes redo records; lines are written back after the commit",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Line,
+        needs: Needs::Nothing,
+    };
+    const HAS_FENCES: bool = false;
+    const WATCHES_L1: bool = true;
+    type Params = RedoLogParams;
+    type Rules = RedoLogRules;
+    type Event = RedoLogEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, RedoLog>) -> RedoLog {
+        RedoLog {
+            params: setup.params.clone(),
+            rules: setup.rules.clone(),
+            cores: PerCore::new(setup.shape.cores, |core| CoreLog {
+                area: Area::new(setup.shape, core),
+                tail: 0,
+                complete: 0,
+                buffer: VecDeque::new(),
+                lines: Vec::new(),
+                after: Vec::new(),
+                logging: 0,
+                ended: VecDeque::new(),
+                waiting: false,
+            }),
+            lines: LineMap::default(),
+            words: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn begin(&mut self, tx: &Tx, _below: &mut Below<RedoLogEvent>) -> Progress {
+        let log = &mut self.cores[tx.core];
+        if log.ended.is_empty() || !self.rules.begin_after_complete {
+            return Progress::Done(tx.at);
+        }
+        log.waiting = true;
+        self.counts.held_begin += 1;
+        Progress::Wait
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<RedoLogEvent>) -> Progress {
+        if store.tx.is_none() {
+            return Progress::Done(store.at);
+        }
+        let (line, word) = (store.word.line(), 1 << store.word.place());
+        let log = &mut self.cores[store.core];
+        if let Some((_, words)) = log.buffer.iter_mut().rev().find(|(other, _)| *other == line) {
+            *words |= word;
+            self.counts.merged += 1;
+            return Progress::Done(store.at);
+        }
+        self.own(store.core, line);
+        let log = &mut self.cores[store.core];
+        log.buffer.push_back((line, word));
+        if log.buffer.len() as u64 > self.params.entries {
+            let (line, words) = log.buffer.pop_front().expect("the buffer has lines");
+            self.counts.buffer_evictions += 1;
+            self.log(store.core, Record::Redo(line, words), store.at, below);
+        }
+        Progress::Done(store.at)
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<RedoLogEvent>) -> Progress {
+        if self.cores[tx.core].lines.is_empty() {
+            return Progress::Done(tx.stored);
+        }
+        self.end(tx.core, tx.stored, below);
+        Progress::Wait
+    }
+
+    fn fill(&mut self, fill: &Fill, below: &mut Below<RedoLogEvent>) -> Cycle {
+        self.touch(fill.core, fill.line, fill.at, fill.memory, below)
+    }
+
+    fn leave(&mut self, leave: &Leave, below: &mut Below<RedoLogEvent>) {
+        let Some(owner) = self.lines.get_mut(&leave.line) else { return };
+        if owner.core == leave.core && owner.end.is_none() && !owner.listed {
+            owner.listed = true;
+            self.counts.listed += 1;
+            self.log(leave.core, Record::Overflow(leave.line), leave.at, below);
+        }
+    }
+
+    fn evict(
+        &mut self,
+        evict: &Evict,
+        _below: &mut Below<RedoLogEvent>,
+    ) -> Disposition<RedoLogEvent> {
+        let home = |notify| Disposition::Home { at: evict.at, notify };
+        let Some(owner) = self.lines.get_mut(&evict.line) else { return home(Notify::Nobody) };
+        match owner.end {
+            None if self.rules.hold_uncommitted => {
+                owner.dropped = true;
+                self.counts.dropped += 1;
+                Disposition::Taken
+            }
+            Some(end) if !owner.written => {
+                // It writes itself back.
+                owner.written = true;
+                let core = owner.core;
+                self.ended(core, end).expect("its transaction is not complete").unwritten += 1;
+                home(Notify::Design(RedoLogEvent::Written(core, end)))
+            }
+            _ => home(Notify::Nobody),
+        }
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, below: &mut Below<RedoLogEvent>) -> Cycle {
+        self.touch(transfer.to, transfer.line, transfer.at, false, below)
+    }
+
+    fn event(&mut self, at: Cycle, event: RedoLogEvent, below: &mut Below<RedoLogEvent>) {
+        match event {
+            RedoLogEvent::Logged(core) => self.logged(core, at, below),
+            RedoLogEvent::Committed(core, end) => self.committed(core, end, at, below),
+            RedoLogEvent::WriteBack(core, end) => self.write_next(core, end, at, below),
+            RedoLogEvent::Written(core, end) => self.written(core, end, at, below),
+            RedoLogEvent::Completed(core, end) => self.completed(core, end, at, below),
+        }
+    }
+
+    fn leaves_behind(&self, line: Line) -> bool {
+        self.lines.get(&line).is_some_and(|owner| owner.end.is_none())
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), PowerLoss> {
+        record::recover(image, setup)
+    }
+
+    fn hardware(setup: &Setup<'_, RedoLog>) -> Vec<Structure> {
+        let cores = u64::from(setup.shape.cores);
+        let l1_lines = setup.shape.config.l1d.size / 64;
+        let volatile = |name, bits, count| Structure {
+            name,
+            bits,
+            count,
+            place: "first-level cache controller",
+            kept_by: KeptBy::Nothing,
+        };
+        let entry = 42 + 8 + 512;
+        vec![
+            volatile(
+                "log buffer entry (address, words, 64 B)",
+                entry,
+                setup.params.entries * cores,
+            ),
+            volatile("write bit of a line", 1, l1_lines * cores),
+            volatile("log and overflow list registers", 4 * 48, cores),
+        ]
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("records", counts.records),
+            ("stores_merged", counts.merged),
+            ("buffer_evictions", counts.buffer_evictions),
+            ("log_wraps", counts.wraps),
+            ("lines_in_overflow_list", counts.listed),
+            ("evictions_dropped", counts.dropped),
+            ("fetches_from_log", counts.fetched_from_log),
+            ("forced_write_backs", counts.forced),
+            ("dependences", counts.dependences),
+            ("write_back_buffers_full", counts.full),
+            ("completions_held", counts.held_complete),
+            ("begins_held", counts.held_begin),
+        ]
+    }
+}
+
+// From a store to the commit record.
+
+impl RedoLog {
+    /// A line that is not in a core's log buffer joins its write set, if it is not in it.
+    fn own(&mut self, core: CoreId, line: Line) {
+        let log = &mut self.cores[core];
+        let new = Owner {
+            core,
+            end: None,
+            words: 0,
+            record: 0,
+            listed: false,
+            dropped: false,
+            written: false,
+        };
+        match self.lines.insert(line, new) {
+            // It left the log buffer, and is stored to again.
+            Some(same) if same.core == core && same.end.is_none() => {
+                self.lines.insert(line, same);
+                return;
+            }
+            Some(Owner { core: other, end: Some(end), .. })
+                if !log.after.contains(&(other, end)) =>
+            {
+                log.after.push((other, end));
+                self.counts.dependences += 1;
+            }
+            _ => (),
+        }
+        log.lines.push(line);
+    }
+
+    /// Sends a record to a core's log.
+    fn log(&mut self, core: CoreId, record: Record, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        self.put(core, record, below);
+        self.send(core, at, below);
+    }
+
+    /// Puts a record behind those that are to be sent.
+    fn put(&mut self, core: CoreId, record: Record, below: &Below<RedoLogEvent>) {
+        let at = self.cores[core].tail + self.words.len() as u64;
+        record.write(&below.view, &mut self.words);
+        self.counts.records += 1;
+        if let Record::Redo(line, words) = record
+            && let Some(owner) = self.lines.get_mut(&line).filter(|owner| owner.core == core)
+        {
+            owner.words |= words;
+            owner.record = at;
+        }
+    }
+
+    /// Sends the records that were put.
+    fn send(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) -> u64 {
+        let log = &mut self.cores[core];
+        let length = self.words.len() as u64;
+        if log.tail + length - log.complete > log.area.words() {
+            below.give_up(format!(
+                "a transaction's redo records do not fit the log of {} bytes: raise it with --set \
+                 pm.log_size=...",
+                log.area.bytes()
+            ));
+            return 0;
+        }
+        let notify = Notify::Design(RedoLogEvent::Logged(core));
+        let writes = log.area.append(log.tail, &self.words, at, notify, below);
+        log.logging += writes;
+        self.counts.wraps += u64::from(log.area.wraps(log.tail, length));
+        log.tail += length;
+        self.words.clear();
+        writes
+    }
+
+    /// A transaction ends: what the log buffer holds becomes records.
+    fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        let after = std::mem::take(&mut self.cores[core].after);
+        if self.rules.log_dependences {
+            after.iter().for_each(|&(other, end)| self.put(core, Record::After(other, end), below));
+        }
+        while let Some((line, words)) = self.cores[core].buffer.pop_front() {
+            self.put(core, Record::Redo(line, words), below);
+        }
+        let sent = at + self.send(core, at, below);
+        let log = &mut self.cores[core];
+        let (end, lines) = (log.tail, std::mem::take(&mut log.lines));
+        let stage = Stage::Logging;
+        log.ended.push_back(Ended { end, stage, lines, sent: 0, unwritten: 0, full: false, after });
+        log.logging += 1;
+        below.at(sent, RedoLogEvent::Logged(core));
+        if !self.rules.commit_after_records {
+            self.send_commit_record(core, sent, below);
+        }
+        if !self.rules.write_back_after_commit_record {
+            self.start_writing_back(core, end, sent, below);
+        }
+    }
+
+    fn logged(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        let log = &mut self.cores[core];
+        log.logging -= 1;
+        let is_logging = log.ended.back().is_some_and(|ended| ended.stage == Stage::Logging);
+        if log.logging == 0 && is_logging {
+            self.send_commit_record(core, at + below.shape.path, below);
+        }
+    }
+
+    fn send_commit_record(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        let log = &mut self.cores[core];
+        let ended = log.ended.back_mut().expect("a transaction has ended");
+        ended.stage = Stage::Committing;
+        let notify = Notify::Design(RedoLogEvent::Committed(core, ended.end));
+        log.area.set_mark(COMMIT, ended.end, at, notify, below);
+        if !self.rules.acknowledge_after_commit_record {
+            below.wake(core, at);
+        }
+    }
+
+    fn committed(&mut self, core: CoreId, end: u64, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        self.ended(core, end).expect("a transaction has ended").stage = Stage::Committed;
+        if self.rules.acknowledge_after_commit_record {
+            below.wake(core, at + below.shape.path);
+        }
+        if self.rules.write_back_after_commit_record {
+            self.start_writing_back(core, end, at, below);
+        }
+        self.try_to_complete(core, at, below);
+    }
+
+    /// A transaction of a core that is not complete, by where its records end.
+    fn ended(&mut self, core: CoreId, end: u64) -> Option<&mut Ended> {
+        self.cores[core].ended.iter_mut().find(|ended| ended.end == end)
+    }
+}

@@ -1,0 +1,211 @@
+//! After the commit: lines are written back, and then the transaction is complete.
+
+use model::controller::Notify;
+use model::design::Below;
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, LINE_WORDS, Line};
+
+use super::{COMPLETE, RedoLog, RedoLogEvent, Stage};
+
+impl RedoLog {
+    pub(super) fn start_writing_back(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let ended = self.cores[core].ended.iter().find(|ended| ended.end == end);
+        for line in &ended.expect("a transaction has ended").lines {
+            let owner = self.lines.get_mut(line);
+            if let Some(owner) = owner.filter(|owner| owner.core == core && owner.end.is_none()) {
+                owner.end = Some(end);
+            }
+        }
+        below.at(at + 1, RedoLogEvent::WriteBack(core, end));
+    }
+
+    /// Writes the next line of a transaction back: one a cycle, and no more than the machine has
+    /// buffers for at a controller.
+    pub(super) fn write_next(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let buffers = below.shape.config.controller.writebacks;
+        let Some(ended) = self.ended(core, end) else { return };
+        ended.full = ended.unwritten >= buffers && ended.sent < ended.lines.len();
+        if ended.full {
+            self.counts.full += 1;
+            return;
+        }
+        if let Some(&line) = ended.lines.get(ended.sent) {
+            ended.sent += 1;
+            self.write(core, end, line, at, below);
+            below.at(at + 1, RedoLogEvent::WriteBack(core, end));
+            return;
+        }
+        self.try_to_complete(core, at, below);
+    }
+
+    /// Sends a line of a committed transaction to its place, unless it has left already.
+    fn write(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        line: Line,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let owner = self.lines.get_mut(&line);
+        let Some(owner) = owner.filter(|owner| owner.core == core && owner.end == Some(end)) else {
+            return;
+        };
+        if std::mem::replace(&mut owner.written, true) {
+            return;
+        }
+        let owner = *owner;
+        let notify = Notify::Design(RedoLogEvent::Written(core, end));
+        let is_sent = if !owner.dropped {
+            below.write_back(at, line, true, Class::Data, notify)
+        } else {
+            // The caches do not have the line, or had to fetch it again, with its words from the
+            // log: it is clean then, and memory has still not got them.
+            let data = below.line(line);
+            let path = below.shape.path;
+            let (mask, leaves) = if below.caches.clean(line, true) {
+                (u64::MAX, at + (below.shape.walk - path))
+            } else {
+                let record = self.cores[core].area.word(owner.record).line();
+                (byte_mask(owner.words), below.memory.read(at + path, record, at))
+            };
+            below.send(leaves, Write { line, data, mask, class: Class::Data }, notify);
+            true
+        };
+        self.ended(core, end).expect("it is not complete").unwritten += u64::from(is_sent);
+    }
+
+    /// Another core comes to have a line of a committed transaction: it is sent to its place from
+    /// there. The caches are not told that it is clean, since the other core may mean to write.
+    fn force(&mut self, line: Line, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        let owner = self.lines.get_mut(&line).expect("the line is of a transaction");
+        let (core, end) = (owner.core, owner.end.expect("it has committed"));
+        owner.written = true;
+        let mask = if owner.dropped { byte_mask(owner.words) } else { u64::MAX };
+        let write = Write { line, data: below.line(line), mask, class: Class::Data };
+        below.send(at, write, Notify::Design(RedoLogEvent::Written(core, end)));
+        self.ended(core, end).expect("it is not complete").unwritten += 1;
+        self.counts.forced += 1;
+    }
+
+    /// A core comes to have a line at `at`, or later if its words have to be read from the log.
+    pub(super) fn touch(
+        &mut self,
+        core: CoreId,
+        line: Line,
+        at: Cycle,
+        memory: bool,
+        below: &mut Below<RedoLogEvent>,
+    ) -> Cycle {
+        let Some(&owner) = self.lines.get(&line) else { return at };
+        let log = &self.cores[owner.core];
+        let is_buffered = || log.buffer.iter().any(|(other, _)| *other == line);
+        let mut done = at;
+        if memory && owner.dropped && !owner.written && !is_buffered() {
+            let path = below.shape.path;
+            // Nobody knows here what time it is, so nothing is forgotten.
+            let record = log.area.word(owner.record).line();
+            done = below.memory.read(at + path, record, Cycle(0)) + path;
+            self.counts.fetched_from_log += 1;
+        }
+        let committed = owner.end.is_some() && !owner.written;
+        if committed && owner.core != core && self.rules.write_back_before_others {
+            self.force(line, done, below);
+        }
+        done
+    }
+
+    /// A line is durable in its place.
+    pub(super) fn written(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        if let Some(ended) = self.ended(core, end) {
+            ended.unwritten -= 1;
+            if std::mem::take(&mut ended.full) {
+                below.at(at, RedoLogEvent::WriteBack(core, end));
+            }
+        }
+        self.try_to_complete(core, at, below);
+    }
+
+    /// Sends the complete record of a core's oldest transaction if it is time.
+    pub(super) fn try_to_complete(
+        &mut self,
+        core: CoreId,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let Some(ended) = self.cores[core].ended.front() else { return };
+        let written = ended.sent == ended.lines.len() && ended.unwritten == 0;
+        if ended.stage != Stage::Committed || self.rules.complete_after_lines && !written {
+            return;
+        }
+        let precedes = |&(other, end): &(CoreId, u64)| self.cores[other].complete < end;
+        if self.rules.complete_in_order && ended.after.iter().any(precedes) {
+            self.counts.held_complete += 1;
+            return;
+        }
+        let log = &mut self.cores[core];
+        let ended = log.ended.front_mut().expect("a transaction has ended");
+        ended.stage = Stage::Completing;
+        let notify = Notify::Design(RedoLogEvent::Completed(core, ended.end));
+        log.area.set_mark(COMPLETE, ended.end, at + below.shape.path, notify, below);
+    }
+
+    pub(super) fn completed(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let log = &mut self.cores[core];
+        let ended = log.ended.pop_front().expect("a transaction has ended");
+        log.complete = end;
+        for line in ended.lines {
+            let owner = self.lines.get(&line);
+            if owner.is_some_and(|owner| owner.core == core && owner.end == Some(end)) {
+                self.lines.remove(&line);
+            }
+        }
+        if std::mem::take(&mut log.waiting) {
+            below.wake(core, at + below.shape.path);
+        }
+        for other in (0..self.cores.cores()).map(CoreId) {
+            self.try_to_complete(other, at, below);
+        }
+    }
+}
+
+fn byte_mask(words: u8) -> u64 {
+    let places = (0..LINE_WORDS).filter(|place| words >> place & 1 == 1);
+    places.fold(0, |mask, place| mask | 0xff << (8 * place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_eight_bytes_of_a_mask() {
+        assert_eq!(byte_mask(0b1000_0001), 0xff00_0000_0000_00ff);
+        assert_eq!(byte_mask(0xff), u64::MAX);
+    }
+}
