@@ -1,11 +1,12 @@
-//! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each.
+//! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each. The
+//! parameters and rules of both are the design's.
 
 use model::design::{
     Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
-    Library, Load, NoParams, NoRules, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Library, Load, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::{Params, Rules};
+use model::params::{Both, Params, Rules};
 use model::units::{CoreId, Cycle, TxId};
 use model::workload::Ptr;
 
@@ -45,12 +46,13 @@ pub trait Log: Sized + 'static {
 pub trait Pairing: 'static {
     /// What is said of the two together.
     const CARD: Card;
-    /// Rules of the log that this hardware makes needless, each with the reason.
+    /// Rules of the log that this hardware makes needless, and of the hardware that this log does,
+    /// each with the reason.
     const NEEDLESS: &'static [(&'static str, &'static str)];
     /// The log.
     type Log: Log;
     /// The hardware.
-    type Order: Design<Params = NoParams, Rules = NoRules>;
+    type Order: Design;
 }
 
 /// A design made of a software log and ordering hardware.
@@ -58,8 +60,9 @@ pub struct Software<P: Pairing> {
     order: P::Order,
 }
 
-fn order_setup<'a, P: Pairing>(shape: &'a Shape) -> Setup<'a, P::Order> {
-    Setup { params: &NoParams {}, rules: &NoRules {}, shape }
+fn order_setup<'a, P: Pairing>(setup: &Setup<'a, Software<P>>) -> Setup<'a, P::Order> {
+    let Setup { params, rules, shape } = *setup;
+    Setup { params: &params.second, rules: &rules.second, shape }
 }
 
 /// The event type of a pairing's hardware.
@@ -70,13 +73,13 @@ impl<P: Pairing> Design for Software<P> {
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
-    type Params = <P::Log as Log>::Params;
-    type Rules = <P::Log as Log>::Rules;
+    type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
+    type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
     type Event = EventOf<P>;
     type Library = Adapter<P::Log>;
 
     fn new(setup: &Setup<'_, Self>) -> Self {
-        Software { order: P::Order::new(&order_setup::<P>(setup.shape)) }
+        Software { order: P::Order::new(&order_setup::<P>(setup)) }
     }
 
     fn begin(&mut self, tx: &Tx, below: &mut Below<EventOf<P>>) -> Progress {
@@ -114,12 +117,12 @@ impl<P: Pairing> Design for Software<P> {
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
-        P::Order::recover(image, &order_setup::<P>(setup.shape))?;
-        P::Log::recover(image, setup.rules, setup.shape)
+        P::Order::recover(image, &order_setup::<P>(setup))?;
+        P::Log::recover(image, &setup.rules.first, setup.shape)
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
-        P::Order::hardware(&order_setup::<P>(setup.shape))
+        P::Order::hardware(&order_setup::<P>(setup))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -132,7 +135,7 @@ pub struct Adapter<L>(L);
 
 impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     fn new(setup: &Setup<'_, Software<P>>, core: CoreId) -> Self {
-        Adapter(L::new(setup.params, setup.rules, setup.shape, core))
+        Adapter(L::new(&setup.params.first, &setup.rules.first, setup.shape, core))
     }
     fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu) {
         self.0.begin(tx, cpu);
