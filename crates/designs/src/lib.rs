@@ -9,6 +9,7 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod hops;
 pub mod native;
 pub mod orders;
 pub mod redo;
@@ -18,10 +19,13 @@ pub mod undo;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
+    entry::<software::Software<software::HopsPaper>>(),
     entry::<native::Native>(),
+    entry::<software::Software<software::RedoHops>>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
     entry::<software::Software<software::UndoEadr>>(),
+    entry::<software::Software<software::UndoHops>>(),
     entry::<software::Software<software::UndoIdeal>>(),
     entry::<software::Software<software::UndoX86>>(),
 ];

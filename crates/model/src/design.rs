@@ -38,6 +38,8 @@ pub trait Design: Sized + 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
+    /// Whether a flush is one.
+    const HAS_FLUSHES: bool = Self::HAS_FENCES;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
     /// Its parameters.
