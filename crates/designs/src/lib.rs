@@ -9,6 +9,7 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod bbb;
 pub mod hops;
 pub mod native;
 pub mod orders;
@@ -24,6 +25,7 @@ pub const ALL: &[Entry] = &[
     entry::<software::Software<software::RedoHops>>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
+    entry::<software::Software<software::UndoBbb>>(),
     entry::<software::Software<software::UndoEadr>>(),
     entry::<software::Software<software::UndoHops>>(),
     entry::<software::Software<software::UndoIdeal>>(),

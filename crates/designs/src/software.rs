@@ -10,6 +10,7 @@ use model::params::{Both, Params, Rules};
 use model::units::{CoreId, Cycle, TxId};
 use model::workload::Ptr;
 
+use crate::bbb::Bbb;
 use crate::hops::Hops;
 use crate::orders::{Eadr, Ideal, X86};
 use crate::redo::Redo;
@@ -74,6 +75,7 @@ impl<P: Pairing> Design for Software<P> {
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
+    const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
     type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
     type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
@@ -156,7 +158,7 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     }
 }
 
-const CACHES_SURVIVE: &str = "a store is durable when it is visible";
+const ALREADY_DURABLE: &str = "a store is durable when it is visible";
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
 const NO_FLUSHES: &str = "the hardware needs no flushes";
 const LOCKED: &str =
@@ -164,6 +166,15 @@ const LOCKED: &str =
 const ONE_VERSION: &str =
     "between two dfences the log never needs two versions of a line told apart";
 const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
+
+const VISIBLE_IS_DURABLE: &[(&str, &str)] = &[
+    ("flush_log", ALREADY_DURABLE),
+    ("order_log_before_store", ALREADY_DURABLE),
+    ("flush_data", ALREADY_DURABLE),
+    ("order_data_before_mark", ALREADY_DURABLE),
+    ("durable_before_acknowledge", ALREADY_DURABLE),
+    ("verify_checksum", "stores survive in program order, and an entry's number is stored last"),
+];
 
 macro_rules! pairing {
     ($(#[doc = $doc:literal])+ $Name:ident = $name:literal, $Log:ty, $Order:ty,
@@ -197,14 +208,13 @@ pairing! {
 pairing! {
     /// software undo log on caches that survive: its stores, and nothing to wait for
     UndoEadr = "undo@eadr", Undo, Eadr, Durability::Synchronous, Granularity::Line,
-    &[
-        ("flush_log", CACHES_SURVIVE),
-        ("order_log_before_store", CACHES_SURVIVE),
-        ("flush_data", CACHES_SURVIVE),
-        ("order_data_before_mark", CACHES_SURVIVE),
-        ("durable_before_acknowledge", CACHES_SURVIVE),
-        ("verify_checksum", "stores survive in program order, and an entry's number is stored last"),
-    ]
+    VISIBLE_IS_DURABLE
+}
+
+pairing! {
+    /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
+    UndoBbb = "undo@bbb", Undo, Bbb, Durability::Synchronous, Granularity::Line,
+    VISIBLE_IS_DURABLE
 }
 
 pairing! {

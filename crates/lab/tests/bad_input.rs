@@ -11,12 +11,12 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "sillo hash",
         "unknown design `sillo`; did you mean `silo`? there are: silo, redo@hops, \
-          undo@hops, undo@ideal, hops, native, redo@x86, undo@eadr, undo@x86",
+          undo@hops, undo@ideal, hops, native, redo@x86, undo@bbb, undo@eadr, undo@x86",
     ),
     (
         "qqqq hash",
-        "unknown design `qqqq`; there are: hops, native, redo@hops, redo@x86, silo, undo@eadr, \
-          undo@hops, undo@ideal, undo@x86",
+        "unknown design `qqqq`; there are: hops, native, redo@hops, redo@x86, silo, undo@bbb, \
+          undo@eadr, undo@hops, undo@ideal, undo@x86",
     ),
     (
         "silo hsh",
