@@ -9,6 +9,8 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod bbb;
+pub mod hops;
 pub mod native;
 pub mod orders;
 mod parts;
@@ -21,12 +23,16 @@ pub mod undo_log;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
+    entry::<software::Software<software::HopsPaper>>(),
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
+    entry::<software::Software<software::RedoHops>>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
     entry::<undo_log::UndoLog>(),
+    entry::<software::Software<software::UndoBbb>>(),
     entry::<software::Software<software::UndoEadr>>(),
+    entry::<software::Software<software::UndoHops>>(),
     entry::<software::Software<software::UndoIdeal>>(),
     entry::<software::Software<software::UndoX86>>(),
 ];

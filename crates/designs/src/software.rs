@@ -1,14 +1,17 @@
-//! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each.
+//! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each. The
+//! parameters and rules of both are the design's.
 
 use model::design::{
     Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
-    Library, Load, NoParams, NoRules, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Library, Load, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::{Params, Rules};
+use model::params::{Both, Params, Rules};
 use model::units::{CoreId, Cycle, Line, TxId};
 use model::workload::Ptr;
 
+use crate::bbb::Bbb;
+use crate::hops::Hops;
 use crate::orders::{Eadr, Ideal, X86};
 use crate::redo::Redo;
 use crate::undo::Undo;
@@ -45,12 +48,13 @@ pub trait Log: Sized + 'static {
 pub trait Pairing: 'static {
     /// What is said of the two together.
     const CARD: Card;
-    /// Rules of the log that this hardware makes needless, each with the reason.
+    /// Rules of the log that this hardware makes needless, and of the hardware that this log does,
+    /// each with the reason.
     const NEEDLESS: &'static [(&'static str, &'static str)];
     /// The log.
     type Log: Log;
     /// The hardware.
-    type Order: Design<Params = NoParams, Rules = NoRules>;
+    type Order: Design;
 }
 
 /// A design made of a software log and ordering hardware.
@@ -58,8 +62,9 @@ pub struct Software<P: Pairing> {
     order: P::Order,
 }
 
-fn order_setup<'a, P: Pairing>(shape: &'a Shape) -> Setup<'a, P::Order> {
-    Setup { params: &NoParams {}, rules: &NoRules {}, shape }
+fn order_setup<'a, P: Pairing>(setup: &Setup<'a, Software<P>>) -> Setup<'a, P::Order> {
+    let Setup { params, rules, shape } = *setup;
+    Setup { params: &params.second, rules: &rules.second, shape }
 }
 
 /// The event type of a pairing's hardware.
@@ -69,14 +74,16 @@ impl<P: Pairing> Design for Software<P> {
     const CARD: Card = P::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
+    const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
+    const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
-    type Params = <P::Log as Log>::Params;
-    type Rules = <P::Log as Log>::Rules;
+    type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
+    type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
     type Event = EventOf<P>;
     type Library = Adapter<P::Log>;
 
     fn new(setup: &Setup<'_, Self>) -> Self {
-        Software { order: P::Order::new(&order_setup::<P>(setup.shape)) }
+        Software { order: P::Order::new(&order_setup::<P>(setup)) }
     }
 
     fn begin(&mut self, tx: &Tx, below: &mut Below<EventOf<P>>) -> Progress {
@@ -117,12 +124,12 @@ impl<P: Pairing> Design for Software<P> {
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
-        P::Order::recover(image, &order_setup::<P>(setup.shape))?;
-        P::Log::recover(image, setup.rules, setup.shape)
+        P::Order::recover(image, &order_setup::<P>(setup))?;
+        P::Log::recover(image, &setup.rules.first, setup.shape)
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
-        P::Order::hardware(&order_setup::<P>(setup.shape))
+        P::Order::hardware(&order_setup::<P>(setup))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -135,7 +142,7 @@ pub struct Adapter<L>(L);
 
 impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     fn new(setup: &Setup<'_, Software<P>>, core: CoreId) -> Self {
-        Adapter(L::new(setup.params, setup.rules, setup.shape, core))
+        Adapter(L::new(&setup.params.first, &setup.rules.first, setup.shape, core))
     }
     fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu) {
         self.0.begin(tx, cpu);
@@ -154,8 +161,23 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     }
 }
 
-const CACHES_SURVIVE: &str = "a store is durable when it is visible";
+const ALREADY_DURABLE: &str = "a store is durable when it is visible";
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
+const NO_FLUSHES: &str = "the hardware needs no flushes";
+const LOCKED: &str =
+    "a lock is given back after a dfence, so cores meet only lines that are durable";
+const ONE_VERSION: &str =
+    "between two dfences the log never needs two versions of a line told apart";
+const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
+
+const VISIBLE_IS_DURABLE: &[(&str, &str)] = &[
+    ("flush_log", ALREADY_DURABLE),
+    ("order_log_before_store", ALREADY_DURABLE),
+    ("flush_data", ALREADY_DURABLE),
+    ("order_data_before_mark", ALREADY_DURABLE),
+    ("durable_before_acknowledge", ALREADY_DURABLE),
+    ("verify_checksum", "stores survive in program order, and an entry's number is stored last"),
+];
 
 macro_rules! pairing {
     ($(#[doc = $doc:literal])+ $Name:ident = $name:literal, $Log:ty, $Order:ty,
@@ -189,14 +211,13 @@ pairing! {
 pairing! {
     /// software undo log on caches that survive: its stores, and nothing to wait for
     UndoEadr = "undo@eadr", Undo, Eadr, Durability::Synchronous, Granularity::Line,
-    &[
-        ("flush_log", CACHES_SURVIVE),
-        ("order_log_before_store", CACHES_SURVIVE),
-        ("flush_data", CACHES_SURVIVE),
-        ("order_data_before_mark", CACHES_SURVIVE),
-        ("durable_before_acknowledge", CACHES_SURVIVE),
-        ("verify_checksum", "stores survive in program order, and an entry's number is stored last"),
-    ]
+    VISIBLE_IS_DURABLE
+}
+
+pairing! {
+    /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
+    UndoBbb = "undo@bbb", Undo, Bbb, Durability::Synchronous, Granularity::Line,
+    VISIBLE_IS_DURABLE
 }
 
 pairing! {
@@ -217,4 +238,44 @@ pairing! {
 pairing! {
     /// software redo log over clwb and sfence
     RedoX86 = "redo@x86", Redo, X86, Durability::Synchronous, Granularity::Word, &[]
+}
+
+pairing! {
+    /// software undo log over the ofence and dfence of HOPS
+    UndoHops = "undo@hops", Undo, Hops, Durability::Synchronous, Granularity::Line, LOG_ON_HOPS
+}
+
+pairing! {
+    /// software redo log over the ofence and dfence of HOPS
+    RedoHops = "redo@hops", Redo, Hops, Durability::Synchronous, Granularity::Word, LOG_ON_HOPS
+}
+
+/// What keeps stores of several cores in order has no work under logs that wait for a dfence before
+/// their locks are given back.
+const LOG_ON_HOPS: &[(&str, &str)] = &[
+    ("flush_log", NO_FLUSHES),
+    ("flush_data", NO_FLUSHES),
+    ("line_in_order", ANY_FIRST),
+    ("keep_versions", ONE_VERSION),
+    ("order_after_read", LOCKED),
+    ("order_after_write", LOCKED),
+    ("wait_for_dependences", LOCKED),
+    ("look_up_fills", LOCKED),
+];
+
+/// HOPS as its paper uses it: the recipe that it gives for existing programs is an ofence between a
+/// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md section
+/// 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a log.
+pub struct HopsPaper;
+
+impl Pairing for HopsPaper {
+    const CARD: Card = Card {
+        summary: "persist buffers with ofence and dfence, under a software undo log",
+        durability: Durability::Synchronous,
+        granularity: Granularity::Line,
+        ..<Hops as Design>::CARD
+    };
+    const NEEDLESS: &'static [(&'static str, &'static str)] = LOG_ON_HOPS;
+    type Log = Undo;
+    type Order = Hops;
 }

@@ -28,7 +28,8 @@ pub enum Progress {
 ///
 /// Every hook has a default, and the defaults together are a machine with no atomic durability at
 /// all: a design overrides what it changes. What changes persistent state (memory, or a structure
-/// that a battery or ADR backs) changes it in [`Design::event`], so that the state at any time is
+/// that a battery or ADR backs) changes it in [`Design::event`] (or in [`Design::store`], see
+/// [`Design::STORES_SURVIVE`]), so that the state at any time is
 /// well defined; and it is durable first, forgotten after.
 pub trait Design: Sized + 'static {
     /// What is said of it.
@@ -38,6 +39,11 @@ pub trait Design: Sized + 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
+    /// Whether a flush is one.
+    const HAS_FLUSHES: bool = Self::HAS_FENCES;
+    /// Whether a store survives from when it is visible: the one change of what survives that is not
+    /// made in [`Design::event`].
+    const STORES_SURVIVE: bool = false;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
     /// Its parameters.

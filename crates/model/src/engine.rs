@@ -408,7 +408,8 @@ impl<D: Design> OnCore<'_, D> {
 
     fn fence(&self, kind: FenceKind) {
         self.settle();
-        if D::HAS_FENCES {
+        let flush = matches!(kind, FenceKind::Flush(..));
+        if if flush { D::HAS_FLUSHES } else { D::HAS_FENCES } {
             self.issue(false);
         }
         self.turn();

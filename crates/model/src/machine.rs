@@ -114,7 +114,8 @@ impl<D: Design> Machine<D> {
             quantum: config.core.quantum,
             coming: LineMap::default(),
             coming_until: Cycle(0),
-            stores_survive: matches!(config.domain(), Domain::Eadr | Domain::Gpf),
+            stores_survive: D::STORES_SURVIVE
+                || matches!(config.domain(), Domain::Eadr | Domain::Gpf),
             started: Cycle(0),
             arrived: 0,
             counts: Counts::new(cores),

@@ -39,6 +39,93 @@ pub trait Rules: Clone + Debug + Default + Send + Sync + 'static {
     fn without(self, rule: &str) -> Self;
 }
 
+/// The parameters, or the rules, of two parts that make one design: the first part's, then the
+/// second's. A name belongs to one of them; that both have it does not compile.
+#[derive(Clone, Debug, Default)]
+pub struct Both<A, B> {
+    /// The first part's.
+    pub first: A,
+    /// The second part's.
+    pub second: B,
+}
+
+/// The most that two parts have together; more does not compile.
+const BOTH_MAX: usize = 64;
+
+impl<A: Params, B: Params> Both<A, B> {
+    const FIELDS_AND_ROOM: &'static [Field; BOTH_MAX] = &{
+        let (first, second) = (A::FIELDS, B::FIELDS);
+        let mut joined = [const { NO_FIELD }; BOTH_MAX];
+        let mut index = 0;
+        while index < first.len() + second.len() {
+            let own = index < first.len();
+            let field = if own { &first[index] } else { &second[index - first.len()] };
+            let mut other = 0;
+            while other < index {
+                let names = (joined[other].name.as_bytes(), field.name.as_bytes());
+                assert!(!equal(names.0, names.1), "both parts have a parameter of one name");
+                other += 1;
+            }
+            joined[index] = Field { limits: *field.limits.start()..=*field.limits.end(), ..*field };
+            index += 1;
+        }
+        joined
+    };
+}
+
+impl<A: Params, B: Params> Params for Both<A, B> {
+    const FIELDS: &'static [Field] =
+        Self::FIELDS_AND_ROOM.split_at(A::FIELDS.len() + B::FIELDS.len()).0;
+
+    fn set(&mut self, name: &str, value: u64) {
+        if A::FIELDS.iter().any(|field| field.name == name) {
+            self.first.set(name, value);
+        } else {
+            self.second.set(name, value);
+        }
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        if A::FIELDS.iter().any(|field| field.name == name) {
+            return self.first.get(name);
+        }
+        self.second.get(name)
+    }
+}
+
+impl<A: Rules, B: Rules> Both<A, B> {
+    const RULES_AND_ROOM: &'static [(&'static str, &'static str); BOTH_MAX] = &{
+        let (first, second) = (A::RULES, B::RULES);
+        let mut joined = [("", ""); BOTH_MAX];
+        let mut index = 0;
+        while index < first.len() + second.len() {
+            let own = index < first.len();
+            let rule = if own { first[index] } else { second[index - first.len()] };
+            let mut other = 0;
+            while other < index {
+                let names = (joined[other].0.as_bytes(), rule.0.as_bytes());
+                assert!(!equal(names.0, names.1), "both parts have a rule of one name");
+                other += 1;
+            }
+            joined[index] = rule;
+            index += 1;
+        }
+        joined
+    };
+}
+
+impl<A: Rules, B: Rules> Rules for Both<A, B> {
+    const RULES: &'static [(&'static str, &'static str)] =
+        Self::RULES_AND_ROOM.split_at(A::RULES.len() + B::RULES.len()).0;
+
+    fn without(self, rule: &str) -> Self {
+        if A::RULES.iter().any(|(name, _)| *name == rule) {
+            return Both { first: self.first.without(rule), ..self };
+        }
+        Both { second: self.second.without(rule), ..self }
+    }
+}
+
 /// Declares a struct of parameters: `name = default in limits;` for a number, and
 /// `name = "default" of ["one", "other"];` for a choice (kept as the index of the chosen name).
 #[macro_export]
@@ -117,6 +204,8 @@ macro_rules! rules {
     };
 }
 
+const NO_FIELD: Field = Field { name: "", doc: "", default: 0, limits: 0..=0, choices: &[] };
+
 /// Where `name` stands in `names`; used at compile time by [`params!`].
 pub const fn index_of(names: &[&str], name: &str) -> u64 {
     let mut index = 0;
@@ -145,7 +234,7 @@ const fn equal(left: &[u8], right: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Params as _, Rules as _};
+    use super::{Both, Params as _, Rules as _};
 
     params! {
         /// Parameters of nothing.
@@ -173,6 +262,47 @@ mod tests {
         assert_eq!(sizes.get("entries"), 7);
         assert_eq!(Sizes::FIELDS[1].choices, ["pages", "lines", "words"]);
         assert_eq!(Sizes::FIELDS[1].limits, 0..=2);
+    }
+
+    params! {
+        /// Parameters of something else.
+        pub struct Speeds {
+            /// How fast.
+            speed = 3 in 1..=9;
+        }
+    }
+
+    rules! {
+        /// Rules of something else.
+        pub struct Manners {
+            /// Knock.
+            knock,
+            /// Wait.
+            wait,
+        }
+    }
+
+    #[test]
+    fn two_parts_are_known_by_the_names_of_both() {
+        type Params = Both<Sizes, Speeds>;
+        let names: Vec<&str> = Params::FIELDS.iter().map(|field| field.name).collect();
+        assert_eq!(names, ["entries", "mode", "speed"]);
+        assert_eq!(Params::FIELDS[2].limits, 1..=9);
+        let mut params = Params::default();
+        params.set("speed", 7);
+        params.set("mode", 0);
+        assert_eq!((params.first.mode, params.second.speed), (0, 7));
+        assert_eq!((params.get("entries"), params.get("speed")), (20, 7));
+    }
+
+    #[test]
+    fn a_rule_of_either_part_can_be_switched_off() {
+        type Rules = Both<Habits, Manners>;
+        let names: Vec<&str> = Rules::RULES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["log_first", "knock", "wait"]);
+        let rules = Rules::default().without("wait");
+        assert!(rules.first.log_first && rules.second.knock && !rules.second.wait);
+        assert!(!Rules::default().without("log_first").first.log_first);
     }
 
     #[test]

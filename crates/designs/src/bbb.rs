@@ -1,0 +1,310 @@
+//! BBB: battery-backed buffers (HPCA 2021). A small buffer beside each core's first level takes every
+//! store to persistent memory in the moment in which it is visible, and a battery keeps it; so there is
+//! nothing to flush and nothing to wait for, and only some lines need a battery.
+//!
+//! A line is in one buffer at most: it moves when another core stores to it. Buffers drain in the
+//! background from a threshold on. Dirty lines that leave the caches are dropped. The rules are those of
+//! specs/ordering.md section 10.1; sizes are from memory of the paper.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
+    Progress, Setup, Store, Structure,
+};
+use model::device::Write;
+use model::image::PowerLoss;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, LineMap, PerCore};
+
+model::params! {
+    /// Sizes.
+    pub struct BbbParams {
+        /// Entries of a core's buffer, a line each (paper, from memory: 32).
+        entries = 32 in 1..=1024;
+        /// Percent of the entries from which on the oldest are drained (paper, from memory: 75).
+        threshold = 75 in 1..=100;
+    }
+}
+
+model::rules! {
+    /// What keeps a store durable from when it is visible.
+    pub struct BbbRules {
+        /// A line is in one buffer: when another core stores to it, the entry moves.
+        move_on_write,
+        /// An entry stays until a controller has accepted its bytes.
+        keep_until_durable,
+        /// An entry that was stored to while its older bytes were under way stays, and drains again.
+        keep_what_changed,
+        /// A store waits while the buffer is full: the battery saves no more than the buffer holds.
+        stall_when_full,
+    }
+}
+
+/// The hardware.
+pub struct Bbb {
+    params: BbbParams,
+    rules: BbbRules,
+    path: u64,
+    log_base: u64,
+    /// Undrained entries from which on the oldest are drained.
+    drain_from: usize,
+    buffers: PerCore<Buffer>,
+    /// Whose buffer has a line.
+    holders: LineMap<CoreId>,
+    stamps: u64,
+    counts: Counts,
+}
+
+/// One core's buffer.
+struct Buffer {
+    /// Oldest first. What is beyond the buffer's size is a store that waits for room.
+    entries: VecDeque<Entry>,
+    /// Entries that are not under way.
+    kept: usize,
+    /// It drains one entry a cycle: the next one not before this.
+    next_drain: Cycle,
+    draining: bool,
+    store_waits: bool,
+}
+
+struct Entry {
+    line: Line,
+    /// The line's newest bytes.
+    data: LineData,
+    stamp: u64,
+    /// Its bytes, or older ones, are on their way to a controller.
+    under_way: bool,
+    /// It was stored to since.
+    changed: bool,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BbbEvent {
+    /// A buffer drains its oldest entry.
+    Drain(CoreId),
+    /// A core's entry is durable in memory.
+    Durable(CoreId, u64),
+    /// The acknowledgement of a core's entry is back at its buffer.
+    Acknowledged(CoreId, u64),
+}
+
+#[derive(Default)]
+struct Counts {
+    entries: u64,
+    merged: u64,
+    moved: u64,
+    drained: u64,
+    dropped: u64,
+    full: u64,
+    entries_max: u64,
+}
+
+impl Design for Bbb {
+    const CARD: Card = Card {
+        name: "bbb",
+        paper: "BBB, HPCA 2021",
+        family: "ordering",
+        summary: "battery-backed persist buffers",
+        file: file!(),
+        durability: Durability::None,
+        granularity: Granularity::Word,
+        needs: Needs::Adr,
+    };
+    const HAS_FENCES: bool = false;
+    const STORES_SURVIVE: bool = true;
+    type Params = BbbParams;
+    type Rules = BbbRules;
+    type Event = BbbEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Bbb>) -> Bbb {
+        let share = setup.params.entries * setup.params.threshold / 100;
+        Bbb {
+            params: setup.params.clone(),
+            rules: setup.rules.clone(),
+            path: setup.shape.path,
+            log_base: setup.shape.log_base,
+            drain_from: share.max(1) as usize,
+            buffers: PerCore::new(setup.shape.cores, |_| Buffer {
+                entries: VecDeque::new(),
+                kept: 0,
+                next_drain: Cycle(0),
+                draining: false,
+                store_waits: false,
+            }),
+            holders: LineMap::default(),
+            stamps: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<BbbEvent>) -> Progress {
+        let (core, line, at) = (store.core, store.word.line(), store.at);
+        let data = below.line(line);
+        match self.holders.get(&line) {
+            Some(&holder) if holder == core => {
+                let entries = &mut self.buffers[core].entries;
+                let entry = entries.iter_mut().rev().find(|entry| entry.line == line);
+                let entry = entry.expect("the holder has the line");
+                (entry.data, entry.changed) = (data, entry.under_way);
+                self.counts.merged += 1;
+                return Progress::Done(at);
+            }
+            Some(&holder) if self.rules.move_on_write => {
+                self.counts.moved += 1;
+                self.take(holder, line);
+                self.wake_if_there_is_room(holder, at, below);
+            }
+            _ => (),
+        }
+        self.append(core, line, data);
+        self.drain_soon(core, at, below);
+        let buffer = &mut self.buffers[core];
+        let full = buffer.entries.len() as u64 > self.params.entries;
+        if full && self.rules.stall_when_full {
+            self.counts.full += 1;
+            buffer.store_waits = true;
+            return Progress::Wait;
+        }
+        Progress::Done(at)
+    }
+
+    fn evict(&mut self, _evict: &Evict, _below: &mut Below<BbbEvent>) -> Disposition<BbbEvent> {
+        self.counts.dropped += 1;
+        Disposition::Taken
+    }
+
+    fn event(&mut self, at: Cycle, event: BbbEvent, below: &mut Below<BbbEvent>) {
+        match event {
+            BbbEvent::Drain(core) => self.drain(core, at, below),
+            BbbEvent::Durable(core, stamp) => {
+                below.at(at + self.path, BbbEvent::Acknowledged(core, stamp));
+            }
+            BbbEvent::Acknowledged(core, stamp) => self.acknowledged(core, stamp, at, below),
+        }
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        for entry in self.buffers.iter().flat_map(|(_, buffer)| &buffer.entries) {
+            gasp.save(entry.line.address(), &entry.data)?;
+        }
+        Ok(())
+    }
+
+    fn hardware(setup: &Setup<'_, Bbb>) -> Vec<Structure> {
+        let cores = u64::from(setup.shape.cores);
+        let battery = |name, count, place| Structure {
+            name,
+            bits: (LINE_BYTES + 8) * 8,
+            count,
+            place,
+            kept_by: KeptBy::Battery,
+        };
+        let entries = setup.params.entries * cores;
+        vec![
+            battery("bbPB entry (64 B line, 8 B address)", entries, "first level"),
+            battery("store that waits for room", cores, "store queue"),
+        ]
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("entries", counts.entries),
+            ("stores_merged", counts.merged),
+            ("entries_moved", counts.moved),
+            ("entries_drained", counts.drained),
+            ("evictions_dropped", counts.dropped),
+            ("buffer_full", counts.full),
+            ("entries_max", counts.entries_max),
+        ]
+    }
+}
+
+impl Bbb {
+    fn append(&mut self, core: CoreId, line: Line, data: LineData) {
+        self.stamps += 1;
+        let buffer = &mut self.buffers[core];
+        let stamp = self.stamps;
+        buffer.entries.push_back(Entry { line, data, stamp, under_way: false, changed: false });
+        buffer.kept += 1;
+        self.holders.insert(line, core);
+        self.counts.entries += 1;
+        let held = (buffer.entries.len() as u64).min(self.params.entries);
+        self.counts.entries_max = self.counts.entries_max.max(held);
+    }
+
+    /// Takes a line's entry from a buffer. Older bytes of it may be on their way; whatever is sent
+    /// of the line later arrives later.
+    fn take(&mut self, holder: CoreId, line: Line) {
+        let buffer = &mut self.buffers[holder];
+        let index = buffer.entries.iter().position(|entry| entry.line == line);
+        let entry = buffer.entries.remove(index.expect("the holder has the line"));
+        buffer.kept -= usize::from(entry.is_some_and(|entry| !entry.under_way));
+    }
+
+    fn drain_soon(&mut self, core: CoreId, at: Cycle, below: &mut Below<BbbEvent>) {
+        let buffer = &mut self.buffers[core];
+        if !buffer.draining && buffer.kept >= self.drain_from {
+            buffer.draining = true;
+            below.at(at.max(buffer.next_drain), BbbEvent::Drain(core));
+        }
+    }
+
+    fn drain(&mut self, core: CoreId, at: Cycle, below: &mut Below<BbbEvent>) {
+        let buffer = &mut self.buffers[core];
+        buffer.draining = false;
+        buffer.next_drain = at + 1;
+        if buffer.kept < self.drain_from {
+            return;
+        }
+        let index = buffer.entries.iter().position(|entry| !entry.under_way);
+        let index = index.expect("an entry is kept");
+        let entry = &mut buffer.entries[index];
+        (entry.under_way, entry.changed) = (true, false);
+        buffer.kept -= 1;
+        let Entry { line, data, stamp, .. } = *entry;
+        self.counts.drained += 1;
+        let class = if line.address() >= self.log_base { Class::Log } else { Class::Data };
+        let write = Write { line, data, mask: u64::MAX, class };
+        below.send(at, write, Notify::Design(BbbEvent::Durable(core, stamp)));
+        if !self.rules.keep_until_durable {
+            self.forget(core, index);
+        }
+        self.drain_soon(core, at, below);
+    }
+
+    fn forget(&mut self, core: CoreId, index: usize) {
+        let entry = self.buffers[core].entries.remove(index).expect("it was found");
+        if self.holders.get(&entry.line) == Some(&core) {
+            self.holders.remove(&entry.line);
+        }
+    }
+
+    fn acknowledged(&mut self, core: CoreId, stamp: u64, at: Cycle, below: &mut Below<BbbEvent>) {
+        let buffer = &mut self.buffers[core];
+        // The entry may have moved to another buffer.
+        if let Ok(index) = buffer.entries.binary_search_by_key(&stamp, |entry| entry.stamp) {
+            let entry = &mut buffer.entries[index];
+            if entry.changed && self.rules.keep_what_changed {
+                (entry.under_way, entry.changed) = (false, false);
+                buffer.kept += 1;
+            } else {
+                self.forget(core, index);
+            }
+        }
+        self.wake_if_there_is_room(core, at, below);
+        self.drain_soon(core, at, below);
+    }
+
+    fn wake_if_there_is_room(&mut self, core: CoreId, at: Cycle, below: &mut Below<BbbEvent>) {
+        let buffer = &mut self.buffers[core];
+        if buffer.store_waits && buffer.entries.len() as u64 <= self.params.entries {
+            buffer.store_waits = false;
+            below.wake(core, at);
+        }
+    }
+}

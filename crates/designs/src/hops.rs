@@ -1,0 +1,451 @@
+//! HOPS: ordering hardware with persist buffers (Nalli et al., ASPLOS 2017; the short paper "Hands-Off
+//! Persistence System").
+//!
+//! Every store to persistent memory also goes to a buffer beside the core's first level, with bytes of
+//! its own: a line may be there once for each epoch. An ofence opens an epoch and waits for nothing; a
+//! dfence waits until the buffer is empty. A buffer sends its oldest epoch, all lines at once and to any
+//! controller, and the next one when every line was acknowledged. Dirty lines that leave the caches are
+//! dropped: the buffers are the only writers of persistent memory.
+//!
+//! What the paper's public text leaves open is specs/ordering.md section 7; each of its rules is a
+//! switch of [`HopsRules`].
+
+use model::config::Domain;
+use model::controller::Notify;
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
+    Granularity, KeptBy, Load, Needs, Progress, Setup, Store, Structure, Transfer,
+};
+use model::image::PowerLoss;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, LineSet, PerCore};
+
+mod buffer;
+mod drain;
+
+use buffer::{Buffer, Dependence, Entry, Polled, State};
+
+model::params! {
+    /// Sizes and policies.
+    pub struct HopsParams {
+        /// Entries of a core's persist buffer, a line each (short paper: 32).
+        entries = 32 in 1..=1024;
+        /// When entries are sent. `eager`: an epoch when it ends (the short paper: an ofence is an
+        /// asynchronous flush). `lazy`: only as `threshold` and `interval` say, or when somebody waits
+        /// (the artefact of ASAP, HPCA'22).
+        drain = "eager" of ["eager", "lazy"];
+        /// From so many entries that have not been sent on, the oldest are sent (artefact of ASAP: 16).
+        threshold = 16 in 1..=1024;
+        /// Cycles without a send after which the oldest entry is sent (artefact of ASAP: 2,000).
+        interval = 2000 in 1..=1_000_000;
+        /// Nanoseconds between two reads of the global timestamp vector (artefact of ASAP: 500); at 0
+        /// every change is seen at once.
+        poll = 500 in 0..=1_000_000;
+        /// What an entry holds and a write carries. `line`: the whole line, as it was after the entry's
+        /// last store, which is what a clwb writes. `bytes`: the bytes that were stored; memory then has
+        /// to read a line before it can write it.
+        carries = "line" of ["line", "bytes"];
+        /// What a line does that comes from memory while a buffer still has an entry of it. `stall`: it
+        /// waits until the entries are durable (the paper, from memory). `forward`: the buffer answers.
+        fill = "stall" of ["stall", "forward"];
+    }
+}
+
+model::rules! {
+    /// What keeps the order of stores (specs/ordering.md sections 7 and 16).
+    pub struct HopsRules {
+        /// An ofence opens a new epoch.
+        ofence_opens_epoch,
+        /// A dfence waits until the buffer is empty.
+        dfence_waits,
+        /// A buffer sends only entries of its oldest epoch.
+        oldest_epoch_first,
+        /// An entry does not overtake an older one of its line and epoch that is under way. (Ours: the
+        /// paper does not say; without it the older bytes could arrive last.)
+        line_in_order,
+        /// A line that is stored to in two epochs has two entries.
+        keep_versions,
+        /// An entry that was sent takes no more stores.
+        keep_what_was_sent,
+        /// A load of a line that another core wrote last orders this core's next epoch after that
+        /// core's (RAW).
+        order_after_read,
+        /// A store to a line that another core wrote last orders this core's next epoch after that
+        /// core's (WAW).
+        order_after_write,
+        /// The core that a dependence names closes its epoch: what it stores from now on is not waited
+        /// for. Without it two cores can wait for each other for ever.
+        split_source,
+        /// An entry is sent only when the epochs that its own depends on are durable.
+        wait_for_dependences,
+        /// A dirty line that leaves the caches is dropped: it would overtake older epochs.
+        drop_evictions,
+        /// A line that comes from memory is looked up in the buffers, which may have newer bytes.
+        look_up_fills,
+    }
+}
+
+/// The hardware.
+pub struct Hops {
+    params: HopsParams,
+    rules: HopsRules,
+    path: u64,
+    log_base: u64,
+    /// Where the caches survive a power failure, so does what only the buffers have.
+    caches_survive: bool,
+    buffers: PerCore<Buffer>,
+    polled: Polled,
+    /// Which core wrote a line last: what the directory remembers while the last level has the line, or
+    /// a buffer has an entry of it.
+    writers: LineMap<CoreId>,
+    /// Entries of each line, in the buffers of all cores. (The paper has a counting Bloom filter of a
+    /// size that is not known; this one is exact.)
+    buffered: LineMap<u32>,
+    /// Lines with entries that were dropped and not stored to since: no cache has their newest bytes.
+    dropped: LineSet,
+    now: Cycle,
+    stamps: u64,
+    counts: Counts,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HopsEvent {
+    /// A buffer looks for an entry to send.
+    Drain(CoreId),
+    /// A core's entry is durable.
+    Durable(CoreId, u64),
+    /// The acknowledgement of a core's entry is back at its buffer.
+    Acknowledged(CoreId, u64),
+    /// Nothing may have been sent for long.
+    Timer(CoreId),
+    /// A core's load may have nothing to wait for any more.
+    GoOn(CoreId),
+}
+
+#[derive(Default)]
+struct Counts {
+    entries: u64,
+    merged: u64,
+    epochs: u64,
+    after_read: u64,
+    after_write: u64,
+    waits: u64,
+    fills: u64,
+    dropped: u64,
+    full: u64,
+    entries_max: u64,
+}
+
+/// The below of this design.
+type Floor = Below<HopsEvent>;
+
+impl Design for Hops {
+    const CARD: Card = Card {
+        name: "hops",
+        paper: "Nalli et al., ASPLOS 2017",
+        family: "ordering",
+        summary: "persist buffers, ofence and dfence",
+        file: file!(),
+        durability: Durability::None,
+        granularity: Granularity::Word,
+        needs: Needs::Nothing,
+    };
+    const HAS_FLUSHES: bool = false;
+    type Params = HopsParams;
+    type Rules = HopsRules;
+    type Event = HopsEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Hops>) -> Hops {
+        let shape = setup.shape;
+        let interval = shape.config.cycles(setup.params.poll * 1_000);
+        Hops {
+            params: setup.params.clone(),
+            rules: setup.rules.clone(),
+            path: shape.path,
+            log_base: shape.log_base,
+            caches_survive: caches_survive(setup),
+            buffers: PerCore::new(shape.cores, |_| Buffer::new()),
+            polled: Polled::new(interval, shape.cores),
+            writers: LineMap::default(),
+            buffered: LineMap::default(),
+            dropped: LineSet::default(),
+            now: Cycle(0),
+            stamps: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    #[inline]
+    fn load(&mut self, load: &Load, below: &mut Floor) -> Progress {
+        if self.buffers[load.core].fill_waits.is_none() {
+            return Progress::Done(load.at);
+        }
+        self.hurry_line(load.core, load.at, below);
+        Progress::Wait
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Floor) -> Progress {
+        let Store { core, word, new, at, .. } = *store;
+        self.now = self.now.max(at);
+        if self.caches_survive {
+            self.dropped.remove(&word.line());
+        }
+        if self.buffers[core].merge(word, new, &self.rules) {
+            self.counts.merged += 1;
+        } else {
+            self.append(store, below);
+            self.arm_timer(core, at, below);
+        }
+        self.kick(core, at, below);
+        let buffer = &mut self.buffers[core];
+        buffer.store_waits = buffer.entries.len() as u64 > self.params.entries;
+        self.counts.full += u64::from(buffer.store_waits);
+        if buffer.fill_waits.is_some() {
+            self.hurry_line(core, at, below);
+            return Progress::Wait;
+        }
+        if buffer.store_waits { Progress::Wait } else { Progress::Done(at) }
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Floor) -> Progress {
+        let Fence { core, at, drained, .. } = *fence;
+        self.now = self.now.max(at);
+        match fence.kind {
+            FenceKind::Flush(line, class, _) => {
+                // Nothing is flushed, but the program has said why it stored.
+                let mut entries = self.buffers[core].entries.iter_mut().rev();
+                if let Some(entry) = entries.find(|entry| entry.line == line) {
+                    entry.class = class;
+                }
+            }
+            FenceKind::Order if self.rules.ofence_opens_epoch => self.close(core, at, below),
+            FenceKind::Order => (),
+            FenceKind::Durable => {
+                self.close(core, at, below);
+                let buffer = &mut self.buffers[core];
+                if buffer.entries.is_empty() {
+                    return Progress::Done(drained);
+                }
+                buffer.requested = buffer.epoch - 1;
+                if self.rules.dfence_waits {
+                    buffer.fence = Some(drained);
+                }
+                self.kick(core, at, below);
+                if self.rules.dfence_waits {
+                    return Progress::Wait;
+                }
+            }
+        }
+        Progress::Done(at)
+    }
+
+    fn fill(&mut self, fill: &Fill, below: &mut Floor) -> Cycle {
+        let Fill { core, line, memory, write, at } = *fill;
+        if memory && !(self.rules.look_up_fills && self.buffered.contains_key(&line)) {
+            self.writers.remove(&line);
+            return at;
+        }
+        self.order_after(core, line, write, at, below);
+        if memory && self.params.fill == 0 {
+            self.counts.fills += 1;
+            self.buffers[core].fill_waits = Some((line, self.stamps));
+        }
+        at
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, below: &mut Floor) -> Cycle {
+        let Transfer { line, to, write, at, .. } = *transfer;
+        self.order_after(to, line, write, at, below);
+        at
+    }
+
+    fn evict(&mut self, evict: &Evict, _below: &mut Floor) -> Disposition<HopsEvent> {
+        let Evict { line, at, .. } = *evict;
+        let buffered = self.buffered.contains_key(&line);
+        if !(buffered && self.rules.look_up_fills) {
+            self.writers.remove(&line);
+        }
+        if !self.rules.drop_evictions {
+            return Disposition::Home { at, notify: Notify::Nobody };
+        }
+        self.counts.dropped += 1;
+        if self.caches_survive && buffered {
+            self.dropped.insert(line);
+        }
+        Disposition::Taken
+    }
+
+    fn event(&mut self, at: Cycle, event: HopsEvent, below: &mut Floor) {
+        self.now = self.now.max(at);
+        match event {
+            HopsEvent::Drain(core) => self.drain(core, at, below),
+            HopsEvent::Durable(core, stamp) => {
+                let index = self.buffers[core].position(stamp);
+                self.buffers[core].entries[index].state = State::Durable;
+                below.at(at + self.path, HopsEvent::Acknowledged(core, stamp));
+            }
+            HopsEvent::Acknowledged(core, stamp) => self.acknowledged(core, stamp, at, below),
+            HopsEvent::GoOn(core) => self.wake_if_it_may_go_on(core, at, below),
+            HopsEvent::Timer(core) => {
+                let buffer = &mut self.buffers[core];
+                buffer.timer = false;
+                if buffer.unsent > 0 && !buffer.blocked {
+                    buffer.overdue = at.since(buffer.next_send) >= self.params.interval - 1;
+                    self.kick(core, at, below);
+                    self.arm_timer(core, at, below);
+                }
+            }
+        }
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        if !self.caches_survive {
+            return Ok(());
+        }
+        let entries = self.buffers.iter().flat_map(|(_, buffer)| &buffer.entries);
+        let kept =
+            |entry: &&Entry| entry.state != State::Durable && self.dropped.contains(&entry.line);
+        let mut entries: Vec<&Entry> = entries.filter(kept).collect();
+        entries.sort_by_key(|entry| entry.stamp);
+        for (word, bytes) in entries.iter().flat_map(|entry| entry.words()) {
+            gasp.save(word.address(), bytes)?;
+        }
+        Ok(())
+    }
+
+    fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
+        hardware(setup)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("entries", counts.entries),
+            ("stores_merged", counts.merged),
+            ("epochs", counts.epochs),
+            ("dependences_after_read", counts.after_read),
+            ("dependences_after_write", counts.after_write),
+            ("waits_for_dependences", counts.waits),
+            ("fills_stalled", counts.fills),
+            ("evictions_dropped", counts.dropped),
+            ("buffer_full", counts.full),
+            ("entries_max", counts.entries_max),
+        ]
+    }
+}
+
+// Stores, epochs and what they wait for.
+
+impl Hops {
+    fn append(&mut self, store: &Store, below: &Floor) {
+        let line = store.word.line();
+        self.stamps += 1;
+        let log = line.address() >= self.log_base;
+        let buffer = &mut self.buffers[store.core];
+        let mut entry = Entry {
+            line,
+            data: below.line(line),
+            mask: if self.params.carries == 0 { u64::MAX } else { 0 },
+            epoch: buffer.epoch,
+            class: if log { Class::Log } else { Class::Data },
+            stamp: self.stamps,
+            state: State::Unsent,
+        };
+        entry.put(store.word, store.new);
+        buffer.entries.push_back(entry);
+        buffer.unsent += 1;
+        *self.buffered.entry(line).or_default() += 1;
+        self.writers.insert(line, store.core);
+        self.counts.entries += 1;
+        let held = (buffer.entries.len() as u64).min(self.params.entries);
+        self.counts.entries_max = self.counts.entries_max.max(held);
+    }
+
+    /// A core closes its epoch and opens the next.
+    fn close(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
+        self.polled.refresh(self.now, &self.buffers);
+        self.buffers[core].epoch += 1;
+        self.counts.epochs += 1;
+        if self.buffers[core].entries.is_empty() {
+            self.tell_blocked(at, below);
+        } else {
+            self.kick(core, at, below);
+        }
+    }
+
+    /// A line comes to a core: if another one wrote it last, both close their epochs, and what this
+    /// core stores from now on waits for the other's.
+    fn order_after(&mut self, core: CoreId, line: Line, write: bool, at: Cycle, below: &mut Floor) {
+        let ordered =
+            if write { self.rules.order_after_write } else { self.rules.order_after_read };
+        let Some(&on) = self.writers.get(&line) else { return };
+        if on == core || !ordered {
+            return;
+        }
+        self.counts.after_write += u64::from(write);
+        self.counts.after_read += u64::from(!write);
+        let until = self.buffers[on].epoch;
+        if self.rules.split_source {
+            self.close(on, at, below);
+        }
+        self.close(core, at, below);
+        let epoch = self.buffers[core].epoch;
+        let polled = &self.polled;
+        let dependences = &mut self.buffers[core].dependences;
+        dependences.retain(|dependence| !polled.satisfies(dependence));
+        dependences.push_back(Dependence { epoch, on, until });
+    }
+
+    /// A load or store waits until a line's entries are durable: they are sent.
+    fn hurry_line(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
+        let Some((line, _)) = self.buffers[core].fill_waits else { return };
+        for owner in (0..self.buffers.cores()).map(CoreId) {
+            if let Some((epoch, _)) = self.buffers[owner].youngest(line) {
+                self.request(owner, epoch, at, below);
+            }
+        }
+    }
+
+    fn request(&mut self, core: CoreId, epoch: u64, at: Cycle, below: &mut Floor) {
+        let buffer = &mut self.buffers[core];
+        if epoch > buffer.requested {
+            buffer.requested = epoch;
+            self.kick(core, at, below);
+        }
+    }
+}
+
+fn caches_survive(setup: &Setup<'_, Hops>) -> bool {
+    matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)
+}
+
+/// Widths that the paper does not give are 64 bits for an epoch and 58 for a line's address.
+fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
+    let cores = u64::from(setup.shape.cores);
+    let entries = setup.params.entries * cores;
+    let plain =
+        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    let kept_by = if caches_survive(setup) { KeptBy::Battery } else { KeptBy::Nothing };
+    let data = plain("persist buffer entry: data (64 B)", 64 * 8, entries, "first level");
+    let head = plain("store that waits for room: data", 64 * 8, cores, "store queue");
+    let lines = setup.shape.config.llc.size / LINE_BYTES;
+    let writer = 64 - u64::from(setup.shape.cores).leading_zeros();
+    vec![
+        Structure { kept_by, ..data },
+        Structure { kept_by, ..head },
+        plain(
+            "persist buffer entry: address, byte mask, epoch",
+            58 + 64 + 64,
+            entries,
+            "first level",
+        ),
+        plain("dependence (core, epoch)", 8 + 64, cores * cores, "first level"),
+        plain("timestamp register", 64, cores, "first level"),
+        plain("copy of the global timestamp vector", 64 * cores, cores, "first level"),
+        plain("global timestamp", 64, cores, "last level"),
+        plain("buffered line (for a Bloom filter)", 58, entries, "last level"),
+        plain("last writer of a line", writer.into(), lines, "directory"),
+    ]
+}

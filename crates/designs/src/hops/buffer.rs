@@ -1,0 +1,213 @@
+//! The persist buffer of one core, and the copy of the global timestamp vector that all of them
+//! poll.
+
+use std::collections::VecDeque;
+
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, LineData, PerCore, Word};
+
+use super::HopsRules;
+
+/// One core's persist buffer, with its timestamp register.
+pub(super) struct Buffer {
+    /// The entries, oldest first. What is beyond the buffer's size is a store that waits for room
+    /// at the head of the store queue.
+    pub entries: VecDeque<Entry>,
+    /// Entries that have not been sent.
+    pub unsent: usize,
+    /// The thread's timestamp: the epoch that is open.
+    pub epoch: u64,
+    /// What its epochs wait for, in the order of the epochs.
+    pub dependences: VecDeque<Dependence>,
+    /// Another core, a fill or a fence asked for everything up to this epoch to be sent.
+    pub requested: u64,
+    /// When it looks for an entry to send, if it is to.
+    pub drain_at: Option<Cycle>,
+    /// It sends one entry a cycle: the next one not before this.
+    pub next_send: Cycle,
+    /// Whether a timer runs, and whether the last one found that nothing had been sent for long.
+    pub timer: bool,
+    pub overdue: bool,
+    /// Its oldest entry waits for another core's epoch.
+    pub blocked: bool,
+    /// A dfence waits until the buffer is empty, and not less than until this cycle.
+    pub fence: Option<Cycle>,
+    /// The core's store waits for room.
+    pub store_waits: bool,
+    /// The core's load or store waits until the entries of a line, up to this stamp, are gone.
+    pub fill_waits: Option<(Line, u64)>,
+}
+
+/// An update of a line in one epoch.
+pub(super) struct Entry {
+    pub line: Line,
+    pub data: LineData,
+    /// The bytes that it writes, one bit a byte.
+    pub mask: u64,
+    pub epoch: u64,
+    pub class: Class,
+    /// Its number among all entries of all cores.
+    pub stamp: u64,
+    pub state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// In the buffer alone.
+    Unsent,
+    /// On its way to a controller.
+    Sent,
+    /// Durable; the acknowledgement is on its way back.
+    Durable,
+}
+
+/// An epoch, and all later ones of its core, wait until another core's epoch is durable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dependence {
+    pub epoch: u64,
+    pub on: CoreId,
+    pub until: u64,
+}
+
+impl Buffer {
+    pub fn new() -> Buffer {
+        Buffer {
+            entries: VecDeque::new(),
+            unsent: 0,
+            epoch: 1,
+            dependences: VecDeque::new(),
+            requested: 0,
+            drain_at: None,
+            next_send: Cycle(0),
+            timer: false,
+            overdue: false,
+            blocked: false,
+            fence: None,
+            store_waits: false,
+            fill_waits: None,
+        }
+    }
+
+    /// The newest epoch that is completely durable: the core's entry in the global vector.
+    pub fn durable_epoch(&self) -> u64 {
+        self.entries.front().map_or(self.epoch, |entry| entry.epoch) - 1
+    }
+
+    /// Puts a store into the entry of its line, if one takes it.
+    pub fn merge(&mut self, word: Word, value: u64, rules: &HopsRules) -> bool {
+        let (line, epoch) = (word.line(), self.epoch);
+        let mut recent = self
+            .entries
+            .iter_mut()
+            .rev()
+            .take_while(|entry| entry.epoch == epoch || !rules.keep_versions);
+        let Some(entry) = recent.find(|entry| entry.line == line) else { return false };
+        if entry.state != State::Unsent && rules.keep_what_was_sent {
+            return false;
+        }
+        entry.put(word, value);
+        true
+    }
+
+    pub fn position(&self, stamp: u64) -> usize {
+        let found = self.entries.binary_search_by_key(&stamp, |entry| entry.stamp);
+        found.expect("an entry stays until it is acknowledged")
+    }
+
+    /// Whether an older entry of the same line is on its way.
+    pub fn is_overtaking(&self, index: usize) -> bool {
+        let line = self.entries[index].line;
+        self.entries.range(..index).any(|older| older.line == line && older.state == State::Sent)
+    }
+
+    /// The youngest epoch with an entry of a line, and that entry's stamp.
+    pub fn youngest(&self, line: Line) -> Option<(u64, u64)> {
+        let entry = self.entries.iter().rev().find(|entry| entry.line == line)?;
+        Some((entry.epoch, entry.stamp))
+    }
+}
+
+impl Entry {
+    pub fn put(&mut self, word: Word, value: u64) {
+        let at = word.place() * 8;
+        self.data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        self.mask |= word.mask();
+    }
+
+    /// The words that it writes, and their values.
+    pub fn words(&self) -> impl Iterator<Item = (Word, &[u8])> {
+        let first = self.line.first_word().0;
+        (0..8).map(move |place| Word(first + place)).filter_map(|word| {
+            let at = word.place() * 8;
+            (self.mask & word.mask() != 0).then(|| (word, &self.data[at..at + 8]))
+        })
+    }
+}
+
+/// The global timestamp vector as the buffers see it: all of them read it at multiples of an
+/// interval.
+pub(super) struct Polled {
+    interval: u64,
+    period: u64,
+    seen: PerCore<u64>,
+}
+
+impl Polled {
+    pub fn new(interval: u64, cores: u8) -> Polled {
+        Polled { interval, period: 0, seen: PerCore::new(cores, |_| 0) }
+    }
+
+    /// Time has come to `at`. To be called before anything changes the vector, and before it is
+    /// read: between two calls it was constant, so it need not be read at every multiple.
+    pub fn refresh(&mut self, at: Cycle, buffers: &PerCore<Buffer>) {
+        let period = at.0.checked_div(self.interval).unwrap_or(self.period + 1);
+        if period > self.period {
+            self.period = period;
+            for (core, buffer) in buffers.iter() {
+                self.seen[core] = buffer.durable_epoch();
+            }
+        }
+    }
+
+    /// Whether a dependence is known to be satisfied.
+    pub fn satisfies(&self, dependence: &Dependence) -> bool {
+        self.seen[dependence.on] >= dependence.until
+    }
+
+    /// When what changes at `at` is seen.
+    pub fn next(&self, at: Cycle) -> Cycle {
+        if self.interval == 0 {
+            return at;
+        }
+        Cycle((at.0 / self.interval + 1) * self.interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vector_is_seen_at_multiples_of_the_interval() {
+        let mut buffers = PerCore::new(2, |_| Buffer::new());
+        let mut polled = Polled::new(100, 2);
+        let wait = Dependence { epoch: 1, on: CoreId(1), until: 1 };
+        polled.refresh(Cycle(110), &buffers);
+        buffers[CoreId(1)].epoch = 2;
+        polled.refresh(Cycle(199), &buffers);
+        assert!(!polled.satisfies(&wait));
+        assert_eq!(polled.next(Cycle(110)), Cycle(200));
+        polled.refresh(Cycle(200), &buffers);
+        assert!(polled.satisfies(&wait));
+    }
+
+    #[test]
+    fn without_an_interval_it_is_seen_at_once() {
+        let mut buffers = PerCore::new(2, |_| Buffer::new());
+        let mut polled = Polled::new(0, 2);
+        buffers[CoreId(1)].epoch = 2;
+        polled.refresh(Cycle(7), &buffers);
+        assert!(polled.satisfies(&Dependence { epoch: 1, on: CoreId(1), until: 1 }));
+        assert_eq!(polled.next(Cycle(7)), Cycle(7));
+    }
+}
