@@ -9,6 +9,7 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod lad;
 pub mod native;
 pub mod orders;
 mod parts;
@@ -21,6 +22,7 @@ pub mod undo_log;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
+    entry::<lad::Lad>(),
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoX86>>(),

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 const MISTAKES: &[(&str, &str)] = &[
     (
         "sillo hash",
-        "unknown design `sillo`; did you mean `silo`? there are: silo, redo-log, undo-log, undo@ideal, native, \
-          redo@x86, undo@eadr, undo@x86",
+        "unknown design `sillo`; did you mean `silo`? there are: silo, redo-log, undo-log, lad, \
+          undo@ideal, native, redo@x86, undo@eadr, undo@x86",
     ),
     (
         "qqqq hash",
-        "unknown design `qqqq`; there are: native, redo-log, redo@x86, silo, undo-log, undo@eadr, undo@ideal, \
-          undo@x86",
+        "unknown design `qqqq`; there are: lad, native, redo-log, redo@x86, silo, undo-log, \
+          undo@eadr, undo@ideal, undo@x86",
     ),
     (
         "silo hsh",
@@ -135,7 +135,7 @@ fn a_mistake_is_one_sentence() {
 /// What a log cannot hold is the user's to mend, not a panic.
 #[test]
 fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
-    for design in ["redo@x86", "undo@x86"] {
+    for design in ["lad", "redo-log", "redo@x86", "undo-log", "undo@x86"] {
         let line = format!(
             "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 workload.lock_grain=word"
         );
