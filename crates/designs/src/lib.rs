@@ -11,6 +11,7 @@ use model::workload::Workload;
 
 pub mod bbb;
 pub mod hops;
+pub mod lad;
 pub mod native;
 pub mod orders;
 mod parts;
@@ -24,6 +25,7 @@ pub mod undo_log;
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
     entry::<software::Software<software::HopsPaper>>(),
+    entry::<lad::Lad>(),
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoHops>>(),

@@ -242,6 +242,9 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if has("overflow_batch") && index % 5 != 4 {
             set("design.overflow_batch", "3");
         }
+        if has("serial_bits") && index % 5 != 4 {
+            set("design.serial_bits", "2");
+        }
         trials.push((trial, 20 * (1 + index / 6)));
     }
     trials

@@ -134,7 +134,7 @@ fn a_mistake_is_one_sentence() {
 /// What a log cannot hold is the user's to mend, not a panic.
 #[test]
 fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
-    for design in ["redo@x86", "undo@x86"] {
+    for design in ["lad", "redo-log", "redo@x86", "undo-log", "undo@x86"] {
         let line = format!(
             "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 workload.lock_grain=word"
         );

@@ -95,7 +95,7 @@ fn cores_in_order_and_nobody_ahead() {
 /// nothing, if it has none.
 fn tiny_structures(entry: &designs::Entry) -> String {
     let mut settings = String::new();
-    for (name, value) in [("entries", 4), ("overflow_batch", 3)] {
+    for (name, value) in [("entries", 4), ("overflow_batch", 3), ("serial_bits", 2)] {
         if entry.fields.iter().any(|field| field.name == name) {
             settings += &format!("design.{name}={value} ");
         }

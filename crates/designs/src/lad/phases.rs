@@ -1,0 +1,108 @@
+//! LAD at the first level: lines that are sent to their controllers, and the two phases of a commit.
+
+use model::design::Below;
+use model::units::{CoreId, Cycle, Line};
+
+use super::{Entry, Lad, LadEvent, Message};
+
+impl Lad {
+    /// Sends a line to its controller: it leaves the first level at `at` and walks through the
+    /// caches.
+    fn send(
+        &mut self,
+        core: CoreId,
+        line: Line,
+        at: Cycle,
+        counted: bool,
+        below: &mut Below<LadEvent>,
+    ) {
+        let thread = &mut self.cores[core];
+        thread.unacknowledged += u64::from(counted);
+        let entry = Entry { line, core, serial: thread.serial, data: below.line(line) };
+        let message = Message { entry, counted };
+        let index = match self.messages_free.pop() {
+            Some(index) => {
+                self.messages[index as usize] = message;
+                index
+            }
+            None => {
+                self.messages.push(message);
+                self.messages.len() as u32 - 1
+            }
+        };
+        let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
+        below.at(at + below.shape.walk + frontend, LadEvent::Arrive(index));
+    }
+
+    /// A line of a running transaction left the first level: the copies below are brought up to
+    /// date on the way, and are clean.
+    pub(super) fn send_what_left(
+        &mut self,
+        core: CoreId,
+        line: Line,
+        at: Cycle,
+        below: &mut Below<LadEvent>,
+    ) {
+        below.caches.clean(line, true);
+        self.counts.left += 1;
+        self.send(core, line, at, self.rules.count_what_left, below);
+    }
+
+    /// The first phase: the lines that are still marked are sent, one a cycle.
+    pub(super) fn prepare(&mut self, core: CoreId, at: Cycle, below: &mut Below<LadEvent>) {
+        let mut sent = at;
+        let mut order = std::mem::take(&mut self.cores[core].order);
+        for line in order.drain(..) {
+            if self.cores[core].marked.remove(&line) {
+                below.caches.clean(line, true);
+                self.send(core, line, sent, true, below);
+                self.counts.prepared += 1;
+                sent += self.params.prepare_interval;
+            }
+        }
+        let thread = &mut self.cores[core];
+        thread.order = order;
+        thread.ready = thread.ready.max(sent);
+        thread.preparing = true;
+        if thread.unacknowledged == 0 || !self.rules.commit_after_lines {
+            self.tell(core, below);
+        }
+    }
+
+    /// A controller has taken a line.
+    pub(super) fn acknowledge(&mut self, core: CoreId, at: Cycle, below: &mut Below<LadEvent>) {
+        let thread = &mut self.cores[core];
+        thread.unacknowledged -= 1;
+        thread.ready = thread.ready.max(at + below.shape.path);
+        if thread.preparing && thread.unacknowledged == 0 {
+            self.tell(core, below);
+        }
+    }
+
+    /// The second phase: every controller is told.
+    fn tell(&mut self, core: CoreId, below: &mut Below<LadEvent>) {
+        let thread = &mut self.cores[core];
+        let serial = thread.serial;
+        thread.serial = self.params.next(serial);
+        self.counts.anew += u64::from(thread.serial < serial);
+        (thread.stored, thread.preparing) = (false, false);
+        thread.untold += self.queues.len() as u64;
+        let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
+        for controller in 0..below.shape.controllers {
+            let arrives = thread.ready + below.shape.path + frontend;
+            below.at(arrives, LadEvent::Commit(core, controller, serial));
+        }
+        if !self.rules.acknowledge_after_record {
+            below.wake(core, thread.ready);
+        }
+    }
+
+    /// A controller has recorded a commit; when all have, the core goes on.
+    pub(super) fn recorded(&mut self, core: CoreId, at: Cycle, below: &mut Below<LadEvent>) {
+        let thread = &mut self.cores[core];
+        thread.untold -= 1;
+        if thread.untold == 0 && self.rules.acknowledge_after_record {
+            below.wake(core, at + below.shape.path);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! LAD at a controller: speculative entries of its queue, and what waits for room in it.
+
+use std::collections::VecDeque;
+
+use model::design::{Below, Gasp, Progress, Shape};
+use model::device::Write;
+use model::image::PowerLoss;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, PerCore};
+
+use super::region::Region;
+use super::spill::{Spill, Undo};
+use super::{Entry, Lad, LadEvent};
+
+/// One controller.
+pub struct Queue {
+    pub number: u8,
+    pub region: Region,
+    /// Slots of the write-pending queue.
+    pub slots: usize,
+    /// Speculative entries, each in a reserved slot, oldest first.
+    pub entries: Vec<Entry>,
+    /// The last transaction of each thread that committed.
+    pub recorded: PerCore<u16>,
+    /// Lines that have arrived and wait for room.
+    pub arrived: VecDeque<u32>,
+    /// It is to be told when there may be room.
+    pub asked: bool,
+    /// Cores whose stores wait until fewer lines do.
+    pub held: Vec<CoreId>,
+    pub spill: Option<Spill>,
+    pub undo: Undo,
+}
+
+impl Queue {
+    /// The empty queue of a controller.
+    pub fn new(number: u8, shape: &Shape, region: Region) -> Queue {
+        let undo = Undo::new(region.slots());
+        Queue {
+            number,
+            region,
+            slots: shape.config.controller.wpq as usize,
+            entries: Vec::new(),
+            recorded: PerCore::new(shape.cores, |_| 0),
+            arrived: VecDeque::new(),
+            asked: false,
+            held: Vec::new(),
+            spill: None,
+            undo,
+        }
+    }
+
+    /// Whether nothing in it has to be judged after a power failure.
+    pub fn is_at_rest(&self) -> bool {
+        self.entries.is_empty() && self.spill.is_none() && self.undo.is_empty()
+    }
+
+    /// Whether every slot holds a speculative entry.
+    fn is_full(&self) -> bool {
+        self.entries.len() == self.slots
+    }
+
+    /// ADR's energy saves it.
+    pub fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        let spilling = self.spill.as_ref().map(|spill| &spill.entry);
+        let entries = self.entries.iter().chain(spilling);
+        self.region.save(self.number, &self.recorded, self.undo.valid(), entries, gasp)
+    }
+}
+
+impl Entry {
+    /// The write that it becomes.
+    pub fn write(&self) -> Write {
+        Write { line: self.line, data: self.data, mask: u64::MAX, class: Class::Data }
+    }
+}
+
+/// What became of a line that arrived.
+enum Taken {
+    /// The queue has it.
+    Yes,
+    /// It waits; the queue is told when it is to look again.
+    No,
+    /// It waits for the oldest entry to be written in place.
+    Full,
+}
+
+impl Lad {
+    /// A store waits while more lines wait at a controller than it has write-back buffers for.
+    pub(super) fn hold_if_backed_up(
+        &mut self,
+        core: CoreId,
+        at: Cycle,
+        below: &Below<LadEvent>,
+    ) -> Progress {
+        let buffers = below.shape.config.controller.writebacks as usize;
+        let mut queues = self.queues.iter_mut();
+        let Some(queue) = queues.find(|queue| queue.arrived.len() >= buffers) else {
+            return Progress::Done(at);
+        };
+        queue.held.push(core);
+        self.counts.stores_held += 1;
+        Progress::Wait
+    }
+
+    /// Takes what has arrived, in order, as far as there is room.
+    pub(super) fn look(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
+        while self.queues[number].spill.is_none() {
+            let Some(&message) = self.queues[number].arrived.front() else { break };
+            match self.take(number, message, at, below) {
+                Taken::Yes => (),
+                Taken::No => break,
+                Taken::Full => return self.begin_spill(number, at, below),
+            }
+            let queue = &mut self.queues[number];
+            queue.arrived.pop_front();
+            if queue.arrived.len() < below.shape.config.controller.writebacks as usize {
+                queue.held.drain(..).for_each(|core| below.wake(core, at + below.shape.path));
+            }
+            self.messages_free.push(message);
+            let message = self.messages[message as usize];
+            if message.counted {
+                self.acknowledge(message.entry.core, at, below);
+            }
+        }
+        let queue = &self.queues[number];
+        let waits = |&(line, arrives): &(_, Cycle)| {
+            arrives <= at && below.memory.controller_of(line) == number
+        };
+        if queue.spill.is_none() && queue.is_full() && self.write_backs.iter().any(waits) {
+            self.counts.pressed += 1;
+            self.begin_spill(number, at, below);
+        }
+    }
+
+    /// Takes one line, if it may come into the queue.
+    fn take(
+        &mut self,
+        number: usize,
+        message: u32,
+        at: Cycle,
+        below: &mut Below<LadEvent>,
+    ) -> Taken {
+        let entry = self.messages[message as usize].entry;
+        let queue = &mut self.queues[number];
+        let own = |other: &&mut Entry| other.line == entry.line && other.core == entry.core;
+        if let Some(older) = queue.entries.iter_mut().find(own) {
+            if self.rules.replace_own_entry {
+                *older = entry;
+            }
+            self.counts.replaced += 1;
+            return Taken::Yes;
+        }
+        // While an ordinary write-back waits nothing is reserved, so an older one of the line is
+        // never overtaken.
+        if below.reserve(at, entry.line) {
+            queue.entries.push(entry);
+            return Taken::Yes;
+        }
+        if queue.is_full() && self.rules.spill_when_full {
+            return Taken::Full;
+        }
+        if !queue.asked {
+            queue.asked = true;
+            self.counts.room += 1;
+            below.memory.when_room(entry.line, LadEvent::Look(queue.number));
+        }
+        Taken::No
+    }
+
+    /// A controller is told of a commit: it records it, and the transaction's entries are ordinary
+    /// writes from now on.
+    pub(super) fn commit_arrives(
+        &mut self,
+        core: CoreId,
+        number: usize,
+        serial: u16,
+        at: Cycle,
+        below: &mut Below<LadEvent>,
+    ) {
+        let queue = &mut self.queues[number];
+        queue.recorded[core] = serial;
+        let own = |entry: &Entry| entry.core == core || !self.rules.commit_own_entries;
+        for entry in queue.entries.extract_if(.., |entry| own(entry)) {
+            below.unreserve(at, entry.line, Some(entry.write()));
+            self.counts.committed += 1;
+        }
+        self.counts.undo_dropped += queue.undo.drop_of(core, self.rules.drop_undo_at_commit);
+        match &mut queue.spill {
+            Some(spill) if spill.entry.core == core => {
+                // Its line is written before the controller answers.
+                spill.commit();
+                self.counts.spilled_late += 1;
+            }
+            _ => self.recorded(core, at, below),
+        }
+        self.look(number, at, below);
+    }
+}

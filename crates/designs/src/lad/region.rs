@@ -1,0 +1,298 @@
+//! Where LAD's queues go when the power fails, the undo areas, and recovery.
+//!
+//! ```text
+//! of each controller  line 0: entries (word 0), armed (word 7, of controller 0 only)
+//!                     numbers of the last committed transactions, 2 bytes a thread
+//!                     valid bits of its undo entries
+//!                     queue entries of 72 bytes: tag (line 40 bits, thread 8, number 16), data 64
+//! undo areas          lines of each controller's own memory; an undo entry is two of them:
+//!                     the old data; tag, sequence
+//! ```
+//!
+//! The first part is written by ADR's energy only, the armed word last: without it there is
+//! nothing to recover. Recovery clears it with its last write.
+
+use model::design::{Gasp, Setup, Shape};
+use model::device::Write;
+use model::image::{Image, PowerLoss};
+use model::meters::Class;
+use model::units::{CoreId, LINE_BYTES, Line, LineData, PerCore, WORD_BYTES, Word};
+
+use super::{Entry, Lad, LadParams};
+
+/// Threads that a controller records (the paper: up to 256).
+pub const THREADS: u64 = 256;
+const NUMBER_BYTES: u64 = 2;
+const ENTRY_BYTES: u64 = WORD_BYTES + LINE_BYTES;
+const ARMED: u64 = 56;
+
+/// Where everything is.
+#[derive(Clone, Debug)]
+pub struct Region {
+    base: u64,
+    /// What one controller's queue takes at a power failure.
+    saved_bytes: u64,
+    undo_base: u64,
+    end: u64,
+    slots: u64,
+    controllers: u64,
+    interleave: u64,
+}
+
+impl Region {
+    /// The region of a machine: the log areas of all cores together.
+    pub fn new(shape: &Shape, params: &LadParams) -> Region {
+        let controllers = u64::from(shape.controllers);
+        let interleave =
+            if controllers == 1 { LINE_BYTES } else { shape.config.controller.interleave };
+        let end = shape.log_base + shape.log_bytes * u64::from(shape.cores);
+        let entries = ENTRY_BYTES * (shape.config.controller.wpq + 1);
+        let saved = |slots: u64| {
+            let bytes = LINE_BYTES + THREADS * NUMBER_BYTES + slots.div_ceil(8) + entries;
+            bytes.next_multiple_of(LINE_BYTES)
+        };
+        // The valid bits of all that could be asked for are reserved, whatever there is room for.
+        let saved_bytes = saved(params.undo_entries);
+        let stripe = interleave * controllers;
+        let undo_base = (shape.log_base + saved_bytes * controllers).next_multiple_of(stripe);
+        let lines = end.saturating_sub(undo_base) / stripe * (interleave / LINE_BYTES);
+        let slots = params.undo_entries.min(lines / 2);
+        Region { base: shape.log_base, saved_bytes, undo_base, end, slots, controllers, interleave }
+    }
+
+    /// Undo entries that a controller can have.
+    pub fn slots(&self) -> usize {
+        self.slots as usize
+    }
+
+    /// How many bytes there are in all.
+    pub fn bytes(&self) -> u64 {
+        self.end - self.base
+    }
+
+    /// Whether what a power failure saves has a place.
+    pub fn fits(&self) -> bool {
+        self.base + self.saved_bytes * self.controllers <= self.end
+    }
+
+    fn saved(&self, controller: u8) -> u64 {
+        self.base + self.saved_bytes * u64::from(controller)
+    }
+
+    fn numbers(&self, controller: u8) -> u64 {
+        self.saved(controller) + LINE_BYTES
+    }
+
+    fn valid(&self, controller: u8) -> u64 {
+        self.numbers(controller) + THREADS * NUMBER_BYTES
+    }
+
+    fn entry(&self, controller: u8, index: u64) -> u64 {
+        self.valid(controller) + self.slots.div_ceil(8) + ENTRY_BYTES * index
+    }
+
+    /// A line of a controller's own memory: the `index`-th of its undo area.
+    fn undo_line(&self, controller: usize, index: u64) -> Line {
+        let in_stripe = self.interleave / LINE_BYTES;
+        let stripe = index / in_stripe * self.controllers + controller as u64;
+        Line::of(self.undo_base + stripe * self.interleave + index % in_stripe * LINE_BYTES)
+    }
+
+    /// The two writes of an undo entry: the old data, and the header that says whose they are.
+    pub fn undo(
+        &self,
+        controller: usize,
+        slot: u32,
+        old: &LineData,
+        entry: &Entry,
+        sequence: u64,
+    ) -> [Write; 2] {
+        let line = |part| self.undo_line(controller, 2 * u64::from(slot) + part);
+        let mut header = [0; LINE_BYTES as usize];
+        header[..8].copy_from_slice(&tag(entry).to_le_bytes());
+        header[8..16].copy_from_slice(&sequence.to_le_bytes());
+        let (class, mask) = (Class::Log, u64::MAX);
+        [
+            Write { line: line(0), data: *old, mask, class },
+            Write { line: line(1), data: header, mask: 0xffff, class },
+        ]
+    }
+
+    /// Saves a controller's queue.
+    pub fn save<'e>(
+        &self,
+        controller: u8,
+        recorded: &PerCore<u16>,
+        valid: &[u8],
+        entries: impl Iterator<Item = &'e Entry>,
+        gasp: &mut Gasp<'_, '_>,
+    ) -> Result<(), PowerLoss> {
+        let mut count = 0;
+        for entry in entries {
+            let mut bytes = [0; ENTRY_BYTES as usize];
+            bytes[..8].copy_from_slice(&tag(entry).to_le_bytes());
+            bytes[8..].copy_from_slice(&entry.data);
+            gasp.save(self.entry(controller, count), &bytes)?;
+            count += 1;
+        }
+        let numbers: Vec<u8> =
+            recorded.iter().flat_map(|(_, serial)| serial.to_le_bytes()).collect();
+        gasp.save(self.numbers(controller), &numbers)?;
+        gasp.save(self.valid(controller), valid)?;
+        gasp.save(self.saved(controller), &count.to_le_bytes())
+    }
+
+    /// Says that everything is saved.
+    pub fn arm(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        gasp.save(self.saved(0) + ARMED, &1_u64.to_le_bytes())
+    }
+}
+
+fn tag(entry: &Entry) -> u64 {
+    entry.line.0 | u64::from(entry.core.0) << 40 | u64::from(entry.serial) << 48
+}
+
+/// A line of a transaction, as it was saved: whose it is, and where.
+struct Saved {
+    line: Line,
+    core: CoreId,
+    serial: u16,
+    controller: usize,
+    data: LineData,
+    /// The number of an undo entry; 0 of a queue entry.
+    sequence: u64,
+}
+
+impl Saved {
+    fn of(tag: u64, controller: u8, data: LineData, sequence: u64) -> Saved {
+        Saved {
+            line: Line(tag & ((1 << 40) - 1)),
+            core: CoreId((tag >> 40) as u8),
+            serial: (tag >> 48) as u16,
+            controller: usize::from(controller),
+            data,
+            sequence,
+        }
+    }
+}
+
+/// Revokes what was written in place of transactions that did not commit, and writes the entries
+/// of those that did.
+pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Lad>) -> Result<(), PowerLoss> {
+    let region = Region::new(setup.shape, setup.params);
+    let armed = Word::of(region.saved(0) + ARMED);
+    if image.word(armed) == 0 {
+        return Ok(());
+    }
+    let (mut entries, mut undo) = (Vec::new(), Vec::new());
+    let mut recorded: Vec<PerCore<u16>> = Vec::new();
+    for controller in 0..setup.shape.controllers {
+        recorded.push(PerCore::new(setup.shape.cores, |core| {
+            let at = region.numbers(controller) + NUMBER_BYTES * u64::from(core.0);
+            u16::from_le_bytes([byte(image, at), byte(image, at + 1)])
+        }));
+        for index in 0..image.word(Word::of(region.saved(controller))) {
+            let at = region.entry(controller, index);
+            let tag =
+                u64::from_le_bytes(std::array::from_fn(|place| byte(image, at + place as u64)));
+            let data = std::array::from_fn(|place| byte(image, at + WORD_BYTES + place as u64));
+            entries.push(Saved::of(tag, controller, data, 0));
+        }
+        let is_valid =
+            |slot: &u64| byte(image, region.valid(controller) + slot / 8) >> (slot % 8) & 1 == 1;
+        for slot in (0..region.slots).filter(is_valid) {
+            let [data, header] =
+                [0, 1].map(|part| region.undo_line(usize::from(controller), 2 * slot + part));
+            let [tag, sequence] = [0, 1].map(|word| image.word(Word(header.first_word().0 + word)));
+            undo.push(Saved::of(tag, controller, *image.line(data), sequence));
+        }
+    }
+    let verdict = Verdict { recorded, setup };
+    undo.sort_by_key(|entry| entry.sequence);
+    if setup.rules.undo_youngest_first {
+        undo.reverse();
+    }
+    undo.retain(|entry| !verdict.has_committed(entry) || !setup.rules.undo_uncommitted_only);
+    entries.retain(|entry| verdict.is_kept(entry));
+    for entry in undo.iter().chain(&entries) {
+        image.set_line(entry.line, &entry.data, u64::MAX)?;
+    }
+    image.set_word(armed, 0)
+}
+
+/// Which transactions committed.
+struct Verdict<'a> {
+    recorded: Vec<PerCore<u16>>,
+    setup: &'a Setup<'a, Lad>,
+}
+
+impl Verdict<'_> {
+    fn has_committed(&self, entry: &Saved) -> bool {
+        let Setup { params, rules, .. } = self.setup;
+        let is_younger = |serial, than| params.is_younger(serial, than, rules);
+        let mut last = self.recorded[entry.controller][entry.core];
+        if rules.maximum_over_controllers {
+            for recorded in self.recorded.iter().map(|recorded| recorded[entry.core]) {
+                last = if is_younger(recorded, last) { recorded } else { last };
+            }
+        }
+        !is_younger(entry.serial, last)
+    }
+
+    /// Whether a queue entry is written. Every one is still marked as speculative: the others are
+    /// ordinary writes.
+    fn is_kept(&self, entry: &Saved) -> bool {
+        let rules = &self.setup.rules;
+        rules.ignore_speculative_bit && (self.has_committed(entry) || !rules.discard_uncommitted)
+    }
+}
+
+fn byte(image: &Image<'_>, at: u64) -> u8 {
+    image.line(Line::of(at))[(at % LINE_BYTES) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+    use model::controller::Memory;
+
+    use super::*;
+
+    fn region(controllers: u64, interleave: u64) -> (Region, Memory<()>) {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (8 << 20, 64 << 10);
+        (config.controller.count, config.controller.interleave) = (controllers, interleave);
+        let memory = Memory::new(&config).expect("room");
+        (Region::new(&Shape::new(&config, 4), &LadParams::default()), memory)
+    }
+
+    #[test]
+    fn an_undo_area_lies_in_the_memory_of_its_controller() {
+        for (controllers, interleave) in [(1, 4096), (2, 64), (3, 4096), (4, 256)] {
+            let (region, memory) = region(controllers, interleave);
+            assert!(region.fits() && region.slots > 0);
+            let mut lines = Vec::new();
+            for controller in 0..controllers as usize {
+                for index in 0..2 * region.slots {
+                    let line = region.undo_line(controller, index);
+                    assert_eq!(memory.controller_of(line), controller);
+                    let (first, last) = (line.address(), line.address() + LINE_BYTES);
+                    assert!(region.undo_base <= first && last <= region.end);
+                    lines.push(line);
+                }
+            }
+            let all = lines.len();
+            lines.sort_unstable();
+            lines.dedup();
+            assert_eq!(lines.len(), all, "no line is used twice");
+        }
+    }
+
+    #[test]
+    fn a_tag_says_whose_a_line_is() {
+        let (line, core, serial) = (Line((1 << 38) - 1), CoreId(63), u16::MAX);
+        let entry = Entry { line, core, serial, data: [0; 64] };
+        let saved = Saved::of(tag(&entry), 0, entry.data, 0);
+        assert_eq!((saved.line, saved.core, saved.serial), (line, core, serial));
+    }
+}

@@ -1,0 +1,160 @@
+//! LAD's overflow: a queue that is full of speculative entries writes the oldest in place, after
+//! the line's old data have been logged.
+
+use std::collections::VecDeque;
+
+use model::design::Below;
+use model::device::Write;
+use model::units::{CoreId, Cycle};
+
+use super::{Entry, Lad, LadEvent};
+
+/// An entry that is being written in place: it lies in a register meanwhile.
+pub struct Spill {
+    pub entry: Entry,
+    /// Where its undo entry goes, until that counts.
+    slot: Option<u32>,
+    /// What is still to be written, each with what is then durable.
+    writes: VecDeque<(Write, Step)>,
+    /// The entry has its slot in the queue, for the first write.
+    reserved: bool,
+    /// Its transaction has committed meanwhile.
+    committed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    OldData,
+    Header,
+    InPlace,
+}
+
+impl Spill {
+    /// The transaction commits: nothing is to be revoked any more.
+    pub fn commit(&mut self) {
+        self.committed = true;
+        self.writes.retain(|&(_, step)| step == Step::InPlace);
+    }
+}
+
+/// Which undo entries of a controller count.
+pub struct Undo {
+    valid: Vec<u8>,
+    /// Whose they are.
+    live: Vec<(CoreId, u32)>,
+    free: Vec<u32>,
+    /// The number of the next one.
+    sequence: u64,
+}
+
+impl Undo {
+    /// None of so many.
+    pub fn new(slots: usize) -> Undo {
+        Undo {
+            valid: vec![0; slots.div_ceil(8)],
+            live: Vec::new(),
+            free: (0..slots as u32).rev().collect(),
+            sequence: 0,
+        }
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.valid.iter().all(|&bits| bits == 0)
+    }
+
+    /// The valid bits.
+    pub fn valid(&self) -> &[u8] {
+        &self.valid
+    }
+
+    fn keep(&mut self, core: CoreId, slot: u32) {
+        self.valid[slot as usize / 8] |= 1 << (slot % 8);
+        self.live.push((core, slot));
+    }
+
+    /// Forgets those of a core's transaction, and how many there were.
+    pub fn drop_of(&mut self, core: CoreId, clear: bool) -> u64 {
+        let mut dropped = 0;
+        for (_, slot) in self.live.extract_if(.., |&mut (owner, _)| owner == core) {
+            if clear {
+                self.valid[slot as usize / 8] &= !(1 << (slot % 8));
+            }
+            self.free.push(slot);
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+impl Lad {
+    /// The oldest entry leaves the queue. What memory holds of its line is read first.
+    pub(super) fn begin_spill(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
+        let queue = &mut self.queues[number];
+        let Some(slot) = queue.undo.free.pop() else {
+            return below.give_up(format!(
+                "the undo area of a controller is full with {} lines: raise design.undo_entries \
+                 and pm.log_size",
+                queue.region.slots()
+            ));
+        };
+        let entry = queue.entries.remove(0);
+        let read = below.memory.read_beneath(at, entry.line, at);
+        let writes = VecDeque::new();
+        let slot = Some(slot);
+        queue.spill = Some(Spill { entry, slot, writes, reserved: true, committed: false });
+        self.counts.spilled += 1;
+        below.at(read, LadEvent::Spill(queue.number));
+    }
+
+    pub(super) fn go_on_spilling(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
+        let queue = &mut self.queues[number];
+        let spill = queue.spill.as_mut().expect("a spill is under way");
+        if spill.reserved {
+            let place = (spill.entry.write(), Step::InPlace);
+            if let Some(slot) = spill.slot.filter(|_| !spill.committed) {
+                let old = below.memory.durable().line(spill.entry.line);
+                let [data, header] =
+                    queue.region.undo(number, slot, old, &spill.entry, queue.undo.sequence);
+                queue.undo.sequence += 1;
+                spill.writes.extend([(data, Step::OldData), (header, Step::Header)]);
+            }
+            if self.rules.undo_before_spill {
+                spill.writes.push_back(place);
+            } else {
+                spill.writes.push_front(place);
+            }
+        }
+        let Some((write, step)) = spill.writes.front().cloned() else {
+            // What was left to write is not needed any more.
+            return self.end_spill(number, at, below);
+        };
+        if std::mem::take(&mut spill.reserved) {
+            below.unreserve(at, spill.entry.line, Some(write));
+        } else if below.memory.has_room(write.line) {
+            below.give(at, write);
+        } else {
+            below.memory.when_room(write.line, LadEvent::Spill(queue.number));
+            return;
+        }
+        if let Some(slot) = spill.slot.take_if(|_| step == Step::Header) {
+            queue.undo.keep(spill.entry.core, slot);
+        }
+        spill.writes.pop_front();
+        if spill.writes.is_empty() {
+            self.end_spill(number, at, below);
+        } else {
+            below.at(at + 1, LadEvent::Spill(queue.number));
+        }
+    }
+
+    fn end_spill(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
+        let queue = &mut self.queues[number];
+        let spill = queue.spill.take().expect("a spill is under way");
+        queue.undo.free.extend(spill.slot);
+        if spill.committed {
+            self.recorded(spill.entry.core, at, below);
+        }
+        self.look(number, at, below);
+    }
+}
