@@ -9,8 +9,10 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod base;
 pub mod native;
 pub mod orders;
+pub mod parts;
 pub mod redo;
 pub mod silo;
 pub mod software;
@@ -18,6 +20,7 @@ pub mod undo;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
+    entry::<base::Base>(),
     entry::<native::Native>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
