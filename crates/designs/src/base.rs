@@ -13,6 +13,7 @@ use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, Line, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
+use crate::parts::commits::{CommitRules, Commits};
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, LogRules, Place};
 use crate::parts::record::Record;
@@ -68,9 +69,9 @@ model::rules! {
 pub struct Base {
     params: BaseParams,
     rules: BaseRules,
-    path: u64,
     log: Log,
     homes: Homes,
+    commits: Commits,
     cores: PerCore<Writer>,
 }
 
@@ -93,8 +94,6 @@ enum Stage {
     Running,
     /// Lines are under way; the commit record follows those before this mark.
     Lines(u64),
-    /// The commit record is under way.
-    Record(Place),
 }
 
 impl Design for Base {
@@ -126,15 +125,19 @@ impl Design for Base {
             keep_running: rules.keep_running,
             stall_when_full: rules.stall_when_full,
         };
+        let commit_rules = CommitRules {
+            after_record: rules.acknowledge_after_record,
+            after_all_before: rules.acknowledge_after_all_before,
+        };
         let mut log = Log::new(shape, ring(setup), params.log_buffer, log_rules);
         // A committed transaction's lines are home before its commit record is.
         log.forget(u64::MAX);
         Base {
             params: params.clone(),
             rules: rules.clone(),
-            path: shape.path,
             log,
             homes: Homes::new(shape),
+            commits: Commits::new(shape, commit_rules),
             cores: PerCore::new(shape.cores, |_| Writer::default()),
         }
     }
@@ -179,7 +182,7 @@ impl Design for Base {
             LogEvent::Logged { line, end } => {
                 self.log.accepted(line, end, at, below);
                 self.homes.release(self.log.durable(), at, below);
-                self.acknowledge(Place { line, end }, at, below);
+                self.commits.accepted(Place { line, end }, &mut self.log, at, below);
             }
             LogEvent::Home { group, .. } => {
                 self.homes.accepted(group);
@@ -247,35 +250,8 @@ impl Base {
         if self.rules.commit_record_after_lines && !self.homes.are_home(mark) {
             return;
         }
-        let place = self.log.append(&Record::commit(core, writer.tx), at, below);
-        self.log.flush(place, at, below);
-        self.cores[core].stage = Stage::Record(place);
-        if !self.rules.acknowledge_after_record {
-            self.acknowledge(place, at, below);
-        }
-    }
-
-    /// Acknowledges the transactions whose commit records are durable, `accepted` being the newest
-    /// place that a controller has accepted.
-    fn acknowledge(&mut self, accepted: Place, at: Cycle, below: &mut Below<LogEvent>) {
-        let durable = self.log.durable();
-        let mut any = false;
-        for (core, writer) in self.cores.iter_mut() {
-            let Stage::Record(place) = writer.stage else { continue };
-            let own = place.line == accepted.line && place.end <= accepted.end;
-            let early = own
-                && !(self.rules.acknowledge_after_all_before
-                    && self.rules.acknowledge_after_record);
-            if place <= durable || early {
-                writer.stage = Stage::None;
-                self.log.ended(core);
-                below.wake(core, at + self.path);
-                any = true;
-            }
-        }
-        if any {
-            self.log.go_on(at, below);
-        }
+        writer.stage = Stage::None;
+        self.commits.send(core, writer.tx, &mut self.log, at, below);
     }
 }
 

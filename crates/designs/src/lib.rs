@@ -10,6 +10,7 @@ use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
 pub mod base;
+pub mod fwb;
 pub mod native;
 pub mod orders;
 pub mod parts;
@@ -21,6 +22,7 @@ pub mod undo;
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
     entry::<base::Base>(),
+    entry::<fwb::Fwb>(),
     entry::<native::Native>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),

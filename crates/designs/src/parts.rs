@@ -3,10 +3,12 @@
 
 use model::units::CoreId;
 
+pub mod commits;
 pub mod homes;
 pub mod log;
 pub mod record;
 pub mod ring;
+pub mod scan;
 
 /// What is due in a hardware log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

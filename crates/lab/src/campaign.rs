@@ -155,7 +155,7 @@ fn cut(
 const REORDERS: u64 = 2;
 
 /// How hard a rule is looked for: seeds of each kind of trial.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 120;
 
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
@@ -163,8 +163,9 @@ const OWN_TRIALS: usize = 2;
 /// Log structures of designs that have them, so small that they fill, overflow and wrap. The ring
 /// (`log_lines`) has room for all that runs, for little more than that, or for less.
 fn small_structures(index: usize) -> [(&'static str, &'static str); 4] {
-    let ring = ["20", "160", "160", "8", "160", "160"][index % 6];
-    [("entries", "4"), ("overflow_batch", "3"), ("log_buffer", "2"), ("log_lines", ring)]
+    let ring = ["24", "48", "160", "8", "48", "160"][index % 6];
+    let buffer = ["8", "2"][index % 2];
+    [("entries", "4"), ("overflow_batch", "3"), ("log_buffer", buffer), ("log_lines", ring)]
 }
 
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
@@ -225,6 +226,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         ("controller.count", "2"),
         ("controller.intlv_size", "64B"),
         ("controller.write_buffer_size", "1"),
+        ("controller.writeback_buffer_size", "64"),
         ("pm.xpbuffer_entries", "1"),
         ("pm.tWRITE", "400cycles"),
     ];
@@ -246,7 +248,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
             trial.settings.insert(path.into(), value.into());
         };
         set("workload.words", ["16", "48", "128"][index as usize % 3]);
-        if words && index % 2 == 1 {
+        if words && index / 4 % 2 == 1 {
             set("workload.lock_grain", "word");
         }
         for (path, value) in [&[], SMALL, APART, SMALL][index as usize % 4] {

@@ -42,7 +42,7 @@ fn names() -> Vec<&'static str> {
 
 const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
 const APART: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
-    pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
+    controller.writeback_buffer_size=64 pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
 
 #[test]
 fn one_core() {

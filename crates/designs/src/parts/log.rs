@@ -250,9 +250,11 @@ impl Log {
         }
     }
 
-    /// Whether a core waits for room in the ring.
-    pub fn is_waited_for(&self) -> bool {
-        self.is_ring_full() && self.waiting.iter().any(|(_, waits)| *waits)
+    /// Whether a core waits for room in the ring that a scan can make.
+    pub fn needs_cut(&self) -> bool {
+        let oldest = self.running.iter().filter_map(|(_, line)| *line).min();
+        let is_waited_for = self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full();
+        is_waited_for && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
     }
 
     fn check(&self, below: &mut Below<LogEvent>) {
@@ -270,7 +272,7 @@ impl Log {
 
     fn wake(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
         if self.is_full() {
-            return;
+            return self.check(below);
         }
         for (core, waits) in self.waiting.iter_mut().filter(|(_, waits)| **waits) {
             *waits = false;
@@ -285,16 +287,18 @@ impl Log {
         self.running[core] = None;
     }
 
-    /// The lines of the ring before this one are of use to running transactions only.
-    pub fn forget(&mut self, before: u64) {
+    /// The lines of the ring before this one are of use to running transactions only. Whether that
+    /// is new.
+    pub fn forget(&mut self, before: u64) -> bool {
+        let is_new = before > self.used;
         self.used = self.used.max(before);
+        is_new
     }
 
     /// The ring has room, or a transaction has ended: who waited goes on.
     pub fn go_on(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
         self.send(at, below);
         self.wake(at, below);
-        self.check(below);
     }
 
     /// The first line of the ring that must not be overwritten.
