@@ -9,12 +9,14 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod base;
 pub mod bbb;
+pub mod fwb;
 pub mod hops;
 pub mod lad;
 pub mod native;
 pub mod orders;
-mod parts;
+pub mod parts;
 pub mod redo;
 pub mod redo_log;
 pub mod silo;
@@ -24,6 +26,8 @@ pub mod undo_log;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
+    entry::<base::Base>(),
+    entry::<fwb::Fwb>(),
     entry::<software::Software<software::HopsPaper>>(),
     entry::<lad::Lad>(),
     entry::<native::Native>(),

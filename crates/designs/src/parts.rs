@@ -1,3 +1,33 @@
-//! What several designs are made of.
+//! What several designs are made of: a core's log area; and what the logs of words in memory share:
+//! records, the ring that they go to, the way of data lines home, the forced write-back, and recovery.
 
-pub(crate) mod area;
+use model::units::CoreId;
+
+pub mod area;
+pub mod commits;
+pub mod homes;
+pub mod log;
+pub mod record;
+pub mod ring;
+pub mod scan;
+
+/// What is due in a hardware log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogEvent {
+    /// A controller accepted the bytes of a line of the log up to `end`.
+    Logged {
+        /// The line's number.
+        line: u64,
+        /// Where its last record of this write ends.
+        end: u8,
+    },
+    /// A controller accepted a line of data.
+    Home {
+        /// The group that it left in ([`homes::Homes`]).
+        group: u64,
+        /// Whether a scan forced it.
+        forced: bool,
+    },
+    /// The stores of a transaction that ends have left its core.
+    Commit(CoreId),
+}

@@ -8,7 +8,7 @@ use common::crash;
 #[test]
 fn every_rule_is_needed_and_every_mutant_caught() {
     let mut found = String::new();
-    for entry in designs::ALL.iter().filter(|entry| !entry.rules.is_empty()) {
+    for entry in common::all().filter(|entry| !entry.rules.is_empty()) {
         let line = format!("{} scribble cores=2 txs=40 nested=false mutants=true", entry.card.name);
         let answer = crash(&line);
         let mutants = answer["mutants"].as_array().expect("a list");

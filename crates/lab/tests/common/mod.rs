@@ -17,14 +17,22 @@ use model::engine::Outcome;
 use model::workload::Workload;
 use serde_json::{Map, Value, json};
 
+/// Every design; where `ONLY=mine,yours` is in the environment, these.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    let only = std::env::var("ONLY").ok();
+    designs::ALL.iter().filter(move |entry| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|name| name == entry.card.name))
+    })
+}
+
 /// The designs that promise something.
 pub fn durable() -> impl Iterator<Item = &'static Entry> {
-    designs::ALL.iter().filter(|entry| entry.card.durability != Durability::None)
+    all().filter(|entry| entry.card.durability != Durability::None)
 }
 
 /// The designs that promise nothing.
 pub fn fragile() -> impl Iterator<Item = &'static Entry> {
-    designs::ALL.iter().filter(|entry| entry.card.durability == Durability::None)
+    all().filter(|entry| entry.card.durability == Durability::None)
 }
 
 /// Whether a design versions or logs whole lines.

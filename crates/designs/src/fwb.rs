@@ -1,0 +1,239 @@
+//! FWB: steal but no force (Ogleari, Miller and Zhao, HPCA 2018).
+//!
+//! Every store makes an undo+redo record, which passes the caches by through a small volatile
+//! buffer. A line may leave the caches in the middle of a transaction (steal) and need not at its
+//! end (no force): a commit waits for its records only. What keeps the log bounded is the forced
+//! write-back of lines that have been dirty for long (`parts/scan.rs`).
+//!
+//! In the paper a record reaches memory before its line because its path is shorter than the
+//! caches' and the buffer is no deeper than that allows. Here the order is enforced: a line waits
+//! for the acknowledgement of its records.
+
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Leave,
+    Needs, Progress, Setup, Shape, Store, Structure, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::units::{Cycle, PerCore, TxId};
+
+use crate::parts::LogEvent;
+use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::homes::Homes;
+use crate::parts::log::{self, Log, LogRules, Place};
+use crate::parts::record::Record;
+use crate::parts::ring::{RecoveryRules, Ring};
+use crate::parts::scan::{Scan, ScanRules};
+
+model::params! {
+    /// The sizes of the paper (from memory: specs/logging.md section 14).
+    pub struct FwbParams {
+        /// Lines of the volatile log buffer (15 lines, 964 B, from memory).
+        log_buffer = 15 in 1..=4096;
+        /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for, 4 MiB by
+        /// default as in the paper.
+        log_lines = 0 in 0..=16_777_216;
+        /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
+        /// (specs/logging.md section 3).
+        period = 0 in 0..=1_000_000_000_000;
+    }
+}
+
+model::rules! {
+    /// What keeps FWB right (specs/logging.md section 3).
+    pub struct FwbRules {
+        /// A line does not overtake the records of its words, whoever accepts them.
+        line_after_records,
+        /// The acknowledgement waits until the commit record is accepted.
+        acknowledge_after_record,
+        /// The acknowledgement waits until every record before is accepted, at all controllers.
+        acknowledge_after_all_before,
+        /// The torn bit changes with each pass over the ring.
+        torn_bit_flips,
+        /// The first line of a pass follows the pass before, and the others follow it: recovery
+        /// tells by it which pass is the newest.
+        pass_begins_alone,
+        /// The records of a running transaction are not overwritten.
+        keep_running,
+        /// A line of the ring that is of use is not overwritten: stores wait, and a scan begins.
+        stall_when_full,
+        /// The log is cut when the lines of a scan, and those evicted before, are accepted.
+        cut_when_home,
+        /// The log is cut where it was when the scan before began: what became dirty since then
+        /// has been flagged, and not written back.
+        cut_one_scan_behind,
+        /// A flagged line that moves from one level of the caches to the next stays flagged.
+        flag_moves_with_line,
+        /// For recovery the log ends before the first line of which something is not there.
+        hole_ends_log,
+        /// For recovery nothing counts that is older than a line that has been overwritten.
+        forget_before_overwritten,
+        /// Recovery applies redo records oldest first.
+        redo_oldest_first,
+        /// Recovery applies undo records newest first.
+        undo_newest_first,
+    }
+}
+
+/// The design.
+pub struct Fwb {
+    rules: FwbRules,
+    log: Log,
+    homes: Homes,
+    scan: Scan,
+    commits: Commits,
+    cores: PerCore<Writer>,
+}
+
+/// A core's transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Writer {
+    tx: TxId,
+    stored: bool,
+}
+
+impl Design for Fwb {
+    const CARD: Card = Card {
+        name: "fwb",
+        paper: "Ogleari, Miller and Zhao, HPCA 2018",
+        family: "hardware logging",
+        summary: "undo+redo log past the caches; old dirty lines are forced out",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Word,
+        needs: Needs::Adr,
+    };
+    const HAS_FENCES: bool = false;
+    const WATCHES_L1: bool = true;
+    type Params = FwbParams;
+    type Rules = FwbRules;
+    type Event = LogEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Fwb>) -> Fwb {
+        let (params, rules, shape) = (setup.params, setup.rules, setup.shape);
+        let log_rules = LogRules {
+            torn_bit_flips: rules.torn_bit_flips,
+            pass_begins_alone: rules.pass_begins_alone,
+            keep_running: rules.keep_running,
+            stall_when_full: rules.stall_when_full,
+        };
+        let scan_rules = ScanRules {
+            line_after_records: rules.line_after_records,
+            cut_when_home: rules.cut_when_home,
+            cut_one_scan_behind: rules.cut_one_scan_behind,
+        };
+        let commit_rules = CommitRules {
+            after_record: rules.acknowledge_after_record,
+            after_all_before: rules.acknowledge_after_all_before,
+        };
+        let ring = ring(setup);
+        Fwb {
+            rules: rules.clone(),
+            log: Log::new(shape, ring, params.log_buffer, log_rules),
+            homes: Homes::new(shape),
+            scan: Scan::new(shape, params.period, ring.lines(), scan_rules),
+            commits: Commits::new(shape, commit_rules),
+            cores: PerCore::new(shape.cores, |_| Writer::default()),
+        }
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<LogEvent>) -> Progress {
+        let Some(tx) = store.tx else { return Progress::Done(store.at) };
+        let Store { core, word, old, new, at, .. } = *store;
+        self.log.append(&Record::of(core, tx, word, old, new), at, below);
+        self.cores[core] = Writer { tx, stored: true };
+        let waits = self.log.is_full();
+        if waits {
+            self.log.wait(core, below);
+        }
+        self.scan.poll(at, &mut self.log, &mut self.homes, below);
+        if waits { Progress::Wait } else { Progress::Done(at) }
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<LogEvent>) -> Progress {
+        if !std::mem::take(&mut self.cores[tx.core].stored) {
+            return Progress::Done(tx.at);
+        }
+        below.at(tx.stored.max(tx.at), LogEvent::Commit(tx.core));
+        Progress::Wait
+    }
+
+    fn leave(&mut self, leave: &Leave, _below: &mut Below<LogEvent>) {
+        if !self.rules.flag_moves_with_line {
+            self.scan.clear(leave.line);
+        }
+    }
+
+    fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
+        self.scan.clear(evict.line);
+        let after = self.log.newest(evict.line).filter(|_| self.rules.line_after_records);
+        if let Some(place) = after {
+            self.log.flush(place, evict.at, below);
+        }
+        self.homes.evict(evict, after)
+    }
+
+    fn event(&mut self, at: Cycle, event: LogEvent, below: &mut Below<LogEvent>) {
+        match event {
+            LogEvent::Logged { line, end } => {
+                self.log.accepted(line, end, at, below);
+                self.homes.release(self.log.durable(), at, below);
+                self.commits.accepted(Place { line, end }, &mut self.log, at, below);
+                self.scan.make_room(at, &mut self.log, &mut self.homes, below);
+            }
+            LogEvent::Home { group, forced } => {
+                self.homes.accepted(group);
+                if forced {
+                    self.scan.forced();
+                }
+                self.scan.go_on(at, &mut self.log, &mut self.homes, below);
+            }
+            LogEvent::Commit(core) => {
+                self.commits.send(core, self.cores[core].tx, &mut self.log, at, below);
+            }
+        }
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        self.log.save(gasp)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Fwb>) -> Result<(), PowerLoss> {
+        let rules = RecoveryRules {
+            hole_ends_log: setup.rules.hole_ends_log,
+            forget_before_overwritten: setup.rules.forget_before_overwritten,
+            redo_oldest_first: setup.rules.redo_oldest_first,
+            undo_newest_first: setup.rules.undo_newest_first,
+        };
+        ring(setup).recover(image, setup.shape.cores, &rules)
+    }
+
+    fn hardware(setup: &Setup<'_, Fwb>) -> Vec<Structure> {
+        let mut structures = log::hardware(setup.shape, setup.params.log_buffer);
+        structures.push(fwb_bits(setup.shape));
+        structures
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = [self.log.counts.list(), self.homes.counts.list(), self.scan.counts.list()];
+        counts.concat()
+    }
+}
+
+/// The fwb bits: one for each line of each cache.
+fn fwb_bits(shape: &Shape) -> Structure {
+    let config = &shape.config;
+    let lines = |bytes: u64| bytes / model::units::LINE_BYTES;
+    let private = lines(config.l1d.size) + lines(config.l2.size);
+    Structure {
+        name: "fwb bit",
+        bits: 1,
+        count: private * u64::from(shape.cores) + lines(config.llc.size),
+        place: "tags of all caches",
+        kept_by: KeptBy::Nothing,
+    }
+}
+
+fn ring(setup: &Setup<'_, Fwb>) -> Ring {
+    Ring::new(setup.shape, setup.params.log_lines, 0)
+}

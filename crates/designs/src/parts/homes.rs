@@ -1,0 +1,196 @@
+//! The way of data lines to their places in memory: a line that an eviction, a flush or a scan
+//! sends is held back until the undo records of its words are durable.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{Below, Disposition, Evict, Shape};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{Cycle, Line};
+
+use super::LogEvent;
+use super::log::Place;
+
+/// Data lines that have left the caches and that no controller has accepted.
+#[derive(Debug)]
+pub struct Homes {
+    path: u64,
+    /// Cycles from a log line's controller to that of a data line.
+    hop: u64,
+    held: Vec<Held>,
+    /// How many lines of each group are under way, from the group `first` on; the last one grows.
+    groups: VecDeque<u64>,
+    first: u64,
+    /// What happened.
+    pub counts: HomeCounts,
+}
+
+#[derive(Debug)]
+struct Held {
+    write: Write,
+    left: Cycle,
+    after: Place,
+    notify: LogEvent,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HomeCounts {
+    evictions_held: u64,
+    write_backs: u64,
+    write_backs_held: u64,
+}
+
+impl HomeCounts {
+    /// The counts by name.
+    pub fn list(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("evictions_held", self.evictions_held),
+            ("lines_forced", self.write_backs),
+            ("lines_forced_held", self.write_backs_held),
+        ]
+    }
+}
+
+impl Homes {
+    /// Nothing is under way.
+    pub fn new(shape: &Shape) -> Homes {
+        // What waits for its records waits at its own controller; where that is not the records'
+        // controller, it has to be told.
+        let hop = if shape.controllers == 1 { 0 } else { shape.path };
+        Homes {
+            path: shape.path,
+            hop,
+            held: Vec::new(),
+            groups: VecDeque::from([0]),
+            first: 0,
+            counts: HomeCounts::default(),
+        }
+    }
+
+    /// A line leaves the caches, and waits until the log is durable up to `after`.
+    pub fn evict(&mut self, evict: &Evict, after: Option<Place>) -> Disposition<LogEvent> {
+        let Evict { line, data, at } = *evict;
+        let notify = self.count(false);
+        let Some(after) = after else {
+            return Disposition::Home { at, notify: Notify::Design(notify) };
+        };
+        self.counts.evictions_held += 1;
+        let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+        self.held.push(Held { write, left: at, after, notify });
+        Disposition::Taken
+    }
+
+    /// Writes a line back if it is dirty: its bytes of now leave a first level at `at`, walk through
+    /// the caches, and wait until the log is durable up to `after`. The line stays in the caches.
+    pub fn force(
+        &mut self,
+        line: Line,
+        at: Cycle,
+        after: Option<Place>,
+        below: &mut Below<LogEvent>,
+    ) -> bool {
+        if !below.caches.clean(line, true) {
+            return false;
+        }
+        let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Data };
+        let left = at + (below.shape.walk - self.path);
+        let notify = self.count(true);
+        self.counts.write_backs += 1;
+        match after {
+            Some(after) => {
+                self.counts.write_backs_held += 1;
+                self.held.push(Held { write, left, after, notify });
+            }
+            None => below.send(left, write, Notify::Design(notify)),
+        }
+        true
+    }
+
+    /// The log is durable up to a place: lines that waited for that go on, those of one line in
+    /// order, since a later one waits at least as long.
+    pub fn release(&mut self, durable: Place, at: Cycle, below: &mut Below<LogEvent>) {
+        let (path, hop) = (self.path, self.hop);
+        self.held.retain(|held| {
+            if held.after > durable {
+                return true;
+            }
+            let leaves = Cycle((at + hop).since(Cycle(path))).max(held.left);
+            below.send(leaves, held.write.clone(), Notify::Design(held.notify));
+            false
+        });
+    }
+
+    /// A controller accepted a line.
+    pub fn accepted(&mut self, group: u64) {
+        self.groups[(group - self.first) as usize] -= 1;
+        while self.groups.len() > 1 && self.groups[0] == 0 {
+            self.groups.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// A mark behind every line that has left so far.
+    pub fn mark(&mut self) -> u64 {
+        if self.groups.back().is_some_and(|lines| *lines > 0) {
+            self.groups.push_back(0);
+        }
+        self.current()
+    }
+
+    /// Whether controllers have accepted every line before a mark.
+    pub fn are_home(&self, mark: u64) -> bool {
+        self.first >= mark
+    }
+
+    fn current(&self) -> u64 {
+        self.first + self.groups.len() as u64 - 1
+    }
+
+    fn count(&mut self, forced: bool) -> LogEvent {
+        *self.groups.back_mut().expect("a group grows") += 1;
+        LogEvent::Home { group: self.current(), forced }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::config::Config;
+
+    fn evict(line: u64) -> Evict {
+        Evict { line: Line(line), data: [0; 64], at: Cycle(1) }
+    }
+
+    fn group(disposition: Disposition<LogEvent>) -> u64 {
+        match disposition {
+            Disposition::Home { notify: Notify::Design(LogEvent::Home { group, .. }), .. } => group,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_whose_records_are_not_durable_is_held() {
+        let mut homes = Homes::new(&Shape::new(&Config::default(), 1));
+        assert!(homes.evict(&evict(1), None) != Disposition::Taken);
+        let after = Some(Place { line: 3, end: 26 });
+        assert_eq!(homes.evict(&evict(2), after), Disposition::Taken);
+        assert_eq!((homes.held.len(), homes.counts.evictions_held), (1, 1));
+    }
+
+    #[test]
+    fn a_mark_is_home_when_everything_before_it_is() {
+        let mut homes = Homes::new(&Shape::new(&Config::default(), 1));
+        let nothing = homes.mark();
+        assert!(homes.are_home(nothing));
+        let groups = [1, 2].map(|line| group(homes.evict(&evict(line), None)));
+        let mark = homes.mark();
+        let later = group(homes.evict(&evict(3), None));
+        homes.accepted(later);
+        homes.accepted(groups[0]);
+        assert!(!homes.are_home(mark));
+        homes.accepted(groups[1]);
+        assert!(homes.are_home(mark));
+    }
+}

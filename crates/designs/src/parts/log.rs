@@ -1,0 +1,540 @@
+//! A volatile log buffer over a ring in memory: records enter it in order, fill lines, and leave
+//! for the controllers. What is durable of the log is what every controller has accepted up to the
+//! first line that one has not.
+
+use std::collections::VecDeque;
+
+use model::config::Domain;
+use model::controller::Notify;
+use model::design::{Below, Gasp, KeptBy, Shape, Structure};
+use model::device::Write;
+use model::image::PowerLoss;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore};
+
+use super::LogEvent;
+use super::record::{Kind, LONGEST, Record};
+use super::ring::{FOOTER, RECORDS_MAX, Ring};
+
+const _: () = assert!(2 * LONGEST <= FOOTER, "two records fit a line");
+
+/// A place in the log: a line's number since the log began, and where in it a record ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// Where the record ends.
+    pub end: u8,
+}
+
+/// What a log obeys.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRules {
+    /// The torn bit changes with each pass.
+    pub torn_bit_flips: bool,
+    /// The first line of a pass travels alone.
+    pub pass_begins_alone: bool,
+    /// Records of a running transaction are not overwritten.
+    pub keep_running: bool,
+    /// No line is overwritten that is of use.
+    pub stall_when_full: bool,
+}
+
+/// The log: its buffer, and the registers that say how much of the ring is in use.
+#[derive(Debug)]
+pub struct Log {
+    ring: Ring,
+    rules: LogRules,
+    path: u64,
+    survives: bool,
+    /// Lines that the buffer holds.
+    size: usize,
+    /// Lines of the ring that are left for what must not wait: a record of each core's store that
+    /// has taken effect, and its commit. Two records fit any line.
+    reserve: u64,
+    /// Lines that are not durable as a whole, oldest first; the last one is being filled.
+    lines: VecDeque<Filling>,
+    /// The number of the first of them.
+    first: u64,
+    /// The number of the first of them that has something left to send.
+    next: u64,
+    /// What has to be sent although its line is not full.
+    wanted: Place,
+    /// Records that are not durable, oldest first: place, core, kind, and line of data.
+    records: VecDeque<(Place, CoreId, Kind, Line)>,
+    /// Of them, those that undo and those that do not, for each core.
+    under_way: PerCore<[u64; 2]>,
+    /// Lines of the ring before this one are of use to nobody, but to running transactions.
+    used: u64,
+    /// The line of the first record of each core's transaction, while that is not durable.
+    running: PerCore<Option<u64>>,
+    /// Cores whose stores wait, and whether each does.
+    waiting: PerCore<bool>,
+    /// Lines of the ring that are left for what else must not wait.
+    pub owed: u64,
+    /// What happened.
+    pub counts: LogCounts,
+}
+
+/// A line of the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Filling {
+    data: LineData,
+    /// Records of the line before, and of this.
+    before: u8,
+    count: u8,
+    /// Where its last record that is not a commit ends.
+    logged: u8,
+    /// Bytes filled, sent, and accepted.
+    filled: u8,
+    sent: u8,
+    accepted: u8,
+}
+
+/// What a log counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogCounts {
+    records: u64,
+    commits: u64,
+    wraps: u64,
+    buffer_full: u64,
+    ring_full: u64,
+    sent_in_part: u64,
+    passes_held: u64,
+}
+
+impl LogCounts {
+    /// The counts by name.
+    pub fn list(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("log_records", self.records),
+            ("commit_records", self.commits),
+            ("log_wraps", self.wraps),
+            ("log_buffer_full", self.buffer_full),
+            ("log_ring_full", self.ring_full),
+            ("log_lines_sent_in_part", self.sent_in_part),
+            ("log_passes_held", self.passes_held),
+        ]
+    }
+}
+
+impl Log {
+    /// An empty log with a buffer of `size` lines.
+    pub fn new(shape: &Shape, ring: Ring, size: u64, rules: LogRules) -> Log {
+        Log {
+            ring,
+            rules,
+            path: shape.path,
+            survives: caches_survive(shape),
+            size: size as usize,
+            reserve: u64::from(shape.cores) + 1,
+            lines: VecDeque::from([Filling::new(0)]),
+            first: 0,
+            next: 0,
+            wanted: Place::default(),
+            records: VecDeque::new(),
+            under_way: PerCore::new(shape.cores, |_| [0; 2]),
+            used: 0,
+            running: PerCore::new(shape.cores, |_| None),
+            waiting: PerCore::new(shape.cores, |_| false),
+            owed: 0,
+            counts: LogCounts::default(),
+        }
+    }
+
+    /// Appends a record, and sends lines that are full.
+    pub fn append(&mut self, record: &Record, at: Cycle, below: &mut Below<LogEvent>) -> Place {
+        let (bytes, length) = record.encode();
+        let room = self.ring.room_for(record, length);
+        let last = self.lines.back().expect("a line is being filled");
+        if usize::from(last.filled) + room > FOOTER || last.count == RECORDS_MAX {
+            let before = last.count;
+            self.lines.push_back(Filling::new(before));
+            self.retire();
+            self.send(at, below);
+        }
+        let line = self.tail();
+        let last = self.lines.back_mut().expect("a line is being filled");
+        let start = usize::from(last.filled);
+        last.data[start..start + length].copy_from_slice(&bytes[..length]);
+        last.filled += room as u8;
+        last.count += 1;
+        let place = Place { line, end: last.filled };
+        let core = record.core;
+        self.records.push_back((place, core, record.kind, record.word.line()));
+        self.under_way[core][usize::from(!record.kind.undoes())] += 1;
+        if record.kind == Kind::Commit {
+            self.counts.commits += 1;
+        } else {
+            last.logged = last.filled;
+            self.counts.records += 1;
+            self.running[core].get_or_insert(line);
+        }
+        place
+    }
+
+    /// Sends everything up to a place, though its line may not be full.
+    pub fn flush(&mut self, place: Place, at: Cycle, below: &mut Below<LogEvent>) {
+        self.wanted = self.wanted.max(place);
+        self.send(at, below);
+    }
+
+    /// A controller accepted a line of the log up to `end`.
+    pub fn accepted(&mut self, line: u64, end: u8, at: Cycle, below: &mut Below<LogEvent>) {
+        let accepted = &mut self.lines[(line - self.first) as usize].accepted;
+        *accepted = end.max(*accepted);
+        self.retire();
+        let durable = self.durable();
+        while let Some(&(_, core, kind, _)) =
+            self.records.front().filter(|(place, ..)| *place <= durable)
+        {
+            self.under_way[core][usize::from(!kind.undoes())] -= 1;
+            self.records.pop_front();
+        }
+        self.send(at, below);
+        self.wake(at, below);
+    }
+
+    /// Lines that are full and durable leave the buffer.
+    fn retire(&mut self) {
+        while self.lines.len() > 1 && self.lines[0].accepted == self.lines[0].filled {
+            self.lines.pop_front();
+            self.first += 1;
+        }
+        self.next = self.next.max(self.first);
+    }
+
+    /// Up to where the log is durable.
+    pub fn durable(&self) -> Place {
+        Place { line: self.first, end: self.lines[0].accepted }
+    }
+
+    /// The place of the newest record of a line of data, if that is not durable.
+    pub fn newest(&self, line: Line) -> Option<Place> {
+        let mut newest_first = self.records.iter().rev();
+        newest_first.find(|(.., other)| *other == line).map(|(place, ..)| *place)
+    }
+
+    /// Records of a core that are not durable: those that undo, and the others.
+    pub fn under_way(&self, core: CoreId) -> [u64; 2] {
+        self.under_way[core]
+    }
+
+    /// The line that is being filled.
+    pub fn tail(&self) -> u64 {
+        self.first + self.lines.len() as u64 - 1
+    }
+
+    // What must wait, and when it goes on.
+
+    /// Whether stores have to wait, for room in the buffer or in the ring.
+    pub fn is_full(&self) -> bool {
+        self.lines.len() > self.size || self.is_ring_full()
+    }
+
+    /// Whether stores have to wait for room in the ring.
+    fn is_ring_full(&self) -> bool {
+        let end = self.tail() + self.reserve + self.owed;
+        self.rules.stall_when_full && end >= self.head() + self.ring.lines()
+    }
+
+    /// A core's store waits until there is room; it is woken then. Ends the run if there will
+    /// never be: the ring is full of what a running transaction has to keep.
+    pub fn wait(&mut self, core: CoreId, below: &mut Below<LogEvent>) {
+        self.waiting[core] = true;
+        if self.is_ring_full() {
+            self.counts.ring_full += 1;
+            self.check(below);
+        } else {
+            self.counts.buffer_full += 1;
+        }
+    }
+
+    /// Whether a core waits for room in the ring that a scan can make.
+    pub fn needs_cut(&self) -> bool {
+        let oldest = self.running.iter().filter_map(|(_, line)| *line).min();
+        let is_waited_for = self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full();
+        is_waited_for && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
+    }
+
+    fn check(&self, below: &mut Below<LogEvent>) {
+        let head = self.head();
+        let mut running = self.running.iter();
+        let is_stuck = running.any(|(core, line)| *line == Some(head) && self.waiting[core]);
+        if is_stuck && self.rules.keep_running && self.is_ring_full() {
+            below.give_up(format!(
+                "running transactions do not fit the log ring of {} lines: raise it with --set \
+                 design.log_lines=... and pm.log_size=...",
+                self.ring.lines()
+            ));
+        }
+    }
+
+    fn wake(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        if self.is_full() {
+            return self.check(below);
+        }
+        for (core, waits) in self.waiting.iter_mut().filter(|(_, waits)| **waits) {
+            *waits = false;
+            below.wake(core, at + self.path);
+        }
+    }
+
+    // Truncation.
+
+    /// A core's transaction is durable: it needs its undo data no more.
+    pub fn ended(&mut self, core: CoreId) {
+        self.running[core] = None;
+    }
+
+    /// The lines of the ring before this one are of use to running transactions only. Whether that
+    /// is new.
+    pub fn forget(&mut self, before: u64) -> bool {
+        let is_new = before > self.used;
+        self.used = self.used.max(before);
+        is_new
+    }
+
+    /// The ring has room, or a transaction has ended: who waited goes on.
+    pub fn go_on(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        self.send(at, below);
+        self.wake(at, below);
+    }
+
+    /// The first line of the ring that must not be overwritten.
+    fn head(&self) -> u64 {
+        let running = self.running.iter().filter_map(|(_, line)| *line).min();
+        match running {
+            Some(line) if self.rules.keep_running => self.used.min(line).min(self.first),
+            _ => self.used.min(self.first),
+        }
+    }
+
+    // To the controllers.
+
+    fn send(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        loop {
+            let index = (self.next - self.first) as usize;
+            let (number, is_last) = (self.next, index + 1 == self.lines.len());
+            let line = self.lines[index];
+            let is_wanted = !is_last || self.wanted > Place { line: number, end: line.sent };
+            if line.sent < line.filled && is_wanted {
+                if !self.may_send(number) {
+                    return;
+                }
+                self.send_line(number, at, below);
+            }
+            if is_last {
+                return;
+            }
+            self.next += 1;
+        }
+    }
+
+    fn may_send(&mut self, number: u64) -> bool {
+        if self.rules.stall_when_full && number >= self.head() + self.ring.lines() {
+            return false;
+        }
+        let pass = self.ring.pass_of(number);
+        let alone = match pass == number {
+            true => self.first == number,
+            false => self.first > pass || self.lines[(pass - self.first) as usize].accepted > 0,
+        };
+        let may = alone || !self.rules.pass_begins_alone || number < self.ring.lines();
+        self.counts.passes_held += u64::from(!may);
+        may
+    }
+
+    fn send_line(&mut self, number: u64, at: Cycle, below: &mut Below<LogEvent>) {
+        let line = &mut self.lines[(number - self.first) as usize];
+        let fresh = line.sent == 0;
+        self.counts.wraps += u64::from(fresh && number > 0 && self.ring.pass_of(number) == number);
+        self.counts.sent_in_part += u64::from(!fresh);
+        let ones = |bytes: u8| (1_u64 << bytes) - 1;
+        let mask = ones(line.filled) & !ones(line.sent) | 1 << FOOTER;
+        let class = if line.logged > line.sent { Class::Log } else { Class::Commit };
+        line.sent = line.filled;
+        let data = line.bytes(&self.ring, number, self.rules.torn_bit_flips);
+        let write = Write { line: self.ring.place(number), data, mask, class };
+        let notify = Notify::Design(LogEvent::Logged { line: number, end: line.filled });
+        below.send_direct(at + self.path, write, notify);
+    }
+
+    /// Saves what no controller has accepted, where the caches survive a power failure.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the battery is empty.
+    pub fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        if !self.survives {
+            return Ok(());
+        }
+        let lines = (self.first..).zip(&self.lines);
+        for (number, line) in lines.filter(|(_, line)| line.accepted < line.filled) {
+            let data = line.bytes(&self.ring, number, self.rules.torn_bit_flips);
+            gasp.save(self.ring.place(number).address(), &data)?;
+        }
+        Ok(())
+    }
+}
+
+impl Filling {
+    fn new(before: u8) -> Filling {
+        let data = [0; LINE_BYTES as usize];
+        Filling { data, before, count: 0, logged: 0, filled: 0, sent: 0, accepted: 0 }
+    }
+
+    fn bytes(&self, ring: &Ring, number: u64, torn_bit_flips: bool) -> LineData {
+        let mut data = self.data;
+        data[FOOTER] = ring.footer(number, self.before, self.count, torn_bit_flips);
+        data
+    }
+}
+
+/// What a log adds to the hardware. Where the caches survive a power failure, so do the records
+/// that are not accepted, since the stores survive of which they are the undo data.
+pub fn hardware(shape: &Shape, size: u64) -> Vec<Structure> {
+    let cores = u64::from(shape.cores);
+    let kept = if caches_survive(shape) { KeptBy::Battery } else { KeptBy::Nothing };
+    let at_controller = |name, bits, count, kept_by| {
+        let place = "memory controller";
+        Structure { name, bits, count, place, kept_by }
+    };
+    let at_core = |name, bits| {
+        let place = "first-level cache controller";
+        Structure { name, bits, count: cores, place, kept_by: KeptBy::Nothing }
+    };
+    vec![
+        at_controller("log buffer line", 8 * LINE_BYTES, size, kept),
+        at_controller("record on its way to the log buffer", 8 * LINE_BYTES, cores + 1, kept),
+        at_controller("log head and tail", 2 * 64, 1, KeptBy::Nothing),
+        at_core("transaction id register", 16),
+        at_core("thread id", 8),
+    ]
+}
+
+/// Whether the caches survive a power failure, and with them what a design keeps of their stores.
+fn caches_survive(shape: &Shape) -> bool {
+    matches!(shape.config.domain(), Domain::Eadr | Domain::Gpf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Base, BaseParams, BaseRules};
+    use model::config::Config;
+    use model::machine::Machine;
+    use model::units::{TxId, Word};
+
+    const RULES: LogRules = LogRules {
+        torn_bit_flips: true,
+        pass_begins_alone: true,
+        keep_running: true,
+        stall_when_full: true,
+    };
+    const NOW: Cycle = Cycle(100);
+
+    /// A log with a ring of so many lines and a buffer of two, on a machine for its writes.
+    fn log(lines: u64) -> (Log, Machine<Base>) {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
+        (config.dram.capacity, config.core.cores_max) = (1 << 20, 1);
+        let (params, rules) = (BaseParams::default(), BaseRules::default());
+        let machine = Machine::new(&config, 1, params, rules).expect("room");
+        let shape = &machine.below.shape;
+        let log = Log::new(shape, Ring::new(shape, lines, 0), 2, RULES);
+        (log, machine)
+    }
+
+    fn record(word: u64) -> Record {
+        Record::of(CoreId(0), TxId(1), Word(word), 0, 1)
+    }
+
+    #[test]
+    fn two_records_fill_a_line_and_a_third_sends_it() {
+        let (mut log, mut machine) = log(16);
+        let below = &mut machine.below;
+        let places = [0, 8, 16].map(|word| log.append(&record(word), NOW, below));
+        assert_eq!(places.map(|place| (place.line, place.end)), [(0, 26), (0, 52), (1, 26)]);
+        assert_eq!((log.lines[0].sent, log.lines[1].sent), (52, 0));
+        assert_eq!(log.newest(Line(1)), Some(places[1]));
+        log.accepted(0, 52, NOW, below);
+        assert_eq!((log.newest(Line(1)), log.newest(Line(2))), (None, Some(places[2])));
+        assert_eq!(log.under_way(CoreId(0)), [1, 0]);
+        log.flush(places[2], NOW, below);
+        log.accepted(1, 26, NOW, below);
+        assert_eq!(log.durable(), places[2]);
+    }
+
+    #[test]
+    fn what_lies_behind_a_line_that_is_not_accepted_is_not_durable() {
+        let (mut log, mut machine) = log(16);
+        let below = &mut machine.below;
+        for word in 0..5 {
+            log.append(&record(word), NOW, below);
+        }
+        log.accepted(1, 52, NOW, below);
+        assert_eq!(log.durable(), Place { line: 0, end: 0 });
+        log.accepted(0, 52, NOW, below);
+        assert_eq!(log.durable(), Place { line: 2, end: 0 });
+    }
+
+    #[test]
+    fn stores_wait_while_the_buffer_is_full() {
+        let (mut log, mut machine) = log(16);
+        let below = &mut machine.below;
+        for word in 0..4 {
+            log.append(&record(word), NOW, below);
+        }
+        assert!(!log.is_full());
+        log.append(&record(4), NOW, below);
+        assert!(log.is_full(), "two lines are under way and a third is begun");
+        log.accepted(0, 52, NOW, below);
+        assert!(!log.is_full());
+    }
+
+    #[test]
+    fn a_ring_that_a_running_transaction_fills_is_not_overwritten() {
+        let (mut log, mut machine) = log(4);
+        let below = &mut machine.below;
+        log.forget(u64::MAX);
+        for line in 0..2 {
+            log.append(&record(0), NOW, below);
+            let place = log.append(&record(1), NOW, below);
+            log.flush(place, NOW, below);
+            log.accepted(line, 52, NOW, below);
+        }
+        log.append(&record(2), NOW, below);
+        assert!(log.is_ring_full() && log.head() == 0);
+        log.ended(CoreId(0));
+        assert!(log.head() > 0 && !log.is_ring_full());
+    }
+
+    #[test]
+    fn a_pass_begins_alone() {
+        let (mut log, mut machine) = log(4);
+        let below = &mut machine.below;
+        log.forget(u64::MAX);
+        for line in 0..4 {
+            log.append(&record(0), NOW, below);
+            let place = log.append(&record(1), NOW, below);
+            log.ended(CoreId(0));
+            log.flush(place, NOW, below);
+            if line < 3 {
+                log.accepted(line, 52, NOW, below);
+            }
+        }
+        for _ in 0..3 {
+            log.append(&record(2), NOW, below);
+            log.ended(CoreId(0));
+        }
+        let sent = |log: &Log, index: usize| log.lines[index].sent;
+        assert_eq!((sent(&log, 0), sent(&log, 1)), (52, 0), "line 4 waits for line 3");
+        log.accepted(3, 52, NOW, below);
+        assert_eq!((log.first, sent(&log, 0), sent(&log, 1)), (4, 52, 0), "it travels alone");
+        let last = Place { line: 5, end: 26 };
+        log.flush(last, NOW, below);
+        assert_eq!(sent(&log, 1), 0);
+        log.accepted(4, 52, NOW, below);
+        assert_eq!(sent(&log, 0), 26);
+    }
+}

@@ -1,0 +1,281 @@
+//! The log in memory: a ring of lines, and what recovery makes of it.
+//!
+//! ```text
+//! a line   records, none of which crosses into the next line            63 bytes
+//!          torn bit 1, records of the line before 3, records of this 3   1 byte
+//! ```
+//!
+//! The torn bit changes with each pass over the ring and so tells new lines from old ones
+//! (specs/logging.md section 3; there each record has one, here a line, which is accepted whole).
+//! Lines on their way to several controllers overtake each other. The log therefore ends, for
+//! recovery, before the first line that is not there, or behind one of which a part is not there.
+
+use model::design::Shape;
+use model::image::{Image, PowerLoss};
+use model::units::{CoreId, LINE_BYTES, Line, PerCore, Word, WordMap};
+
+use super::record::{Kind, Record, spread};
+
+/// Where a line keeps its torn bit and its counts, and how many bytes records have.
+pub const FOOTER: usize = LINE_BYTES as usize - 1;
+/// Records of a line: as many as its count can say.
+pub const RECORDS_MAX: u8 = 7;
+
+/// Where the ring is, and how its records lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    base: Line,
+    lines: u64,
+    /// Bytes that a record of data takes at the least.
+    least: usize,
+}
+
+/// What recovery obeys.
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryRules {
+    /// It ends the log at the first line that is not there.
+    pub hole_ends_log: bool,
+    /// It takes nothing older than a line that has been overwritten.
+    pub forget_before_overwritten: bool,
+    /// It applies redo records oldest first.
+    pub redo_oldest_first: bool,
+    /// It applies undo records newest first.
+    pub undo_newest_first: bool,
+}
+
+impl Ring {
+    /// A ring of so many lines, or, if that is 0 or more than there are, of all that a core's log
+    /// has. There is one ring, so that the order in it is the order of all cores' records.
+    pub fn new(shape: &Shape, asked: u64, least: usize) -> Ring {
+        let room = shape.log_bytes / LINE_BYTES;
+        let lines = if asked == 0 { room } else { asked.min(room) };
+        Ring { base: Line::of(shape.log_of(CoreId(0))), lines, least }
+    }
+
+    /// How many lines it has.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Where a line lies, by its number since the log began.
+    pub fn place(&self, number: u64) -> Line {
+        Line(self.base.0 + number % self.lines)
+    }
+
+    /// The first line of the pass in which a line is.
+    pub fn pass_of(&self, number: u64) -> u64 {
+        number - number % self.lines
+    }
+
+    /// Bytes that a record takes, of the length that it has.
+    pub fn room_for(&self, record: &Record, length: usize) -> usize {
+        if record.kind == Kind::Commit { length } else { length.max(self.least) }
+    }
+
+    /// The last byte of a line. The first pass has a torn bit of 1: memory begins as zeros.
+    pub fn footer(&self, number: u64, before: u8, count: u8, torn_bit_flips: bool) -> u8 {
+        let torn = !torn_bit_flips || (number / self.lines).is_multiple_of(2);
+        u8::from(torn) << 7 | before << 4 | count
+    }
+
+    /// The records of an image, oldest first.
+    pub fn read(&self, image: &Image<'_>, rules: &RecoveryRules) -> Vec<Record> {
+        let footer = |slot: u64| image.line(self.place(slot))[FOOTER];
+        let newest = footer(0) >> 7;
+        let is_new = |slot: &u64| footer(*slot) >> 7 == newest;
+        let follows = |slot: u64| footer(slot) >> 4 & RECORDS_MAX == footer(slot - 1) & 15;
+        let breaks = |slot: &u64| !is_new(slot) || rules.hole_ends_log && !follows(*slot);
+        let end = (1..self.lines).find(breaks).unwrap_or(self.lines);
+        // Lines behind the end that are of the newest pass have taken the place of old ones, and
+        // before they were sent, everything up to those was of no use any more.
+        let overwritten = (end..self.lines).rev().find(is_new);
+        let old = match overwritten {
+            Some(slot) if rules.forget_before_overwritten => slot + 1,
+            _ => end,
+        };
+        let new = match overwritten {
+            Some(slot) if !rules.hole_ends_log => slot + 1,
+            _ => end,
+        };
+        let mut records = Vec::new();
+        let slots = (old..self.lines).filter(|slot| !is_new(slot)).chain((0..new).filter(is_new));
+        for slot in slots {
+            let line = image.line(self.place(slot));
+            let mut at = 0;
+            for _ in 0..line[FOOTER] & 15 {
+                let Some((record, length)) = Record::decode(&line[at..FOOTER]) else { break };
+                at += self.room_for(&record, length);
+                records.push(record);
+            }
+        }
+        records
+    }
+
+    /// Replays what committed and revokes what did not; then the log is empty: recovery erases the
+    /// first line's last byte. (Who uses the ring again fills it with zeros first.)
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    pub fn recover(
+        &self,
+        image: &mut Image<'_>,
+        cores: u8,
+        rules: &RecoveryRules,
+    ) -> Result<(), PowerLoss> {
+        let first = self.place(0);
+        if image.line(first)[FOOTER] == 0 {
+            return Ok(());
+        }
+        for (word, value) in outcome(&self.read(image, rules), image, cores, rules) {
+            if image.word(word) != value {
+                image.set_word(word, value)?;
+            }
+        }
+        image.set_line(first, &[0; LINE_BYTES as usize], 1 << FOOTER)
+    }
+}
+
+/// What the records make of the words that they speak of, in the order of the words.
+fn outcome(
+    records: &[Record],
+    image: &Image<'_>,
+    cores: u8,
+    rules: &RecoveryRules,
+) -> Vec<(Word, u64)> {
+    // A core's transactions follow each other, so a record is a winner's if the next commit of its
+    // core is of its transaction.
+    let mut ended: PerCore<Option<u16>> = PerCore::new(cores, |_| None);
+    let (mut redo, mut undo) = (Vec::new(), Vec::new());
+    for record in records.iter().rev() {
+        let Record { kind, core, word, bytes, .. } = *record;
+        let won = ended[core] == Some(record.tx);
+        if kind == Kind::Commit {
+            ended[core] = Some(record.tx);
+        } else if won && kind.redoes() {
+            redo.push((word, bytes, record.redo));
+        } else if !won && kind.undoes() {
+            undo.push((word, bytes, record.undo));
+        }
+    }
+    if rules.redo_oldest_first {
+        redo.reverse();
+    }
+    if !rules.undo_newest_first {
+        undo.reverse();
+    }
+    let mut words: WordMap<u64> = WordMap::default();
+    for (word, bytes, value) in redo.into_iter().chain(undo) {
+        let bits = spread(bytes);
+        let now = words.entry(word).or_insert_with(|| image.word(word));
+        *now = *now & !bits | value & bits;
+    }
+    let mut words: Vec<_> = words.into_iter().collect();
+    words.sort_unstable();
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::config::Config;
+    use model::contents::Contents;
+    use model::units::TxId;
+
+    const RULES: RecoveryRules = RecoveryRules {
+        hole_ends_log: true,
+        forget_before_overwritten: true,
+        redo_oldest_first: true,
+        undo_newest_first: true,
+    };
+    const LINES: u64 = 4;
+
+    fn shape() -> Shape {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
+        Shape::new(&config, 2)
+    }
+
+    fn ring() -> Ring {
+        Ring::new(&shape(), LINES, 0)
+    }
+
+    /// A memory whose ring holds these lines, by number; each holds one record, whose new value is
+    /// the line's number plus 1, unless it is said to be the commit of a core.
+    fn memory(lines: &[(u64, u8, Option<u8>)]) -> Contents {
+        let mut memory = Contents::new(0, 1 << 20).expect("room");
+        for &(number, before, commit) in lines {
+            let store = Record::of(CoreId(0), TxId(1), Word(0), number, number + 1);
+            let record = commit.map_or(store, |core| Record::commit(CoreId(core), TxId(1)));
+            let (bytes, length) = record.encode();
+            let line = memory.line_mut(ring().place(number));
+            line[..length].copy_from_slice(&bytes[..length]);
+            line[FOOTER] = ring().footer(number, before, 1, true);
+        }
+        memory
+    }
+
+    /// The new values of the records that recovery reads.
+    fn read(lines: &[(u64, u8, Option<u8>)], rules: &RecoveryRules) -> Vec<u64> {
+        let memory = memory(lines);
+        let records = ring().read(&Image::over(&memory), rules);
+        records.iter().map(|record| record.redo).collect()
+    }
+
+    #[test]
+    fn records_are_read_oldest_first_across_the_end_of_the_ring() {
+        assert_eq!(read(&[(0, 0, None), (1, 1, None)], &RULES), [1, 2]);
+        let wrapped = [(2, 1, None), (3, 1, None), (4, 1, None), (5, 1, None)];
+        assert_eq!(read(&wrapped, &RULES), [3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn the_log_ends_at_a_line_that_is_not_there() {
+        let lines = [(0, 0, None), (2, 1, None)];
+        assert_eq!(read(&lines, &RULES), [1]);
+        let lax = RecoveryRules { hole_ends_log: false, ..RULES };
+        assert_eq!(read(&lines, &lax), [1, 3]);
+    }
+
+    #[test]
+    fn the_log_ends_behind_a_line_of_which_a_part_is_not_there() {
+        assert_eq!(read(&[(0, 0, None), (1, 2, None)], &RULES), [1], "line 0 had two records");
+    }
+
+    #[test]
+    fn nothing_counts_before_a_line_that_was_overwritten() {
+        // Line 5 is not there yet and line 6 is, in the place of line 2.
+        let lines = [(1, 1, None), (3, 1, None), (4, 1, None), (6, 1, None)];
+        assert_eq!(read(&lines, &RULES), [4, 5]);
+        let lax = RecoveryRules { forget_before_overwritten: false, ..RULES };
+        assert_eq!(read(&lines, &lax), [2, 4, 5]);
+    }
+
+    #[test]
+    fn winners_are_replayed_losers_revoked_and_the_log_is_empty_then() {
+        for (commit, value) in [(Some(0), 2), (Some(1), 0)] {
+            let mut memory = memory(&[(0, 0, None), (1, 1, None), (2, 1, commit)]);
+            memory.set_word(Word(0), 9);
+            let mut image = Image::over(&memory);
+            ring().recover(&mut image, 2, &RULES).expect("power");
+            assert_eq!(image.word(Word(0)), value, "{commit:?}");
+            assert_eq!(image.writes(), 2, "the word, and the log's end");
+            ring().recover(&mut image, 2, &RULES).expect("power");
+            assert_eq!(image.writes(), 2, "there is nothing left to do");
+        }
+    }
+
+    #[test]
+    fn a_ring_is_no_larger_than_its_room() {
+        assert_eq!(Ring::new(&shape(), 0, 0).lines(), 64);
+        assert_eq!(Ring::new(&shape(), 1000, 0).lines(), 64);
+        assert_eq!(ring().lines(), LINES);
+    }
+
+    #[test]
+    fn a_padded_record_takes_its_padding_and_a_commit_does_not() {
+        let padded = Ring::new(&shape(), LINES, 31);
+        let record = Record::of(CoreId(0), TxId(1), Word(0), 0, 0);
+        assert_eq!(padded.room_for(&record, 26), 31);
+        assert_eq!(padded.room_for(&Record { kind: Kind::Commit, ..record }, 7), 7);
+    }
+}

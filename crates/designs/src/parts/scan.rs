@@ -1,0 +1,215 @@
+//! The forced write-back: a scan of the tags that writes back every line that has been dirty for
+//! a whole period, so that old records of the log are of no use any more (specs/logging.md
+//! section 3).
+//!
+//! A scan flags the dirty lines (their fwb bits); the next one writes those back that are still
+//! flagged. When these, and every line that was evicted before, are accepted, nothing needs the
+//! records that the log had when the scan before began.
+
+use model::design::{Below, Shape};
+use model::units::{Cycle, LINE_BYTES, Line, LineSet};
+
+use super::LogEvent;
+use super::homes::Homes;
+use super::log::Log;
+
+/// Lines of one scan that are under way at a time (ours: few, so that a scan leaves room in the
+/// write-pending queue for evictions and records).
+const WIDTH: u64 = 4;
+
+/// What a scan obeys.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanRules {
+    /// A line does not overtake its records.
+    pub line_after_records: bool,
+    /// The log is cut when lines are accepted, and not when they leave.
+    pub cut_when_home: bool,
+    /// The log is cut where it was when the scan before began, and not this one.
+    pub cut_one_scan_behind: bool,
+}
+
+/// The scanner, and the fwb bits of all lines.
+#[derive(Debug)]
+pub struct Scan {
+    rules: ScanRules,
+    period: u64,
+    due: Cycle,
+    stage: Stage,
+    flagged: LineSet,
+    /// Lines that the scan under way has still to write back, the first one last.
+    left: Vec<Line>,
+    under_way: u64,
+    /// Which line of the log was being filled when the last scan began, and the one before it.
+    began: u64,
+    began_before: u64,
+    /// What happened.
+    pub counts: ScanCounts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Writing,
+    /// Until every line before this mark is home.
+    Waiting(u64),
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScanCounts {
+    scans: u64,
+    urgent: u64,
+    truncations: u64,
+}
+
+impl ScanCounts {
+    /// The counts by name.
+    pub fn list(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("scans", self.scans),
+            ("scans_for_room", self.urgent),
+            ("log_truncations", self.truncations),
+        ]
+    }
+}
+
+impl Scan {
+    /// A scanner with the given period in cycles, or with half the time in which the memory can
+    /// fill a ring of so many lines.
+    pub fn new(shape: &Shape, period: u64, lines: u64, rules: ScanRules) -> Scan {
+        let period = if period == 0 { time_to_wrap(shape, lines) / 2 } else { period };
+        Scan {
+            rules,
+            period: period.max(1),
+            due: Cycle(period),
+            stage: Stage::Idle,
+            flagged: LineSet::default(),
+            left: Vec::new(),
+            under_way: 0,
+            began: 0,
+            began_before: 0,
+            counts: ScanCounts::default(),
+        }
+    }
+
+    /// A line is not dirty any more.
+    pub fn clear(&mut self, line: Line) {
+        self.flagged.remove(&line);
+    }
+
+    /// Begins a scan if one is due, or if a core waits for room in the ring.
+    pub fn poll(
+        &mut self,
+        at: Cycle,
+        log: &mut Log,
+        homes: &mut Homes,
+        below: &mut Below<LogEvent>,
+    ) {
+        let urgent = log.needs_cut();
+        if self.stage != Stage::Idle || !urgent && at < self.due {
+            return;
+        }
+        self.counts.scans += 1;
+        self.counts.urgent += u64::from(urgent && at < self.due);
+        self.due = at + self.period;
+        (self.began_before, self.began) = (self.began, log.tail());
+        let mut dirty = below.caches.dirty_lines();
+        dirty.retain(|line| line.is_persistent());
+        self.left = dirty.iter().copied().filter(|line| self.flagged.contains(line)).collect();
+        self.left.reverse();
+        let flagged = std::mem::take(&mut self.flagged);
+        self.flagged = dirty.into_iter().filter(|line| !flagged.contains(line)).collect();
+        self.stage = Stage::Writing;
+        self.go_on(at, log, homes, below);
+    }
+
+    /// Begins a scan if a core waits for room in the ring. (Only stores begin one that is due: when
+    /// the programs have ended, nothing is scanned any more.)
+    pub fn make_room(
+        &mut self,
+        at: Cycle,
+        log: &mut Log,
+        homes: &mut Homes,
+        below: &mut Below<LogEvent>,
+    ) {
+        if log.needs_cut() {
+            self.poll(at, log, homes, below);
+        }
+    }
+
+    /// A line that the scan forced is home.
+    pub fn forced(&mut self) {
+        self.under_way -= 1;
+    }
+
+    /// Goes on with a scan that is under way: a line may be home.
+    pub fn go_on(
+        &mut self,
+        at: Cycle,
+        log: &mut Log,
+        homes: &mut Homes,
+        below: &mut Below<LogEvent>,
+    ) {
+        if self.stage == Stage::Writing {
+            while self.under_way < WIDTH {
+                let Some(line) = self.left.pop() else {
+                    self.stage = Stage::Waiting(homes.mark());
+                    break;
+                };
+                let after = log.newest(line).filter(|_| self.rules.line_after_records);
+                if let Some(place) = after {
+                    log.flush(place, at, below);
+                }
+                self.under_way += u64::from(homes.force(line, at, after, below));
+            }
+        }
+        let Stage::Waiting(mark) = self.stage else { return };
+        if self.rules.cut_when_home && !homes.are_home(mark) {
+            return;
+        }
+        self.stage = Stage::Idle;
+        let cut = if self.rules.cut_one_scan_behind { self.began_before } else { self.began };
+        self.counts.truncations += u64::from(log.forget(cut));
+        log.go_on(at, below);
+        self.make_room(at, log, homes, below);
+    }
+}
+
+/// Cycles in which the banks, all of them writing, fill so many lines. A bank takes a write to the
+/// cells at a time, of a line of the on-DIMM buffer if there is one, and reads the cells first if it
+/// compares.
+fn time_to_wrap(shape: &Shape, lines: u64) -> u64 {
+    let (pm, controller) = (&shape.config.pm, &shape.config.controller);
+    let bytes = if pm.buffer > 0 { pm.xpline } else { LINE_BYTES };
+    let compares = pm.encoder != 0;
+    let each = shape.config.cycles(pm.t_write + if compares { pm.t_read } else { 0 });
+    lines * LINE_BYTES * each / (bytes * pm.banks * controller.count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::config::Config;
+
+    /// The check of specs/logging.md section 3: a log of 4 MiB, 8 banks that write 64 bytes in
+    /// 300 ns, and a core of 2.5 GHz make a period of about 3 million cycles.
+    #[test]
+    fn the_period_is_the_one_of_the_paper() {
+        let mut config = Config::default();
+        (config.pm.banks, config.pm.buffer, config.pm.encoder) = (8, 0, 0);
+        (config.pm.t_write, config.core.frequency) = (300_000, 2_500_000_000);
+        let period = time_to_wrap(&Shape::new(&config, 4), (4 << 20) / 64) / 2;
+        assert_eq!(period, 3_072_000);
+    }
+
+    #[test]
+    fn a_larger_write_and_more_banks_shorten_the_period() {
+        let mut config = Config::default();
+        (config.pm.buffer, config.pm.encoder) = (0, 0);
+        let slow = time_to_wrap(&Shape::new(&config, 4), 65536);
+        config.pm.buffer = 64;
+        assert_eq!(time_to_wrap(&Shape::new(&config, 4), 65536), slow / 4);
+        config.controller.count = 2;
+        assert_eq!(time_to_wrap(&Shape::new(&config, 4), 65536), slow / 8);
+    }
+}
