@@ -403,7 +403,9 @@ impl<E: Copy> Below<E> {
         let dirty = self.caches.clean(line, keep);
         if !line.is_persistent() {
             if dirty {
-                self.memory.write_volatile(at + self.shape.walk, line, at);
+                let arrival = at + self.shape.walk;
+                self.memory.write_volatile(arrival, line, at);
+                self.arrives(core, arrival);
             }
             return;
         }
@@ -416,6 +418,13 @@ impl<E: Copy> Below<E> {
         let write = Write { line, data: self.line(line), mask, class };
         let walk = self.shape.walk - self.shape.path;
         self.send(at + walk, write, Notify::Core(core));
+    }
+
+    /// A write of a core to volatile memory reaches its controller at `at`. Its next fence waits for
+    /// that, and for the answer; what the controller does with it is posted.
+    pub(crate) fn arrives(&mut self, core: CoreId, at: Cycle) {
+        let pending = &mut self.unacknowledged[core];
+        pending.last = pending.last.max(at + self.shape.path);
     }
 
     /// What a fence answers that waits until a core's writes are durable.

@@ -14,6 +14,7 @@ pub mod keyed;
 pub mod array;
 pub mod btree;
 pub mod hash;
+pub mod logcache;
 pub mod queue;
 pub mod rbtree;
 pub mod scribble;
@@ -42,6 +43,7 @@ pub const ALL: &[Entry] = &[
     entry::<array::Array>(),
     entry::<btree::BTree>(),
     entry::<hash::Hash>(),
+    entry::<logcache::LogCache>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),

@@ -105,9 +105,9 @@ where
                     A::entry(place.add(entry * 8), key, old_or_new);
                 }
             }
-            for line in 0..stride.div_ceil(LINE) {
+            for (line, staged) in lines.iter().enumerate().take(stride.div_ceil(LINE)) {
                 if A::LINES {
-                    A::line(place.add(line * LINE), &lines[line]);
+                    A::line(place.add(line * LINE), staged);
                 }
                 A::Flush::line(place.add(line * LINE));
             }
