@@ -21,7 +21,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hsh",
         "unknown workload `hsh`; did you mean `hash`? there are: hash, ycsb, array, btree, \
-          queue, rbtree, scribble, sqlite",
+          logcache, queue, rbtree, scribble, sqlite",
     ),
     (
         "silo hash machine=sillo",
