@@ -80,6 +80,7 @@ def _misses(axes: Axes, measured: Answer) -> None:
             textcoords="offset points",
             fontsize=6,
             color=COLOURS[5],
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     times.set_yscale("log")
     times.set_ylim(1, 10_000)
@@ -113,12 +114,12 @@ def _speedups(axes: Axes, measured: Answer) -> None:
         )
         axes.bar_label(bars, [f"{height:.3g}" if height else "" for height in heights], fontsize=6)
     axes.set_yscale("log")
-    axes.set_ylim(1, 2000)
+    axes.set_ylim(1, 4000)
     axes.set_xticks(
         range(len(PUBLISHED)), ["partial writes\n(1 entry)", "full writes\n(8 entries)"]
     )
     axes.set_ylabel(f"{UNCACHEABLE} over {CACHED}, time")
-    axes.legend(fontsize=6, frameon=False, ncols=2, loc="upper right")
+    axes.legend(fontsize=6, frameon=False, ncols=2, loc="upper center", columnspacing=1.0)
     axes.set_title("as Figure 3: the gap, by where values come from", fontsize=7, loc="left")
 
 

@@ -16,6 +16,9 @@ SECTION = ROW[3:]
 #: The two logs of the paper.
 LOGS = (CACHED, UNCACHEABLE)
 
+#: From here on it is said that other programs took the processor (in percent).
+BUSY_PERCENT = 5.0
+
 #: How a note begins that says why nothing was counted.
 COUNTERS = "counters: "
 
@@ -152,6 +155,11 @@ def _notes(measured: Answer, width: int) -> list[str]:
     steal = [row["steal_percent"] for row in measured.rows if row["steal_percent"] is not None]
     if steal:
         said.append(("stolen", f"at most {max(steal):.1f} % of the time of a loop"))
+    taken = [row["interrupted_percent"] for row in measured.rows]
+    if taken and max(taken) >= BUSY_PERCENT:
+        said.append(
+            ("busy", f"up to {max(taken):.0f} % of a loop's time was lost to others: not counted")
+        )
     huge = data["computer"]["huge_pages"]
     if huge is not None:
         said.append(("huge pages", f"{100 * huge:.0f} % of array and log"))

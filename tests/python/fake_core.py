@@ -349,6 +349,7 @@ def _native_row(
         "entries_per_run": 4096,
         "reread_cycles_per_line": 5.0,
         "steal_percent": 0.4,
+        "interrupted_percent": 12.0,
         "modelled_llc_miss_rate": 0.0,
         "modelled_llc_miss_rate_8mib": 1.0 if variant.startswith("cached") else 0.0,
         **unsupported,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import shlex
 import signal
 import subprocess
@@ -22,6 +23,11 @@ pytestmark = needs_core
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "logcache"}
 MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
+
+#: What `native` is for.
+x86_linux = pytest.mark.skipif(
+    (platform.machine(), sys.platform) != ("x86_64", "linux"), reason="no x86-64 on Linux"
+)
 
 SMALL = ["--cores", "2", "--txs", "200"]
 
@@ -224,6 +230,7 @@ def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
         assert json.loads(shown)["cancelled"] is True
 
 
+@x86_linux
 def test_the_processor_is_measured_and_simulated() -> None:
     words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]
     answered = answer("native", "logging", *words, "--quick", "--against", "silo")
@@ -243,6 +250,7 @@ def test_the_processor_is_measured_and_simulated() -> None:
     assert simulated["movnti4", 1, "media"] > simulated["movnti4", 1, "adr"]
 
 
+@x86_linux
 def test_an_interrupted_measurement_ends_within_a_second() -> None:
     process = start("native", "logging", "--whole", "--json")
     time.sleep(2.0)

@@ -111,6 +111,7 @@ fn an_answer_has_a_row_for_each_cell() {
         let number = |name: &str| row[name].as_f64().expect(name);
         assert!(number("min") > 0.0 && number("min") <= number("cycles_per_entry"), "{row}");
         assert!(number("cv") >= 0.0 && row["runs"] == 20, "{row}");
+        assert!((0.0..100.0).contains(&number("interrupted_percent")), "{row}");
         let durable = row["variant"] == "movnti4";
         assert_eq!(row["guarantee"], if durable { "durable (ADR)" } else { "nothing" });
         let counted = &row["llc_miss_rate"];

@@ -4,6 +4,7 @@ use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
 
 /// The time stamp counter, read once everything before it has been executed and before anything
@@ -57,6 +58,11 @@ pub fn pin(processor: usize) -> Result<(), String> {
     only.set(processor)
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &only))
         .map_err(|error| format!("not pinned to processor {processor}: {}", error.desc()))
+}
+
+/// How often the system has taken the processor from the calling thread; 0 if it does not say.
+pub fn preemptions() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
 /// Time that a hypervisor gave to others, and all time, over all processors, in ticks of the

@@ -71,6 +71,20 @@ pub fn stride(variant: Variant, entries: usize) -> usize {
     if variant.writes_lines() { (entries * 8).max(LINE) } else { entries * 8 }
 }
 
+/// Does something for each entry of a group, written out: a loop would be unrolled or not, as the
+/// compiler likes, and its branches measured.
+macro_rules! each {
+    ($entry:ident of $count:ident => $body:expr) => {
+        each!(@ $entry $count $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    (@ $entry:ident $count:ident $body:expr, $($number:literal)+) => {
+        $(if $number < $count {
+            let $entry: usize = $number;
+            $body;
+        })+
+    };
+}
+
 /// The loop. See the module for what it does.
 ///
 /// # Safety
@@ -94,17 +108,18 @@ where
             let element = array.add(index);
             let place = log.add(at);
             let mut values = [0; K];
-            for (entry, value) in values.iter_mut().enumerate() {
-                *value = V::next(&mut source);
-                let old_or_new = if UNDO { element.add(entry).read_volatile() } else { *value };
+            each!(entry of K => {
+                values[entry] = V::next(&mut source);
+                let logged =
+                    if UNDO { element.add(entry).read_volatile() } else { values[entry] };
                 let key = (index + entry) as u32;
                 if A::LINES {
                     let staged = &raw mut lines[entry / 8].0[entry % 8];
-                    staged.write_volatile(word(key, old_or_new));
+                    staged.write_volatile(word(key, logged));
                 } else {
-                    A::entry(place.add(entry * 8), key, old_or_new);
+                    A::entry(place.add(entry * 8), key, logged);
                 }
-            }
+            });
             for (line, staged) in lines.iter().enumerate().take(stride.div_ceil(LINE)) {
                 if A::LINES {
                     A::line(place.add(line * LINE), staged);
@@ -112,9 +127,7 @@ where
                 A::Flush::line(place.add(line * LINE));
             }
             F::execute(&mut walk.own.0);
-            for (entry, value) in values.into_iter().enumerate() {
-                element.add(entry).write_volatile(value);
-            }
+            each!(entry of K => element.add(entry).write_volatile(values[entry]));
             W::line(element.cast());
         }
         index += K;

@@ -19,9 +19,14 @@ pub const RUNS: usize = 20;
 /// Entries of a run, at least: a few thousand instructions beside which reading the time is
 /// nothing.
 const ENTRIES_LEAST: usize = 4096;
-/// Entries between two looks at whether the user wants an end: at 2,000 cycles an entry, a
-/// twentieth of a second.
-const CHUNK: usize = 1 << 16;
+/// Ticks of a piece of a run (ours: half a millisecond or less, a part of the time for which a system
+/// leaves a processor to a thread). Between two pieces it is asked whether the thread was
+/// interrupted, and whether the user wants an end.
+const PIECE_TICKS: f64 = 1e6;
+/// A run that takes so many times what it may is cut short: the computer is busy.
+const LATE: f64 = 2.0;
+/// Entries of a piece, at least.
+const PIECE_LEAST: usize = 512;
 /// Entries by which the length of a run is chosen, and how often that is tried.
 const TRIAL: usize = 2048;
 const TRIALS: usize = 3;
@@ -42,8 +47,10 @@ pub struct Effort {
 pub struct Measured {
     /// Ticks for an entry, of each run; of several threads the slowest.
     pub runs: Vec<f64>,
-    /// Entries of each thread in a run.
-    pub entries: usize,
+    /// Entries of the first thread that were counted in a run, on average.
+    pub entries: u64,
+    /// Percent of the first thread's time in pieces that were interrupted, which do not count.
+    pub interrupted: f64,
     /// What the first thread's processor counted.
     pub counted: Counted,
     /// Entries that it was counted over.
@@ -70,7 +77,7 @@ pub fn cell(
     watch: Watch<'_>,
 ) -> io::Result<Option<Measured>> {
     let barrier = Barrier::new(cell.threads);
-    let entries = AtomicU64::new(0);
+    let (entries, piece) = (AtomicU64::new(0), AtomicU64::new(0));
     let (failed, vendor) = (AtomicBool::new(false), &features.vendor);
     let shared = Shared {
         cell,
@@ -80,6 +87,7 @@ pub fn cell(
         barrier: &barrier,
         failed: &failed,
         entries: &entries,
+        piece: &piece,
     };
     let before = Stolen::now();
     let threads: Vec<_> = std::thread::scope(|scope| {
@@ -97,13 +105,17 @@ pub fn cell(
     if threads.iter().any(|thread| thread.runs.len() < RUNS) {
         return Ok(None);
     }
-    let slowest = |run: usize| threads.iter().map(|thread| thread.runs[run]).fold(0.0, f64::max);
+    let slowest =
+        |run: usize| threads.iter().map(|thread| thread.runs[run].each()).fold(0.0, f64::max);
     let first = &threads[0];
+    let sum = |part: fn(&Run) -> u64| first.runs.iter().map(part).sum::<u64>();
+    let (counted, lost) = (sum(|run| run.ticks), sum(|run| run.lost));
     Ok(Some(Measured {
         runs: (0..RUNS).map(slowest).collect(),
-        entries: entries.load(Ordering::Relaxed) as usize,
+        entries: sum(|run| run.entries) / RUNS as u64,
+        interrupted: 100.0 * lost as f64 / (counted + lost) as f64,
         counted: first.counted,
-        counted_entries: entries.load(Ordering::Relaxed) * RUNS as u64,
+        counted_entries: sum(|run| run.executed),
         reread: first.reread,
         stolen,
         huge: first.huge,
@@ -121,13 +133,32 @@ struct Shared<'a> {
     barrier: &'a Barrier,
     /// Whether a thread has no memory.
     failed: &'a AtomicBool,
-    /// Entries of a run, which the first thread chooses.
+    /// Entries of a run and of a piece of it, which the first thread chooses.
     entries: &'a AtomicU64,
+    piece: &'a AtomicU64,
+}
+
+/// One run of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    /// Ticks of the pieces in which the thread had its processor for itself, and their entries.
+    ticks: u64,
+    entries: u64,
+    /// Ticks of the other pieces.
+    lost: u64,
+    /// All entries.
+    executed: u64,
+}
+
+impl Run {
+    fn each(&self) -> f64 {
+        self.ticks as f64 / self.entries as f64
+    }
 }
 
 /// What one thread measured.
 struct OfThread {
-    runs: Vec<f64>,
+    runs: Vec<Run>,
     counted: Counted,
     reread: f64,
     huge: Option<(usize, usize)>,
@@ -150,11 +181,13 @@ impl Shared<'_> {
         let body = loops::select(self.cell.kind);
         let mut walk = memory.walk(self.cell, self.effort.seed + number as u64);
         if number == 0 {
-            let entries = self.entries_of_a_run(body, &mut walk);
+            let (entries, piece) = self.lengths(body, &mut walk);
             self.entries.store(entries as u64, Ordering::Relaxed);
+            self.piece.store(piece as u64, Ordering::Relaxed);
         }
         self.barrier.wait();
         let entries = self.entries.load(Ordering::Relaxed) as usize;
+        let piece = self.piece.load(Ordering::Relaxed) as usize;
         let mut counters = Counters::open(self.vendor);
         notes.extend(counters.complaint().map(|why| format!("counters: {why}")));
         let mut runs = Vec::new();
@@ -168,10 +201,10 @@ impl Shared<'_> {
                 break;
             }
             counters.count(run > 0);
-            let ticks = self.run(body, &mut walk, entries);
+            let done = self.run(body, &mut walk, entries, piece);
             counters.count(false);
-            match ticks {
-                Some(ticks) if run > 0 => runs.push(ticks as f64 / entries as f64),
+            match done {
+                Some(done) if run > 0 => runs.push(done),
                 Some(_) => (),
                 None => runs.clear(),
             }
@@ -181,36 +214,48 @@ impl Shared<'_> {
         Ok(OfThread { runs, counted: counters.read(), reread, huge, notes })
     }
 
-    /// As many entries as the time allows, but no more than a pass over the array.
-    fn entries_of_a_run(&self, body: Loop, walk: &mut Walk) -> usize {
-        let pass = self.cell.array_bytes / 4;
-        if self.effort.whole {
-            return pass;
-        }
+    /// Entries of a run: as many as the time allows, but no more than a pass over the array; and
+    /// of a piece of it.
+    fn lengths(&self, body: Loop, walk: &mut Walk) -> (usize, usize) {
         // The best of a few: one may have been interrupted.
-        let trials = (0..TRIALS).filter_map(|_| self.run(body, walk, TRIAL));
-        let ticks = trials.min().unwrap_or(u64::MAX).max(1);
-        let fit = self.effort.ticks / (ticks as f64 / TRIAL as f64);
-        (fit as usize).clamp(ENTRIES_LEAST, pass) / 16 * 16
+        let trials = (0..TRIALS).filter_map(|_| self.run(body, walk, TRIAL, TRIAL));
+        let each = trials.map(|run| run.each()).fold(f64::INFINITY, f64::min);
+        let pass = self.cell.array_bytes / 4;
+        let fit = |ticks: f64, least: usize| ((ticks / each) as usize).clamp(least, pass) / 16 * 16;
+        let entries = if self.effort.whole { pass } else { fit(self.effort.ticks, ENTRIES_LEAST) };
+        (entries, fit(PIECE_TICKS, PIECE_LEAST))
     }
 
-    /// Ticks of so many entries; nothing if the user asked for an end.
-    fn run(&self, body: Loop, walk: &mut Walk, entries: usize) -> Option<u64> {
-        let (mut left, mut ticks) = (entries, 0);
-        while left > 0 {
+    /// Does so many entries, a piece after the other; nothing if the user asked for an end.
+    fn run(&self, body: Loop, walk: &mut Walk, entries: usize, piece: usize) -> Option<Run> {
+        let (mut left, mut run) = (entries, Run::default());
+        let first = host::begin();
+        // There is at least one piece that counts, however busy the computer is.
+        while left > 0 || run.entries == 0 {
             if self.watch.is_cancelled() {
                 return None;
             }
-            let chunk = left.min(CHUNK);
-            let groups = chunk / self.cell.kind.entries;
+            let count = if left > 0 { left.min(piece) } else { piece };
+            let preemptions = host::preemptions();
             let start = host::begin();
             // SAFETY: `Memory` made the walk for this cell, and whoever planned it asked the
             // processor for the instructions.
-            unsafe { body(walk, groups) };
-            ticks += host::end() - start;
-            left -= chunk;
+            unsafe { body(walk, count / self.cell.kind.entries) };
+            let ticks = host::end() - start;
+            run.executed += count as u64;
+            if host::preemptions() == preemptions {
+                run.ticks += ticks;
+                run.entries += count as u64;
+            } else {
+                run.lost += ticks;
+            }
+            left -= count.min(left);
+            let late = (host::end() - first) as f64 > LATE * self.effort.ticks;
+            if late && !self.effort.whole && run.entries > 0 {
+                break;
+            }
         }
-        Some(ticks)
+        Some(run)
     }
 }
 

@@ -183,6 +183,7 @@ impl Report<'_> {
             "entries_per_run": measured.entries,
             "reread_cycles_per_line": measured.reread,
             "steal_percent": measured.stolen,
+            "interrupted_percent": measured.interrupted,
             "modelled_llc_miss_rate": miss_rate(self.computer.features.llc),
             "modelled_llc_miss_rate_8mib": miss_rate(Some(PUBLISHED_LLC)),
         });
