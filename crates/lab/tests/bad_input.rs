@@ -20,8 +20,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo hsh",
-        "unknown workload `hsh`; did you mean `hash`? there are: hash, ycsb, array, btree, \
-          logcache, queue, rbtree, scribble, sqlite",
+        "unknown workload `hsh`; did you mean `hash`? there are: hash, ycsb, logcache, array, btree, \
+          queue, rbtree, scribble, sqlite",
     ),
     (
         "silo hash machine=sillo",
