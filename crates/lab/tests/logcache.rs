@@ -18,8 +18,8 @@ const VARIANTS: [&str; 10] = [
     "movdir64b",
 ];
 
-/// A campaign in which the log must hold the entry of every element that was stored to. Array and log
-/// are larger than the caches of the machine `tiny`, so that lines leave by themselves.
+/// A campaign in which the log must hold the entry of every element that was stored to. Array and
+/// log are larger than the caches of the machine `tiny`, so that lines leave by themselves.
 fn line(design: &str, variant: &str, more: &str) -> String {
     format!(
         "{design} logcache txs=600 cores=1 nested=false workload.items=256 \

@@ -10,20 +10,21 @@
 //!   0..8    the pass, modulo 256
 //! ```
 //!
-//! A step of the loop is a group of `entries_per_fence` entries: draw the values, append the entries,
-//! write the log's lines back if the variant does, fence, store to the array, write the array's line
-//! back if asked for. Each core has an array and a log of its own and takes no lock. Where whole
-//! lines are written, fewer than eight entries are padded to a line.
+//! A step of the loop is a group of `entries_per_fence` entries: draw the values, append the
+//! entries, write the log's lines back if the variant does, fence, store to the array, write the
+//! array's line back if asked for. Each core has an array and a log of its own and takes no lock.
+//! Where whole lines are written, fewer than eight entries are padded to a line.
 //!
 //! **Its stores are outside of transactions**, against the rule for workloads. What is measured is
 //! the durability that the program makes for itself, so no design may log its stores a second time:
 //! a group is followed by a transaction that stores nothing, which counts it. So a design is its
 //! ordering hardware here (`undo@x86` is `clwb` and `sfence`, `undo@eadr` caches that survive,
-//! `native` fences that cost nothing and do nothing), and the oracle promises nothing of these words.
-//! What may be promised is checked here. With `verify = values` every element and every entry is one
-//! that the program made, which holds on every design. With `verify = order` the log must also hold
-//! the entry of every element that was stored to: that holds if the variant is durable and the
-//! design's fences do what x86's do, and fails for the paper's cached log, which writes nothing back.
+//! `native` fences that cost nothing and do nothing), and the oracle promises nothing of these
+//! words. What may be promised is checked here. With `verify = values` every element and every
+//! entry is one that the program made, which holds on every design. With `verify = order` the log
+//! must also hold the entry of every element that was stored to: that holds if the variant is
+//! durable and the design's fences do what x86's do, and fails for the paper's cached log, which
+//! writes nothing back.
 //!
 //! The machine's stores past the caches are of words. The first half of `movnti4` is an instruction
 //! and no store of its own, a line is eight of them, and `movdiri` and `movnti8` are the same.
@@ -53,8 +54,8 @@ const PASSES: u64 = 256;
 model::params! {
     /// Parameters of `logcache`.
     pub struct LogCacheParams {
-        /// How an entry is written: through the caches (the paper's), with a flush behind it, or past
-        /// them, in parts of a line or by the line. Names as of `indelible native logging`.
+        /// How an entry is written: through the caches (the paper's), with a flush behind it, or
+        /// past them, in parts of a line or by the line. Names as of `indelible native logging`.
         variant = "cached+clwb" of [
             "cached", "cached+clwb", "cached+clflushopt", "cached+clflush", "movnti4", "movnti8",
             "movdiri", "nt32", "nt64", "movdir64b"

@@ -9,6 +9,8 @@ use crate::words::{Array, Variant};
 /// The instructions of the benchmark that a processor may lack, and what there is to know of it.
 #[derive(Clone, Debug)]
 pub struct Features {
+    /// `rdtscp`, without which no time is read.
+    pub rdtscp: bool,
     /// `clflush`.
     pub clflush: bool,
     /// `clflushopt`.
@@ -47,7 +49,9 @@ impl Features {
             Some(_) => __cpuid_count(7, 0).ecx,
             None => 0,
         };
+        let identifiers = cpuid.get_extended_processor_and_feature_identifiers();
         Features {
+            rdtscp: identifiers.is_some_and(|info| info.has_rdtscp()),
             clflush: basic.as_ref().is_some_and(|info| info.has_clflush()),
             clflushopt: extended.as_ref().is_some_and(|info| info.has_clflushopt()),
             clwb: extended.as_ref().is_some_and(|info| info.has_clwb()),

@@ -24,7 +24,7 @@ pub fn begin() -> u64 {
 #[inline(always)]
 pub fn end() -> u64 {
     let mut processor = 0;
-    // SAFETY: every processor with AVX2, `clflushopt` or a hypervisor of this century has `rdtscp`.
+    // SAFETY: whoever measures has asked for `rdtscp` (`Features::rdtscp`).
     unsafe {
         let now = __rdtscp(&mut processor);
         _mm_lfence();

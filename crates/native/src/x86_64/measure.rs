@@ -19,8 +19,8 @@ pub const RUNS: usize = 20;
 /// Entries of a run, at least: a few thousand instructions beside which reading the time is
 /// nothing.
 const ENTRIES_LEAST: usize = 4096;
-/// Ticks of a piece of a run (ours: half a millisecond or less, a part of the time for which a system
-/// leaves a processor to a thread). Between two pieces it is asked whether the thread was
+/// Ticks of a piece of a run (ours: half a millisecond or less, a part of the time for which a
+/// system leaves a processor to a thread). Between two pieces it is asked whether the thread was
 /// interrupted, and whether the user wants an end.
 const PIECE_TICKS: f64 = 1e6;
 /// A run that takes so many times what it may is cut short: the computer is busy.

@@ -35,7 +35,7 @@ const PUBLISHED_LLC: u64 = 8 << 20;
 pub fn logging(request: &str, watch: Watch<'_>) -> Result<String, InputError> {
     let request: Request = serde_json::from_str(request)
         .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
-    let computer = Computer::look();
+    let computer = Computer::look()?;
     let cells = request.cells(computer.features.llc)?;
     computer.check(&cells)?;
     let (cells, skipped) = computer.able(&request, cells)?;
@@ -68,12 +68,15 @@ struct Computer {
 }
 
 impl Computer {
-    fn look() -> Computer {
-        Computer {
-            features: Features::detect(),
-            processors: host::processors(),
-            ticks_per_second: host::ticks_per_second(),
+    fn look() -> Result<Computer, InputError> {
+        let features = Features::detect();
+        if !features.rdtscp {
+            return Err(InputError(
+                "this processor has no rdtscp, and nothing can be timed".into(),
+            ));
         }
+        let processors = host::processors();
+        Ok(Computer { features, processors, ticks_per_second: host::ticks_per_second() })
     }
 
     /// Refuses what this computer has too few processors or too little memory for.
