@@ -163,6 +163,30 @@ class Campaign:
         return json.loads(core.crash(json.dumps(spec), control))
 
 
+@dataclass(frozen=True)
+class Logging:
+    """The benchmark of cached and uncacheable logs on the processor of this computer."""
+
+    asked: tuple[tuple[str, Any], ...] = ()
+
+    def command(self) -> str:
+        """Return the command line that repeats this measurement."""
+        words = ["indelible native logging"]
+        for name, value in self.asked:
+            flag = f"--{name.replace('_', '-')}"
+            if value is True:
+                words.append(flag)
+            elif value not in (None, False):
+                listed = value if isinstance(value, (list, tuple)) else [value]
+                words.append(f"{flag} {shlex.quote(','.join(map(str, listed)))}")
+        return " ".join(words)
+
+    def start(self, control: core.Control) -> dict[str, Any]:
+        """Measure; `control` stops it from another thread."""
+        request = {name: value for name, value in self.asked if value is not None}
+        return json.loads(core.native_logging(json.dumps(request), control))
+
+
 def catalog(kind: str) -> list[dict[str, Any]]:
     """Return the designs, the workloads or the machines."""
     rows: list[dict[str, Any]] = json.loads(core.list(kind))["rows"]

@@ -105,7 +105,7 @@ def _line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[int]) -> s
     return "  ".join(padded).rstrip()
 
 
-def _paragraph(label: str, body: str, width: int) -> str:
+def paragraph(label: str, body: str, width: int) -> str:
     """Return a label and its text, wrapped with a hanging indent."""
     hang = " " * LABEL
     return textwrap.fill(
@@ -116,7 +116,7 @@ def _paragraph(label: str, body: str, width: int) -> str:
 LABEL = 12
 
 
-def _command(label: str, command: str, width: int) -> str:
+def command(label: str, command: str, width: int) -> str:
     """Return a command that can be copied into a shell from however many lines it takes."""
     # An option stays with its value.
     lines, room = [""], max(width - LABEL - 2, 20)
@@ -160,7 +160,7 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
     for known in ("kind", "name", "summary"):
         facts.pop(known, None)
     if facts:
-        blocks.append("\n".join(_paragraph(k, _word(v), width) for k, v in facts.items()))
+        blocks.append("\n".join(paragraph(k, _word(v), width) for k, v in facts.items()))
     for params in ("params", "parameters"):
         if about.get(params):
             blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
@@ -264,7 +264,7 @@ def run(answer: Run, width: int | None = None) -> str:
         lines.append("interrupted: this is what had been measured by then")
 
     def say(label: str, body: str) -> None:
-        lines.append(_paragraph(label, body, width))
+        lines.append(paragraph(label, body, width))
 
     say("simulated", f"{row['core_model']} core, domain {row['domain']}")
     say(
@@ -304,8 +304,8 @@ def run(answer: Run, width: int | None = None) -> str:
     )
     for note in row.get("notes") or []:
         say("note", str(note))
-    lines.append(_command("crash test", _crash_command(row), width))
-    lines.append(_command("repeat", answer.experiment.command(), width))
+    lines.append(command("crash test", _crash_command(row), width))
+    lines.append(command("repeat", answer.experiment.command(), width))
     return "\n".join(lines)
 
 
@@ -371,14 +371,14 @@ def crash(answer: Crash, width: int | None = None) -> str:
     nested = row["nested_points"]
     again = f" and {nested:,} more during recovery" if nested else ""
     speed = f"{seconds(row['seconds'])}, {quantity(row['points_per_s'], 'points/s')}"
-    lines.append(_paragraph("power cuts", f"{row['points']:,}{among}{again} ({speed})", width))
-    lines.append(_paragraph("violations", _verdict_of(row), width))
+    lines.append(paragraph("power cuts", f"{row['points']:,}{among}{again} ({speed})", width))
+    lines.append(paragraph("violations", _verdict_of(row), width))
     lines += _violations(violations, width)
     if "mutants" in row:
         lines += ["", _mutants(row, width), ""]
     for note in row.get("notes") or []:
-        lines.append(_paragraph("note", str(note), width))
-    lines.append(_command("repeat", answer.campaign.command(), width))
+        lines.append(paragraph("note", str(note), width))
+    lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
 
 
@@ -456,7 +456,7 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     for rule in row.get("needless_rules") or []:
         lines.append(_note("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
     if caught:
-        lines.append(_command("see one", caught[0]["replay"], width))
+        lines.append(command("see one", caught[0]["replay"], width))
     return "\n".join(lines)
 
 
@@ -572,7 +572,7 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
         verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
         if verdict.kind == "fail":
             notes.append(f"! {design} is not crash-safe; to see it:")
-            notes.append(_command("", verdict.command or "", width))
+            notes.append(command("", verdict.command or "", width))
         elif verdict.kind == "untested" and verdict.reason and verdict.command:
             notes.append(_note("?", f"{design} was not tested: {verdict.reason}", width))
     return ["\n".join(notes)] if notes else []

@@ -33,6 +33,8 @@ CRASH = ["crash", "--design", "silo", "--workload", "btree"]
         CRASH,
         [*CRASH, "--mutants"],
         ["compare", "--designs", "native,leaky", "--workloads", "all", "--cores", "1,8"],
+        ["native", "logging"],
+        ["native", "logging", "--against", "tiny"],
     ],
 )
 def test_json_is_one_object_and_nothing_else(command: Command, words: list[str]) -> None:
@@ -210,6 +212,14 @@ BAD = {
     "sql_use": ([*RUN, "--sql", __file__], "--sql is for the workload `sqlite`, not for `btree`"),
     "plot_suffix": (["compare", "--plot", "x.gif"], "--plot x.gif: a figure is one of .png, .svg"),
     "plot_path": (["compare", "--plot", "/no/such/x.png"], "--plot /no/such/x.png: no such file"),
+    "benchmark": (["native"], "`indelible native` needs a benchmark; there is `indelible native"),
+    "benchmark_name": (
+        ["native", "loging"],
+        "has no `loging`; there is `indelible native logging`",
+    ),
+    "against": (["native", "logging", "--against", "silly"], "unknown name `machine:silly`"),
+    "entries": (["native", "logging", "--entries", "x"], "`x` is not a whole number from 1"),
+    "native_plot": (["native", "logging", "--plot", "x.gif"], "a figure is one of .png, .svg"),
     "csv_path": (["compare", "--csv", "/no/such/x.csv"], "--csv /no/such/x.csv: no such file"),
 }
 
@@ -300,11 +310,11 @@ def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
     assert "62.0 M      1.6x  88 MB" in text.bench([row], 80)
 
 
+HELPED = ("list", "run", "battery", "compare", "crash", "native")
+
+
 def test_help_has_examples(command: Command) -> None:
-    for words in (
-        ["--help"],
-        *([name, "--help"] for name in ("list", "run", "battery", "compare", "crash")),
-    ):
+    for words in (["--help"], *([name, "--help"] for name in HELPED)):
         code, shown, _ = command(*words)
         assert code == 0
         assert "examples:\n  indelible " in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import shlex
 import signal
 import subprocess
@@ -18,11 +19,17 @@ from indelible import bench
 
 pytestmark = needs_core
 
-#: What issues 2 and 4 promise of designs, workloads and machines.
+#: What issues 2 to 4 promise of designs, workloads and machines.
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
+DESIGNS |= {"base", "fwb", "lad", "undo-log", "redo-log", "hops", "undo@hops", "undo@bbb"}
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
-WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap"}
+WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache"}
 MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
+
+#: What `native` is for.
+x86_linux = pytest.mark.skipif(
+    (platform.machine(), sys.platform) != ("x86_64", "linux"), reason="no x86-64 on Linux"
+)
 
 SMALL = ["--cores", "2", "--txs", "200"]
 
@@ -238,6 +245,43 @@ def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
     assert process.returncode == 130
     assert "Traceback" not in complaints
     if json_flag and shown:
+        assert json.loads(shown)["cancelled"] is True
+
+
+@x86_linux
+def test_the_processor_is_measured_and_simulated() -> None:
+    words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]
+    answered = answer("native", "logging", *words, "--quick", "--against", "silo")
+    cost = {(r["variant"], r["entries_per_fence"]): r for r in answered["rows"]}
+    cycles = {loop: row["cycles_per_entry"] for loop, row in cost.items()}
+    # What must come out of any processor of today, far from where noise could turn it round.
+    assert cycles["movnti4", 1] > 3 * cycles["cached", 1]
+    assert cycles["movnti4", 1] > 2 * cycles["movnti4", 8]
+    assert cost["cached", 1]["guarantee"] == "nothing"
+    assert cost["movnti4", 1]["guarantee"] == "durable (ADR)"
+    simulated = {
+        (row["variant"], row["entries_per_fence"], row["place"]): row["cycles_per_entry"]
+        for row in answered["simulated"]
+    }
+    assert len(simulated) == 3 * 2 * 5
+    assert simulated["movnti4", 1, "adr"] > simulated["movnti4", 8, "adr"]
+    assert simulated["movnti4", 1, "media"] > simulated["movnti4", 1, "adr"]
+
+
+@x86_linux
+def test_an_interrupted_measurement_ends_within_a_second() -> None:
+    process = start("native", "logging", "--whole", "--json")
+    time.sleep(2.0)
+    assert process.poll() is None
+    pressed = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        shown, complaints = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert time.monotonic() - pressed < 3
+    assert (process.returncode, "Traceback" in complaints) == (130, False)
+    if shown:
         assert json.loads(shown)["cancelled"] is True
 
 

@@ -27,6 +27,8 @@ SHOWN = {
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],
     "compare_writes": ["compare", "--metric", "pm-writes", "--normalize", "silo"],
+    "native": ["native", "logging"],
+    "native_against": ["native", "logging", "--entries", "1,8", "--against", "tiny"],
     "compare_zero": ["compare", "--metric", "commit-latency", "--no-crash"],
 }
 

@@ -449,7 +449,9 @@ impl<E: Copy> Below<E> {
         if line.is_persistent() {
             self.write_back(at, line, keep, class, Notify::Core(core));
         } else if self.caches.clean(line, keep) {
-            self.memory.write_volatile(at + self.shape.walk, line, at);
+            let arrival = at + self.shape.walk;
+            self.memory.write_volatile(arrival, line, at);
+            self.arrives(core, arrival);
         }
     }
 
@@ -475,6 +477,13 @@ impl<E: Copy> Below<E> {
         let walk = self.shape.walk - self.shape.path;
         self.send(at + walk, write, notify);
         true
+    }
+
+    /// A write of a core to volatile memory reaches its controller at `at`. Its next fence waits for
+    /// that, and for the answer; what the controller does with it is posted.
+    pub(crate) fn arrives(&mut self, core: CoreId, at: Cycle) {
+        let pending = &mut self.unacknowledged[core];
+        pending.last = pending.last.max(at + self.shape.path);
     }
 
     /// What a fence answers that waits until a core's writes are durable.

@@ -535,7 +535,9 @@ impl<D: Design> Machine<D> {
         if write.line.is_persistent() {
             self.below.send(at, write, Notify::Core(id));
         } else {
-            self.below.memory.write_volatile(at + self.below.shape.path, write.line, at);
+            let arrival = at + self.below.shape.path;
+            self.below.memory.write_volatile(arrival, write.line, at);
+            self.below.arrives(id, arrival);
         }
     }
 

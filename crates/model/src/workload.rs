@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::contents::View;
 use crate::image::Image;
 use crate::params::Params;
-use crate::units::{CoreId, Cycle, LINE_BYTES, WORD_BYTES, Word};
+use crate::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, WORD_BYTES, Word};
 
 /// An address and the cycle at which the core knows it.
 ///
@@ -141,6 +141,15 @@ impl<'a> Pm<'a> {
     /// The core that the program runs on.
     pub fn core(&self) -> CoreId {
         self.core
+    }
+
+    /// Where volatile memory ends; only plain memory, on which a workload lays out its data, says
+    /// so.
+    pub fn volatile_end(&self) -> Option<u64> {
+        match &self.back {
+            Back::Plain(view) => Some(DRAM_BASE + view.dram.capacity()),
+            Back::Simulated(_) => None,
+        }
     }
 
     /// Loads the aligned 8-byte word at `at`.

@@ -3,6 +3,7 @@
 //! simulation runs, a sentence for the user becomes `InputError`, and a panic, which is a bug of
 //! ours, becomes `InternalError`.
 
+mod native;
 mod panics;
 
 use std::sync::atomic::Ordering;
@@ -146,5 +147,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
     module.add_function(wrap_pyfunction!(plain, module)?)?;
+    module.add_function(wrap_pyfunction!(native::native_logging, module)?)?;
     module.add_function(wrap_pyfunction!(fail, module)?)
 }

@@ -21,6 +21,7 @@ pub mod ctree;
 pub mod echo;
 pub mod hash;
 pub mod hashmap;
+pub mod logcache;
 pub mod queue;
 pub mod rbtree;
 pub mod scribble;
@@ -56,6 +57,7 @@ pub const ALL: &[Entry] = &[
     entry::<echo::Echo>(),
     entry::<hash::Hash>(),
     entry::<hashmap::HashMap>(),
+    entry::<logcache::LogCache>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),

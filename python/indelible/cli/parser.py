@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from indelible.cli import battery, bench, catalog, compare, crash, explain, run
+from indelible.cli import battery, bench, catalog, compare, crash, explain, native, run
 from indelible.experiment import InputError, version
 
 COMMANDS = {
@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": compare,
     "crash": crash,
     "bench": bench,
+    "native": native,
 }
 
 EPILOG = """\
@@ -27,6 +28,7 @@ examples:
   indelible run --design silo --workload btree --cores 8
   indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite --cores 1,8
   indelible crash --design silo --workload scribble --mutants
+  indelible native logging --quick
 
 `indelible COMMAND --help` has the options of a command, with examples.
 """

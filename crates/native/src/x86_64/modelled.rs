@@ -1,0 +1,150 @@
+//! What a model of the last-level cache says of its misses, for computers that do not count them.
+//! It is no measurement and is never shown as one.
+//!
+//! One set-associative cache with true recency sees what the first level lets through. Of each of
+//! the two streams, the log and the array, that is the first touch of a line, and the next touch
+//! after a flush that drops it. Stores past the caches drop the line and are no reference. There is
+//! no second level, no prefetcher and no other program.
+
+use super::instructions::LINE;
+use super::loops::stride;
+use crate::words::Variant;
+
+/// Ways of the modelled cache (ours: 16, as most last-level caches of the last years have; for
+/// two streams that go round, what counts is its size).
+const WAYS: usize = 16;
+
+/// A model that remembers what it was asked.
+#[derive(Default)]
+pub struct Model {
+    known: Vec<(Question, f64)>,
+}
+
+/// What an answer depends on: which lines go which way, and the sizes.
+type Question = (bool, bool, usize, usize, (usize, usize), u64);
+
+impl Model {
+    /// The share of references that miss, once the array has been gone through twice.
+    pub fn miss_rate(
+        &mut self,
+        variant: Variant,
+        entries: usize,
+        sizes: (usize, usize),
+        cache: u64,
+    ) -> f64 {
+        let (past, drops) = (variant.is_past_caches(), drops_lines(variant));
+        let question = (past, drops, stride(variant, entries), entries, sizes, cache);
+        if let Some((_, rate)) = self.known.iter().find(|(known, _)| *known == question) {
+            return *rate;
+        }
+        let rate = miss_rate(variant, entries, sizes, cache);
+        self.known.push((question, rate));
+        rate
+    }
+}
+
+fn drops_lines(variant: Variant) -> bool {
+    matches!(variant, Variant::ClflushOpt | Variant::Clflush)
+}
+
+fn miss_rate(
+    variant: Variant,
+    entries: usize,
+    (array, log): (usize, usize),
+    cache_bytes: u64,
+) -> f64 {
+    let mut cache = Cache::new(cache_bytes as usize);
+    let stride = stride(variant, entries);
+    let groups = array / 4 / entries;
+    // The log lies behind the array.
+    let log_start = array.next_multiple_of(LINE);
+    let mut at = 0;
+    for pass in 0..3 {
+        if pass == 2 {
+            (cache.references, cache.misses) = (0, 0);
+        }
+        for group in 0..groups {
+            for byte in (at..at + stride).step_by(LINE) {
+                let line = (log_start + byte) / LINE;
+                if variant.is_past_caches() {
+                    cache.forget(line);
+                    continue;
+                }
+                cache.touch(line, 1);
+                if drops_lines(variant) {
+                    cache.forget(line);
+                }
+            }
+            cache.touch(group * entries * 4 / LINE, 0);
+            at = (at + stride) % log;
+        }
+    }
+    cache.misses as f64 / cache.references.max(1) as f64
+}
+
+/// A cache of line numbers, most recent first in each set.
+struct Cache {
+    sets: Vec<Vec<usize>>,
+    /// The line that each stream touched last, which the first level holds.
+    last: [Option<usize>; 2],
+    references: u64,
+    misses: u64,
+}
+
+impl Cache {
+    fn new(bytes: usize) -> Cache {
+        let sets = (bytes / LINE / WAYS).max(1);
+        Cache { sets: vec![Vec::new(); sets], last: [None; 2], references: 0, misses: 0 }
+    }
+
+    fn touch(&mut self, line: usize, stream: usize) {
+        if self.last[stream] == Some(line) {
+            return;
+        }
+        self.last[stream] = Some(line);
+        self.references += 1;
+        let sets = self.sets.len();
+        let set = &mut self.sets[line % sets];
+        match set.iter().position(|&held| held == line) {
+            Some(way) => set[..=way].rotate_right(1),
+            None => {
+                self.misses += 1;
+                set.insert(0, line);
+                set.truncate(WAYS);
+            }
+        }
+    }
+
+    fn forget(&mut self, line: usize) {
+        let sets = self.sets.len();
+        self.sets[line % sets].retain(|&held| held != line);
+        for last in &mut self.last {
+            if *last == Some(line) {
+                *last = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    /// The paper's Figure 2: an array that fills the last level, and a log of twice its size.
+    #[test]
+    fn a_cached_log_drives_the_array_out_and_one_past_the_caches_does_not() {
+        let sizes = (MIB, 2 * MIB);
+        let rate = |variant| miss_rate(variant, 1, sizes, MIB as u64);
+        assert!(rate(Variant::Cached) > 0.99);
+        assert!(rate(Variant::Movnti4) < 0.01);
+        assert!(rate(Variant::ClflushOpt) > 0.5);
+    }
+
+    #[test]
+    fn what_fits_does_not_miss() {
+        assert!(miss_rate(Variant::Cached, 8, (MIB, 2 * MIB), 4 * MIB as u64) < 0.01);
+        assert!(miss_rate(Variant::Cached, 1, (MIB, 128 << 10), 2 * MIB as u64) < 0.01);
+    }
+}

@@ -1,0 +1,440 @@
+//! `logcache`: the loop of "to cache, or not to cache": append an entry to a log, fence, store to
+//! an array. It is the one that `indelible native logging` measures on the processor, with the same
+//! names.
+//!
+//! ```text
+//! array: elements of 4 bytes      log: entries of 8 bytes, one word
+//!   bit 31  set                     low half   the element's index
+//!   8..31   a function of seed,     high half  its new value (redo), or its old one (undo)
+//!           core, index and pass
+//!   0..8    the pass, modulo 256
+//! ```
+//!
+//! A step of the loop is a group of `entries_per_fence` entries: draw the values, append the
+//! entries, write the log's lines back if the variant does, fence, store to the array, write the
+//! array's line back if asked for. Each core has an array and a log of its own and takes no lock.
+//! Where whole lines are written, fewer than eight entries are padded to a line.
+//!
+//! **Its stores are outside of transactions**, against the rule for workloads. What is measured is
+//! the durability that the program makes for itself, so no design may log its stores a second time:
+//! a group is followed by a transaction that stores nothing, which counts it. So a design is its
+//! ordering hardware here (`undo@x86` is `clwb` and `sfence`, `undo@eadr` caches that survive,
+//! `native` fences that cost nothing and do nothing), and the oracle promises nothing of these
+//! words. What may be promised is checked here. With `verify = values` every element and every
+//! entry is one that the program made, which holds on every design. With `verify = order` the log
+//! must also hold the entry of every element that was stored to: that holds if the variant is
+//! durable and the design's fences do what x86's do, and fails for the paper's cached log, which
+//! writes nothing back.
+//!
+//! The machine's stores past the caches are of words. The first half of `movnti4` is an instruction
+//! and no store of its own, a line is eight of them, and `movdiri` and `movnti8` are the same.
+
+use model::image::Image;
+use model::units::{CoreId, DRAM_BASE, LINE_BYTES, WORD_BYTES};
+use model::workload::{About, Declared, Flush, Pm, Program, Ptr, Site, Step, Stop, Workload};
+
+use crate::rng::mix;
+use crate::walk::Walk;
+
+/// Instructions of a group beside its accesses and its values: two places that go round (add,
+/// compare and move, each) and a count, as the measured loop is compiled.
+const GROUP_WORK: u64 = 8;
+/// Bytes of a circular log, as measured.
+const CIRCULAR_BYTES: u64 = 128 << 10;
+/// Bytes of an element and of an entry.
+const ELEMENT: u64 = 4;
+const ENTRY: u64 = WORD_BYTES;
+/// Entries in a line.
+const LINE_ENTRIES: u64 = LINE_BYTES / ENTRY;
+/// Arrays are a multiple of so many elements: the largest group, and a line.
+const GRAIN: u64 = 16;
+/// Passes after which values come again.
+const PASSES: u64 = 256;
+
+model::params! {
+    /// Parameters of `logcache`.
+    pub struct LogCacheParams {
+        /// How an entry is written: through the caches (the paper's), with a flush behind it, or
+        /// past them, in parts of a line or by the line. Names as of `indelible native logging`.
+        variant = "cached+clwb" of [
+            "cached", "cached+clwb", "cached+clflushopt", "cached+clflush", "movnti4", "movnti8",
+            "movdiri", "nt32", "nt64", "movdir64b"
+        ];
+        /// Entries before a fence.
+        entries_per_fence = "1" of ["1", "2", "4", "8", "16"];
+        /// What stands between log and array: a fence that waits for what was written back, or
+        /// nothing.
+        fence = "sfence" of ["sfence", "none"];
+        /// Whether the new value is logged or the old one.
+        logging = "redo" of ["redo", "undo"];
+        /// Whether the log is twice the array, or 128 KiB that are written again and again.
+        log = "linear" of ["linear", "circular"];
+        /// Where the log lies.
+        log_in = "pm" of ["pm", "dram"];
+        /// Where the array lies.
+        array_in = "pm" of ["pm", "dram"];
+        /// Whether the array's lines are written back, too.
+        array_writes = "cached" of ["cached", "flushed"];
+        /// Elements of 4 bytes, over all cores; 0 means as many as the machine says. The paper's
+        /// array of 8 MiB has 2,097,152.
+        items = 0 in 0..=1 << 32;
+        /// Instructions that make a value; 6 are an xorshift's.
+        work = 6 in 0..=100_000;
+        /// What the check demands of a power failure: values that the program made, or also that
+        /// the log holds the entry of every element that was stored to.
+        verify = "values" of ["values", "order"];
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct LogCache {
+    parts: Vec<Part>,
+    params: LogCacheParams,
+}
+
+impl Declared for LogCache {
+    const ABOUT: About = About {
+        name: "logcache",
+        summary: "a log, cached or not: append, fence, store to an array",
+        source: "Li, Ogleari and Zhao, Figure 1; specs/ordering.md section 15",
+        file: file!(),
+        shared: false,
+    };
+    type Params = LogCacheParams;
+
+    fn new(params: &LogCacheParams, site: &Site) -> Step<LogCache> {
+        let parts = (0..site.cores).map(|core| Part::new(params, site, CoreId(core)));
+        Ok(LogCache { parts: parts.collect::<Step<Vec<_>>>()?, params: params.clone() })
+    }
+}
+
+impl Workload for LogCache {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        let used = self.parts.iter().map(Part::volatile_end).max().unwrap_or(0);
+        if let Some(end) = pm.volatile_end().filter(|&end| used > end) {
+            return Err(Stop::Input(format!(
+                "workload logcache needs {} bytes of volatile memory more than there are: raise \
+                 --set dram.device_size=..., or lower --set workload.items=...",
+                used - end
+            )));
+        }
+        for part in &self.parts {
+            for index in (0..part.items).step_by(2) {
+                let [low, high] = [0, 1].map(|more| u64::from(part.value(index + more, 0)));
+                pm.store(part.element(index), low | high << 32);
+            }
+        }
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        let part = self.parts[usize::from(core.0)].clone();
+        Ok(Box::new(Logger {
+            variant: Variant::of(self.params.variant),
+            fences: self.params.fence == 0,
+            flushes_array: self.params.array_writes == 1,
+            work: self.params.work,
+            next: 0,
+            part,
+        }))
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        for (core, part) in self.parts.iter().enumerate() {
+            part.check(image, self.params.verify == 1)
+                .map_err(|error| format!("core {core}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// How an entry is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    Cached(Option<Flush>),
+    /// Past the caches, with so many instructions beside the store.
+    Word(u64),
+    Line,
+}
+
+impl Variant {
+    fn of(choice: u64) -> Variant {
+        match choice {
+            0 => Variant::Cached(None),
+            1 => Variant::Cached(Some(Flush::WriteBack)),
+            2 => Variant::Cached(Some(Flush::Evict)),
+            3 => Variant::Cached(Some(Flush::EvictInOrder)),
+            4 => Variant::Word(1),
+            5 | 6 => Variant::Word(0),
+            _ => Variant::Line,
+        }
+    }
+}
+
+/// The array and the log of one core, and what they may hold.
+#[derive(Clone, Debug)]
+struct Part {
+    seed: u64,
+    array: u64,
+    /// Elements, a multiple of [`GRAIN`].
+    items: u64,
+    log: u64,
+    /// Words of the log.
+    slots: u64,
+    /// Entries before a fence.
+    group: u64,
+    /// Whether a group is padded to a line.
+    padded: bool,
+    undo: bool,
+}
+
+impl Part {
+    fn new(params: &LogCacheParams, site: &Site, core: CoreId) -> Step<Part> {
+        let asked = if params.items == 0 { site.items } else { params.items };
+        let items = (asked / u64::from(site.cores)).next_multiple_of(GRAIN).max(GRAIN);
+        let circular = params.log == 1;
+        // A power of two of slots, and whole rounds of them: then a slot says which elements it is
+        // for.
+        let slots = if circular { (CIRCULAR_BYTES / ENTRY).min(1 << items.ilog2()) } else { items };
+        let items = items / slots * slots;
+        let group = 1 << params.entries_per_fence;
+        let (array_bytes, log_bytes) = (items * ELEMENT, slots * ENTRY);
+        let room = site.part(core);
+        let first = room.start.next_multiple_of(LINE_BYTES);
+        // Programs keep their locks there, and this one has none.
+        let volatile = DRAM_BASE + u64::from(core.0) * (array_bytes + log_bytes);
+        let (array_in_pm, log_in_pm) = (params.array_in == 0, params.log_in == 0);
+        let in_pm = u64::from(array_in_pm) * array_bytes + u64::from(log_in_pm) * log_bytes;
+        let free = room.end.saturating_sub(first);
+        if in_pm > free {
+            return Err(Stop::OutOfMemory { asked: in_pm, free });
+        }
+        let after = first + u64::from(array_in_pm) * array_bytes;
+        Ok(Part {
+            seed: mix(site.seed ^ u64::from(core.0) << 56),
+            array: if array_in_pm { first } else { volatile },
+            items,
+            log: if log_in_pm { after } else { volatile + array_bytes },
+            slots,
+            group,
+            padded: Variant::of(params.variant) == Variant::Line && group < LINE_ENTRIES,
+            undo: params.logging == 1,
+        })
+    }
+
+    fn volatile_end(&self) -> u64 {
+        let ends = [self.array + self.items * ELEMENT, self.log + self.slots * ENTRY];
+        ends.into_iter().max().unwrap_or(0)
+    }
+
+    /// The word that holds an element of an even index; that of an odd one is its upper half.
+    fn element(&self, index: u64) -> Ptr {
+        Ptr::to(self.array + index * ELEMENT)
+    }
+
+    /// What an element holds after a pass; before the first it is 0.
+    fn value(&self, index: u64, pass: u64) -> u32 {
+        let pass = pass % PASSES;
+        1 << 31 | (mix(self.seed ^ index << 8 ^ pass) as u32 >> 9) << 8 | pass as u32
+    }
+
+    /// The element and the pass of an entry, counted from 0, and the slot that it goes to.
+    fn place(&self, entry: u64) -> (u64, u64, u64) {
+        let (group, place) = (entry / self.group, entry % self.group);
+        let slot = if self.padded { group * LINE_ENTRIES + place } else { entry };
+        (entry % self.items, entry / self.items + 1, slot % self.slots)
+    }
+
+    fn check(&self, image: &Image<'_>, order: bool) -> Result<(), String> {
+        let (in_pm, logged) = (self.array < DRAM_BASE, self.log < DRAM_BASE);
+        let mut log = Vec::new();
+        if logged {
+            let range = self.log..self.log + self.slots * ENTRY;
+            let mut walk = Walk::new(image, &range);
+            walk.visit(range.start, range.end - range.start, "the log")?;
+            for slot in 0..self.slots {
+                log.push(self.entry(slot, walk.word(self.log + slot * ENTRY))?);
+            }
+        }
+        if !in_pm {
+            return Ok(());
+        }
+        let range = self.array..self.array + self.items * ELEMENT;
+        let mut walk = Walk::new(image, &range);
+        walk.visit(range.start, range.end - range.start, "the array")?;
+        for index in 0..self.items {
+            let word = walk.word(self.element(index & !1).address);
+            let value = (word >> (32 * (index % 2))) as u32;
+            if value != self.value(index, u64::from(value)) {
+                return Err(format!("element {index} is {value:#x}, which nobody stored"));
+            }
+            if order && logged {
+                self.check_logged(index, u64::from(value) % PASSES, &log)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a slot of the log holds.
+    fn entry(&self, slot: u64, word: u64) -> Result<Slot, String> {
+        let (key, value) = (word & u64::from(u32::MAX), (word >> 32) as u32);
+        let mut keys = self.keys(slot);
+        let is_of = |key: u64| value == self.value(key, u64::from(value));
+        let key_is_right = keys.clone().any(|other| other == key);
+        if word == 0 {
+            return Ok(Slot::Empty);
+        }
+        if key_is_right && is_of(key) {
+            let pass = u64::from(value) % PASSES;
+            let passes = if self.undo { pass } else { (pass + PASSES - 1) % PASSES };
+            return Ok(Slot::Entry(key + self.items * passes));
+        }
+        // The half of an entry that is on its way over the half of another one.
+        if (key == 0 || key_is_right) && (value == 0 || keys.any(is_of)) {
+            return Ok(Slot::Torn);
+        }
+        Err(format!("entry {slot} of the log is {word:#x}, which nobody stored"))
+    }
+
+    /// The elements whose entries go to a slot.
+    fn keys(&self, slot: u64) -> impl Iterator<Item = u64> + Clone {
+        let (line, place) = (slot / LINE_ENTRIES, slot % LINE_ENTRIES);
+        let (first, step) = if self.padded {
+            (line * self.group + place, self.slots / LINE_ENTRIES * self.group)
+        } else {
+            (slot, self.slots)
+        };
+        let none = self.padded && place >= self.group;
+        (first..if none { 0 } else { self.items }).step_by(step as usize)
+    }
+
+    /// An element that was stored to has its entry in the log, or a later one has taken its place.
+    fn check_logged(&self, index: u64, pass: u64, log: &[Slot]) -> Result<(), String> {
+        if pass == 0 {
+            return Ok(());
+        }
+        let needed = index + self.items * (pass - 1);
+        let (.., slot) = self.place(needed);
+        let all = PASSES * self.items;
+        let held = match log[slot as usize] {
+            Slot::Entry(held) => (held + all - needed) % all < all / 2,
+            // In a circular log it may be that of a later entry.
+            Slot::Torn => self.slots < self.items || self.padded,
+            Slot::Empty => false,
+        };
+        if held {
+            return Ok(());
+        }
+        Err(format!("element {index} was stored to in pass {pass}, and the log does not say so"))
+    }
+}
+
+/// What a slot of the log holds: nothing, an entry by its number, or two halves.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Empty,
+    Entry(u64),
+    Torn,
+}
+
+/// The program of one core.
+struct Logger {
+    part: Part,
+    variant: Variant,
+    fences: bool,
+    flushes_array: bool,
+    work: u64,
+    /// The next entry, counted from 0.
+    next: u64,
+}
+
+impl Program for Logger {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let group = self.part.group;
+        pm.work(GROUP_WORK + self.work * group);
+        let mut line = [0; LINE_ENTRIES as usize];
+        for place in 0..group {
+            let (index, pass, slot) = self.part.place(self.next + place);
+            let logged =
+                if self.part.undo { self.old(pm, index) } else { self.part.value(index, pass) };
+            self.append(pm, slot, index as u32, logged, &mut line);
+            if self.variant == Variant::Line && (slot + 1) % LINE_ENTRIES == 0 {
+                self.write_line(pm, slot, &mut line);
+            }
+        }
+        let (.., last) = self.part.place(self.next + group - 1);
+        if self.part.padded {
+            self.write_line(pm, last, &mut line);
+        }
+        self.flush_log(pm, last);
+        if self.fences {
+            pm.durable();
+        }
+        for place in 0..group {
+            let (index, pass, _) = self.part.place(self.next + place);
+            let value = self.part.value(index, pass);
+            pm.store_bytes(self.part.element(index), &value.to_le_bytes());
+        }
+        if self.flushes_array {
+            let (index, ..) = self.part.place(self.next);
+            pm.flush_as(self.part.element(index), self.array_flush());
+        }
+        self.next += group;
+        // The group is done: this counts it.
+        pm.tx(|_| Ok(()))
+    }
+}
+
+impl Logger {
+    fn old(&self, pm: &mut Pm<'_>, index: u64) -> u32 {
+        let word = pm.load(self.part.element(index & !1));
+        (word >> (32 * (index % 2))) as u32
+    }
+
+    fn append(&self, pm: &mut Pm<'_>, slot: u64, key: u32, value: u32, line: &mut [u64]) {
+        let at = Ptr::to(self.part.log + slot * ENTRY);
+        let word = u64::from(key) | u64::from(value) << 32;
+        match self.variant {
+            Variant::Cached(_) => {
+                pm.store_bytes(at, &key.to_le_bytes());
+                pm.store_bytes(at.plus(4), &value.to_le_bytes());
+            }
+            Variant::Word(more) => {
+                pm.work(more);
+                pm.store_past_caches(at, word);
+            }
+            Variant::Line => {
+                // Gathered in a line that the first level holds.
+                pm.work(1);
+                line[(slot % LINE_ENTRIES) as usize] = word;
+            }
+        }
+    }
+
+    /// Writes the line of a slot.
+    fn write_line(&self, pm: &mut Pm<'_>, slot: u64, line: &mut [u64]) {
+        let at = Ptr::to(self.part.log + slot / LINE_ENTRIES * LINE_BYTES);
+        for (place, word) in (0..).zip(line) {
+            pm.store_past_caches(at.plus(place * ENTRY), std::mem::take(word));
+        }
+    }
+
+    /// Writes back the lines of a group, of whose entries one is in the slot `last`.
+    fn flush_log(&self, pm: &mut Pm<'_>, last: u64) {
+        let Variant::Cached(Some(how)) = self.variant else { return };
+        let lines = (self.part.group * ENTRY).div_ceil(LINE_BYTES);
+        let last = self.part.log + last / LINE_ENTRIES * LINE_BYTES;
+        for line in (0..lines).rev() {
+            pm.flush_as(Ptr::to(last - line * LINE_BYTES), how);
+        }
+    }
+
+    /// The array is written back as the log is, or by `clwb`.
+    fn array_flush(&self) -> Flush {
+        match self.variant {
+            Variant::Cached(Some(how)) => how,
+            _ => Flush::WriteBack,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+"""`indelible native logging` with canned answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import indelible
+from indelible import native, sweep
+
+Command = Callable[..., tuple[int, str, str]]
+
+LOGGING = ["native", "logging"]
+
+
+def test_what_is_asked_for_reaches_the_benchmark(command: Command, fake: ModuleType) -> None:
+    words = ["--variants", "cached,movnti4", "--entries", "1,4", "--values", "rand", "--quick"]
+    assert command(*LOGGING, *words, "--array-writes", "flushed", "--seed", "9")[0] == 0
+    ((_, request),) = fake.asked
+    assert request == {
+        "variants": ["cached", "movnti4"],
+        "entries": [1, 4],
+        "values": ["rand"],
+        "array_writes": ["flushed"],
+        "quick": True,
+        "whole": False,
+        "seed": 9,
+    }
+
+
+def test_what_was_not_asked_for_is_left_to_the_benchmark(
+    command: Command, fake: ModuleType
+) -> None:
+    command(*LOGGING)
+    assert fake.asked == [("native", {"quick": False, "whole": False, "seed": 1})]
+
+
+def test_the_command_that_repeats_it_is_shown(command: Command) -> None:
+    words = ["--variants", "cached,movnti4", "--quick", "--against", "tiny"]
+    _, shown, _ = command(*LOGGING, *words, columns=200)
+    assert "indelible native logging --variants cached,movnti4 --quick --seed 1 --against" in shown
+
+
+def test_rows_have_what_the_issue_names(command: Command) -> None:
+    answer = json.loads(command(*LOGGING, "--json")[1])
+    names = {"variant", "entries_per_fence", "cycles_per_entry", "min", "cv", "guarantee"}
+    assert names <= answer["rows"][0].keys()
+    assert answer["published"] == {"1": 11.13, "8": 5.06}
+    assert "simulated" not in answer
+
+
+def test_no_counter_is_unsupported_and_never_a_zero(command: Command) -> None:
+    _, shown, _ = command(*LOGGING, columns=200)
+    (line,) = [line for line in shown.splitlines() if line.startswith("LLC misses")]
+    assert "unsupported (the system has no counters of this processor); modelled, not" in line
+    assert "cached 100 % in an LLC of 8 MiB and 0 % in this one, movnti4 0 %" in line
+
+
+def test_each_loop_is_simulated_in_each_kind_of_memory(command: Command, fake: ModuleType) -> None:
+    answer = json.loads(command(*LOGGING, "--against", "tiny", "--json")[1])
+    loops = {(row["variant"], row["entries_per_fence"]) for row in answer["simulated"]}
+    assert ("movdir64b", 8) in loops, "the simulator has what this processor has not"
+    assert {row["place"] for row in answer["simulated"]} == set(native.SIMULATED)
+    assert {row["value"] for row in answer["simulated"]} == {"xorshift"}
+    specs = [spec for kind, spec in fake.asked if kind == "run"]
+    spec = next(spec for spec in specs if spec["settings"]["workload.log_in"] == "dram")
+    assert spec["machine"] == "tiny"
+    assert spec["settings"]["workload.items"] == str(2 << 20)
+    assert {spec["design"] for spec in specs} == {"undo@x86", "undo@eadr"}
+    row = answer["simulated"][0]
+    # 4.1 million groups of eight cores a second, 0.4 of it with undo@x86, and a core at a time.
+    assert row["ns_per_entry"] == pytest.approx(1e9 / (4.1e6 * 0.4 / 8))
+
+
+def test_what_cannot_be_simulated_is_refused_before_anything_is_measured(
+    command: Command, fake: ModuleType
+) -> None:
+    for words, sentence in (
+        (["--against", "silly"], "unknown name `machine:silly`"),
+        (["--against", "tiny", "--values", "rand"], "simulates values of xorshift alone"),
+        (["--against", "tiny", "--fences", "lock"], "simulates the fences sfence and none alone"),
+    ):
+        code, shown, complaints = command(*LOGGING, *words)
+        assert (code, shown, complaints.count("\n")) == (2, "", 1)
+        assert sentence in complaints
+    assert fake.asked == []
+
+
+def test_the_ratios_are_those_of_medians(fake: ModuleType) -> None:
+    answer = native.logging()
+    assert answer.ratio("movnti4", "cached", 1) == pytest.approx(809 / 9)
+    assert answer.ratio("movnti4", "cached", 8, "rand") == pytest.approx(189 / 89)
+    assert answer.ratio("movnti4", "cached", 2) is None
+
+
+def test_figures_are_drawn(command: Command, tmp_path: Path) -> None:
+    for suffix, start in {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}.items():
+        paths = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
+        for path in paths:
+            assert command(*LOGGING, "--plot", str(path))[0] == 0
+        assert paths[0].read_bytes().startswith(start)
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+    svg = (tmp_path / "one.svg").read_text()
+    assert "modelled, 8 MiB LLC" in svg
+    assert "cached (not durable)" in svg
+
+
+def test_an_interrupted_measurement_shows_what_it_has(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep, "_await", interrupt)
+    with pytest.raises(indelible.Interrupted) as caught:
+        native.logging(whole=True)
+    assert caught.value.partial.data["cancelled"]
+    assert "interrupted: this is what had been measured by then" in str(caught.value.partial)
