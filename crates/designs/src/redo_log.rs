@@ -24,16 +24,20 @@ use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
 
 use crate::parts::area::Area;
 
+mod commit;
 mod record;
 mod write_back;
 
 use record::Record;
 
 model::params! {
-    /// The size that DHTM's log buffer has.
+    /// The size that DHTM's log buffer has, and what it writes.
     pub struct RedoLogParams {
         /// Lines that one core's log buffer holds (DHTM: 64, from memory).
         entries = 64 in 1..=4096;
+        /// What a record has of its line: all of it (the SSP paper's savings need one line of log
+        /// for each line of data, or more), or the words that were stored (DHTM).
+        record = "line" of ["line", "words"];
     }
 }
 
@@ -50,8 +54,9 @@ model::rules! {
         write_back_after_commit_record,
         /// The complete record follows every line of its transaction.
         complete_after_lines,
-        /// A core begins no transaction before its last one is complete.
-        begin_after_complete,
+        /// A core begins no transaction before the lines of its last one are written back, and its
+        /// complete record is on its way.
+        begin_after_write_back,
         /// A committed line that another core touches is written back before.
         write_back_before_others,
         /// A store to a line of a transaction that is not complete leaves a dependence in the log.
@@ -94,7 +99,8 @@ struct CoreLog {
     after: Vec<(CoreId, u64)>,
     /// Writes of records that are not durable.
     logging: u64,
-    /// Transactions from their commits until they are complete; one, if all rules are obeyed.
+    /// Transactions from their ends until they are complete: at most two, of which the first is
+    /// about to be.
     ended: VecDeque<Ended>,
     /// The next transaction waits for the last one.
     waiting: bool,
@@ -112,6 +118,14 @@ struct Ended {
     /// The next line waits until one of those is durable.
     full: bool,
     after: Vec<(CoreId, u64)>,
+}
+
+impl CoreLog {
+    /// Whether the complete record of the last transaction is on its way, or there. The commit
+    /// record of the next one cannot overtake it, since the two marks lie in one line.
+    fn is_completing(&self) -> bool {
+        self.ended.iter().all(|ended| ended.stage == Stage::Completing)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,7 +229,7 @@ impl Design for RedoLog {
 
     fn begin(&mut self, tx: &Tx, _below: &mut Below<RedoLogEvent>) -> Progress {
         let log = &mut self.cores[tx.core];
-        if log.ended.is_empty() || !self.rules.begin_after_complete {
+        if log.is_completing() || !self.rules.begin_after_write_back {
             return Progress::Done(tx.at);
         }
         log.waiting = true;
@@ -227,7 +241,9 @@ impl Design for RedoLog {
         if store.tx.is_none() {
             return Progress::Done(store.at);
         }
-        let (line, word) = (store.word.line(), 1 << store.word.place());
+        let whole_lines = self.params.record == 0;
+        let line = store.word.line();
+        let word = if whole_lines { u8::MAX } else { 1 << store.word.place() };
         let log = &mut self.cores[store.core];
         if let Some((_, words)) = log.buffer.iter_mut().rev().find(|(other, _)| *other == line) {
             *words |= word;
@@ -350,138 +366,5 @@ impl Design for RedoLog {
             ("completions_held", counts.held_complete),
             ("begins_held", counts.held_begin),
         ]
-    }
-}
-
-// From a store to the commit record.
-
-impl RedoLog {
-    /// A line that is not in a core's log buffer joins its write set, if it is not in it.
-    fn own(&mut self, core: CoreId, line: Line) {
-        let log = &mut self.cores[core];
-        let new = Owner {
-            core,
-            end: None,
-            words: 0,
-            record: 0,
-            listed: false,
-            dropped: false,
-            written: false,
-        };
-        match self.lines.insert(line, new) {
-            // It left the log buffer, and is stored to again.
-            Some(same) if same.core == core && same.end.is_none() => {
-                self.lines.insert(line, same);
-                return;
-            }
-            Some(Owner { core: other, end: Some(end), .. })
-                if !log.after.contains(&(other, end)) =>
-            {
-                log.after.push((other, end));
-                self.counts.dependences += 1;
-            }
-            _ => (),
-        }
-        log.lines.push(line);
-    }
-
-    /// Sends a record to a core's log.
-    fn log(&mut self, core: CoreId, record: Record, at: Cycle, below: &mut Below<RedoLogEvent>) {
-        self.put(core, record, below);
-        self.send(core, at, below);
-    }
-
-    /// Puts a record behind those that are to be sent.
-    fn put(&mut self, core: CoreId, record: Record, below: &Below<RedoLogEvent>) {
-        let at = self.cores[core].tail + self.words.len() as u64;
-        record.write(&below.view, &mut self.words);
-        self.counts.records += 1;
-        if let Record::Redo(line, words) = record
-            && let Some(owner) = self.lines.get_mut(&line).filter(|owner| owner.core == core)
-        {
-            owner.words |= words;
-            owner.record = at;
-        }
-    }
-
-    /// Sends the records that were put.
-    fn send(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) -> u64 {
-        let log = &mut self.cores[core];
-        let length = self.words.len() as u64;
-        if log.tail + length - log.complete > log.area.words() {
-            below.give_up(format!(
-                "a transaction's redo records do not fit the log of {} bytes: raise it with --set \
-                 pm.log_size=...",
-                log.area.bytes()
-            ));
-            return 0;
-        }
-        let notify = Notify::Design(RedoLogEvent::Logged(core));
-        let writes = log.area.append(log.tail, &self.words, at, notify, below);
-        log.logging += writes;
-        self.counts.wraps += u64::from(log.area.wraps(log.tail, length));
-        log.tail += length;
-        self.words.clear();
-        writes
-    }
-
-    /// A transaction ends: what the log buffer holds becomes records.
-    fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
-        let after = std::mem::take(&mut self.cores[core].after);
-        if self.rules.log_dependences {
-            after.iter().for_each(|&(other, end)| self.put(core, Record::After(other, end), below));
-        }
-        while let Some((line, words)) = self.cores[core].buffer.pop_front() {
-            self.put(core, Record::Redo(line, words), below);
-        }
-        let sent = at + self.send(core, at, below);
-        let log = &mut self.cores[core];
-        let (end, lines) = (log.tail, std::mem::take(&mut log.lines));
-        let stage = Stage::Logging;
-        log.ended.push_back(Ended { end, stage, lines, sent: 0, unwritten: 0, full: false, after });
-        log.logging += 1;
-        below.at(sent, RedoLogEvent::Logged(core));
-        if !self.rules.commit_after_records {
-            self.send_commit_record(core, sent, below);
-        }
-        if !self.rules.write_back_after_commit_record {
-            self.start_writing_back(core, end, sent, below);
-        }
-    }
-
-    fn logged(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
-        let log = &mut self.cores[core];
-        log.logging -= 1;
-        let is_logging = log.ended.back().is_some_and(|ended| ended.stage == Stage::Logging);
-        if log.logging == 0 && is_logging {
-            self.send_commit_record(core, at + below.shape.path, below);
-        }
-    }
-
-    fn send_commit_record(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
-        let log = &mut self.cores[core];
-        let ended = log.ended.back_mut().expect("a transaction has ended");
-        ended.stage = Stage::Committing;
-        let notify = Notify::Design(RedoLogEvent::Committed(core, ended.end));
-        log.area.set_mark(COMMIT, ended.end, at, notify, below);
-        if !self.rules.acknowledge_after_commit_record {
-            below.wake(core, at);
-        }
-    }
-
-    fn committed(&mut self, core: CoreId, end: u64, at: Cycle, below: &mut Below<RedoLogEvent>) {
-        self.ended(core, end).expect("a transaction has ended").stage = Stage::Committed;
-        if self.rules.acknowledge_after_commit_record {
-            below.wake(core, at + below.shape.path);
-        }
-        if self.rules.write_back_after_commit_record {
-            self.start_writing_back(core, end, at, below);
-        }
-        self.try_to_complete(core, at, below);
-    }
-
-    /// A transaction of a core that is not complete, by where its records end.
-    fn ended(&mut self, core: CoreId, end: u64) -> Option<&mut Ended> {
-        self.cores[core].ended.iter_mut().find(|ended| ended.end == end)
     }
 }

@@ -1,7 +1,7 @@
 //! The log area of one core, as hardware writes it: a ring of words behind a line of marks.
 //!
 //! ```text
-//! first line   marks: eight words, each written alone, so each is there whole or not at all
+//! first line   marks: eight words, each of which is there whole or not at all
 //! then         the ring: the word of position p is the (p modulo its size)-th
 //! ```
 //!
@@ -22,16 +22,21 @@ const PIECE_WORDS: u64 = 2 * LINE_WORDS;
 pub struct Area {
     base: u64,
     bytes: u64,
+    /// Where its first line is, from the base on. The areas of the cores lie a power of two apart,
+    /// and their marks would all be in one bank: each begins a row later than the one before.
+    turned: u64,
     words: u64,
 }
 
 impl Area {
     /// The area of a core.
     pub fn new(shape: &Shape, core: CoreId) -> Area {
-        let words = (shape.log_bytes - LINE_BYTES) / WORD_BYTES;
+        let bytes = shape.log_bytes;
+        let words = (bytes - LINE_BYTES) / WORD_BYTES;
         Area {
             base: shape.log_of(core),
-            bytes: shape.log_bytes,
+            bytes,
+            turned: u64::from(core.0) * shape.config.pm.row % bytes,
             words: words - words % PIECE_WORDS,
         }
     }
@@ -53,16 +58,20 @@ impl Area {
 
     /// A mark.
     pub fn mark(&self, index: u64) -> Word {
-        Word::of(self.base + index * WORD_BYTES)
+        self.at(index * WORD_BYTES)
     }
 
     /// The word of a position.
     pub fn word(&self, position: u64) -> Word {
-        Word::of(self.base + LINE_BYTES + position % self.words * WORD_BYTES)
+        self.at(LINE_BYTES + position % self.words * WORD_BYTES)
     }
 
-    /// Sends words to the ring, past the caches: a write for each line, one a cycle. `notify` is
-    /// told of each one that is durable. Returns how many writes there are.
+    fn at(&self, offset: u64) -> Word {
+        Word::of(self.base + (self.turned + offset) % self.bytes)
+    }
+
+    /// Sends words to the ring, past the caches: whole lines, one a cycle. `notify` is told of each
+    /// one that is durable. Returns how many there are.
     pub fn append<E: Copy>(
         &self,
         position: u64,
@@ -71,25 +80,24 @@ impl Area {
         notify: Notify<E>,
         below: &mut Below<E>,
     ) -> u64 {
-        let mut writes = 0;
-        let mut open: Option<Write> = None;
+        let mut lines = 0;
+        let mut open = None;
         for (place, &value) in (position..).zip(words) {
             let word = self.word(place);
-            if let Some(full) = open.take_if(|write| write.line != word.line()) {
-                below.send_direct(at + below.shape.path + writes, full, notify);
-                writes += 1;
+            if let Some(full) = open.replace(word.line()).filter(|&line| line != word.line()) {
+                send(full, Class::Log, at + lines, notify, below);
+                lines += 1;
             }
-            let write = open.get_or_insert(empty(word.line(), Class::Log));
-            put(write, word, value, below);
+            below.view.set_word(word, value);
         }
         if let Some(last) = open {
-            below.send_direct(at + below.shape.path + writes, last, notify);
-            writes += 1;
+            send(last, Class::Log, at + lines, notify, below);
+            lines += 1;
         }
-        writes
+        lines
     }
 
-    /// Sends a mark, past the caches.
+    /// Sends a mark, past the caches, with the others as they were sent last.
     pub fn set_mark<E: Copy>(
         &self,
         index: u64,
@@ -98,24 +106,16 @@ impl Area {
         notify: Notify<E>,
         below: &mut Below<E>,
     ) {
-        let word = self.mark(index);
-        let mut write = empty(word.line(), Class::Commit);
-        put(&mut write, word, value, below);
-        below.send_direct(at + below.shape.path, write, notify);
+        below.view.set_word(self.mark(index), value);
+        send(self.mark(index).line(), Class::Commit, at, notify, below);
     }
 }
 
-fn empty(line: Line, class: Class) -> Write {
-    Write { line, data: [0; LINE_BYTES as usize], mask: 0, class }
-}
-
-/// Puts a word into a write of its line. The view has it from now on, like every write that is
-/// under way: where the caches survive, what is under way is saved from there.
-fn put<E>(write: &mut Write, word: Word, value: u64, below: &mut Below<E>) {
-    let place = word.place() * WORD_BYTES as usize;
-    write.data[place..place + WORD_BYTES as usize].copy_from_slice(&value.to_le_bytes());
-    write.mask |= word.mask();
-    below.view.set_word(word, value);
+/// Sends a line of the log whole, so that no memory has to read the rest of it. The view has its
+/// newest bytes, and writes of one line stay in order.
+fn send<E: Copy>(line: Line, class: Class, at: Cycle, notify: Notify<E>, below: &mut Below<E>) {
+    let write = Write { line, data: below.line(line), mask: u64::MAX, class };
+    below.send(at, write, notify);
 }
 
 #[cfg(test)]
@@ -124,24 +124,38 @@ mod tests {
 
     use super::*;
 
-    fn area(log: u64) -> Area {
+    fn area(log: u64, core: u8) -> Area {
         let mut config = Config::default();
-        config.pm.log = log;
-        Area::new(&Shape::new(&config, 2), CoreId(1))
+        (config.pm.log, config.pm.row) = (log, 256);
+        Area::new(&Shape::new(&config, 8), CoreId(core))
     }
 
     #[test]
     fn a_ring_holds_whole_pieces_and_goes_round() {
-        let area = area(1024);
+        let area = area(1024, 1);
         assert_eq!(area.words(), 112, "seven pieces of two lines, one line of marks");
         assert_eq!(area.word(112), area.word(0));
         assert_eq!(area.word(0).address(), area.mark(0).address() + LINE_BYTES);
-        assert!(area.word(111).address() < area.base + area.bytes());
+    }
+
+    #[test]
+    fn every_word_has_a_place_of_its_own_in_the_area() {
+        for core in 0..8 {
+            let area = area(1024, core);
+            let mut places: Vec<u64> = (0..8).map(|mark| area.mark(mark).address()).collect();
+            places.extend((0..area.words()).map(|position| area.word(position).address()));
+            assert_eq!(area.mark(0).line(), area.mark(7).line());
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len() as u64, area.words() + 8);
+            let ends = (places[0], places[places.len() - 1]);
+            assert!(area.base <= ends.0 && ends.1 < area.base + area.bytes());
+        }
     }
 
     #[test]
     fn a_lap_ends_where_the_ring_does() {
-        let area = area(1024);
+        let area = area(1024, 1);
         assert!(!area.wraps(0, 111) && area.wraps(0, 112) && area.wraps(96, 16));
         assert!(!area.wraps(112, 16));
     }

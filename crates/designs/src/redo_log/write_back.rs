@@ -23,7 +23,7 @@ impl RedoLog {
                 owner.end = Some(end);
             }
         }
-        below.at(at + 1, RedoLogEvent::WriteBack(core, end));
+        below.at(at, RedoLogEvent::WriteBack(core, end));
     }
 
     /// Writes the next line of a transaction back: one a cycle, and no more than the machine has
@@ -145,16 +145,18 @@ impl RedoLog {
         self.try_to_complete(core, at, below);
     }
 
-    /// Sends the complete record of a core's oldest transaction if it is time.
+    /// Sends the complete record of a core's oldest transaction if it is time; the next one may
+    /// begin then.
     pub(super) fn try_to_complete(
         &mut self,
         core: CoreId,
         at: Cycle,
         below: &mut Below<RedoLogEvent>,
     ) {
-        let Some(ended) = self.cores[core].ended.front() else { return };
-        let written = ended.sent == ended.lines.len() && ended.unwritten == 0;
-        if ended.stage != Stage::Committed || self.rules.complete_after_lines && !written {
+        let ended = self.cores[core].ended.front();
+        let Some(ended) = ended.filter(|ended| ended.stage == Stage::Committed) else { return };
+        let is_written = ended.sent == ended.lines.len() && ended.unwritten == 0;
+        if self.rules.complete_after_lines && !is_written {
             return;
         }
         let precedes = |&(other, end): &(CoreId, u64)| self.cores[other].complete < end;
@@ -167,6 +169,10 @@ impl RedoLog {
         ended.stage = Stage::Completing;
         let notify = Notify::Design(RedoLogEvent::Completed(core, ended.end));
         log.area.set_mark(COMPLETE, ended.end, at + below.shape.path, notify, below);
+        if log.waiting && log.is_completing() {
+            log.waiting = false;
+            below.wake(core, at + below.shape.path);
+        }
     }
 
     pub(super) fn completed(
@@ -184,9 +190,6 @@ impl RedoLog {
             if owner.is_some_and(|owner| owner.core == core && owner.end == Some(end)) {
                 self.lines.remove(&line);
             }
-        }
-        if std::mem::take(&mut log.waiting) {
-            below.wake(core, at + below.shape.path);
         }
         for other in (0..self.cores.cores()).map(CoreId) {
             self.try_to_complete(other, at, below);

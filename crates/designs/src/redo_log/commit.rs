@@ -1,0 +1,157 @@
+//! From a store to the commit record: the write set, records, and their order.
+
+use model::controller::Notify;
+use model::design::Below;
+use model::units::{CoreId, Cycle, Line};
+
+use super::record::Record;
+use super::{COMMIT, Ended, Owner, RedoLog, RedoLogEvent, Stage};
+
+impl RedoLog {
+    /// A line that is not in a core's log buffer joins its write set, if it is not in it.
+    pub(super) fn own(&mut self, core: CoreId, line: Line) {
+        let log = &mut self.cores[core];
+        let new = Owner {
+            core,
+            end: None,
+            words: 0,
+            record: 0,
+            listed: false,
+            dropped: false,
+            written: false,
+        };
+        match self.lines.insert(line, new) {
+            // It left the log buffer, and is stored to again.
+            Some(same) if same.core == core && same.end.is_none() => {
+                self.lines.insert(line, same);
+                return;
+            }
+            Some(Owner { core: other, end: Some(end), .. })
+                if other != core && !log.after.contains(&(other, end)) =>
+            {
+                log.after.push((other, end));
+                self.counts.dependences += 1;
+            }
+            _ => (),
+        }
+        log.lines.push(line);
+    }
+
+    /// Sends a record to a core's log.
+    pub(super) fn log(
+        &mut self,
+        core: CoreId,
+        record: Record,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        self.put(core, record, below);
+        self.send(core, at, below);
+    }
+
+    /// Puts a record behind those that are to be sent.
+    fn put(&mut self, core: CoreId, record: Record, below: &Below<RedoLogEvent>) {
+        let at = self.cores[core].tail + self.words.len() as u64;
+        record.write(&below.view, &mut self.words);
+        self.counts.records += 1;
+        if let Record::Redo(line, words) = record
+            && let Some(owner) = self.lines.get_mut(&line).filter(|owner| owner.core == core)
+        {
+            owner.words |= words;
+            owner.record = at;
+        }
+    }
+
+    /// Sends the records that were put.
+    fn send(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) -> u64 {
+        let log = &mut self.cores[core];
+        let length = self.words.len() as u64;
+        if log.tail + length - log.complete > log.area.words() {
+            below.give_up(format!(
+                "a transaction's redo records do not fit the log of {} bytes: raise it with --set \
+                 pm.log_size=...",
+                log.area.bytes()
+            ));
+            return 0;
+        }
+        let notify = Notify::Design(RedoLogEvent::Logged(core));
+        let writes = log.area.append(log.tail, &self.words, at, notify, below);
+        log.logging += writes;
+        self.counts.wraps += u64::from(log.area.wraps(log.tail, length));
+        log.tail += length;
+        self.words.clear();
+        writes
+    }
+
+    /// A transaction ends: what the log buffer holds becomes records.
+    pub(super) fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        let after = std::mem::take(&mut self.cores[core].after);
+        if self.rules.log_dependences {
+            after.iter().for_each(|&(other, end)| self.put(core, Record::After(other, end), below));
+        }
+        while let Some((line, words)) = self.cores[core].buffer.pop_front() {
+            self.put(core, Record::Redo(line, words), below);
+        }
+        let sent = at + self.send(core, at, below);
+        let log = &mut self.cores[core];
+        let (end, lines) = (log.tail, std::mem::take(&mut log.lines));
+        let stage = Stage::Logging;
+        log.ended.push_back(Ended { end, stage, lines, sent: 0, unwritten: 0, full: false, after });
+        log.logging += 1;
+        below.at(sent, RedoLogEvent::Logged(core));
+        if !self.rules.commit_after_records {
+            self.try_to_commit(core, sent, below);
+        }
+        if !self.rules.write_back_after_commit_record {
+            self.start_writing_back(core, end, sent, below);
+        }
+    }
+
+    pub(super) fn logged(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
+        self.cores[core].logging -= 1;
+        self.try_to_commit(core, at + below.shape.path, below);
+    }
+
+    /// Sends the commit record of a core's transaction once its records are durable.
+    pub(super) fn try_to_commit(
+        &mut self,
+        core: CoreId,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let log = &mut self.cores[core];
+        let ended = log.ended.back_mut().filter(|ended| ended.stage == Stage::Logging);
+        let Some(ended) = ended else { return };
+        if log.logging > 0 && self.rules.commit_after_records {
+            return;
+        }
+        ended.stage = Stage::Committing;
+        let notify = Notify::Design(RedoLogEvent::Committed(core, ended.end));
+        log.area.set_mark(COMMIT, ended.end, at, notify, below);
+        if !self.rules.acknowledge_after_commit_record {
+            below.wake(core, at);
+        }
+    }
+
+    pub(super) fn committed(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        self.ended(core, end).expect("a transaction has ended").stage = Stage::Committed;
+        if self.rules.acknowledge_after_commit_record {
+            below.wake(core, at + below.shape.path);
+        }
+        if self.rules.write_back_after_commit_record {
+            self.start_writing_back(core, end, at + below.shape.path, below);
+        }
+        self.try_to_complete(core, at, below);
+    }
+
+    /// A transaction of a core that is not complete, by where its records end.
+    pub(super) fn ended(&mut self, core: CoreId, end: u64) -> Option<&mut Ended> {
+        self.cores[core].ended.iter_mut().find(|ended| ended.end == end)
+    }
+}
