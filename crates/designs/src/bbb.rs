@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
-    Progress, Setup, Store, Structure,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Model,
+    Needs, Progress, Setup, Store, Structure,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -113,6 +113,7 @@ impl Design for Bbb {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
+    const MODEL: Option<Model> = Some(Model::Visible);
     const HAS_FENCES: bool = false;
     const STORES_SURVIVE: bool = true;
     type Params = BbbParams;

@@ -14,12 +14,14 @@ use model::config::Domain;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Needs, Progress, Setup, Store, Structure, Transfer,
+    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
 };
+use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, LineSet, PerCore};
 
+mod any_order;
 mod buffer;
 mod drain;
 
@@ -151,6 +153,7 @@ impl Design for Hops {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
+    const MODEL: Option<Model> = Some(Model::Epoch);
     const HAS_FLUSHES: bool = false;
     type Params = HopsParams;
     type Rules = HopsRules;
@@ -313,6 +316,10 @@ impl Design for Hops {
             gasp.save(word.address(), bytes)?;
         }
         Ok(())
+    }
+
+    fn could_be_durable(&self, below: &Floor, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
+        self.any_order(below, arrived)
     }
 
     fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
