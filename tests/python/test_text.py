@@ -22,6 +22,8 @@ SHOWN = {
     "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
+    "litmus": ["litmus"],
+    "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],
     "compare_writes": ["compare", "--metric", "pm-writes", "--normalize", "silo"],

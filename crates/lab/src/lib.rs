@@ -9,11 +9,13 @@ pub mod results;
 pub mod experiment;
 pub mod campaign;
 pub mod describe;
+pub mod litmus;
 
 pub use campaign::crash;
 pub use describe::{explain, list};
 pub use error::InputError;
 pub use experiment::{plain, run};
+pub use litmus::litmus;
 pub use model::engine::Control;
 
 /// The version of the simulator.

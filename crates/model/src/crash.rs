@@ -58,6 +58,8 @@ pub enum Check {
 pub struct Stores {
     order: Persistency,
     asked: Vec<(Word, u64)>,
+    /// Of the words that were asked about, those that must be stored to before the image can be.
+    changed: Vec<Word>,
     /// Images that were checked.
     pub images: u64,
     /// Whether the image that was asked about was allowed at some time.
@@ -99,8 +101,15 @@ impl Probe {
         let stores = match &campaign.check {
             Check::Transactions => None,
             Check::Stores(asked) => {
-                let (asked, images) = (asked.clone(), 0);
-                Some(Stores { order, asked, images, allowed: false, seen: false })
+                let changed = asked.iter().filter(|(word, is)| oracle.expected(*word) != *is);
+                Some(Stores {
+                    order,
+                    changed: changed.map(|(word, _)| *word).collect(),
+                    asked: asked.clone(),
+                    images: 0,
+                    allowed: false,
+                    seen: false,
+                })
             }
         };
         Probe {
@@ -268,15 +277,19 @@ impl Probe {
 impl Stores {
     /// Whether the image that was asked about is allowed now.
     fn ask(&mut self) {
-        self.allowed |= !self.asked.is_empty() && self.order.check(&self.asked).is_ok();
+        let possible = self.changed.iter().all(|word| self.order.is_touched(*word));
+        if possible && !self.asked.is_empty() && !self.allowed {
+            self.allowed = self.order.check(&self.asked).is_ok();
+        }
     }
 }
 
 /// Which of the writes that could have arrived early have: one answer after the other.
 struct Choices {
     kind: Kind,
-    /// The answers given, and how many of them in this image.
+    /// The answers of this image that are known before they are asked for, if every one is tried.
     given: Vec<bool>,
+    /// How many have been asked for in this image.
     asked: usize,
 }
 

@@ -173,6 +173,11 @@ impl Persistency {
         }
     }
 
+    /// Whether a word was stored to.
+    pub fn is_touched(&self, word: Word) -> bool {
+        self.words.contains_key(&word)
+    }
+
     /// The words that were stored to, in order.
     pub fn touched(&self) -> Vec<Word> {
         let mut words: Vec<Word> = self.words.keys().copied().collect();
@@ -180,7 +185,8 @@ impl Persistency {
         words
     }
 
-    /// Whether words may hold these values after a power failure, whatever the others hold.
+    /// Whether words may hold these values after a power failure, whatever the others hold. Of a word
+    /// that nobody stored to it knows nothing.
     ///
     /// # Errors
     /// The word that is wrong, and a sentence that says how.

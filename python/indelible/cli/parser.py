@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from indelible.cli import bench, catalog, compare, crash, explain, run
+from indelible.cli import bench, catalog, compare, crash, explain, litmus, run
 from indelible.experiment import InputError, version
 
 COMMANDS = {
@@ -16,6 +16,7 @@ COMMANDS = {
     "run": run,
     "compare": compare,
     "crash": crash,
+    "litmus": litmus,
     "bench": bench,
 }
 
