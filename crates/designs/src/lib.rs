@@ -32,7 +32,8 @@ pub const ALL: &[Entry] = &[
     entry::<software::Software<software::UndoX86>>(),
 ];
 
-/// Ordering hardware, in the order of names: what a log is paired with, and what litmus tests run on.
+/// Ordering hardware, in the order of names: what a log is paired with, and what litmus tests run
+/// on.
 pub const ORDERS: &[Entry] = &[
     entry::<bbb::Bbb>(),
     entry::<orders::Eadr>(),

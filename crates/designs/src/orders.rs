@@ -34,8 +34,9 @@ pub(crate) fn evictions<E: Copy>(
     leaves.map(|line| Write { line, data: below.line(line), mask: u64::MAX, class }).collect()
 }
 
-/// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and `sfence`
-/// waits until every such line has been accepted by a controller (specs/ordering.md section 3).
+/// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and
+/// `sfence` waits until every such line has been accepted by a controller (specs/ordering.md
+/// section 3).
 pub struct X86 {
     rules: X86Rules,
 }

@@ -271,8 +271,9 @@ const LOG_ON_HOPS: &[(&str, &str)] = &[
 ];
 
 /// HOPS as its paper uses it: the recipe that it gives for existing programs is an ofence between a
-/// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md section
-/// 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a log.
+/// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md
+/// section 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a
+/// log.
 pub struct HopsPaper;
 
 impl Pairing for HopsPaper {

@@ -1,7 +1,8 @@
 //! Litmus tests: a few stores of a few threads, and an image that a power failure may leave or not.
-//! Each runs on ordering hardware without a log, many times with other delays, with the power cut at
-//! every point and every order of draining tried that the hardware's rules allow. The persistency model
-//! that the hardware declares says whether the image is allowed; the images say whether it is seen.
+//! Each runs on ordering hardware without a log, many times with other delays, with the power cut
+//! at every point and every order of draining tried that the hardware's rules allow. The
+//! persistency model that the hardware declares says whether the image is allowed; the images say
+//! whether it is seen.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -244,7 +245,8 @@ const GAPS: &[u64] = &[0, 1, 3, 10, 40, 150];
 /// Runs in which there are such gaps.
 const GAPPED: u64 = 16;
 
-/// The delays of each run of a test; the second number of a thread is a seed for its gaps, 0 for none.
+/// The delays of each run of a test; the second number of a thread is a seed for its gaps, 0 for
+/// none.
 fn delays(test: &Test, seed: u64) -> Vec<Delays> {
     let count = test.threads.len();
     let starts = if count > 2 { STARTS_OF_MANY } else { STARTS };

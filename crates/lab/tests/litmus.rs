@@ -1,12 +1,12 @@
-//! Litmus tests: the table that the simulator comes with, what a wrong rule makes of it, and what a bad
-//! file is told.
+//! Litmus tests: the table that the simulator comes with, what a wrong rule makes of it, and what a
+//! bad file is told.
 
 use lab::Control;
 use lab::litmus::{TESTS, file, run};
 use serde_json::{Value, json};
 
-/// The table of specs/ordering.md section 2, and two tests more: where a power failure may leave the
-/// image. Everywhere else it must not.
+/// The table of specs/ordering.md section 2, and two tests more: where a power failure may leave
+/// the image. Everywhere else it must not.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("two_stores", &["hops", "ideal", "x86"]),
     ("order_between", &["ideal"]),
@@ -90,8 +90,8 @@ fn whatever_the_hardware_leaves_is_judged() {
     assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
 }
 
-/// Two cores that store to each other's lines: without the split of the source's epoch each waits for
-/// the other.
+/// Two cores that store to each other's lines: without the split of the source's epoch each waits
+/// for the other.
 const CROSSING: &str = "thread\n store A 1\n wait B 1\n store C 1\n durable\n\
     thread\n store B 1\n wait A 1\n store D 1\n durable\nimage C=0 D=1\n";
 

@@ -1,7 +1,8 @@
-//! Ordering hardware alone, without a log: random programs of several cores that store, load, flush and
-//! fence on a few shared lines, with the power cut at every point and every order of draining tried that
-//! the hardware's own rules allow. What is left is checked against the persistency model that the
-//! hardware declares, before any recovery; and each of its rules, switched off, is caught by that.
+//! Ordering hardware alone, without a log: random programs of several cores that store, load, flush
+//! and fence on a few shared lines, with the power cut at every point and every order of draining
+//! tried that the hardware's own rules allow. What is left is checked against the persistency model
+//! that the hardware declares, before any recovery; and each of its rules, switched off, is caught
+//! by that.
 
 mod common;
 
@@ -112,8 +113,8 @@ fn settings_of(order: &Entry, line: &str) -> Vec<(String, u64)> {
     known.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect()
 }
 
-/// Ways to set hardware up: as it is; with an entry or two; sending at once; draining late; filling from its buffers; with
-/// bytes instead of lines; and with a global vector that is read late.
+/// Ways to set hardware up: as it is; with an entry or two; sending at once; draining late; filling
+/// from its buffers; with bytes instead of lines; and with a global vector that is read late.
 const SETTINGS: &[&str] = &[
     "",
     "entries=1",

@@ -28,11 +28,11 @@ pub enum Model {
     Unordered,
     /// A fence waits until what its core flushed before it is durable. A word never goes back.
     Fenced,
-    /// Buffered epochs: stores before a core's order are durable before those after it; a store that a
-    /// core saw, by a load or by storing to the same word, is durable before what the core stores after
-    /// its next order; a durable waits for all of its core's stores. A word never goes back. Loads leave
-    /// no trace (a later store by somebody else is not ordered after them), and what is said through
-    /// volatile memory orders nothing.
+    /// Buffered epochs: stores before a core's order are durable before those after it; a store
+    /// that a core saw, by a load or by storing to the same word, is durable before what the core
+    /// stores after its next order; a durable waits for all of its core's stores. A word never goes
+    /// back. Loads leave no trace (a later store by somebody else is not ordered after them), and
+    /// what is said through volatile memory orders nothing.
     Epoch,
     /// A store is durable when it is visible.
     Visible,

@@ -33,8 +33,8 @@ pub struct Campaign {
     pub nested: bool,
     /// At each point, so many more images are made, in each of which some of the writes that were
     /// under way, or that could have been, have arrived early: an order that timing did not produce
-    /// and the hardware allows. If the order of stores is checked, every such image is made, as long
-    /// as there are no more than these, and otherwise so many that are chosen at random, too.
+    /// and the hardware allows. If the order of stores is checked, every such image is made, as
+    /// long as there are no more than these, and otherwise so many that are chosen at random, too.
     pub reorders: u64,
     /// The run ends after so many violations.
     pub violations_max: usize,
@@ -47,7 +47,8 @@ pub struct Campaign {
 /// What a crash campaign checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Transactions: after recovery, every one that was acknowledged is there, and no other in part.
+    /// Transactions: after recovery, every one that was acknowledged is there, and no other in
+    /// part.
     Transactions,
     /// The order of stores ([`Design::MODEL`]): before recovery, on what the power failure left. An
     /// image of some words is asked about; see [`Stores`].
@@ -130,8 +131,8 @@ impl Probe {
         self.violations.len() >= self.campaign.violations_max
     }
 
-    /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`, maybe
-    /// past the caches.
+    /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`,
+    /// maybe past the caches.
     pub fn stored(&mut self, core: CoreId, word: Word, values: (u64, u64), past_caches: bool) {
         if let Some(stores) = &mut self.stores {
             stores.order.store(core, word, values.0, values.1);

@@ -43,8 +43,8 @@ pub trait Design: Sized + 'static {
     const HAS_FENCES: bool = true;
     /// Whether a flush is one.
     const HAS_FLUSHES: bool = Self::HAS_FENCES;
-    /// Whether a store survives from when it is visible: the one change of what survives that is not
-    /// made in [`Design::event`].
+    /// Whether a store survives from when it is visible: the one change of what survives that is
+    /// not made in [`Design::event`].
     const STORES_SURVIVE: bool = false;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
@@ -128,10 +128,10 @@ pub trait Design: Sized + 'static {
         Ok(())
     }
 
-    /// What could have become durable by now if timing had been otherwise, beside what is on its way
-    /// to a controller and the design does not hear of: for each write that its own rules allow at
-    /// that point, it asks `arrived`, and goes on as if it had arrived or not. The writes that had, in
-    /// their order. A crash campaign tries what this says at each crash point.
+    /// What could have become durable by now if timing had been otherwise, beside what is on its
+    /// way to a controller and the design does not hear of: for each write that its own rules allow
+    /// at that point, it asks `arrived`, and goes on as if it had arrived or not. The writes that
+    /// had, in their order. A crash campaign tries what this says at each crash point.
     fn could_be_durable(
         &self,
         _below: &Below<Self::Event>,

@@ -1,10 +1,10 @@
-//! What order of stores hardware promises, and whether what a power failure left keeps it: every store
-//! of a run, with the stores that must be durable before it (specs/ordering.md section 2).
+//! What order of stores hardware promises, and whether what a power failure left keeps it: every
+//! store of a run, with the stores that must be durable before it (specs/ordering.md section 2).
 //!
-//! An image is right if there is a set of stores that holds, with each of its members, all that must
-//! come before it, and everything that a fence has reported durable; and each word of the image holds
-//! the last store to it of that set. The set is not searched for: the least one follows from the image,
-//! word by word.
+//! An image is right if there is a set of stores that holds, with each of its members, all that
+//! must come before it, and everything that a fence has reported durable; and each word of the
+//! image holds the last store to it of that set. The set is not searched for: the least one follows
+//! from the image, word by word.
 
 use rustc_hash::FxHashMap;
 
@@ -185,8 +185,8 @@ impl Persistency {
         words
     }
 
-    /// Whether words may hold these values after a power failure, whatever the others hold. Of a word
-    /// that nobody stored to it knows nothing.
+    /// Whether words may hold these values after a power failure, whatever the others hold. Of a
+    /// word that nobody stored to it knows nothing.
     ///
     /// # Errors
     /// The word that is wrong, and a sentence that says how.
@@ -216,8 +216,8 @@ impl Persistency {
     }
 }
 
-/// The least set of stores that an image needs: for each word, the place that it must have reached, and
-/// the store that says so.
+/// The least set of stores that an image needs: for each word, the place that it must have reached,
+/// and the store that says so.
 struct Search<'a> {
     of: &'a Persistency,
     least: FxHashMap<Word, (usize, Option<Number>)>,

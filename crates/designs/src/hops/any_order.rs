@@ -12,7 +12,8 @@ type Tried = PerCore<Vec<bool>>;
 
 impl Hops {
     /// The entries are looked at twice, oldest first: whatever may be sent then has arrived or not.
-    /// What was passed over the first time can so arrive after what is younger, if the rules let it.
+    /// What was passed over the first time can so arrive after what is younger, if the rules let
+    /// it.
     pub(super) fn any_order(
         &self,
         below: &Below<HopsEvent>,

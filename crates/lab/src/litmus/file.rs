@@ -1,5 +1,5 @@
-//! Reading a litmus test: a few lines of text that say what each thread does and which image is asked
-//! about. docs/litmus.md has the format.
+//! Reading a litmus test: a few lines of text that say what each thread does and which image is
+//! asked about. docs/litmus.md has the format.
 
 use model::units::{DRAM_BASE, LINE_BYTES, LINE_WORDS, WORD_BYTES, Word};
 
