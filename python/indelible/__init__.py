@@ -12,9 +12,9 @@ The calls are the commands of `indelible --help`, with the same words, and retur
 from __future__ import annotations
 
 from indelible._core import InputError, InternalError
-from indelible.results import Comparison, Crash, Run
+from indelible.results import Comparison, Crash, Litmus, Run
 from indelible.sweep import Interrupted
-from indelible.verbs import battery, compare, crash, explain, list, run
+from indelible.verbs import battery, compare, crash, explain, list, litmus, run
 
 __all__ = [
     "Comparison",
@@ -22,12 +22,14 @@ __all__ = [
     "InputError",
     "InternalError",
     "Interrupted",
+    "Litmus",
     "Run",
     "battery",
     "compare",
     "crash",
     "explain",
     "list",
+    "litmus",
     "run",
 ]
 

@@ -45,6 +45,9 @@ def run(spec: str, control: Control) -> str:
 def crash(spec: str, control: Control) -> str:
     """Cut the power during one experiment, at many points."""
 
+def litmus(request: str, control: Control) -> str:
+    """Run litmus tests on ordering hardware."""
+
 def plain(spec: str) -> str:
     """Run the workload of one experiment on plain memory, without the simulator."""
 

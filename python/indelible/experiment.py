@@ -37,12 +37,13 @@ class Script:
     @staticmethod
     def read(flag: str, path: str) -> Script:
         """Read the file, or say in one sentence why that cannot be done."""
+        place = f"{flag} {path}".lstrip()
         try:
             return Script(flag, path, Path(path).read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:
-            raise InputError(f"{flag} {path}: not text in UTF-8 ({error.reason})") from None
+            raise InputError(f"{place}: not text in UTF-8 ({error.reason})") from None
         except OSError as error:
-            raise InputError(f"{flag} {path}: {(error.strerror or str(error)).lower()}") from None
+            raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
 
 
 def read_scripts(sql: str | None, ycsb: str | None) -> dict[str, Script]:
@@ -185,6 +186,29 @@ class Logging:
         """Measure; `control` stops it from another thread."""
         request = {name: value for name, value in self.asked if value is not None}
         return json.loads(core.native_logging(json.dumps(request), control))
+
+
+@dataclass(frozen=True)
+class LitmusTests:
+    """Litmus tests, those of these files or those that come with the simulator, on these orders."""
+
+    files: tuple[Script, ...] = ()
+    orders: tuple[str, ...] = ()
+    seed: int = 1
+
+    def command(self) -> str:
+        """Return the command line that repeats these tests."""
+        words = ["indelible litmus"]
+        words += [f"--order {shlex.quote(order)}" for order in self.orders]
+        words.append(f"--seed {self.seed}")
+        words += [shlex.quote(file.path) for file in self.files]
+        return " ".join(words)
+
+    def start(self, control: core.Control) -> dict[str, Any]:
+        """Run them; `control` stops them from another thread."""
+        tests = [[file.path, file.text] for file in self.files]
+        request = {"orders": list(self.orders), "tests": tests, "seed": self.seed}
+        return json.loads(core.litmus(json.dumps(request), control))
 
 
 def catalog(kind: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indelible.experiment import Campaign, Experiment, InputError
+from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
 
 
 class _Answer:
@@ -85,6 +85,32 @@ class Crash(_Answer):
         from indelible import text
 
         return text.crash(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Litmus(_Answer):
+    """Litmus tests on ordering hardware: `litmus.rows` has a row for each test and order."""
+
+    data: Mapping[str, Any]
+    tests: LitmusTests
+
+    @property
+    def passed(self) -> bool:
+        """Whether no order left an image that it promises not to leave."""
+        return not any(map(is_wrong, self.data["rows"]))
+
+    def __repr__(self) -> str:
+        return f"<Litmus {self.tests.command()}>"
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.litmus(self)
+
+
+def is_wrong(row: Mapping[str, Any]) -> bool:
+    """Return whether a test showed that an order does not keep its promise."""
+    return row["violation"] is not None or (row["seen"] and not row["allowed"])
 
 
 def failed_points(campaign: Mapping[str, Any]) -> int:

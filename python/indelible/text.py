@@ -14,9 +14,11 @@ from indelible.results import (
     METRICS,
     Comparison,
     Crash,
+    Litmus,
     Run,
     Verdict,
     failed_points,
+    is_wrong,
     transactions,
 )
 
@@ -607,3 +609,45 @@ def bench(rows: Sequence[Mapping[str, Any]], width: int) -> str:
         for row in rows
     ]
     return columns(headers, table, width, right=(2, 3, 4, 5, 6))
+
+
+# litmus.
+
+
+LITMUS_CELLS = {
+    "seen": "the model of the hardware allows the image, and it was seen",
+    "allowed": "the model allows it, and it was not seen",
+    "no": "the model forbids it, and it was not seen",
+    "WRONG": "the hardware left what its model forbids",
+}
+
+
+def litmus(answer: Litmus, width: int | None = None) -> str:
+    """Return the table of tests and ordering hardware, and what is wrong."""
+    width = width or terminal_width()
+    rows = answer.data["rows"]
+    orders = list(dict.fromkeys(row["order"] for row in rows))
+    cells = {(row["test"], row["order"]): _litmus_cell(row) for row in rows}
+    tests = {row["test"]: row["image"] for row in rows}
+    table = [
+        [test, image, *(cells.get((test, order), BLANK) for order in orders)]
+        for test, image in tests.items()
+    ]
+    lines = [columns(["test", "image", *orders], table, width), ""]
+    shown = set(cells.values())
+    lines += [_paragraph(cell, body, width) for cell, body in LITMUS_CELLS.items() if cell in shown]
+    for row in filter(is_wrong, rows):
+        why = row["violation"] or f"the image {row['image']} was seen"
+        lines += ["", _paragraph("WRONG", f"{row['test']} on {row['order']}: {why}", width)]
+    runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
+    lines += ["", _paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
+    if answer.data.get("cancelled"):
+        lines.append("interrupted: only these tests were run")
+    lines.append(_command("repeat", answer.tests.command(), width))
+    return "\n".join(lines)
+
+
+def _litmus_cell(row: Mapping[str, Any]) -> str:
+    if is_wrong(row):
+        return "WRONG"
+    return ("seen" if row["seen"] else "allowed") if row["allowed"] else "no"

@@ -12,6 +12,7 @@ from indelible.results import (
     Cell,
     Comparison,
     Crash,
+    Litmus,
     Run,
     Verdict,
     closest_first,
@@ -175,6 +176,18 @@ def compare(
     if interrupted:
         raise sweep.Interrupted(comparison)
     return comparison
+
+
+def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litmus:
+    """Run litmus tests, those of files or those that there are, on ordering hardware."""
+    orders = (orders,) if isinstance(orders, str) else tuple(orders)
+    scripts = tuple(experiment.Script.read("", str(path)) for path in files)
+    tests = experiment.LitmusTests(scripts, orders, seed)
+    try:
+        return Litmus(sweep.execute([tests], what="tests")[0], tests)
+    except sweep.Interrupted as interrupt:
+        (data,) = interrupt.partial
+        raise sweep.Interrupted(data and Litmus(data, tests)) from None
 
 
 @dataclass(frozen=True)

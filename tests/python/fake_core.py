@@ -306,6 +306,36 @@ def _mutant(rule: str, caught_in: dict[str, Any] | None) -> dict[str, Any]:
     return row | caught_in | {"event": 412, "text": "atomicity: torn", "history": []}
 
 
+def litmus(text: str, control: Control) -> str:
+    request = json.loads(text)
+    asked.append(("litmus", request))
+    tests = [(path.rsplit("/")[-1], "A=0 B=1") for path, _ in request["tests"]]
+    tests = tests or [("two_stores", "A=0 B=1"), ("older_value_returns", "X=1 Y=1")]
+    orders = request["orders"] or ["bbb", "hops", "ideal"]
+    if "hop" in orders:
+        raise InputError("unknown ordering hardware `hop`; did you mean `hops`?")
+    rows = [_litmus_row(test, image, order) for test, image in tests for order in orders]
+    return json.dumps({"rows": rows, "cancelled": False})
+
+
+def _litmus_row(test: str, image: str, order: str) -> dict[str, Any]:
+    allowed = order == "ideal" or (order, test) == ("hops", "two_stores")
+    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
+    return {
+        "order": order,
+        "model": "epoch",
+        "test": test,
+        "title": f"about {test}",
+        "image": image,
+        "allowed": allowed,
+        "seen": (allowed and test == "two_stores") or order == "leaky",
+        "images": 1_400,
+        "runs": 34,
+        "counted": 34,
+        "violation": lacks if order == "torn" else None,
+    }
+
+
 def plain(text: str) -> str:
     _check(json.loads(text))
     return json.dumps({"mem_ops": 1_000_000, "seconds": 0.01, "mem_ops_per_s": 1e8})

@@ -184,8 +184,33 @@ def test_exit_codes_of_crash(command: Command) -> None:
     assert (code, "NOT CAUGHT" in shown) == (1, True)
 
 
+def test_litmus_tests_are_files_or_those_that_there_are(
+    command: Command, fake: ModuleType, tmp_path: Path
+) -> None:
+    assert command("litmus")[0] == 0
+    assert fake.asked[-1][1] == {"orders": [], "tests": [], "seed": 1}
+    mine = tmp_path / "mine.litmus"
+    mine.write_text("thread\n", encoding="utf-8")
+    code, shown, _ = command("litmus", "--order", "hops", str(mine), "--seed", "7", "--json")
+    assert fake.asked[-1][1] == {
+        "orders": ["hops"],
+        "tests": [[str(mine), "thread\n"]],
+        "seed": 7,
+    }
+    assert (code, [row["test"] for row in json.loads(shown)["rows"]]) == (0, ["mine.litmus"])
+
+
+def test_exit_codes_of_litmus(command: Command) -> None:
+    assert command("litmus", "--order", "ideal")[0] == 0
+    for order in ("leaky", "torn"):
+        code, shown, _ = command("litmus", "--order", order)
+        assert (code, "WRONG" in shown) == (1, True)
+
+
 #: Words, and what the sentence on stderr says.
 BAD = {
+    "order": (["litmus", "--order", "hop"], "unknown ordering hardware `hop`; did you mean"),
+    "litmus": (["litmus", "no.litmus"], "error: no.litmus: no such file or directory"),
     "command": (["rnu"], "unknown command `rnu`; did you mean `run`?"),
     "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
     "abbreviation": ([*RUN, "--mach", "tiny"], "unknown option `--mach`"),
@@ -310,7 +335,7 @@ def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
     assert "62.0 M      1.6x  88 MB" in text.bench([row], 80)
 
 
-HELPED = ("list", "run", "battery", "compare", "crash", "native")
+HELPED = ("list", "run", "battery", "compare", "crash", "litmus", "native")
 
 
 def test_help_has_examples(command: Command) -> None:

@@ -152,6 +152,18 @@ def test_every_workload_fits_the_machine_of_the_verdicts(workload: str) -> None:
         assert (found["points"], found["violations"]) == (50, [])
 
 
+def test_litmus_tests_hold(tmp_path: Path) -> None:
+    found = answer("litmus")
+    assert {row["order"] for row in found["rows"]} >= {"bbb", "eadr", "hops", "ideal", "x86"}
+    mine = tmp_path / "mine.litmus"
+    mine.write_text("thread\nstore A 1\norder\nstore B 1\nimage A=0 B=1\n", encoding="utf-8")
+    rows = answer("litmus", "--order", "x86", "--order", "ideal", str(mine))["rows"]
+    assert [(row["allowed"], row["seen"]) for row in rows] == [(False, False), (True, True)]
+    mine.write_text("thread\nstor A 1\n", encoding="utf-8")
+    code, _, complaints = indelible("litmus", str(mine))
+    assert (code, "mine.litmus, line 2: unknown word `stor`" in complaints) == (2, True)
+
+
 def test_no_logging_is_no_durability() -> None:
     words = ["crash", "--design", "native", "--workload", "scribble", "--txs", "100"]
     code, shown, _ = indelible(*words)

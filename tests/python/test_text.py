@@ -24,6 +24,8 @@ SHOWN = {
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
+    "litmus": ["litmus"],
+    "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],
     "compare_writes": ["compare", "--metric", "pm-writes", "--normalize", "silo"],

@@ -1,17 +1,17 @@
-//! BBB: battery-backed buffers (HPCA 2021). A small buffer beside each core's first level takes every
-//! store to persistent memory in the moment in which it is visible, and a battery keeps it; so there is
-//! nothing to flush and nothing to wait for, and only some lines need a battery.
+//! BBB: battery-backed buffers (HPCA 2021). A small buffer beside each core's first level takes
+//! every store to persistent memory in the moment in which it is visible, and a battery keeps it;
+//! so there is nothing to flush and nothing to wait for, and only some lines need a battery.
 //!
 //! A line is in one buffer at most: it moves when another core stores to it. Buffers drain in the
-//! background from a threshold on. Dirty lines that leave the caches are dropped. The rules are those of
-//! specs/ordering.md section 10.1; sizes are from memory of the paper.
+//! background from a threshold on. Dirty lines that leave the caches are dropped. The rules are
+//! those of specs/ordering.md section 10.1; sizes are from memory of the paper.
 
 use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
-    Progress, Setup, Store, Structure,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Model,
+    Needs, Progress, Setup, Store, Structure,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -35,7 +35,8 @@ model::rules! {
         move_on_write,
         /// An entry stays until a controller has accepted its bytes.
         keep_until_durable,
-        /// An entry that was stored to while its older bytes were under way stays, and drains again.
+        /// An entry that was stored to while its older bytes were under way stays, and drains
+        /// again.
         keep_what_changed,
         /// A store waits while the buffer is full: the battery saves no more than the buffer holds.
         stall_when_full,
@@ -113,6 +114,7 @@ impl Design for Bbb {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
+    const MODEL: Option<Model> = Some(Model::Visible);
     const HAS_FENCES: bool = false;
     const STORES_SURVIVE: bool = true;
     type Params = BbbParams;

@@ -1,11 +1,11 @@
-//! HOPS: ordering hardware with persist buffers (Nalli et al., ASPLOS 2017; the short paper "Hands-Off
-//! Persistence System").
+//! HOPS: ordering hardware with persist buffers (Nalli et al., ASPLOS 2017; the short paper
+//! "Hands-Off Persistence System").
 //!
-//! Every store to persistent memory also goes to a buffer beside the core's first level, with bytes of
-//! its own: a line may be there once for each epoch. An ofence opens an epoch and waits for nothing; a
-//! dfence waits until the buffer is empty. A buffer sends its oldest epoch, all lines at once and to any
-//! controller, and the next one when every line was acknowledged. Dirty lines that leave the caches are
-//! dropped: the buffers are the only writers of persistent memory.
+//! Every store to persistent memory also goes to a buffer beside the core's first level, with bytes
+//! of its own: a line may be there once for each epoch. An ofence opens an epoch and waits for
+//! nothing; a dfence waits until the buffer is empty. A buffer sends its oldest epoch, all lines at
+//! once and to any controller, and the next one when every line was acknowledged. Dirty lines that
+//! leave the caches are dropped: the buffers are the only writers of persistent memory.
 //!
 //! What the paper's public text leaves open is specs/ordering.md section 7; each of its rules is a
 //! switch of [`HopsRules`].
@@ -14,12 +14,14 @@ use model::config::Domain;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Needs, Progress, Setup, Store, Structure, Transfer,
+    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
 };
+use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, LineSet, PerCore};
 
+mod any_order;
 mod buffer;
 mod drain;
 
@@ -31,22 +33,24 @@ model::params! {
         /// Entries of a core's persist buffer, a line each (short paper: 32).
         entries = 32 in 1..=1024;
         /// When entries are sent. `eager`: an epoch when it ends (the short paper: an ofence is an
-        /// asynchronous flush). `lazy`: only as `threshold` and `interval` say, or when somebody waits
-        /// (the artefact of ASAP, HPCA'22).
+        /// asynchronous flush). `lazy`: only as `threshold` and `interval` say, or when somebody
+        /// waits (the artefact of ASAP, HPCA'22).
         drain = "eager" of ["eager", "lazy"];
-        /// From so many entries that have not been sent on, the oldest are sent (artefact of ASAP: 16).
+        /// From so many entries that have not been sent on, the oldest are sent (artefact of ASAP:
+        /// 16).
         threshold = 16 in 1..=1024;
         /// Cycles without a send after which the oldest entry is sent (artefact of ASAP: 2,000).
         interval = 2000 in 1..=1_000_000;
-        /// Nanoseconds between two reads of the global timestamp vector (artefact of ASAP: 500); at 0
-        /// every change is seen at once.
+        /// Nanoseconds between two reads of the global timestamp vector (artefact of ASAP: 500); at
+        /// 0 every change is seen at once.
         poll = 500 in 0..=1_000_000;
-        /// What an entry holds and a write carries. `line`: the whole line, as it was after the entry's
-        /// last store, which is what a clwb writes. `bytes`: the bytes that were stored; memory then has
-        /// to read a line before it can write it.
+        /// What an entry holds and a write carries. `line`: the whole line, as it was after the
+        /// entry's last store, which is what a clwb writes. `bytes`: the bytes that were stored;
+        /// memory then has to read a line before it can write it.
         carries = "line" of ["line", "bytes"];
-        /// What a line does that comes from memory while a buffer still has an entry of it. `stall`: it
-        /// waits until the entries are durable (the paper, from memory). `forward`: the buffer answers.
+        /// What a line does that comes from memory while a buffer still has an entry of it.
+        /// `stall`: it waits until the entries are durable (the paper, from memory). `forward`: the
+        /// buffer answers.
         fill = "stall" of ["stall", "forward"];
     }
 }
@@ -60,8 +64,8 @@ model::rules! {
         dfence_waits,
         /// A buffer sends only entries of its oldest epoch.
         oldest_epoch_first,
-        /// An entry does not overtake an older one of its line and epoch that is under way. (Ours: the
-        /// paper does not say; without it the older bytes could arrive last.)
+        /// An entry does not overtake an older one of its line and epoch that is under way. (Ours:
+        /// the paper does not say; without it the older bytes could arrive last.)
         line_in_order,
         /// A line that is stored to in two epochs has two entries.
         keep_versions,
@@ -73,8 +77,8 @@ model::rules! {
         /// A store to a line that another core wrote last orders this core's next epoch after that
         /// core's (WAW).
         order_after_write,
-        /// The core that a dependence names closes its epoch: what it stores from now on is not waited
-        /// for. Without it two cores can wait for each other for ever.
+        /// The core that a dependence names closes its epoch: what it stores from now on is not
+        /// waited for. Without it two cores can wait for each other for ever.
         split_source,
         /// An entry is sent only when the epochs that its own depends on are durable.
         wait_for_dependences,
@@ -95,13 +99,14 @@ pub struct Hops {
     caches_survive: bool,
     buffers: PerCore<Buffer>,
     polled: Polled,
-    /// Which core wrote a line last: what the directory remembers while the last level has the line, or
-    /// a buffer has an entry of it.
+    /// Which core wrote a line last: what the directory remembers while the last level has the
+    /// line, or a buffer has an entry of it.
     writers: LineMap<CoreId>,
-    /// Entries of each line, in the buffers of all cores. (The paper has a counting Bloom filter of a
-    /// size that is not known; this one is exact.)
+    /// Entries of each line, in the buffers of all cores. (The paper has a counting Bloom filter of
+    /// a size that is not known; this one is exact.)
     buffered: LineMap<u32>,
-    /// Lines with entries that were dropped and not stored to since: no cache has their newest bytes.
+    /// Lines with entries that were dropped and not stored to since: no cache has their newest
+    /// bytes.
     dropped: LineSet,
     now: Cycle,
     stamps: u64,
@@ -151,6 +156,7 @@ impl Design for Hops {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
+    const MODEL: Option<Model> = Some(Model::Epoch);
     const HAS_FLUSHES: bool = false;
     type Params = HopsParams;
     type Rules = HopsRules;
@@ -313,6 +319,10 @@ impl Design for Hops {
             gasp.save(word.address(), bytes)?;
         }
         Ok(())
+    }
+
+    fn could_be_durable(&self, below: &Floor, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
+        self.any_order(below, arrived)
     }
 
     fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {

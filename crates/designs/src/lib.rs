@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use model::config::Config;
 use model::crash::Campaign;
-use model::design::{Card, Design, Setup, Shape, Structure};
+use model::design::{Card, Design, Model, Setup, Shape, Structure};
 use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
@@ -43,10 +43,22 @@ pub const ALL: &[Entry] = &[
     entry::<software::Software<software::UndoX86>>(),
 ];
 
+/// Ordering hardware, in the order of names: what a log is paired with, and what litmus tests run
+/// on.
+pub const ORDERS: &[Entry] = &[
+    entry::<bbb::Bbb>(),
+    entry::<orders::Eadr>(),
+    entry::<hops::Hops>(),
+    entry::<orders::Ideal>(),
+    entry::<orders::X86>(),
+];
+
 /// A design as the registry knows it. Here its type is erased, once per run.
 pub struct Entry {
     /// What is said of it.
     pub card: Card,
+    /// What order of stores it promises, if it is ordering hardware or stands on it.
+    pub model: Option<Model>,
     /// Its parameters.
     pub fields: &'static [Field],
     /// Its rules, each with its documentation.
@@ -93,6 +105,7 @@ pub struct Order<'a> {
 const fn entry<D: Design>() -> Entry {
     Entry {
         card: D::CARD,
+        model: D::MODEL,
         fields: D::Params::FIELDS,
         rules: D::Rules::RULES,
         needless: D::NEEDLESS,

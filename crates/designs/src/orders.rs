@@ -2,9 +2,11 @@
 //! and no ordering at all. Hardware with structures has a file of its own.
 
 use model::design::{
-    Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Needs, NoParams,
-    NoRules, Progress, Setup, Structure,
+    Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Model, Needs,
+    NoParams, NoRules, Progress, Setup, Structure,
 };
+use model::device::Write;
+use model::meters::Class;
 use model::workload::Flush;
 
 /// What the three have in common, as a card: they order, and leave atomicity to a log.
@@ -21,23 +23,49 @@ const fn card(name: &'static str, summary: &'static str, needs: Needs) -> Card {
     }
 }
 
-/// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and `sfence` waits until every such line has been accepted by a
-/// controller (specs/ordering.md section 3).
-pub struct X86;
+/// Any dirty line may leave the caches at any time.
+pub(crate) fn evictions<E: Copy>(
+    below: &Below<E>,
+    arrived: &mut dyn FnMut() -> bool,
+) -> Vec<Write> {
+    let dirty = below.caches.dirty_lines().into_iter().filter(|line| line.is_persistent());
+    let leaves = dirty.filter(|_| arrived());
+    let class = Class::HomeWriteBack;
+    leaves.map(|line| Write { line, data: below.line(line), mask: u64::MAX, class }).collect()
+}
+
+/// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and
+/// `sfence` waits until every such line has been accepted by a controller (specs/ordering.md
+/// section 3).
+pub struct X86 {
+    rules: X86Rules,
+}
+
+model::rules! {
+    /// What keeps the order of stores.
+    pub struct X86Rules {
+        /// A flush writes the line back.
+        flush_writes_back,
+        /// A fence waits until what was flushed is durable.
+        fence_waits,
+    }
+}
 
 impl Design for X86 {
     const CARD: Card = card("x86", "clwb and sfence", Needs::Nothing);
+    const MODEL: Option<Model> = Some(Model::Fenced);
     type Params = NoParams;
-    type Rules = NoRules;
+    type Rules = X86Rules;
     type Event = ();
     type Library = Bare;
 
-    fn new(_setup: &Setup<'_, X86>) -> X86 {
-        X86
+    fn new(setup: &Setup<'_, X86>) -> X86 {
+        X86 { rules: setup.rules.clone() }
     }
 
     fn fence(&mut self, fence: &Fence, below: &mut Below<()>) -> Progress {
         match fence.kind {
+            FenceKind::Flush(..) if !self.rules.flush_writes_back => Progress::Done(fence.at),
             FenceKind::Flush(line, class, how) => {
                 let keep = how == Flush::WriteBack;
                 below.flush(fence.core, fence.drained, line, keep, class);
@@ -46,9 +74,16 @@ impl Design for X86 {
                     _ => Progress::Done(fence.at),
                 }
             }
+            FenceKind::Order | FenceKind::Durable if !self.rules.fence_waits => {
+                Progress::Done(fence.at)
+            }
             // There is one fence, so an order costs what durability costs.
             FenceKind::Order | FenceKind::Durable => below.fence(fence.core, fence.drained),
         }
+    }
+
+    fn could_be_durable(&self, below: &Below<()>, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
+        evictions(below, arrived)
     }
 }
 
@@ -58,6 +93,7 @@ pub struct Eadr;
 
 impl Design for Eadr {
     const CARD: Card = card("eadr", "caches that survive", Needs::Eadr);
+    const MODEL: Option<Model> = Some(Model::Visible);
     const HAS_FENCES: bool = false;
     type Params = NoParams;
     type Rules = NoRules;
@@ -91,6 +127,7 @@ pub struct Ideal;
 
 impl Design for Ideal {
     const CARD: Card = card("ideal", "free flushes and fences that do nothing", Needs::Nothing);
+    const MODEL: Option<Model> = Some(Model::Unordered);
     const HAS_FENCES: bool = false;
     type Params = NoParams;
     type Rules = NoRules;
@@ -99,5 +136,9 @@ impl Design for Ideal {
 
     fn new(_setup: &Setup<'_, Ideal>) -> Ideal {
         Ideal
+    }
+
+    fn could_be_durable(&self, below: &Below<()>, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
+        evictions(below, arrived)
     }
 }

@@ -3,8 +3,9 @@
 
 use model::design::{
     Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
-    Library, Load, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Library, Load, Model, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
 };
+use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Both, Params, Rules};
 use model::units::{CoreId, Cycle, Line, TxId};
@@ -73,6 +74,7 @@ type EventOf<P> = <<P as Pairing>::Order as Design>::Event;
 impl<P: Pairing> Design for Software<P> {
     const CARD: Card = P::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
+    const MODEL: Option<Model> = P::Order::MODEL;
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
     const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
@@ -121,6 +123,14 @@ impl<P: Pairing> Design for Software<P> {
     }
     fn power_loss(&self, gasp: &mut model::design::Gasp<'_, '_>) -> Result<(), PowerLoss> {
         self.order.power_loss(gasp)
+    }
+
+    fn could_be_durable(
+        &self,
+        below: &Below<EventOf<P>>,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Vec<Write> {
+        self.order.could_be_durable(below, arrived)
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
@@ -264,8 +274,9 @@ const LOG_ON_HOPS: &[(&str, &str)] = &[
 ];
 
 /// HOPS as its paper uses it: the recipe that it gives for existing programs is an ofence between a
-/// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md section
-/// 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a log.
+/// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md
+/// section 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a
+/// log.
 pub struct HopsPaper;
 
 impl Pairing for HopsPaper {

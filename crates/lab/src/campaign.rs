@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use designs::Order;
-use model::crash::{Campaign, Points, mix};
+use model::crash::{Campaign, Check, Points, mix};
 use model::design::Granularity;
 use model::engine::{Control, Crashes, Failure};
 use model::oracle::Violation;
@@ -121,6 +121,7 @@ fn cut(
         reorders: REORDERS,
         violations_max: violations_max(without),
         seed: spec.seed,
+        check: Check::Transactions,
     };
     let outcome = (resolved.design.run)(Order {
         config: &resolved.machine.config,

@@ -10,12 +10,14 @@ pub mod experiment;
 pub mod campaign;
 pub mod describe;
 pub mod battery;
+pub mod litmus;
 
 pub use battery::battery;
 pub use campaign::crash;
 pub use describe::{explain, list};
 pub use error::InputError;
 pub use experiment::{plain, run};
+pub use litmus::litmus;
 pub use model::engine::Control;
 
 /// The version of the simulator.

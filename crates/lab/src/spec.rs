@@ -197,20 +197,26 @@ fn owner_of(design: &designs::Entry) -> String {
 
 /// A design whose guarantee needs more to survive than the machine keeps brings what it needs.
 fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
-    let domain = machine.config.domain();
-    let (enough, wanted, index) = match design.card.needs {
-        Needs::Nothing => return,
-        Needs::Adr => (domain != Domain::Media, "adr", 1),
-        Needs::Eadr => (domain == Domain::Eadr, "eadr", 2),
-    };
-    if enough || design.card.durability == Durability::None {
+    if design.card.durability == Durability::None {
         return;
     }
+    let missing = missing_domain(design.card.needs, machine.config.domain());
+    let Some((wanted, index)) = missing else { return };
     machine.config.controller.domain = index;
     notes.push(format!(
         "{} needs the durability domain {wanted}, which it brings to machine {}",
         design.card.name, machine.name
     ));
+}
+
+/// The domain that is needed, by its name and its number, if the one that there is does not do.
+pub fn missing_domain(needs: Needs, domain: Domain) -> Option<(&'static str, u64)> {
+    let (enough, wanted) = match needs {
+        Needs::Nothing => return None,
+        Needs::Adr => (domain != Domain::Media, ("adr", 1)),
+        Needs::Eadr => (domain == Domain::Eadr, ("eadr", 2)),
+    };
+    (!enough).then_some(wanted)
 }
 
 /// The design of a name.

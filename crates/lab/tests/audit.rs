@@ -4,7 +4,7 @@ mod common;
 
 use common::{play, request, resolve, run, without_host};
 use lab::Control;
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Check, Points};
 use serde_json::Value;
 
 fn sum(object: &Value) -> u64 {
@@ -58,6 +58,7 @@ fn a_campaign_does_not_disturb_the_run() {
         reorders: 2,
         violations_max: usize::MAX,
         seed: 1,
+        check: Check::Transactions,
     };
     for (design, workload) in every_pair() {
         let line = format!("{design} {workload} cores=2 seed=3");

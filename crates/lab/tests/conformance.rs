@@ -149,6 +149,24 @@ fn new_orders_that_meet() {
     all_hold(lines);
 }
 
+/// Persist buffers of two entries, and every other way in which they can be set up.
+#[test]
+fn small_lazy_and_forwarding_persist_buffers() {
+    let with = |name| move |entry: &&designs::Entry| entry.fields.iter().any(|f| f.name == name);
+    let named = |name| durable().filter(with(name)).map(|entry| entry.card.name);
+    let buffered: Vec<&str> = named("entries").filter(|name| !name.starts_with("silo")).collect();
+    let small = format!("cores=4 nested=false design.entries=2 {SMALL_CACHES}");
+    all_hold(every(&buffered, &[&small]));
+    let lazy: Vec<&str> = named("drain").collect();
+    assert!(!lazy.is_empty());
+    let variants = [
+        format!("cores=2 nested=false design.drain=lazy design.poll=0 {SMALL_CACHES}"),
+        format!("cores=2 nested=false design.fill=forward design.carries=bytes {APART}"),
+    ];
+    let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
+    all_hold(every(&lazy, &variants));
+}
+
 /// In each durability domain that the design accepts; where it does not, it brings its own.
 #[test]
 fn durability_domains() {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{durable, play, resolve};
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Check, Points};
 use model::meters::{Class, Stall};
 use model::report::Report;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
@@ -191,6 +191,7 @@ fn every_scenario_survives_a_power_failure_anywhere() {
                 reorders: 8,
                 violations_max: 1,
                 seed: 1,
+                check: Check::Transactions,
             };
             let workload = Box::new(Script::read(&text));
             let outcome = play(design, &resolved.machine.config, 1, workload, 1, Some(campaign));

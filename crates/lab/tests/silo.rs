@@ -4,7 +4,7 @@
 mod common;
 
 use common::all_hold;
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Check, Points};
 
 /// Transaction numbers have 16 bits: they wrap with records in the log region and tuples on chip.
 #[test]
@@ -50,8 +50,14 @@ fn deliveries_are_made_and_refused() {
              llc.size=256B l2.size=128B l1d.size=128B"
         ));
         let workload = on.make_workload().expect("a workload");
-        let campaign =
-            Campaign { points: Points::Count, nested: false, reorders: 0, violations_max: 1, seed };
+        let campaign = Campaign {
+            points: Points::Count,
+            nested: false,
+            reorders: 0,
+            violations_max: 1,
+            seed,
+            check: Check::Transactions,
+        };
         let outcome = common::play(on.design, &on.machine.config, 4, workload, 100, Some(campaign));
         let counter = |name| {
             let found = outcome.report.counters.iter().find(|(other, _)| *other == name);

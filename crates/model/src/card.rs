@@ -21,6 +21,35 @@ pub struct Card {
     pub needs: Needs,
 }
 
+/// What ordering hardware promises of stores to persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Nothing.
+    Unordered,
+    /// A fence waits until what its core flushed before it is durable. A word never goes back.
+    Fenced,
+    /// Buffered epochs: stores before a core's order are durable before those after it; a store
+    /// that a core saw, by a load or by storing to the same word, is durable before what the core
+    /// stores after its next order; a durable waits for all of its core's stores. A word never goes
+    /// back. Loads leave no trace (a later store by somebody else is not ordered after them), and
+    /// what is said through volatile memory orders nothing.
+    Epoch,
+    /// A store is durable when it is visible.
+    Visible,
+}
+
+impl Model {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Unordered => "unordered",
+            Model::Fenced => "fenced",
+            Model::Epoch => "epoch",
+            Model::Visible => "visible",
+        }
+    }
+}
+
 /// What must survive a power failure for a design's guarantee to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use crate::config::Domain;
-use crate::design::{Below, Design, Gasp, KeptBy, Setup, Structure};
+use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
-use crate::units::{Cycle, LINE_WORDS, Line, Word};
+use crate::persistency::Persistency;
+use crate::units::{CoreId, Cycle, LINE_WORDS, Line, Word};
 use crate::workload::Workload;
 
 /// At which of a run's crash points the power is cut.
@@ -31,18 +32,49 @@ pub struct Campaign {
     /// Whether recovery is crashed at each of its own writes, too.
     pub nested: bool,
     /// At each point, so many more images are made, in each of which some of the writes that were
-    /// under way have arrived early: an order that timing did not produce and the hardware allows.
+    /// under way, or that could have been, have arrived early: an order that timing did not produce
+    /// and the hardware allows. If the order of stores is checked, every such image is made, as
+    /// long as there are no more than these, and otherwise so many that are chosen at random, too.
     pub reorders: u64,
     /// The run ends after so many violations.
     pub violations_max: usize,
     /// For what a torn write leaves.
     pub seed: u64,
+    /// What is checked.
+    pub check: Check,
+}
+
+/// What a crash campaign checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Transactions: after recovery, every one that was acknowledged is there, and no other in
+    /// part.
+    Transactions,
+    /// The order of stores ([`Design::MODEL`]): before recovery, on what the power failure left. An
+    /// image of some words is asked about; see [`Stores`].
+    Stores(Vec<(Word, u64)>),
+}
+
+/// What is known of the order of a run's stores.
+pub struct Stores {
+    order: Persistency,
+    asked: Vec<(Word, u64)>,
+    /// Of the words that were asked about, those that must be stored to before the image can be.
+    changed: Vec<Word>,
+    /// Images that were checked.
+    pub images: u64,
+    /// Whether the image that was asked about was allowed at some time.
+    pub allowed: bool,
+    /// Whether one of the images was that image.
+    pub seen: bool,
 }
 
 /// A campaign under way.
 pub struct Probe {
     /// What the image may hold.
     pub oracle: Oracle,
+    /// What order of stores it may hold, if that is what is checked.
+    pub stores: Option<Stores>,
     campaign: Campaign,
     workload: Rc<dyn Workload>,
     next: usize,
@@ -61,9 +93,29 @@ const INSPECT_EVERY: u64 = 97;
 
 impl Probe {
     /// A campaign that begins.
-    pub fn new(campaign: Campaign, oracle: Oracle, workload: Rc<dyn Workload>) -> Probe {
+    pub fn new(
+        campaign: Campaign,
+        oracle: Oracle,
+        order: Persistency,
+        workload: Rc<dyn Workload>,
+    ) -> Probe {
+        let stores = match &campaign.check {
+            Check::Transactions => None,
+            Check::Stores(asked) => {
+                let changed = asked.iter().filter(|(word, is)| oracle.expected(*word) != *is);
+                Some(Stores {
+                    order,
+                    changed: changed.map(|(word, _)| *word).collect(),
+                    asked: asked.clone(),
+                    images: 0,
+                    allowed: false,
+                    seen: false,
+                })
+            }
+        };
         Probe {
             oracle,
+            stores,
             campaign,
             workload,
             next: 0,
@@ -77,6 +129,40 @@ impl Probe {
     /// Whether enough was found for the run to end.
     pub fn is_done(&self) -> bool {
         self.violations.len() >= self.campaign.violations_max
+    }
+
+    /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`,
+    /// maybe past the caches.
+    pub fn stored(&mut self, core: CoreId, word: Word, values: (u64, u64), past_caches: bool) {
+        if let Some(stores) = &mut self.stores {
+            stores.order.store(core, word, values.0, values.1);
+            if past_caches {
+                stores.order.flush(core, word.line());
+            }
+        }
+    }
+
+    /// A core loaded a word of persistent memory.
+    pub fn loaded(&mut self, core: CoreId, word: Word) {
+        if let Some(stores) = &mut self.stores {
+            stores.order.load(core, word);
+        }
+    }
+
+    /// A core asks for something besides loads and stores.
+    pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
+        if let Some(stores) = &mut self.stores {
+            stores.order.fence(core, kind);
+        }
+    }
+
+    /// What a core asked for is done.
+    pub fn fenced(&mut self, core: CoreId) {
+        if let Some(stores) = &mut self.stores {
+            // Less is allowed from now on.
+            stores.ask();
+            stores.order.fenced(core);
+        }
     }
 
     /// A crash point: cuts the power if the campaign says so, and checks what is left.
@@ -103,19 +189,45 @@ impl Probe {
             return;
         }
         self.points += 1;
-        for order in 0..=self.campaign.reorders {
-            let seed = mix(self.campaign.seed ^ self.passed ^ order << 48);
-            let early = (order > 0).then_some(seed);
-            if early.is_some() && below.memory.under_way().is_empty() {
-                return;
-            }
-            match fail(at, design, below, combining, setup, seed, early) {
+        if let Some(stores) = &mut self.stores {
+            stores.ask();
+        }
+        let seed = mix(self.campaign.seed ^ self.passed);
+        let mut choices = match self.stores {
+            Some(_) => Choices::every(),
+            None => Choices::none(),
+        };
+        for order in 0_u64.. {
+            let torn = mix(seed ^ order << 48);
+            match fail(at, design, below, combining, setup, torn, &mut choices) {
+                Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
                 Ok(image) => self.recover::<D>(at, image, setup),
                 Err(text) => self.report(at, None, text, None),
             }
-            if self.is_done() {
+            let last = match self.campaign.reorders {
+                most if order < most => choices.next(mix(seed ^ (order + 1) << 48)),
+                most if self.stores.is_some() && order < 2 * most => {
+                    choices.at_random(mix(seed ^ (order + 1) << 48))
+                }
+                _ => true,
+            };
+            if last || self.is_done() {
                 return;
             }
+        }
+    }
+
+    /// Checks the order of stores in what a power failure left.
+    fn check_stores(&mut self, at: Cycle, image: &Image<'_>) {
+        let Some(stores) = &mut self.stores else { return };
+        stores.images += 1;
+        let asked = &stores.asked;
+        stores.seen |= !asked.is_empty() && asked.iter().all(|&(word, is)| image.word(word) == is);
+        let touched = stores.order.touched();
+        let words: Vec<(Word, u64)> =
+            touched.into_iter().map(|word| (word, image.word(word))).collect();
+        if let Err((word, text)) = stores.order.check(&words) {
+            self.report(at, None, text, Some(word));
         }
     }
 
@@ -154,8 +266,89 @@ impl Probe {
         if self.is_done() {
             return;
         }
-        let history = word.map(|word| self.oracle.history(word)).unwrap_or_default();
+        let history = word.map(|word| match &self.stores {
+            Some(stores) => stores.order.history(word),
+            None => self.oracle.history(word),
+        });
+        let history = history.unwrap_or_default();
         self.violations.push(Violation { point: self.passed, at, nested, text, history });
+    }
+}
+
+impl Stores {
+    /// Whether the image that was asked about is allowed now.
+    fn ask(&mut self) {
+        let possible = self.changed.iter().all(|word| self.order.is_touched(*word));
+        if possible && !self.asked.is_empty() && !self.allowed {
+            self.allowed = self.order.check(&self.asked).is_ok();
+        }
+    }
+}
+
+/// Which of the writes that could have arrived early have: one answer after the other.
+struct Choices {
+    kind: Kind,
+    /// The answers of this image that are known before they are asked for, if every one is tried.
+    given: Vec<bool>,
+    /// How many have been asked for in this image.
+    asked: usize,
+}
+
+/// How answers are found.
+enum Kind {
+    /// Nothing has arrived early.
+    None,
+    /// Every combination of answers in turn.
+    Every,
+    /// By chance, from a seed.
+    Random(u64),
+}
+
+impl Choices {
+    fn none() -> Choices {
+        Choices { kind: Kind::None, given: Vec::new(), asked: 0 }
+    }
+
+    fn every() -> Choices {
+        Choices { kind: Kind::Every, given: Vec::new(), asked: 0 }
+    }
+
+    fn arrived(&mut self) -> bool {
+        let index = self.asked;
+        self.asked += 1;
+        match self.kind {
+            Kind::None => false,
+            Kind::Every => {
+                if index == self.given.len() {
+                    self.given.push(false);
+                }
+                self.given[index]
+            }
+            Kind::Random(seed) => mix(seed ^ index as u64) & 1 == 1,
+        }
+    }
+
+    /// Goes on to other answers; whether there are none.
+    fn next(&mut self, seed: u64) -> bool {
+        let asked = std::mem::take(&mut self.asked);
+        let Kind::Every = self.kind else {
+            self.kind = Kind::Random(seed);
+            return asked == 0;
+        };
+        // What follows the last `no` has been tried both ways.
+        while self.given.pop_if(|given| *given).is_some() {}
+        match self.given.last_mut() {
+            Some(last) => *last = true,
+            None => return true,
+        }
+        false
+    }
+
+    /// Goes on to answers by chance.
+    fn at_random(&mut self, seed: u64) -> bool {
+        self.asked = 0;
+        self.kind = Kind::Random(seed);
+        false
     }
 }
 
@@ -170,16 +363,19 @@ fn fail<'i, D: Design>(
     combining: &[Line],
     setup: &Setup<'_, D>,
     seed: u64,
-    early: Option<u64>,
+    choices: &mut Choices,
 ) -> Result<Image<'i>, String> {
     let mut image = Image::over(below.memory.durable());
-    if let Some(early) = early {
-        arrive_early(below, &mut image, early);
+    // What the cells are in the middle of is older than whatever else arrives.
+    if below.shape.config.domain() == Domain::Media {
+        tear(at, below, &mut image, seed);
     }
-    match below.shape.config.domain() {
-        Domain::Adr => (),
-        Domain::Media => tear(at, below, &mut image, seed),
-        Domain::Eadr | Domain::Gpf => save_caches(design, below, combining, &mut image),
+    arrive_early(below, &mut image, choices);
+    for write in design.could_be_durable(below, &mut || choices.arrived()) {
+        image.set_line(write.line, &write.data, write.mask).expect("the power is on");
+    }
+    if matches!(below.shape.config.domain(), Domain::Eadr | Domain::Gpf) {
+        save_caches(design, below, combining, &mut image);
     }
     let declared: u64 = D::hardware(setup)
         .iter()
@@ -197,13 +393,13 @@ fn fail<'i, D: Design>(
 }
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.
-fn arrive_early<E: Copy>(below: &Below<E>, image: &mut Image<'_>, seed: u64) {
+fn arrive_early<E: Copy>(below: &Below<E>, image: &mut Image<'_>, choices: &mut Choices) {
     let mut stopped: Vec<Line> = Vec::new();
-    for (index, write) in below.memory.under_way().into_iter().enumerate() {
+    for write in below.memory.under_way() {
         if stopped.contains(&write.line) {
             continue;
         }
-        if mix(seed ^ index as u64) & 1 == 0 {
+        if !choices.arrived() {
             stopped.push(write.line);
             continue;
         }

@@ -13,7 +13,7 @@ use crate::params::{Params, Rules};
 use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore, TxId, Word};
 use crate::workload::{Flush, Ptr, Stop};
 
-pub use crate::card::{Card, Durability, Granularity, KeptBy, Needs, Structure};
+pub use crate::card::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
 
 /// What a hook answers: when the core may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +37,14 @@ pub trait Design: Sized + 'static {
     /// Rules that it does not need, of those that it shares with others, each with the reason: to
     /// switch one off changes nothing that survives.
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
+    /// What order of stores it promises, if it is ordering hardware or stands on it.
+    const MODEL: Option<Model> = None;
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
     /// Whether a flush is one.
     const HAS_FLUSHES: bool = Self::HAS_FENCES;
-    /// Whether a store survives from when it is visible: the one change of what survives that is not
-    /// made in [`Design::event`].
+    /// Whether a store survives from when it is visible: the one change of what survives that is
+    /// not made in [`Design::event`].
     const STORES_SURVIVE: bool = false;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
@@ -130,6 +132,18 @@ pub trait Design: Sized + 'static {
     /// [`PowerLoss`] when the battery is empty; `?` is all that a design does about it.
     fn power_loss(&self, _gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         Ok(())
+    }
+
+    /// What could have become durable by now if timing had been otherwise, beside what is on its
+    /// way to a controller and the design does not hear of: for each write that its own rules allow
+    /// at that point, it asks `arrived`, and goes on as if it had arrived or not. The writes that
+    /// had, in their order. A crash campaign tries what this says at each crash point.
+    fn could_be_durable(
+        &self,
+        _below: &Below<Self::Event>,
+        _arrived: &mut dyn FnMut() -> bool,
+    ) -> Vec<Write> {
+        Vec::new()
     }
 
     /// The power is back: what firmware or a library does to the image. There is no `self`, so

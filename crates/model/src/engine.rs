@@ -10,12 +10,13 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
 use crate::crash::{Campaign, Probe};
-use crate::design::{Cpu, Design, FenceKind, Library, Progress};
+use crate::design::{Cpu, Design, FenceKind, Library, Model, Progress};
 use crate::epochs::{self, Epochs};
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
 use crate::oracle::{Oracle, Violation};
+use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::units::{CoreId, Cycle, Line, Word};
 use crate::workload::{Flush, LockId, Pm, Port, Program, Ptr, Step, Stop, Workload};
@@ -86,6 +87,13 @@ pub struct Crashes {
     pub nested_points: u64,
     /// What was wrong after them.
     pub violations: Vec<Violation>,
+    /// If the order of stores was checked: images that were checked, and whether the one that was
+    /// asked about was allowed, and was seen.
+    pub images: u64,
+    /// See `images`.
+    pub allowed: bool,
+    /// See `images`.
+    pub seen: bool,
 }
 
 /// Why a run could not be made.
@@ -151,7 +159,9 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         let log_base = machine.below.shape.log_base;
         let oracle = Oracle::new(&machine.below.view.pm, run.cores, log_base);
         let oracle = oracle.map_err(Failure::Host)?;
-        machine.probe = Some(Box::new(Probe::new(campaign, oracle, Rc::clone(&workload))));
+        let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), run.cores);
+        let probe = Probe::new(campaign, oracle, order, Rc::clone(&workload));
+        machine.probe = Some(Box::new(probe));
     }
     if run.epochs {
         let window = config.cycles(epochs::WINDOW_PS);
@@ -171,11 +181,17 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     drop(threads);
     let machine = shared.machine();
     let report = machine.report(cancelled);
-    let crashes = machine.probe.take().map(|probe| Crashes {
-        passed: probe.passed,
-        points: probe.points,
-        nested_points: probe.nested_points,
-        violations: probe.violations,
+    let crashes = machine.probe.take().map(|probe| {
+        let stores = probe.stores.as_ref();
+        Crashes {
+            passed: probe.passed,
+            points: probe.points,
+            nested_points: probe.nested_points,
+            images: stores.map_or(0, |stores| stores.images),
+            allowed: stores.is_some_and(|stores| stores.allowed),
+            seen: stores.is_some_and(|stores| stores.seen),
+            violations: probe.violations,
+        }
     });
     Ok(Outcome { report, crashes })
 }

@@ -19,6 +19,7 @@ pub mod locks;
 pub mod card;
 pub mod design;
 pub mod oracle;
+pub mod persistency;
 pub mod crash;
 pub mod epochs;
 pub mod report;

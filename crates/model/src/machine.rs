@@ -207,6 +207,10 @@ impl<D: Design> Machine<D> {
                 self.acknowledge(core, at);
                 None
             }
+            Event::Fenced { core } => {
+                self.fenced(core, at);
+                None
+            }
             Event::Design(event) => {
                 self.design.event(at, event, &mut self.below);
                 self.compare_given();
@@ -263,8 +267,12 @@ impl<D: Design> Machine<D> {
             if core.parked == Some(stall) {
                 self.unpark(id, at);
             }
-            if stall == Stall::Commit {
-                self.below.agenda.enter(at, Event::Acknowledge { core: id });
+            match stall {
+                Stall::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
+                Stall::Fence if self.checks_stores() => {
+                    self.below.agenda.enter(at, Event::Fenced { core: id });
+                }
+                _ => (),
             }
         }
     }
@@ -346,6 +354,9 @@ impl<D: Design> Machine<D> {
         if at.address >= DRAM_BASE {
             return Progress::Done(done);
         }
+        if let Some(probe) = &mut self.probe {
+            probe.loaded(id, Word::of(at.address));
+        }
         let tx = self.cores[id].tx;
         let load = Load { core: id, tx, word: Word::of(at.address), at: done };
         let progress = self.design.load(&load, &mut self.below);
@@ -383,6 +394,10 @@ impl<D: Design> Machine<D> {
         if !persistent {
             return Progress::Done(now);
         }
+        if let Some(probe) = &mut self.probe {
+            probe.stored(id, word, (old, new), false);
+        }
+        let core = &self.cores[id];
         let store = Store { core: id, tx: core.tx, word, old, new, at: now };
         let progress = self.design.store(&store, &mut self.below);
         self.process_wakes();
@@ -516,6 +531,9 @@ impl<D: Design> Machine<D> {
         if !line.is_persistent() {
             return Progress::Done(now);
         }
+        if let Some(probe) = &mut self.probe {
+            probe.stored(id, word, (old, value), true);
+        }
         let tx = self.cores[id].tx;
         let store = Store { core: id, tx, word, old, new: value, at: now };
         let progress = self.design.store(&store, &mut self.below);
@@ -603,14 +621,29 @@ impl<D: Design> Machine<D> {
         };
         let now = core.timing.clock();
         core.timing.hold(done, stall);
-        if stall != Stall::Commit {
-            return;
+        match (stall, done) {
+            (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, now),
+            (Stall::Commit, Some(at)) => {
+                self.below.agenda.enter(at, Event::Acknowledge { core: id });
+            }
+            (Stall::Fence, Some(at)) if self.checks_stores() && at > now => {
+                self.below.agenda.enter(at, Event::Fenced { core: id });
+            }
+            (Stall::Fence, Some(_)) if self.checks_stores() => self.fenced(id, now),
+            _ => (),
         }
-        match done {
-            Some(at) if at <= now => self.acknowledge(id, now),
-            Some(at) => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
-            None => (),
+    }
+
+    fn checks_stores(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.stores.is_some())
+    }
+
+    /// A fence is done, and the order of stores is checked.
+    fn fenced(&mut self, id: CoreId, at: Cycle) {
+        if let Some(probe) = &mut self.probe {
+            probe.fenced(id);
         }
+        self.crash_point(at);
     }
 
     /// A transaction is acknowledged.
@@ -638,6 +671,9 @@ impl<D: Design> Machine<D> {
                 epochs.order(id);
             }
             self.send_all_combined(id, at);
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.fence(id, kind);
         }
         let fence = Fence { core: id, kind, at, drained };
         let progress = self.design.fence(&fence, &mut self.below);

@@ -80,6 +80,11 @@ impl Oracle {
         self.acknowledged
     }
 
+    /// What a word holds once every acknowledged transaction is durable.
+    pub fn expected(&self, word: Word) -> u64 {
+        self.expected.word(word)
+    }
+
     /// A program began a transaction.
     pub fn begin(&mut self, core: CoreId, id: TxId) {
         self.open[core] = Some(Open { id, ..Open::default() });

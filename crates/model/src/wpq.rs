@@ -48,6 +48,11 @@ pub enum Event<E> {
         /// Which core.
         core: CoreId,
     },
+    /// A core's fence is done; entered only if the order of stores is checked.
+    Fenced {
+        /// Which core.
+        core: CoreId,
+    },
     /// An event of the design.
     Design(E),
 }

@@ -65,7 +65,9 @@ impl Bench {
                 Event::Programmed { controller, slot } => {
                     memory.programmed(at, controller, slot, agenda)
                 }
-                Event::Acknowledge { .. } => unreachable!("a bench has no cores"),
+                Event::Acknowledge { .. } | Event::Fenced { .. } => {
+                    unreachable!("a bench has no cores")
+                }
                 Event::Design(event) => {
                     self.told.push((at.0, event));
                     None

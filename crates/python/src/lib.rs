@@ -122,6 +122,12 @@ fn crash(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
     answer(py, || lab::crash(spec, &control.inner))
 }
 
+/// Runs litmus tests on ordering hardware.
+#[pyfunction]
+fn litmus(py: Python<'_>, request: &str, control: &Control) -> PyResult<String> {
+    answer(py, || lab::litmus(request, &control.inner))
+}
+
 /// Runs the workload of one experiment on plain memory, without the simulator.
 #[pyfunction]
 fn plain(py: Python<'_>, spec: &str) -> PyResult<String> {
@@ -146,6 +152,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(battery, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
+    module.add_function(wrap_pyfunction!(litmus, module)?)?;
     module.add_function(wrap_pyfunction!(plain, module)?)?;
     module.add_function(wrap_pyfunction!(native::native_logging, module)?)?;
     module.add_function(wrap_pyfunction!(fail, module)?)

@@ -155,6 +155,6 @@ def show(text: str) -> None:
     except UnicodeEncodeError:
         text = text.translate(ASCII)
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
-        text = re.sub(r"FAIL \S+|NOT CAUGHT", "\033[1;31m\\g<0>\033[0m", text)
+        text = re.sub(r"FAIL \S+|NOT CAUGHT|\bWRONG\b", "\033[1;31m\\g<0>\033[0m", text)
         text = re.sub(r"\bok\b", "\033[32m\\g<0>\033[0m", text)
     print(text)

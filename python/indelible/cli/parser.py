@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from indelible.cli import battery, bench, catalog, compare, crash, explain, native, run
+from indelible.cli import battery, bench, catalog, compare, crash, explain, litmus, native, run
 from indelible.experiment import InputError, version
 
 COMMANDS = {
@@ -17,6 +17,7 @@ COMMANDS = {
     "run": run,
     "compare": compare,
     "crash": crash,
+    "litmus": litmus,
     "bench": bench,
     "native": native,
 }

@@ -1,5 +1,5 @@
-//! Draining: which entry a persist buffer sends next, what it waits for, and what an acknowledgement
-//! sets free.
+//! Draining: which entry a persist buffer sends next, what it waits for, and what an
+//! acknowledgement sets free.
 
 use model::controller::Notify;
 use model::device::Write;

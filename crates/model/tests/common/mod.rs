@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use model::config::Config;
 use model::controller::Notify;
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Check, Points};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, Needs, NoParams,
     NoRules, Progress, Setup, Store, Tx,
@@ -165,6 +165,7 @@ pub fn try_on(
         reorders: 0,
         violations_max: usize::MAX,
         seed: 1,
+        check: Check::Transactions,
     });
     run::<Watcher>(Run {
         config,

@@ -1,0 +1,357 @@
+//! Litmus tests: a few stores of a few threads, and an image that a power failure may leave or not.
+//! Each runs on ordering hardware without a log, many times with other delays, with the power cut
+//! at every point and every order of draining tried that the hardware's rules allow. The
+//! persistency model that the hardware declares says whether the image is allowed; the images say
+//! whether it is seen.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use designs::{Entry, Order};
+use model::config::Config;
+use model::crash::{Campaign, Check, Points, mix};
+use model::engine::{Control, Crashes, Failure};
+use model::units::{CoreId, Line};
+use model::workload::{Pm, Program, Ptr, Workload};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{InputError, unknown};
+use crate::{machines, spec};
+
+pub mod file;
+
+use file::{Step, Test};
+
+/// The tests that come with the simulator: the table of specs/ordering.md section 2, and two more.
+pub const TESTS: &[(&str, &str)] = &[
+    ("two_stores.litmus", include_str!("../litmus/two_stores.litmus")),
+    ("order_between.litmus", include_str!("../litmus/order_between.litmus")),
+    ("line_again.litmus", include_str!("../litmus/line_again.litmus")),
+    ("seen_by_another.litmus", include_str!("../litmus/seen_by_another.litmus")),
+    ("volatile_flag.litmus", include_str!("../litmus/volatile_flag.litmus")),
+    ("durable_returned.litmus", include_str!("../litmus/durable_returned.litmus")),
+    ("older_value_returns.litmus", include_str!("../litmus/older_value_returns.litmus")),
+    ("after_a_read.litmus", include_str!("../litmus/after_a_read.litmus")),
+    ("overwritten_by_another.litmus", include_str!("../litmus/overwritten_by_another.litmus")),
+    ("third_core.litmus", include_str!("../litmus/third_core.litmus")),
+];
+
+/// Tests and the hardware that they run on; all there are, if none are named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// Names of ordering hardware.
+    #[serde(default)]
+    orders: Vec<String>,
+    /// Names and texts of files.
+    #[serde(default)]
+    tests: Vec<(String, String)>,
+    /// Where the delays between steps come from.
+    #[serde(default = "default_seed")]
+    seed: u64,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+/// Runs litmus tests on ordering hardware.
+///
+/// # Errors
+/// A sentence that says what is unknown, or the line of a file that is wrong.
+///
+/// # Panics
+/// On a defect of the simulator.
+pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
+    let request: Request = serde_json::from_str(request)
+        .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+    let orders = orders(&request.orders)?;
+    let built_in = || TESTS.iter().map(|(name, text)| file::read(name, text));
+    let given = || request.tests.iter().map(|(path, text)| file::read(path, text));
+    let tests: Vec<Test> = match request.tests.is_empty() {
+        true => built_in().collect::<Result<_, _>>()?,
+        false => given().collect::<Result<_, _>>()?,
+    };
+    control.total.store((tests.len() * orders.len()) as u64, Ordering::Relaxed);
+    let mut rows = Vec::new();
+    for test in &tests {
+        for order in &orders {
+            if control.cancelled.load(Ordering::Relaxed) {
+                break;
+            }
+            rows.push(row(order, test, &run(order, None, test, request.seed)?));
+            control.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let cancelled = control.cancelled.load(Ordering::Relaxed);
+    Ok(json!({ "rows": rows, "cancelled": cancelled }).to_string())
+}
+
+fn orders(names: &[String]) -> Result<Vec<&'static Entry>, InputError> {
+    if names.is_empty() {
+        return Ok(designs::ORDERS.iter().collect());
+    }
+    let known = || designs::ORDERS.iter().map(|order| order.card.name);
+    let find = |name: &String| {
+        let found = designs::ORDERS.iter().find(|order| order.card.name == name);
+        found.ok_or_else(|| unknown("ordering hardware", name, known()))
+    };
+    names.iter().map(find).collect()
+}
+
+fn row(order: &Entry, test: &Test, found: &Found) -> Value {
+    json!({
+        "order": order.card.name,
+        "model": order.model.map(model::design::Model::name),
+        "test": test.name,
+        "title": test.title,
+        "image": test.asked,
+        "allowed": found.allowed,
+        "seen": found.seen,
+        "images": found.images,
+        "runs": found.runs,
+        "counted": found.counted,
+        "violation": found.violation,
+    })
+}
+
+/// What all runs of a test on ordering hardware found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Runs, and those of them in which every load had the value that the test says.
+    pub runs: u64,
+    /// See `runs`; only these say whether the image is allowed, and seen.
+    pub counted: u64,
+    /// Images that were checked.
+    pub images: u64,
+    /// Whether the model allows the image after a power failure at some time of some run.
+    pub allowed: bool,
+    /// Whether the image was seen.
+    pub seen: bool,
+    /// The first image that broke the hardware's promise, whatever the test asks about.
+    pub violation: Option<String>,
+}
+
+/// The machines of a test: `tiny`, and one whose two controllers have queues of one entry over slow
+/// cells, so that writes overtake each other.
+const MACHINES: &[&[(&str, &str)]] = &[
+    &[],
+    &[
+        ("controller.count", "2"),
+        ("controller.intlv_size", "64B"),
+        ("controller.write_buffer_size", "1"),
+        ("pm.xpbuffer_entries", "1"),
+        ("pm.tWRITE", "400cycles"),
+    ],
+];
+
+/// Images of one crash point: as many as there are orders, up to this, and as many more by chance.
+const ORDERS_MAX: u64 = 1_000;
+
+/// Runs a test on ordering hardware, with one of its rules switched off if one is named.
+///
+/// # Errors
+/// When the host has no room for the machine.
+///
+/// # Panics
+/// When the test's programs cannot run, which is a defect.
+pub fn run(
+    order: &Entry,
+    without: Option<&str>,
+    test: &Test,
+    seed: u64,
+) -> Result<Found, InputError> {
+    let mut found = Found::default();
+    for machine in MACHINES {
+        let pairs: Vec<(String, String)> =
+            machine.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
+        let mut config = machines::load("tiny", &pairs)?.config;
+        if let Some((_, domain)) = spec::missing_domain(order.card.needs, config.domain()) {
+            config.controller.domain = domain;
+        }
+        for delays in delays(test, seed) {
+            found.runs += 1;
+            let mismatched = Arc::new(AtomicBool::new(false));
+            let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
+            let crashes = match cut(order, without, &config, test, threads) {
+                Ok(crashes) => crashes,
+                Err(Failure::Deadlock(stuck)) => {
+                    let text = format!("liveness: {stuck}, and nothing is due");
+                    found.violation.get_or_insert(text);
+                    continue;
+                }
+                Err(Failure::Host(error)) => {
+                    let text = format!("the host has no room for the machine's memories ({error})");
+                    return Err(InputError(text));
+                }
+                Err(Failure::Stopped(stop)) => panic!("litmus test {}: {stop:?}", test.name),
+            };
+            if let Some(violation) = crashes.violations.into_iter().next() {
+                found.violation.get_or_insert(violation.text);
+            }
+            found.images += crashes.images;
+            if !mismatched.load(Ordering::Relaxed) {
+                found.counted += 1;
+                found.allowed |= crashes.allowed;
+                found.seen |= crashes.seen;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn cut(
+    order: &Entry,
+    without: Option<&str>,
+    config: &Config,
+    test: &Test,
+    threads: Threads,
+) -> Result<Crashes, Failure> {
+    let campaign = Campaign {
+        points: Points::All,
+        nested: false,
+        reorders: ORDERS_MAX,
+        violations_max: usize::MAX,
+        seed: 1,
+        check: Check::Stores(test.image.clone()),
+    };
+    let outcome = (order.run)(Order {
+        config,
+        cores: test.threads.len() as u8,
+        settings: &[],
+        without,
+        workload: Box::new(threads),
+        warmup: 0,
+        transactions: 1,
+        exact: false,
+        epochs: false,
+        campaign: Some(campaign),
+        started: Rc::new(|| ()),
+        control: &Control::default(),
+    })?;
+    Ok(outcome.crashes.expect("a campaign was asked for"))
+}
+
+/// Instructions before a thread's first step and before each other one.
+type Delays = Vec<(u64, u64)>;
+
+/// When threads start: each of these against each, as long as one starts at once.
+const STARTS: &[u64] = &[0, 4, 20, 60, 200, 700];
+/// The same for tests of three and four threads, which have many more ways to do so.
+const STARTS_OF_MANY: &[u64] = &[0, 20, 200];
+/// Instructions between two steps, one of which is chosen for each step.
+const GAPS: &[u64] = &[0, 1, 3, 10, 40, 150];
+/// Runs in which there are such gaps.
+const GAPPED: u64 = 16;
+
+/// The delays of each run of a test; the second number of a thread is a seed for its gaps, 0 for
+/// none.
+fn delays(test: &Test, seed: u64) -> Vec<Delays> {
+    let count = test.threads.len();
+    let starts = if count > 2 { STARTS_OF_MANY } else { STARTS };
+    let combinations = starts.len().pow(count as u32);
+    let start = |combination: usize, thread: usize| {
+        starts[combination / starts.len().pow(thread as u32) % starts.len()]
+    };
+    let mut all: Vec<Delays> = (0..combinations)
+        .map(|index| (0..count).map(|thread| (start(index, thread), 0)).collect())
+        .filter(|delays: &Delays| delays.iter().any(|(start, _)| *start == 0))
+        .collect();
+    for run in 0..GAPPED {
+        let gaps = |thread| mix(mix(seed) ^ (run << 8) ^ thread).max(1);
+        all.push((0..count as u64).map(|thread| (0, gaps(thread))).collect());
+    }
+    all
+}
+
+/// A test as programs.
+struct Threads {
+    test: Test,
+    delays: Delays,
+    mismatched: Arc<AtomicBool>,
+}
+
+impl Workload for Threads {
+    fn populate(&mut self, _pm: &mut Pm<'_>) -> model::workload::Step {
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> model::workload::Step<Box<dyn Program>> {
+        let index = usize::from(core.0);
+        Ok(Box::new(Thread {
+            steps: self.test.threads[index].clone(),
+            delay: self.delays[index],
+            mismatched: self.mismatched.clone(),
+            unflushed: Vec::new(),
+        }))
+    }
+}
+
+struct Thread {
+    steps: Vec<Step>,
+    delay: (u64, u64),
+    mismatched: Arc<AtomicBool>,
+    /// Lines of persistent memory that were stored to since the last fence.
+    unflushed: Vec<Line>,
+}
+
+/// A thread looks so often for the value that it waits for: it may have come and gone.
+const LOOKS: u64 = 20_000;
+
+impl Program for Thread {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> model::workload::Step {
+        let (start, gaps) = self.delay;
+        pm.work(start);
+        for index in 0..self.steps.len() {
+            if gaps != 0 {
+                pm.work(GAPS[(mix(gaps ^ index as u64) % GAPS.len() as u64) as usize]);
+            }
+            if !self.step(pm, self.steps[index]) {
+                self.mismatched.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// Whether the step found what the test says.
+    fn step(&mut self, pm: &mut Pm<'_>, step: Step) -> bool {
+        match step {
+            Step::Store(address, value) => {
+                pm.store(Ptr::to(address), value);
+                let line = Line::of(address);
+                if line.is_persistent() && !self.unflushed.contains(&line) {
+                    self.unflushed.push(line);
+                }
+            }
+            Step::Load(address, value) => return pm.load(Ptr::to(address)) == value,
+            Step::Wait(address, value) => {
+                let mut found = || {
+                    pm.work(1);
+                    pm.load(Ptr::to(address)) == value
+                };
+                return (0..LOOKS).any(|_| found());
+            }
+            Step::Order => {
+                self.flush(pm);
+                pm.order();
+            }
+            Step::Durable => {
+                self.flush(pm);
+                pm.durable();
+            }
+            Step::Work(instructions) => pm.work(instructions),
+        }
+        true
+    }
+
+    fn flush(&mut self, pm: &mut Pm<'_>) {
+        for line in self.unflushed.drain(..) {
+            pm.flush(Ptr::to(line.address()));
+        }
+    }
+}

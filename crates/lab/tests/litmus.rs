@@ -1,0 +1,193 @@
+//! Litmus tests: the table that the simulator comes with, what a wrong rule makes of it, and what a
+//! bad file is told.
+
+use lab::Control;
+use lab::litmus::{TESTS, file, run};
+use serde_json::{Value, json};
+
+/// The table of specs/ordering.md section 2, and two tests more: where a power failure may leave
+/// the image. Everywhere else it must not.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("two_stores", &["hops", "ideal", "x86"]),
+    ("order_between", &["ideal"]),
+    ("line_again", &["ideal"]),
+    ("seen_by_another", &["ideal"]),
+    ("volatile_flag", &["hops", "ideal"]),
+    ("durable_returned", &["ideal"]),
+    ("older_value_returns", &["ideal"]),
+    ("after_a_read", &["hops", "ideal"]),
+    ("overwritten_by_another", &["ideal"]),
+    ("third_core", &["ideal"]),
+];
+
+/// What is allowed and does not happen: caches write a word's stores in their order, though nothing
+/// promises it.
+const ALLOWED_AND_NOT_SEEN: &[(&str, &str)] = &[("older_value_returns", "ideal")];
+
+fn ask(request: &Value) -> Result<Value, String> {
+    let answer = lab::litmus(&request.to_string(), &Control::default());
+    let answer = answer.map_err(|error| error.to_string())?;
+    Ok(serde_json::from_str(&answer).expect("an answer is JSON"))
+}
+
+#[test]
+fn the_table_is_the_models() {
+    let answer = ask(&json!({})).expect("an answer");
+    let rows = answer["rows"].as_array().expect("a list");
+    assert_eq!(rows.len(), TESTS.len() * designs::ORDERS.len());
+    assert_eq!(ALLOWED.len(), TESTS.len());
+    for row in rows {
+        let (test, order) = (row["test"].as_str().unwrap(), row["order"].as_str().unwrap());
+        let (_, allowed) = ALLOWED.iter().find(|(name, _)| *name == test).expect("a known test");
+        let allowed = allowed.contains(&order);
+        let seen = allowed && !ALLOWED_AND_NOT_SEEN.contains(&(test, order));
+        assert_eq!((row["allowed"] == true, row["seen"] == true), (allowed, seen), "{row}");
+        assert_eq!(row["violation"], Value::Null, "{row}");
+        assert!(row["counted"].as_u64() >= Some(20), "too few runs say anything: {row}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rows() {
+    let request = json!({ "orders": ["hops", "x86"], "seed": 7 });
+    assert_eq!(ask(&request), ask(&request));
+}
+
+/// A rule of HOPS, and a test whose image is seen without it.
+const WRONG: &[(&str, &str)] = &[
+    ("ofence_opens_epoch", "order_between"),
+    ("oldest_epoch_first", "order_between"),
+    ("keep_versions", "line_again"),
+    ("order_after_read", "seen_by_another"),
+    ("wait_for_dependences", "seen_by_another"),
+    ("drop_evictions", "order_between"),
+];
+
+#[test]
+fn a_wrong_rule_is_seen() {
+    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
+    for (rule, name) in WRONG {
+        let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with(name)).expect("a test");
+        let test = file::read(path, text).expect("a test");
+        let found = run(hops, Some(rule), &test, 1).expect("room");
+        assert!(found.violation.is_some(), "{name} without {rule}: {found:?}");
+        assert!(found.seen, "{name} without {rule}: {found:?}");
+    }
+}
+
+/// A rule may be wrong though the image that is asked about is not seen.
+#[test]
+fn whatever_the_hardware_leaves_is_judged() {
+    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
+    let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with("overwritten")).expect("it");
+    let test = file::read(path, text).expect("a test");
+    let found = run(hops, Some("order_after_write"), &test, 1).expect("room");
+    assert!(found.violation.is_some_and(|text| text.starts_with("order: ")));
+    let test = file::read("one.litmus", "thread\nstore A 1\ndurable\nimage A=2").expect("a test");
+    let found = run(hops, Some("dfence_waits"), &test, 1).expect("room");
+    assert_eq!((found.allowed, found.seen), (false, false));
+    let text = found.violation.expect("what was durable is not there");
+    assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
+}
+
+/// Two cores that store to each other's lines: without the split of the source's epoch each waits
+/// for the other.
+const CROSSING: &str = "thread\n store A 1\n wait B 1\n store C 1\n durable\n\
+    thread\n store B 1\n wait A 1\n store D 1\n durable\nimage C=0 D=1\n";
+
+#[test]
+fn cores_that_wait_for_each_other_are_seen() {
+    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
+    let test = file::read("crossing.litmus", CROSSING).expect("a test");
+    let found = run(hops, None, &test, 1).expect("room");
+    assert_eq!(found.violation, None);
+    let text = run(hops, Some("split_source"), &test, 1).expect("room").violation;
+    assert!(text.as_ref().is_some_and(|text| text.starts_with("liveness: ")), "{text:?}");
+}
+
+/// A file, and the whole sentence.
+const MISTAKES: &[(&str, &str)] = &[
+    ("", "mine.litmus, line 1: the test ends without an `image`"),
+    ("thread\nstore A 1\n", "mine.litmus, line 2: the test ends without an `image`"),
+    (
+        "thread\nstor A 1\nimage A=0",
+        "mine.litmus, line 2: unknown word `stor`; did you mean `store`? there are: store, work, \
+          order, title, thread, volatile, load, wait, durable, line, image",
+    ),
+    ("store A 1", "mine.litmus, line 1: `store` stands before the first `thread`"),
+    ("thread\nstore A", "mine.litmus, line 2: `store` is followed by a variable and a value"),
+    ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number"),
+    (
+        "thread\nstore 1A 1",
+        "mine.litmus, line 2: `1A` is no name; one has letters, digits and `_`, a letter first",
+    ),
+    ("thread\norder A", "mine.litmus, line 2: `order` stands alone"),
+    ("thread\nwork", "mine.litmus, line 2: `work` is followed by a number of instructions"),
+    ("thread\nwork 99999", "mine.litmus, line 2: `work` takes at most 10000 instructions"),
+    ("thread 1", "mine.litmus, line 1: `thread` stands alone; its steps follow"),
+    ("thread\nthread\nthread\nthread\nthread", "mine.litmus, line 5: a test has at most 4 threads"),
+    ("line", "mine.litmus, line 1: `line` is followed by names of variables"),
+    ("line A B C D E F G H I", "mine.litmus, line 1: a line has 8 words"),
+    (
+        "thread\nstore A 1\nline A B",
+        "mine.litmus, line 3: `A` is there already; declare it before its use",
+    ),
+    ("title", "mine.litmus, line 1: `title` is followed by a few words"),
+    (
+        "thread\nstore A 1\nimage",
+        "mine.litmus, line 3: `image` is followed by values, such as `A=0 B=1`",
+    ),
+    ("thread\nstore A 1\nimage A", "mine.litmus, line 3: `A` is not a value, such as `A=1`"),
+    ("thread\nstore A 1\nimage B=1", "mine.litmus, line 3: unknown variable `B`; there are: A"),
+    (
+        "volatile F\nthread\nstore F 1\nimage F=1",
+        "mine.litmus, line 4: `F` is volatile: no image holds it",
+    ),
+    (
+        "thread\nstore A 1\nimage A=1\nthread",
+        "mine.litmus, line 4: the image is the last thing that a test says",
+    ),
+    ("thread\nload A 0\nthread\nimage A=0\n# x", ""),
+    ("line A\nthread\nimage A=0", "mine.litmus, line 3: no thread does anything"),
+    (
+        "thread\nwait A 1\nstore A 2\nimage A=2",
+        "mine.litmus, line 2: it waits for a value that no thread stores",
+    ),
+];
+
+#[test]
+fn a_mistake_in_a_file_names_its_line() {
+    let mut differ = String::new();
+    for (text, expect) in MISTAKES {
+        let found = ask(&json!({ "orders": ["ideal"], "tests": [["mine.litmus", text]] }));
+        let found = found.err().unwrap_or_default();
+        if found != *expect {
+            differ += &format!("{text:?}\n    {found}\n");
+        }
+    }
+    assert!(differ.is_empty(), "{differ}");
+    let unknown = ask(&json!({ "orders": ["hop"] })).expect_err("a mistake");
+    assert_eq!(
+        unknown,
+        "unknown ordering hardware `hop`; did you mean `hops`? there are: hops, bbb, eadr, ideal, \
+         x86"
+    );
+}
+
+/// The words of the format, as docs/litmus.md gives them.
+#[test]
+fn variables_lie_where_the_file_says() {
+    let text = "title words of a line\nline A B\nvolatile F G\nthread\nstore B 1 # a comment\n\
+        load F 0\nwork 5\nwait A 0\nstore C 2\ndurable\nimage A=0 C=2\n";
+    let test = file::read("some/where/one.litmus", text).expect("a test");
+    assert_eq!((test.name.as_str(), test.title.as_str()), ("one", "words of a line"));
+    let [file::Step::Store(b, 1), file::Step::Load(f, 0), .., file::Step::Store(c, 2), _] =
+        test.threads[0][..]
+    else {
+        panic!("{test:?}")
+    };
+    let [(a, 0), (other, 2)] = test.image[..] else { panic!("{test:?}") };
+    assert_eq!((b, other.address()), (a.address() + 8, c));
+    assert_ne!(b / 64, c / 64);
+    assert!(f >= model::units::DRAM_BASE);
+}

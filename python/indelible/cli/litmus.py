@@ -1,0 +1,53 @@
+"""`indelible litmus`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import text, verbs
+from indelible.cli import options
+from indelible.results import Litmus
+
+HELP = "what a power failure may leave of a few ordered stores"
+DESCRIPTION = (
+    "Run litmus tests on ordering hardware without a log: the power is cut at every point of\n"
+    "many interleavings, with every order of draining tried that the hardware's rules allow.\n"
+    "Exit code 1 if an image was seen that the hardware's persistency model forbids.\n"
+    "docs/litmus.md has the format of a test."
+)
+EPILOG = """\
+examples:
+  indelible litmus
+  indelible litmus --order hops --order x86
+  indelible litmus --order hops mine.litmus
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `litmus`."""
+    parser.add_argument(
+        "--order",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="ordering hardware (all there is); may be repeated",
+    )
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="tests (those that come with the simulator)"
+    )
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `litmus`."""
+
+    def show(answer: Litmus) -> int:
+        if args.json:
+            options.show_json(answer.json())
+        else:
+            options.show(text.litmus(answer))
+        return 0 if answer.passed else 1
+
+    return options.answer(
+        lambda: verbs.litmus(*args.files, orders=args.order, seed=args.seed), show
+    )
