@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{play, resolve, run};
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Check, Points};
 use model::units::{CoreId, LINE_BYTES};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 
@@ -99,8 +99,14 @@ fn outside(design: &str) -> Vec<(&'static str, u64)> {
         "{design} scribble cores=2 {SMALL_CACHES} {APART} controller.writeback_buffer_size=16"
     );
     let resolved = resolve(&line);
-    let campaign =
-        Campaign { points: Points::All, nested: false, reorders: 2, violations_max: 1, seed: 1 };
+    let campaign = Campaign {
+        points: Points::All,
+        nested: false,
+        reorders: 2,
+        violations_max: 1,
+        seed: 1,
+        check: Check::Transactions,
+    };
     let workload = Box::new(Outside { first: 0, round: 0 });
     let config = &resolved.machine.config;
     let outcome = play(resolved.design, config, 2, workload, 20, Some(campaign));
