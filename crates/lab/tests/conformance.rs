@@ -17,6 +17,7 @@ fn small(workload: &str, is_nested: bool) -> &'static str {
         "sqlite" => "txs=6 workload.rows=20",
         "tpcc" if is_nested => "txs=1 workload.districts=2",
         "tpcc" => "txs=6 workload.districts=2",
+        "vacation" => "txs=15 workload.actions=mixed workload.user_percent=60 workload.queries=2",
         "ycsb" => "txs=30 workload.fieldcount=4 workload.fieldlength=20",
         _ => "txs=30",
     }

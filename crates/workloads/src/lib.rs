@@ -28,6 +28,7 @@ pub mod sdg;
 pub mod sps;
 pub mod sqlite;
 pub mod tpcc;
+pub mod vacation;
 pub mod ycsb;
 
 use model::params::{Field, Params};
@@ -63,6 +64,7 @@ pub const ALL: &[Entry] = &[
     entry::<sps::Sps>(),
     entry::<sqlite::Sqlite>(),
     entry::<tpcc::Tpcc>(),
+    entry::<vacation::Vacation>(),
     entry::<ycsb::Ycsb>(),
 ];
 

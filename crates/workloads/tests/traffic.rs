@@ -341,3 +341,21 @@ fn echo_merges_eight_puts() {
     let gets = mean(&seen, |seen| seen.loads) - mean(&none, |seen| seen.loads);
     assert!((1.7..2.1).contains(&(gets / (128.0 + 16.0 + 4.0))), "{gets} words of gets");
 }
+
+/// SSP-19's table 3: four lines in three pages, nine at most. A reservation stores two words of its
+/// row, three of the reservation, two of the node, the pointer to it, and the length of the list.
+/// Reservation and node are new, so they mostly lie in one page, and so do a customer and his list.
+#[test]
+fn a_reservation_writes_a_row_and_a_list() {
+    for sharing in ["private", "shared"] {
+        let site = Site { heap: 4096..256 << 20, ..site(2, 200_000) };
+        let seen = watch("vacation", &format!("shared={sharing}"), &site, 4_000);
+        assert!(seen.iter().all(|seen| seen.stores == 9 && seen.repeated == 0));
+        let lines = mean(&seen, |seen| seen.lines() as u64);
+        assert!((4.0..4.1).contains(&lines), "{sharing}: {lines} lines");
+    }
+    let (lines, pages, most) = footprint("vacation", "", 100_000);
+    assert!((4.0..4.4).contains(&lines), "{lines} lines");
+    assert!((3.0..3.6).contains(&pages), "{pages} pages");
+    assert!(most <= 9, "{most} pages at most");
+}
