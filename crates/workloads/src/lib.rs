@@ -21,6 +21,7 @@ pub mod ctree;
 pub mod echo;
 pub mod hash;
 pub mod hashmap;
+pub mod memcached;
 pub mod queue;
 pub mod rbtree;
 pub mod scribble;
@@ -57,6 +58,7 @@ pub const ALL: &[Entry] = &[
     entry::<echo::Echo>(),
     entry::<hash::Hash>(),
     entry::<hashmap::HashMap>(),
+    entry::<memcached::Memcached>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),

@@ -19,9 +19,10 @@ const VARIANTS: &[&str] = &[
     "shared=shared order=5 value=8 alignment=packed bucket=line update=all edges=undirected key=8 \
      index=btree warehouses=3 districts=2 remote=30 actions=mixed user_percent=50 queries=4",
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
-     index=btree districts=3 queries=6 query_range=100",
+     index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
-    "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected",
+    "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
+     buckets=4 growth=at-once set_percent=60 overwrite_percent=40 update_interval=9",
 ];
 
 /// The entries that need no input of their own and have a heap to look at.
@@ -193,6 +194,8 @@ fn a_part_of_a_transaction_is_told() {
         ("echo", "", 80),
         ("hash", "", 70),
         ("hashmap", "", 45),
+        ("memcached", "", 90),
+        ("memcached", "buckets=2 set_percent=50 overwrite_percent=50 update_interval=9", 90),
         ("queue", "", 5),
         ("rbtree", "", 30),
         ("sdg", "", 45),
