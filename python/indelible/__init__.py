@@ -14,7 +14,7 @@ from __future__ import annotations
 from indelible._core import InputError, InternalError
 from indelible.results import Comparison, Crash, Run
 from indelible.sweep import Interrupted
-from indelible.verbs import battery, compare, crash, explain, list, run
+from indelible.verbs import battery, characterize, compare, crash, explain, list, run
 
 __all__ = [
     "Comparison",
@@ -24,6 +24,7 @@ __all__ = [
     "Interrupted",
     "Run",
     "battery",
+    "characterize",
     "compare",
     "crash",
     "explain",

@@ -133,6 +133,7 @@ def _command(label: str, command: str, width: int) -> str:
 LIST_COLUMNS = {
     "designs": ("name", "family", "durability", "granularity", "paper", "summary"),
     "workloads": ("name", "shared", "source", "summary"),
+    "profiles": ("name", "workload", "settings", "source"),
     "machines": ("name", "cores_max", "core", "domain", "wpq", "summary"),
 }
 
@@ -247,6 +248,37 @@ def _significant(value: float, digits: int) -> str:
     places = max(digits - 1 - math.floor(math.log10(value)), 0) if value else 0
     shown = f"{value:,.{places}f}"
     return shown.rstrip("0").rstrip(".") if places else shown
+
+
+# characterize.
+
+
+def characterization(answer: Mapping[str, Any], width: int) -> str:
+    """Return what transactions write, with what was published of it where there is something."""
+    averages = ("lines_avg", "lines_max", "pages_avg", "pages_max", "words_avg", "stores_avg")
+    rows = []
+    for row in answer["rows"]:
+        cells = [f"{row[name]:.1f}" if name.endswith("_avg") else row[name] for name in averages]
+        published = row["published"] or {}
+        rows.append(
+            [row["workload"], *cells, f"{100 * row['pm_share']:.1f}"]
+            + [_word(published.get(name)) for name in ("lines", "pages", "pages_max")]
+        )
+    headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
+    headers += ["| lines", "pages", "max"]
+    title = f"{_machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
+    notes = (
+        "Averages and maxima of a transaction; PM %: of the simulated stores, which to volatile"
+        " memory are those of locks. Behind the bar is what was published, pages' maximum last."
+    )
+    blocks = [
+        f"Write sets: {title} a core",
+        columns(headers, rows, width, right=range(1, len(headers))),
+        textwrap.fill(notes, width),
+    ]
+    if answer["cancelled"]:
+        blocks.append("interrupted: what had ended is shown")
+    return "\n\n".join(blocks)
 
 
 # run.

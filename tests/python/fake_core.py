@@ -27,12 +27,17 @@ DESIGNS = {
     "leaky": ("synchronous", 0.99),
 }
 WORKLOADS = {"hash": 12.3e6, "btree": 8.1e6, "ycsb": 3.25e6, "sqlite": 61.7e3}
-MACHINES = ("silo", "tiny")
+PROFILES = {
+    "btree-rand": ("btree", "order=100 value=8", (10, 6, 21)),
+    "hash": ("hash", "", (3, 3, 4)),
+}
+MACHINES = ("silo", "tiny", "ssp")
 EPOCHS = {
     "epochs_per_tx": 11.25,
     "singleton_share": 0.75,
     "self_dependent_share": 0.8,
     "cross_dependent_share": 0.0,
+    "pm_store_share": 0.9725,
 }
 
 #: What the tests look at: every spec that was run, in the order of the starts.
@@ -71,6 +76,18 @@ def list(kind: str) -> str:
         rows = [
             {"name": name, "summary": f"About {name}.", "source": "ours", "shared": False}
             for name in WORKLOADS
+        ]
+    elif kind == "profiles":
+        names = ("lines", "pages", "pages_max")
+        rows = [
+            {
+                "name": name,
+                "workload": workload,
+                "settings": settings,
+                "source": "A Paper",
+                "published": dict(zip(names, published, strict=True)),
+            }
+            for name, (workload, settings, published) in PROFILES.items()
         ]
     else:
         rows = [
@@ -159,7 +176,11 @@ def battery(designs: list[str], machine: str, cores: int | None, settings: objec
 
 
 def _check(spec: dict[str, Any]) -> None:
-    for kind, known in (("design", DESIGNS), ("workload", WORKLOADS), ("machine", MACHINES)):
+    for kind, known in (
+        ("design", DESIGNS),
+        ("workload", WORKLOADS | PROFILES),
+        ("machine", MACHINES),
+    ):
         if spec[kind] not in known:
             raise InputError(f"unknown {kind} `{spec[kind]}`; there are: {', '.join(known)}")
 
@@ -176,7 +197,8 @@ def run(text: str, control: Control) -> str:
         while time.monotonic() < deadline and not control.cancelled:
             time.sleep(0.01)
         cancelled = control.cancelled
-    speed = WORKLOADS[spec["workload"]] * factor * cores / 8
+    workload = PROFILES.get(spec["workload"], (spec["workload"],))[0]
+    speed = WORKLOADS[workload] * factor * cores / 8
     txs = spec.get("txs", 10_000)
     return json.dumps(
         {
@@ -214,6 +236,7 @@ def run(text: str, control: Control) -> str:
                 "pages_avg": 2.0,
                 "pages_max": 4,
                 "words_avg": 9.7,
+                "stores_avg": 11.25,
             },
             "energy_uj": 41.5,
             "design_counters": {"logs_generated": txs * 7, "logs_ignored": 0},
