@@ -20,8 +20,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo hsh",
-        "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, echo, ycsb, \
-         bplustree, array, btree, ctree, queue, rbtree, scribble, sdg, sps, sqlite, tpcc",
+        "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, hash-rand, \
+         hash-zipf, echo, ycsb, bplustree, memcached, array, btree, ctree, queue, rbtree, \
+         scribble, sdg, sps, sqlite, tpcc, vacation, btree-rand, rbtree-rand, btree-zipf, \
+         rbtree-zipf",
     ),
     (
         "silo hash machine=sillo",
@@ -216,9 +218,13 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
         |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
     assert_eq!(
         error(lab::list("desings")),
-        "unknown list `desings`; did you mean `designs`? there are: designs, machines, workloads"
+        "unknown list `desings`; did you mean `designs`? there are: designs, machines, profiles, \
+         workloads"
     );
-    assert_eq!(error(lab::list("")), "unknown list ``; there are: designs, workloads, machines");
+    assert_eq!(
+        error(lab::list("")),
+        "unknown list ``; there are: designs, workloads, profiles, machines"
+    );
     let text = error(lab::explain("sillo", &[], None));
     let start =
         "unknown design, workload or machine `sillo`; did you mean `silo`? there are: silo, ";
