@@ -14,7 +14,7 @@ from __future__ import annotations
 from indelible._core import InputError, InternalError
 from indelible.results import Comparison, Crash, Litmus, Run
 from indelible.sweep import Interrupted
-from indelible.verbs import battery, compare, crash, explain, list, litmus, run
+from indelible.verbs import battery, characterize, compare, crash, explain, list, litmus, run
 
 __all__ = [
     "Comparison",
@@ -25,6 +25,7 @@ __all__ = [
     "Litmus",
     "Run",
     "battery",
+    "characterize",
     "compare",
     "crash",
     "explain",

@@ -29,7 +29,7 @@ def version() -> str:
     """Return the version of the simulator."""
 
 def list(kind: str) -> str:
-    """Return the designs, the workloads or the machines, as `{"rows": [...]}`."""
+    """Return the designs, workloads, profiles or machines, as `{"rows": [...]}`."""
 
 def explain(name: str, settings: list[tuple[str, str]], against: str | None = None) -> str:
     """Return everything known of a design, a workload or a machine."""

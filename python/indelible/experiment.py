@@ -212,7 +212,7 @@ class LitmusTests:
 
 
 def catalog(kind: str) -> list[dict[str, Any]]:
-    """Return the designs, the workloads or the machines."""
+    """Return the designs, the workloads, the profiles or the machines."""
     rows: list[dict[str, Any]] = json.loads(core.list(kind))["rows"]
     return rows
 

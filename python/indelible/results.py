@@ -103,9 +103,9 @@ class Litmus(_Answer):
         return f"<Litmus {self.tests.command()}>"
 
     def __str__(self) -> str:
-        from indelible import text
+        from indelible import litmus_text
 
-        return text.litmus(self)
+        return litmus_text.litmus(self)
 
 
 def is_wrong(row: Mapping[str, Any]) -> bool:

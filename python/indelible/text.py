@@ -14,11 +14,9 @@ from indelible.results import (
     METRICS,
     Comparison,
     Crash,
-    Litmus,
     Run,
     Verdict,
     failed_points,
-    is_wrong,
     transactions,
 )
 
@@ -135,6 +133,7 @@ def command(label: str, command: str, width: int) -> str:
 LIST_COLUMNS = {
     "designs": ("name", "family", "durability", "granularity", "paper", "summary"),
     "workloads": ("name", "shared", "source", "summary"),
+    "profiles": ("name", "workload", "settings", "source"),
     "machines": ("name", "cores_max", "core", "domain", "wpq", "summary"),
 }
 
@@ -249,6 +248,37 @@ def _significant(value: float, digits: int) -> str:
     places = max(digits - 1 - math.floor(math.log10(value)), 0) if value else 0
     shown = f"{value:,.{places}f}"
     return shown.rstrip("0").rstrip(".") if places else shown
+
+
+# characterize.
+
+
+def characterization(answer: Mapping[str, Any], width: int) -> str:
+    """Return what transactions write, with what was published of it where there is something."""
+    averages = ("lines_avg", "lines_max", "pages_avg", "pages_max", "words_avg", "stores_avg")
+    rows = []
+    for row in answer["rows"]:
+        cells = [f"{row[name]:.1f}" if name.endswith("_avg") else row[name] for name in averages]
+        published = row["published"] or {}
+        rows.append(
+            [row["workload"], *cells, f"{100 * row['pm_share']:.1f}"]
+            + [_word(published.get(name)) for name in ("lines", "pages", "pages_max")]
+        )
+    headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
+    headers += ["| lines", "pages", "max"]
+    title = f"{_machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
+    notes = (
+        "Averages and maxima of a transaction; PM %: of the simulated stores, which to volatile"
+        " memory are those of locks. Behind the bar is what was published, pages' maximum last."
+    )
+    blocks = [
+        f"Write sets: {title} a core",
+        columns(headers, rows, width, right=range(1, len(headers))),
+        textwrap.fill(notes, width),
+    ]
+    if answer["cancelled"]:
+        blocks.append("interrupted: what had ended is shown")
+    return "\n\n".join(blocks)
 
 
 # run.
@@ -609,45 +639,3 @@ def bench(rows: Sequence[Mapping[str, Any]], width: int) -> str:
         for row in rows
     ]
     return columns(headers, table, width, right=(2, 3, 4, 5, 6))
-
-
-# litmus.
-
-
-LITMUS_CELLS = {
-    "seen": "the model of the hardware allows the image, and it was seen",
-    "allowed": "the model allows it, and it was not seen",
-    "no": "the model forbids it, and it was not seen",
-    "WRONG": "the hardware left what its model forbids",
-}
-
-
-def litmus(answer: Litmus, width: int | None = None) -> str:
-    """Return the table of tests and ordering hardware, and what is wrong."""
-    width = width or terminal_width()
-    rows = answer.data["rows"]
-    orders = list(dict.fromkeys(row["order"] for row in rows))
-    cells = {(row["test"], row["order"]): _litmus_cell(row) for row in rows}
-    tests = {row["test"]: row["image"] for row in rows}
-    table = [
-        [test, image, *(cells.get((test, order), BLANK) for order in orders)]
-        for test, image in tests.items()
-    ]
-    lines = [columns(["test", "image", *orders], table, width), ""]
-    shown = set(cells.values())
-    lines += [_paragraph(cell, body, width) for cell, body in LITMUS_CELLS.items() if cell in shown]
-    for row in filter(is_wrong, rows):
-        why = row["violation"] or f"the image {row['image']} was seen"
-        lines += ["", _paragraph("WRONG", f"{row['test']} on {row['order']}: {why}", width)]
-    runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
-    lines += ["", _paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
-    if answer.data.get("cancelled"):
-        lines.append("interrupted: only these tests were run")
-    lines.append(_command("repeat", answer.tests.command(), width))
-    return "\n".join(lines)
-
-
-def _litmus_cell(row: Mapping[str, Any]) -> str:
-    if is_wrong(row):
-        return "WRONG"
-    return ("seen" if row["seen"] else "allowed") if row["allowed"] else "no"

@@ -29,13 +29,18 @@ SAMPLED_CORES = 2
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")
 
-KINDS = ("designs", "workloads", "machines")
+#: What write sets are counted with: they do not depend on the design, and little on the machine.
+CHARACTERIZED_WITH = "native"
+CHARACTERIZED_ON = "ssp"
+CHARACTERIZED_TXS = 20_000
+
+KINDS = ("designs", "workloads", "profiles", "machines")
 
 Settings = Mapping[str, Any] | Sequence[tuple[str, str]] | None
 
 
 def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
-    """Return the designs, the workloads, the machines, or all of them with their kind."""
+    """Return the designs, workloads, profiles or machines, or all of them with their kind."""
     if kind is None:
         return [{"kind": kind[:-1], **row} for kind in KINDS for row in experiment.catalog(kind)]
     return experiment.catalog(kind)
@@ -59,6 +64,49 @@ def battery(
     """
     asked = () if designs is None else _names(designs, experiment.catalog("designs"))
     return experiment.batteries([*asked], machine, cores, _pairs(set))
+
+
+def characterize(
+    workloads: Sequence[str] | None = None,
+    machine: str = CHARACTERIZED_ON,
+    *,
+    cores: int = 1,
+    txs: int = CHARACTERIZED_TXS,
+    seed: int = 1,
+    set: Settings = None,
+) -> dict[str, Any]:
+    """Return what transactions of workloads write, beside what was published of it.
+
+    Without workloads it is every profile.
+    """
+    profiles = experiment.catalog("profiles")
+    asked = [row["name"] for row in profiles]
+    if workloads is not None:
+        asked = [*_names(workloads, experiment.catalog("workloads"))]
+    template = Experiment(
+        CHARACTERIZED_WITH, "", machine, cores, txs, seed, _pairs(set), epochs=True
+    )
+    jobs = [_RunJob(replace(template, workload=name)) for name in asked]
+    published = {row["name"]: row["published"] for row in profiles}
+
+    def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> dict[str, Any]:
+        rows = [
+            {
+                "workload": run["workload"],
+                **run["write_set"],
+                "pm_share": run["epochs"]["pm_store_share"],
+                "published": published.get(run["workload"]),
+            }
+            for run in runs
+            if run is not None and not run["cancelled"]
+        ]
+        asked = {"machine": machine, "cores": cores, "txs": txs, "seed": seed}
+        return {**asked, "rows": rows, "cancelled": interrupted}
+
+    try:
+        return answer(sweep.execute(jobs), interrupted=False)
+    except sweep.Interrupted as interrupt:
+        raise sweep.Interrupted(answer(interrupt.partial, interrupted=True)) from None
 
 
 def run(

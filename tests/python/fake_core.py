@@ -29,12 +29,17 @@ DESIGNS = {
 WORKLOADS = {"hash": 12.3e6, "btree": 8.1e6, "ycsb": 3.25e6, "sqlite": 61.7e3}
 #: Of `native logging` only: it is no workload of the lists.
 LOGCACHE = 4.1e6
-MACHINES = ("silo", "tiny")
+PROFILES = {
+    "btree-rand": ("btree", "order=100 value=8", (10, 6, 21)),
+    "hash": ("hash", "", (3, 3, 4)),
+}
+MACHINES = ("silo", "tiny", "ssp")
 EPOCHS = {
     "epochs_per_tx": 11.25,
     "singleton_share": 0.75,
     "self_dependent_share": 0.8,
     "cross_dependent_share": 0.0,
+    "pm_store_share": 0.9725,
 }
 
 #: What the tests look at: every spec that was run, in the order of the starts.
@@ -73,6 +78,18 @@ def list(kind: str) -> str:
         rows = [
             {"name": name, "summary": f"About {name}.", "source": "ours", "shared": False}
             for name in WORKLOADS
+        ]
+    elif kind == "profiles":
+        names = ("lines", "pages", "pages_max")
+        rows = [
+            {
+                "name": name,
+                "workload": workload,
+                "settings": settings,
+                "source": "A Paper",
+                "published": dict(zip(names, published, strict=True)),
+            }
+            for name, (workload, settings, published) in PROFILES.items()
         ]
     else:
         rows = [
@@ -162,7 +179,7 @@ def battery(designs: list[str], machine: str, cores: int | None, settings: objec
 
 
 def _check(spec: dict[str, Any]) -> None:
-    workloads = {**WORKLOADS, "logcache": LOGCACHE}
+    workloads = {**WORKLOADS, **PROFILES, "logcache": LOGCACHE}
     designs = {**DESIGNS, "undo@eadr": ("synchronous", 0.8)}
     for kind, known in (("design", designs), ("workload", workloads), ("machine", MACHINES)):
         if spec[kind] not in known:
@@ -181,7 +198,8 @@ def run(text: str, control: Control) -> str:
         while time.monotonic() < deadline and not control.cancelled:
             time.sleep(0.01)
         cancelled = control.cancelled
-    speed = WORKLOADS.get(spec["workload"], LOGCACHE) * factor * cores / 8
+    workload = PROFILES.get(spec["workload"], (spec["workload"],))[0]
+    speed = WORKLOADS.get(workload, LOGCACHE) * factor * cores / 8
     txs = spec.get("txs", 10_000)
     return json.dumps(
         {
@@ -219,6 +237,7 @@ def run(text: str, control: Control) -> str:
                 "pages_avg": 2.0,
                 "pages_max": 4,
                 "words_avg": 9.7,
+                "stores_avg": 11.25,
             },
             "energy_uj": 41.5,
             "design_counters": {"logs_generated": txs * 7, "logs_ignored": 0},

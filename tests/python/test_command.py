@@ -29,6 +29,7 @@ CRASH = ["crash", "--design", "silo", "--workload", "btree"]
         ["list", "designs"],
         ["explain", "silo"],
         ["battery", "--designs", "silo", "--cores", "4"],
+        ["characterize", "--workloads", "hash,btree"],
         RUN,
         CRASH,
         [*CRASH, "--mutants"],
@@ -47,7 +48,7 @@ def test_list_is_rows(command: Command) -> None:
     rows = json.loads(command("list", "designs", "--json")[1])["rows"]
     assert {"name", "family", "paper", "durability", "granularity"} <= rows[0].keys()
     kinds = {row["kind"] for row in json.loads(command("list", "--json")[1])["rows"]}
-    assert kinds == {"design", "workload", "machine"}
+    assert kinds == {"design", "workload", "profile", "machine"}
 
 
 def test_compare_rows_are_runs_with_a_verdict(command: Command) -> None:
@@ -93,6 +94,25 @@ def test_battery_rows_say_where_they_come_from(command: Command, fake: ModuleTyp
     assert fake.asked[-1] == ("battery", asked | {"settings": [("energy.dirty_share", "9%")]})
     assert indelible.battery()["without"][0] == "native"
     assert fake.asked[-1][1]["designs"] == []
+
+
+def test_what_was_published_stands_beside_what_is_written(
+    command: Command, fake: ModuleType
+) -> None:
+    words = ["characterize", "--set", "workload.value=64", "--seed", "3", "--json"]
+    answer = json.loads(command(*words)[1])
+    names = "workload lines_avg lines_max pages_avg pages_max words_avg stores_avg pm_share"
+    assert [*answer["rows"][0]] == [*names.split(), "published"]
+    assert [row["workload"] for row in answer["rows"]] == ["btree-rand", "hash"]
+    assert answer["rows"][0]["published"] == {"lines": 10, "pages": 6, "pages_max": 21}
+    runs = [spec for kind, spec in fake.asked if kind == "run"]
+    assert {(spec["design"], spec["machine"], spec["epochs"]) for spec in runs} == {
+        ("native", "ssp", True)
+    }
+    assert [spec["settings"] for spec in runs] == [{"workload.value": "64"}] * 2
+    assert [(spec["cores"], spec["txs"], spec["seed"]) for spec in runs] == [(1, 20_000, 3)] * 2
+    rows = indelible.characterize(["ycsb"], "silo", txs=10)["rows"]
+    assert (rows[0]["workload"], rows[0]["published"]) == ("ycsb", None)
 
 
 def test_a_campaign_is_run_once_for_all_core_counts(command: Command, fake: ModuleType) -> None:
@@ -222,6 +242,7 @@ BAD = {
     "kind": (["list", "desings"], "unknown kind `desings`; there are `designs`"),
     "design": (["run", "--design", "sillo", "--workload", "hash"], "unknown design `sillo`"),
     "battery": (["battery", "--designs", "sillo"], "unknown design `sillo`"),
+    "characterize": (["characterize", "--workloads", "hsah"], "unknown workload `hsah`"),
     "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
     "name": (["explain", "sillo"], "unknown name `sillo`"),
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
@@ -335,7 +356,7 @@ def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
     assert "62.0 M      1.6x  88 MB" in text.bench([row], 80)
 
 
-HELPED = ("list", "run", "battery", "compare", "crash", "litmus", "native")
+HELPED = ("list", "run", "battery", "characterize", "compare", "crash", "litmus", "native")
 
 
 def test_help_has_examples(command: Command) -> None:

@@ -19,11 +19,12 @@ from indelible import bench
 
 pytestmark = needs_core
 
-#: What issues 2 to 4 promise of designs, workloads and machines.
+#: What issues 2 to 5 promise of designs, workloads and machines.
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
 DESIGNS |= {"base", "fwb", "lad", "undo-log", "redo-log", "hops", "undo@hops", "undo@bbb"}
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
 WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache"}
+WORKLOADS |= {"vacation", "memcached"}
 MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
 
 #: What `native` is for.
@@ -87,6 +88,26 @@ def test_batteries_come_from_what_designs_declare() -> None:
     assert kept == 5.3125 * 1024
     code, shown, _ = indelible("battery", "--designs", "undo@x86,silo", "--cores", "1")
     assert (code, "no battery: undo@x86" in shown, "HPCA'23" in shown) == (0, True, False)
+
+
+def test_write_sets_stand_beside_ssp_s() -> None:
+    rows = {row["workload"]: row for row in answer("characterize", "--txs", "500")["rows"]}
+    assert [*rows] == [row["name"] for row in answer("list", "profiles")["rows"]]
+    assert rows["sps"]["lines_avg"] == pytest.approx(2.0, abs=0.01)
+    assert rows["sps"]["published"] == {"lines": 2, "pages": 2, "pages_max": 2}
+    for row in rows.values():
+        assert 0 < row["pages_avg"] <= row["lines_avg"] <= row["words_avg"] <= row["stores_avg"]
+        assert row["pages_max"] <= row["lines_max"]
+        assert 0 < row["pm_share"] <= 1
+    # A profile is the workload with its settings, which the user's go over.
+    named = answer("run", "--design", "silo", "--workload", "hash-zipf", "--txs", "50")
+    words = ["workload.value=8", "workload.bucket=line", "workload.distribution=hot"]
+    sets = [word for setting in words for word in ("--set", setting)]
+    plain = answer("run", "--design", "silo", "--workload", "hash", "--txs", "50", *sets)
+    for row in (named, plain):
+        del row["host"]
+    assert (named.pop("workload"), plain.pop("workload")) == ("hash-zipf", "hash")
+    assert named == plain
 
 
 def test_everything_is_explained() -> None:

@@ -19,6 +19,8 @@ SHOWN = {
     "explain_design": ["explain", "silo"],
     "explain_machine": ["explain", "tiny"],
     "battery": ["battery"],
+    "characterize": ["characterize"],
+    "characterize_own": ["characterize", "--workloads", "btree-rand,ycsb", "--txs", "500"],
     "explain_two": ["explain", "tiny", "--diff", "silo"],
     "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],

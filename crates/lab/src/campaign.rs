@@ -44,7 +44,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let checked = found.points + found.nested_points;
     let mut answer = json!({
         "design": resolved.design.card.name,
-        "workload": resolved.workload.about.name,
+        "workload": resolved.workload_name,
         "machine": resolved.machine.name,
         "cores": resolved.cores,
         "txs": txs,

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown};
 use crate::machines;
+use crate::profiles::{self, Profile};
 use crate::settings;
+use crate::spec::{find_workload, workload_names};
 
-/// Lists the designs, the workloads or the machines.
+/// Lists the designs, the workloads, the profiles or the machines.
 ///
 /// # Errors
 /// A sentence, when `kind` is none of these.
@@ -16,9 +18,10 @@ pub fn list(kind: &str) -> Result<String, InputError> {
     let rows: Vec<Value> = match kind {
         "designs" => designs::ALL.iter().map(design_row).collect(),
         "workloads" => workloads::ALL.iter().map(workload_row).collect(),
+        "profiles" => profiles::ALL.iter().map(Profile::row).collect(),
         "machines" => return Ok(machines::rows().to_string()),
         _ => {
-            return Err(unknown("list", kind, ["designs", "workloads", "machines"]));
+            return Err(unknown("list", kind, ["designs", "workloads", "profiles", "machines"]));
         }
     };
     Ok(json!({ "rows": rows }).to_string())
@@ -64,7 +67,7 @@ pub fn explain(
         };
     }
     let design = designs::ALL.iter().find(|entry| entry.card.name == name);
-    let workload = workloads::ALL.iter().find(|entry| entry.about.name == name);
+    let workload = find_workload(name).ok();
     if let Some(other) = against {
         return explain_difference(name, other, &split.machine);
     }
@@ -75,11 +78,14 @@ pub fn explain(
         let shape = Shape::new(&machine.config, machine.config.core.cores_max as u8);
         return Ok(explain_design(entry, &values, &shape).to_string());
     }
-    if let Some(entry) = workload {
+    if let Some((name, entry, profile)) = workload {
         let mut answer = workload_row(entry);
+        answer["name"] = name.into();
         answer["kind"] = "workload".into();
         answer["file"] = entry.about.file.into();
-        let values = settings::params(&format!("workload {name}"), entry.fields, &split.workload)?;
+        let asked = profile.map(|profile| profile.under(&split.workload));
+        let asked = asked.unwrap_or(split.workload);
+        let values = settings::params(&format!("workload {name}"), entry.fields, &asked)?;
         answer["params"] = params(entry.fields, &values);
         return Ok(answer.to_string());
     }
@@ -87,8 +93,7 @@ pub fn explain(
         return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());
     }
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
-    let workloads = workloads::ALL.iter().map(|entry| entry.about.name);
-    let mut all: Vec<&str> = designs.chain(workloads).chain(machines::names()).collect();
+    let mut all: Vec<&str> = designs.chain(workload_names()).chain(machines::names()).collect();
     all.sort_unstable();
     all.dedup();
     Err(unknown("design, workload or machine", name, all))

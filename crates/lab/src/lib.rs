@@ -4,6 +4,7 @@ pub mod error;
 pub mod quantity;
 pub mod settings;
 pub mod machines;
+pub mod profiles;
 pub mod spec;
 pub mod results;
 pub mod experiment;

@@ -40,7 +40,7 @@ pub fn row(
     let card = &resolved.design.card;
     let mut row = json!({
         "design": card.name,
-        "workload": resolved.workload.about.name,
+        "workload": resolved.workload_name,
         "machine": resolved.machine.name,
         "cores": resolved.cores,
         "txs": report.transactions,

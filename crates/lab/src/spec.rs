@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::error::{InputError, unknown, unknown_of};
 use crate::machines::{self, Machine};
+use crate::profiles::{self, Profile};
 use crate::settings;
 
 /// A run or a campaign, as asked for. What is left out takes its default.
@@ -89,6 +90,8 @@ pub struct Resolved {
     pub design_settings: Vec<(String, u64)>,
     /// The workload.
     pub workload: &'static workloads::Entry,
+    /// Its name, or that of the profile that was asked for.
+    pub workload_name: &'static str,
     /// Its parameters.
     pub workload_settings: Vec<(String, u64)>,
     /// The machine.
@@ -134,14 +137,16 @@ impl Spec {
     /// A sentence that says what is unknown or impossible, and what exists.
     pub fn resolve(&self, cores: Option<u8>) -> Result<Resolved, InputError> {
         let design = find_design(&self.design)?;
-        let workload = find_workload(&self.workload)?;
+        let (workload_name, workload, profile) = find_workload(&self.workload)?;
         let pairs: Vec<(String, String)> =
             self.settings.iter().map(|(path, value)| (path.clone(), value.clone())).collect();
         let settings = settings::split(&pairs)?;
         let mut machine = machines::load(&self.machine, &settings.machine)?;
         let design_settings = settings::params(&owner_of(design), design.fields, &settings.design)?;
-        let owner = format!("workload {}", workload.about.name);
-        let workload_settings = settings::params(&owner, workload.fields, &settings.workload)?;
+        let owner = format!("workload {workload_name}");
+        let asked = profile.map(|profile| profile.under(&settings.workload));
+        let asked = asked.unwrap_or(settings.workload);
+        let workload_settings = settings::params(&owner, workload.fields, &asked)?;
         let cores = count_cores(&machine, self.cores, cores)?;
         if let Some(rule) = &self.without
             && !design.rules.iter().any(|(name, _)| name == rule)
@@ -161,6 +166,7 @@ impl Spec {
             design,
             design_settings,
             workload,
+            workload_name,
             workload_settings,
             machine,
             cores,
@@ -229,14 +235,31 @@ pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
     found.ok_or_else(|| unknown("design", name, names()))
 }
 
-/// The workload of a name.
+/// What a workload's name stands for: the name, the workload, and the profile whose name it is.
+type Named = (&'static str, &'static workloads::Entry, Option<&'static Profile>);
+
+/// The workload of a name, which may be that of a profile.
 ///
 /// # Errors
 /// A sentence that lists what exists, closest first.
-pub fn find_workload(name: &str) -> Result<&'static workloads::Entry, InputError> {
-    let names = || workloads::ALL.iter().map(|entry| entry.about.name);
-    let found = workloads::ALL.iter().find(|entry| entry.about.name == name);
-    found.ok_or_else(|| unknown("workload", name, names()))
+pub fn find_workload(name: &str) -> Result<Named, InputError> {
+    let entry = |name| workloads::ALL.iter().find(|entry| entry.about.name == name);
+    if let Some(found) = entry(name) {
+        return Ok((found.about.name, found, None));
+    }
+    let profile = profiles::find(name);
+    match profile.and_then(|profile| Some((profile.name, entry(profile.workload)?, Some(profile))))
+    {
+        Some(found) => Ok(found),
+        None => Err(unknown("workload", name, workload_names())),
+    }
+}
+
+/// The names of all workloads and profiles, each once.
+pub fn workload_names() -> Vec<&'static str> {
+    let workloads = workloads::ALL.iter().map(|entry| entry.about.name);
+    let profiles = profiles::ALL.iter().filter(|profile| profile.name != profile.workload);
+    workloads.chain(profiles.map(|profile| profile.name)).collect()
 }
 
 impl Resolved {

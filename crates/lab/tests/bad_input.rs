@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 const MISTAKES: &[(&str, &str)] = &[
     ("sillo hash", "unknown design `sillo`; did you mean `silo`? there are: silo, [all]"),
     ("qqqq hash", "unknown design `qqqq`; there are: [all]"),
-    ("silo hsh", "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, [all]"),
+    (
+        "silo hsh",
+        "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, hash-rand, [all]",
+    ),
     (
         "silo hash machine=sillo",
         "unknown machine `sillo`; did you mean `silo`? there are: silo, cxl, loc, ssp, tiny, \
@@ -215,9 +218,13 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
         |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
     assert_eq!(
         error(lab::list("desings")),
-        "unknown list `desings`; did you mean `designs`? there are: designs, machines, workloads"
+        "unknown list `desings`; did you mean `designs`? there are: designs, machines, profiles, \
+         workloads"
     );
-    assert_eq!(error(lab::list("")), "unknown list ``; there are: designs, workloads, machines");
+    assert_eq!(
+        error(lab::list("")),
+        "unknown list ``; there are: designs, workloads, profiles, machines"
+    );
     let text = error(lab::explain("sillo", &[], None));
     let start =
         "unknown design, workload or machine `sillo`; did you mean `silo`? there are: silo, ";

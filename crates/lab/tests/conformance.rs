@@ -13,10 +13,12 @@ fn small(workload: &str, is_nested: bool) -> &'static str {
         "bplustree" => "txs=30 workload.order=4",
         "ctree" | "hashmap" | "sdg" | "sps" => "txs=20",
         "echo" => "txs=6 workload.merge=3 workload.key=16 workload.value=48",
+        "memcached" => "txs=8 workload.buckets=4 workload.update_interval=2 workload.value=8",
         "scribble" => "txs=80",
         "sqlite" => "txs=6 workload.rows=20",
         "tpcc" if is_nested => "txs=1 workload.districts=2",
         "tpcc" => "txs=6 workload.districts=2",
+        "vacation" => "txs=15 workload.actions=mixed workload.user_percent=60 workload.queries=2",
         "ycsb" => "txs=30 workload.fieldcount=4 workload.fieldlength=20",
         _ => "txs=30",
     }

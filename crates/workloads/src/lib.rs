@@ -22,6 +22,7 @@ pub mod echo;
 pub mod hash;
 pub mod hashmap;
 pub mod logcache;
+pub mod memcached;
 pub mod queue;
 pub mod rbtree;
 pub mod scribble;
@@ -29,6 +30,7 @@ pub mod sdg;
 pub mod sps;
 pub mod sqlite;
 pub mod tpcc;
+pub mod vacation;
 pub mod ycsb;
 
 use model::params::{Field, Params};
@@ -58,6 +60,7 @@ pub const ALL: &[Entry] = &[
     entry::<hash::Hash>(),
     entry::<hashmap::HashMap>(),
     entry::<logcache::LogCache>(),
+    entry::<memcached::Memcached>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),
@@ -65,6 +68,7 @@ pub const ALL: &[Entry] = &[
     entry::<sps::Sps>(),
     entry::<sqlite::Sqlite>(),
     entry::<tpcc::Tpcc>(),
+    entry::<vacation::Vacation>(),
     entry::<ycsb::Ycsb>(),
 ];
 

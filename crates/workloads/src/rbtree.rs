@@ -11,8 +11,10 @@
 //!                             40  value
 //! ```
 
+mod check;
+
 use model::units::LINE_BYTES;
-use model::workload::{About, Pm, Ptr, Step};
+use model::workload::{About, Pm, Ptr, Step, Stop};
 
 use crate::heap::Heap;
 use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
@@ -30,9 +32,6 @@ const VALUE: u64 = 40;
 
 const BLACK: u64 = 0;
 const RED: u64 = 1;
-
-/// A tree of n nodes is at most 2 log2(n + 1) deep.
-const DEPTH_MAX: u64 = 128;
 
 keyed_params! {
     /// Parameters of `rbtree`.
@@ -57,50 +56,115 @@ impl Structure for Tree {
     type Params = RbTreeParams;
 
     fn create(params: &RbTreeParams, _items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
-        let root = heap.alloc(LINE_BYTES)?;
-        pm.store_ptr(root, Ptr::NULL);
-        Ok(Tree { root: root.address, value: params.value })
+        Tree::new(params.value, pm, heap)
     }
 
     fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+        match self.search(pm, key) {
+            Found::Node(node) => self.remove(pm, heap, node),
+            Found::Place { parent, side } => {
+                let node = self.make(pm, heap, key)?;
+                store_value(pm, node.plus(VALUE), self.value, key, stamp);
+                self.link(pm, node, parent, side);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
+        let mut items = Vec::new();
+        self.check_nodes(walk, |walk, value, key| {
+            items.push((key, check_value(walk, value, self.value, key)?));
+            Ok(())
+        })?;
+        Ok(items)
+    }
+}
+
+/// What a search ends with.
+enum Found {
+    /// The node of the key.
+    Node(Ptr),
+    /// Where a node of the key would hang.
+    Place { parent: Ptr, side: u64 },
+}
+
+impl Tree {
+    /// Makes an empty tree of values of `value` bytes.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    pub fn new(value: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+        let root = heap.alloc(LINE_BYTES)?;
+        pm.store_ptr(root, Ptr::NULL);
+        Ok(Tree { root: root.address, value })
+    }
+
+    /// The place of a key's value.
+    pub fn find(&self, pm: &mut Pm<'_>, key: u64) -> Option<Ptr> {
+        match self.search(pm, key) {
+            Found::Node(node) => Some(node.plus(VALUE)),
+            Found::Place { .. } => None,
+        }
+    }
+
+    /// Inserts a key that is not there, with a pointer as the first word of its value.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    pub fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, value: Ptr) -> Step {
+        match self.search(pm, key) {
+            Found::Node(_) => Err(Stop::Failed(format!("key {key} was inserted twice"))),
+            Found::Place { parent, side } => {
+                let node = self.make(pm, heap, key)?;
+                pm.store_ptr(node.plus(VALUE), value);
+                self.link(pm, node, parent, side);
+                Ok(())
+            }
+        }
+    }
+
+    /// Deletes a key, if it is there.
+    pub fn delete(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) {
+        if let Found::Node(node) = self.search(pm, key) {
+            self.remove(pm, heap, node);
+        }
+    }
+
+    fn search(&self, pm: &mut Pm<'_>, key: u64) -> Found {
         let (mut parent, mut side) = (Ptr::NULL, LEFT);
         let mut node = self.root(pm);
         while !node.is_null() {
             pm.work(COMPARE_WORK);
             let here = pm.load(node.plus(KEY));
             if here == key {
-                self.delete(pm, node);
-                heap.free(node, VALUE + self.value);
-                return Ok(());
+                return Found::Node(node);
             }
             parent = node;
             side = if key < here { LEFT } else { RIGHT };
             node = pm.load_ptr(node.plus(side));
         }
+        Found::Place { parent, side }
+    }
+
+    /// A node with a key, whose value is for the caller to store before he links it.
+    fn make(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) -> Step<Ptr> {
         let node = heap.alloc(VALUE + self.value)?;
         pm.store(node.plus(KEY), key);
-        store_value(pm, node.plus(VALUE), self.value, key, stamp);
-        self.insert(pm, node, parent, side);
-        Ok(())
+        Ok(node)
     }
 
-    fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
-        walk.visit(self.root, LINE_BYTES, "the root record")?;
-        let root = walk.word(self.root);
-        let mut items = Vec::new();
-        let bounds = Bounds { parent: 0, parent_is_red: false, low: None, high: None, depth: 0 };
-        self.check_subtree(walk, root, bounds, &mut items)?;
-        Ok(items)
+    fn remove(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: Ptr) {
+        self.unlink(pm, node);
+        heap.free(node, VALUE + self.value);
     }
-}
 
-impl Tree {
     fn root(&self, pm: &mut Pm<'_>) -> Ptr {
         pm.load_ptr(Ptr::to(self.root))
     }
 
     /// Links a new node below `parent` and restores the colours (RB-INSERT).
-    fn insert(&self, pm: &mut Pm<'_>, node: Ptr, parent: Ptr, side: u64) {
+    fn link(&self, pm: &mut Pm<'_>, node: Ptr, parent: Ptr, side: u64) {
         pm.store_ptr(node.plus(PARENT), parent);
         pm.store_ptr(node.plus(LEFT), Ptr::NULL);
         pm.store_ptr(node.plus(RIGHT), Ptr::NULL);
@@ -146,7 +210,7 @@ impl Tree {
     }
 
     /// Unlinks a node and restores the colours (RB-DELETE).
-    fn delete(&self, pm: &mut Pm<'_>, node: Ptr) {
+    fn unlink(&self, pm: &mut Pm<'_>, node: Ptr) {
         let left = pm.load_ptr(node.plus(LEFT));
         let right = pm.load_ptr(node.plus(RIGHT));
         let mut lost = pm.load(node.plus(COLOUR));
@@ -242,65 +306,6 @@ impl Tree {
             pm.store_ptr(new.plus(PARENT), parent);
         }
     }
-
-    /// Checks the subtree at `node` and returns its black height.
-    fn check_subtree(
-        &self,
-        walk: &mut Walk<'_>,
-        node: u64,
-        bounds: Bounds,
-        items: &mut Vec<(u64, u64)>,
-    ) -> Result<u64, String> {
-        if node == 0 {
-            return Ok(0);
-        }
-        walk.visit(node, VALUE + self.value, "a node")?;
-        if bounds.depth > DEPTH_MAX {
-            return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
-        }
-        let [key, parent, left, right, colour] =
-            [KEY, PARENT, LEFT, RIGHT, COLOUR].map(|field| walk.word(node + field));
-        if parent != bounds.parent {
-            let expect = bounds.parent;
-            return Err(format!("the parent of key {key} is {parent:#x} instead of {expect:#x}"));
-        }
-        if bounds.low.is_some_and(|low| key <= low) || bounds.high.is_some_and(|high| key >= high) {
-            return Err(format!("key {key} is out of order"));
-        }
-        if colour > RED {
-            return Err(format!("key {key} has the colour {colour}"));
-        }
-        let is_red = colour == RED;
-        if is_red && parent == 0 {
-            return Err("the root is red".to_owned());
-        }
-        if is_red && bounds.parent_is_red {
-            return Err(format!("key {key} and its parent are red"));
-        }
-        let depth = bounds.depth + 1;
-        let below = Bounds { parent: node, parent_is_red: is_red, depth, ..bounds };
-        let left_height =
-            self.check_subtree(walk, left, Bounds { high: Some(key), ..below }, items)?;
-        items.push((key, check_value(walk, node + VALUE, self.value, key)?));
-        let right_height =
-            self.check_subtree(walk, right, Bounds { low: Some(key), ..below }, items)?;
-        if left_height != right_height {
-            return Err(format!(
-                "the black heights below key {key} are {left_height} and {right_height}"
-            ));
-        }
-        Ok(left_height + u64::from(!is_red))
-    }
-}
-
-/// What a node's place in the tree says about it.
-#[derive(Clone, Copy)]
-struct Bounds {
-    parent: u64,
-    parent_is_red: bool,
-    low: Option<u64>,
-    high: Option<u64>,
-    depth: u64,
 }
 
 fn other(side: u64) -> u64 {

@@ -17,11 +17,12 @@ const VARIANTS: &[&str] = &[
     "shared=shared",
     "distribution=hot value=8 element=8 lock_grain=word",
     "shared=shared order=5 value=8 alignment=packed bucket=line update=all edges=undirected key=8 \
-     index=btree warehouses=3 districts=2 remote=30",
+     index=btree warehouses=3 districts=2 remote=30 actions=mixed user_percent=50 queries=4",
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
-     index=btree districts=3",
+     index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
-    "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected",
+    "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
+     buckets=4 growth=at-once set_percent=60 overwrite_percent=40 update_interval=9",
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
     "variant=nt64 entries_per_fence=2 log=circular array_writes=flushed verify=order",
     "variant=movdir64b entries_per_fence=16 log_in=dram",
@@ -146,7 +147,7 @@ fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
 fn what_cores_share_is_behind_locks_line_by_line() {
     for entry in ALL.iter().filter(|entry| is_transactional(entry)) {
         let variant = if entry.about.shared { "" } else { "shared=shared" };
-        for more in ["", " index=btree"] {
+        for more in ["", " index=btree actions=mixed user_percent=60 queries=3"] {
             let variant = format!("{variant} remote=50 districts=2{more}");
             assert!(shares_behind_locks(entry, &variant), "{} {variant}", entry.about.name);
         }
@@ -204,12 +205,16 @@ fn a_part_of_a_transaction_is_told() {
         ("echo", "", 80),
         ("hash", "", 70),
         ("hashmap", "", 45),
+        ("memcached", "", 90),
+        ("memcached", "buckets=2 set_percent=50 overwrite_percent=50 update_interval=9", 90),
         ("queue", "", 5),
         ("rbtree", "", 30),
         ("sdg", "", 45),
         ("sps", "", 100),
         ("tpcc", "", 100),
         ("tpcc", "index=btree warehouses=2 remote=30 districts=3", 100),
+        ("vacation", "", 100),
+        ("vacation", "actions=mixed user_percent=40 queries=3", 60),
         ("ycsb", "", 100),
     ];
     for (name, variant, least) in least {

@@ -341,3 +341,61 @@ fn echo_merges_eight_puts() {
     let gets = mean(&seen, |seen| seen.loads) - mean(&none, |seen| seen.loads);
     assert!((1.7..2.1).contains(&(gets / (128.0 + 16.0 + 4.0))), "{gets} words of gets");
 }
+
+/// SSP-19's table 3: four lines in three pages, nine at most. A reservation stores two words of its
+/// row, three of the reservation, two of the node, the pointer to it, and the length of the list.
+/// Reservation and node are new, so they mostly lie in one page, and so do a customer and his list.
+#[test]
+fn a_reservation_writes_a_row_and_a_list() {
+    for sharing in ["private", "shared"] {
+        let site = Site { heap: 4096..256 << 20, ..site(2, 200_000) };
+        let seen = watch("vacation", &format!("shared={sharing}"), &site, 4_000);
+        assert!(seen.iter().all(|seen| seen.stores == 9 && seen.repeated == 0));
+        let lines = mean(&seen, |seen| seen.lines() as u64);
+        assert!((4.0..4.1).contains(&lines), "{sharing}: {lines} lines");
+    }
+    let (lines, pages, most) = footprint("vacation", "", 100_000);
+    assert!((4.0..4.4).contains(&lines), "{lines} lines");
+    assert!((3.0..3.6).contains(&pages), "{pages} pages");
+    assert!(most <= 9, "{most} pages at most");
+}
+
+/// A SET stores an item of 146 bytes, which begins anywhere in a line, a bucket, the item that was
+/// first in the list, and the records of class and server: SSP-19's table 3 has three lines in two
+/// pages. An eviction adds its own chain, list, and chunk.
+#[test]
+fn a_set_writes_an_item_and_its_links() {
+    for (text, expect_lines, expect_pages, pages_most) in [
+        ("memory_percent=1000 growth=never", 6.8..7.4, 3.0..4.5, 9),
+        ("", 8.5..9.0, 4.0..6.0, 9),
+        // The array of 32,768 buckets is 64 pages.
+        ("memory_percent=1000", 9.5..10.0, 5.0..5.5, 70),
+    ] {
+        let text = format!("set_percent=100 {text}");
+        let (lines, pages, most) = footprint("memcached", &text, 100_000);
+        assert!(expect_lines.contains(&lines), "{text}: {lines} lines");
+        assert!(expect_pages.contains(&pages), "{text}: {pages} pages");
+        assert!(most <= pages_most, "{text}: {most} pages at most");
+    }
+    let seen = watch("memcached", "", &site(2, 2_000), 4_000);
+    let sets = seen.iter().filter(|seen| seen.stores > 0).count();
+    assert!((3_540..3_660).contains(&sets), "{sets} SETs of 4000");
+    // A GET loads its key and value, and stores nothing before a minute has passed.
+    let gets = watch("memcached", "set_percent=0 update_interval=500", &site(1, 500), 2_000);
+    assert!(gets[..500].iter().all(|seen| seen.stores == 0 && seen.loads > 12));
+    let moved = gets[500..].iter().filter(|seen| seen.stores > 0).count();
+    assert!((500..1_500).contains(&moved), "{moved} of 1500 GETs move their item");
+    // A page of 4 KiB has 23 chunks of 176 bytes.
+    let text = "page=4096 carve=at-once memory_percent=1000 set_percent=100";
+    let seen = watch("memcached", text, &site(1, 1_000), 460);
+    let carved: Vec<usize> = (0..460).filter(|&index| seen[index].stores > 80).collect();
+    assert_eq!(carved.len(), 20, "{carved:?}");
+    // The new array of 1,024 buckets is 128 lines, and at once all 769 items are linked anew.
+    let buckets = "buckets=512 memory_percent=1000 set_percent=100";
+    for (growth, most) in [("gradual", 130..160), ("at-once", 500..2_000), ("never", 5..10)] {
+        let text = format!("{buckets} growth={growth}");
+        let seen = watch("memcached", &text, &site(1, 700), 400);
+        let found = seen.iter().map(Watched::lines).max().expect("commands");
+        assert!(most.contains(&found), "{growth}: {found} lines at most");
+    }
+}

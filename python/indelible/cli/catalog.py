@@ -8,8 +8,11 @@ from indelible import text, verbs
 from indelible.cli import options
 from indelible.experiment import InputError
 
-HELP = "the designs, workloads and machines there are"
-DESCRIPTION = "List the designs, the workloads or the machines; all of them without an argument."
+HELP = "the designs, workloads, profiles and machines there are"
+DESCRIPTION = (
+    "List the designs, the workloads, the profiles (workloads with a paper's settings) or the\n"
+    "machines; all of them without an argument."
+)
 EPILOG = """\
 examples:
   indelible list

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import litmus_text, verbs
 from indelible.cli import options
 from indelible.results import Litmus
 
@@ -45,7 +45,7 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer.json())
         else:
-            options.show(text.litmus(answer))
+            options.show(litmus_text.litmus(answer))
         return 0 if answer.passed else 1
 
     return options.answer(

@@ -7,13 +7,25 @@ import difflib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from indelible.cli import battery, bench, catalog, compare, crash, explain, litmus, native, run
+from indelible.cli import (
+    battery,
+    bench,
+    catalog,
+    characterize,
+    compare,
+    crash,
+    explain,
+    litmus,
+    native,
+    run,
+)
 from indelible.experiment import InputError, version
 
 COMMANDS = {
     "list": catalog,
     "explain": explain,
     "battery": battery,
+    "characterize": characterize,
     "run": run,
     "compare": compare,
     "crash": crash,

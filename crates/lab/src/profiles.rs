@@ -1,0 +1,111 @@
+//! Profiles: workloads with the settings of a paper, under the names that it gives them, and what
+//! it published of their write sets.
+
+use serde_json::{Value, json};
+
+/// A workload as a paper runs it. Its name stands wherever a workload's does.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// The paper's name.
+    pub name: &'static str,
+    /// The workload.
+    pub workload: &'static str,
+    /// Its parameters, where they differ from the defaults.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// Lines and pages of a transaction, and the most pages, as printed.
+    pub published: [u64; 3],
+}
+
+/// Where the profiles come from.
+const SOURCE: &str = "MICRO'19 Table 3; specs/workloads.md section 2";
+
+const HOT: (&str, &str) = ("distribution", "hot");
+/// Leaves of 50 to 100 items: 12 lines for an update (ours: the paper gives no fan-out).
+const BTREE: [(&str, &str); 2] = [("value", "8"), ("order", "100")];
+/// Nodes of 48 bytes.
+const RBTREE: [(&str, &str); 2] = [("value", "8"), ("alignment", "packed")];
+/// A line for each bucket head.
+const HASH: [(&str, &str); 2] = [("value", "8"), ("bucket", "line")];
+
+/// Those of Shadow Sub-Paging (MICRO 2019), in the order of its figures. Its "Zipf" is our `hot`.
+pub const ALL: &[Profile] = &[
+    ssp("btree-rand", "bplustree", &BTREE, [10, 6, 21]),
+    ssp("rbtree-rand", "rbtree", &RBTREE, [12, 3, 13]),
+    ssp("hash-rand", "hash", &HASH, [3, 3, 4]),
+    ssp("sps", "sps", &[], [2, 2, 2]),
+    ssp("btree-zipf", "bplustree", &[BTREE[0], BTREE[1], HOT], [6, 4, 15]),
+    ssp("rbtree-zipf", "rbtree", &[RBTREE[0], RBTREE[1], HOT], [5, 2, 6]),
+    ssp("hash-zipf", "hash", &[HASH[0], HASH[1], HOT], [3, 3, 4]),
+    ssp("memcached", "memcached", &[], [3, 2, 35]),
+    ssp("vacation", "vacation", &[], [4, 3, 9]),
+];
+
+const fn ssp(
+    name: &'static str,
+    workload: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+    published: [u64; 3],
+) -> Profile {
+    Profile { name, workload, settings, published }
+}
+
+/// The profile of a name.
+pub fn find(name: &str) -> Option<&'static Profile> {
+    ALL.iter().find(|profile| profile.name == name)
+}
+
+impl Profile {
+    /// Its settings with the user's over them, in the order of names, as those of a request are.
+    pub fn under(&self, asked: &[(String, String)]) -> Vec<(String, String)> {
+        let is_left = |name: &str| asked.iter().all(|(other, _)| other != name);
+        let own = self.settings.iter().filter(|(name, _)| is_left(name));
+        let own = own.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        let mut all: Vec<(String, String)> = own.chain(asked.iter().cloned()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// What a list says of it.
+    pub fn row(&self) -> Value {
+        let settings: Vec<String> =
+            self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let [lines, pages, pages_max] = self.published;
+        json!({
+            "name": self.name,
+            "workload": self.workload,
+            "settings": settings.join(" "),
+            "source": SOURCE,
+            "published": { "lines": lines, "pages": pages, "pages_max": pages_max },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::params;
+
+    #[test]
+    fn every_profile_is_of_a_workload_that_has_its_settings() {
+        for profile in ALL {
+            let entry = workloads::ALL.iter().find(|entry| entry.about.name == profile.workload);
+            let entry = entry.expect("a workload");
+            let settings = params(profile.name, entry.fields, &profile.under(&[])).expect("sound");
+            assert_eq!(settings.len(), profile.settings.len());
+            // A name that a workload has, too, means that workload as it is.
+            let is_known = workloads::ALL.iter().any(|entry| entry.about.name == profile.name);
+            assert_eq!(is_known, profile.name == profile.workload);
+            assert!(!is_known || profile.settings.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_the_user_sets_counts() {
+        let asked = [("value".to_owned(), "64".to_owned())];
+        let profile = find("hash-zipf").expect("a profile");
+        let settings = profile.under(&asked);
+        let found = |name: &str| settings.iter().filter(|(other, _)| other == name).count();
+        assert_eq!(["value", "bucket", "distribution"].map(found), [1, 1, 1]);
+        assert!(settings.contains(&asked[0]));
+    }
+}

@@ -1,0 +1,168 @@
+//! The bytes of an item, as memcached 1.2.4 lays them out.
+//!
+//! ```text
+//!   0  next in order of use, or 0; of a free chunk the next free one
+//!   8  the one before, or 0                    40  slab class (1 byte; 0 is free), bytes of the
+//!  16  next of the hash chain, or 0                key (1 byte)
+//!  24  time of the last use, and of expiry     48  number of this version (cas)
+//!      (4 bytes each)                          56  key, a zero, the suffix " flags bytes\r\n",
+//!  32  bytes of the value and "\r\n" (4            value, "\r\n"
+//!      bytes), references (2), bytes of the
+//!      suffix (1), flags (1)
+//! ```
+
+use model::units::WORD_BYTES;
+use model::workload::{Pm, Ptr};
+
+use crate::keyed::COMPARE_WORK;
+use crate::rng::mix;
+use crate::walk::Walk;
+
+pub const NEXT: u64 = 0;
+pub const BEFORE: u64 = 8;
+pub const CHAIN: u64 = 16;
+pub const TIME: u64 = 24;
+const SIZES: u64 = 32;
+const CLASS: u64 = 40;
+const VERSION: u64 = 48;
+const KEY: u64 = 56;
+
+/// Flags of an item that is found by its key, and of a free chunk.
+const LINKED: u64 = 1;
+const SLABBED: u64 = 4;
+
+/// What ends a value.
+const END: &[u8] = b"\r\n";
+
+/// A kind of item: the sizes of its key and of its value.
+#[derive(Clone, Debug)]
+pub struct Item {
+    key: u64,
+    value: u64,
+    suffix: String,
+}
+
+impl Item {
+    /// Bytes before the key.
+    pub const HEADER_BYTES: u64 = KEY;
+
+    /// Items with keys of `key` bytes and values of `value` bytes.
+    pub fn new(key: u64, value: u64) -> Item {
+        Item { key, value, suffix: format!(" 0 {value}\r\n") }
+    }
+
+    /// All its bytes.
+    pub fn bytes(&self) -> u64 {
+        KEY + self.key + 1 + self.suffix.len() as u64 + self.value + END.len() as u64
+    }
+
+    /// Words of its key.
+    pub fn key_words(&self) -> u64 {
+        self.key / WORD_BYTES
+    }
+
+    /// The word of its sizes, with the flags of an item that is linked.
+    pub fn sizes(&self) -> u64 {
+        let bytes = self.value + END.len() as u64;
+        bytes | (self.suffix.len() as u64) << 48 | LINKED << 56
+    }
+
+    /// What follows the header.
+    fn data(&self, number: u64, version: u64) -> Vec<u8> {
+        let words = |bytes: u64, word: &dyn Fn(u64) -> u64| -> Vec<u8> {
+            (0..bytes / WORD_BYTES).flat_map(|index| word(index).to_le_bytes()).collect()
+        };
+        let mut data = words(self.key, &|index| key_word(number, index));
+        data.push(0);
+        data.extend_from_slice(self.suffix.as_bytes());
+        data.extend(words(self.value, &|index| mix(mix(number) ^ version ^ (index << 40))));
+        data.extend_from_slice(END);
+        data
+    }
+
+    /// Stores all of an item but its links.
+    pub fn store(&self, pm: &mut Pm<'_>, at: Ptr, header: Header) {
+        pm.store(at.plus(TIME), header.now);
+        pm.store(at.plus(SIZES), self.sizes());
+        pm.store(at.plus(CLASS), header.class | self.key << 8);
+        pm.store(at.plus(VERSION), header.version);
+        pm.store_bytes(at.plus(KEY), &self.data(header.number, header.version));
+    }
+
+    /// Loads the value, and returns its version.
+    pub fn load(&self, pm: &mut Pm<'_>, at: Ptr) -> u64 {
+        let mut bytes =
+            vec![0; (self.suffix.len() as u64 + self.value + END.len() as u64) as usize];
+        pm.load_bytes(at.plus(KEY + self.key + 1), &mut bytes);
+        pm.load(at.plus(VERSION))
+    }
+
+    /// Whether an item has a key; compares word by word, as far as it is the same.
+    pub fn has_key(&self, pm: &mut Pm<'_>, at: Ptr, number: u64) -> bool {
+        pm.work(COMPARE_WORK);
+        pm.load(at.plus(CLASS)) >> 8 & 0xff == self.key
+            && (0..self.key_words()).all(|index| {
+                pm.work(COMPARE_WORK);
+                pm.load(at.plus(KEY + index * WORD_BYTES)) == key_word(number, index)
+            })
+    }
+
+    /// Whether the item that was visited at `at` is linked and of this kind, of the given class.
+    pub fn is_at(&self, walk: &Walk<'_>, at: u64, class: u64) -> bool {
+        walk.word(at + SIZES) == self.sizes() && walk.word(at + CLASS) == (class | self.key << 8)
+    }
+
+    /// Checks what follows the header of an item that was visited, and returns the number of its
+    /// key and its version.
+    pub fn check(&self, walk: &Walk<'_>, at: u64) -> Result<(u64, u64), String> {
+        let (number, version) = (walk.word(at + KEY), walk.word(at + VERSION));
+        let mut found = Vec::new();
+        walk.bytes(at + KEY, self.bytes() - KEY, &mut found);
+        let right = self.data(number, version);
+        match found.iter().zip(&right).position(|(found, right)| found != right) {
+            Some(byte) => Err(format!(
+                "the item at {at:#x} (key {number:#x}, version {version:#x}) is torn at byte {byte}"
+            )),
+            None => Ok((number, version)),
+        }
+    }
+}
+
+/// What is stored in an item's header, beside sizes and links.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// The number of its key.
+    pub number: u64,
+    /// Its version.
+    pub version: u64,
+    /// The number of its slab class.
+    pub class: u64,
+    /// When it was last used.
+    pub now: u64,
+}
+
+/// The number of the key of an item, which is its first word.
+pub fn number_of(pm: &mut Pm<'_>, at: Ptr) -> u64 {
+    pm.load(at.plus(KEY))
+}
+
+/// The word of an item's sizes, with its flags.
+pub fn sizes_of(pm: &mut Pm<'_>, at: Ptr) -> u64 {
+    pm.load(at.plus(SIZES))
+}
+
+/// Marks a chunk as free.
+pub fn mark_free(pm: &mut Pm<'_>, at: Ptr) {
+    pm.store(at.plus(SIZES), SLABBED << 56);
+    pm.store(at.plus(CLASS), 0);
+}
+
+/// Whether the chunk that was visited is marked as free.
+pub fn is_free(walk: &Walk<'_>, at: u64) -> bool {
+    walk.word(at + SIZES) == SLABBED << 56 && walk.word(at + CLASS) == 0
+}
+
+/// A word of a key: the number that sets it apart, and what follows from that.
+fn key_word(number: u64, index: u64) -> u64 {
+    if index == 0 { number } else { mix(number ^ index << 56) }
+}

@@ -1,0 +1,252 @@
+//! `memcached`: the cache of that name in persistent memory, under memslap, as WHISPER ports it and
+//! SSP-19 runs it: items in slabs, found by a hash table, evicted from lists in order of their use.
+//!
+//! `slabs.rs` has the sizes of chunks and the pages that they are carved from, `item.rs` the bytes
+//! of an item, `server.rs` what a command does to them, and `check.rs` what must hold between them.
+//! The model is memcached 1.2.4. What it keeps in ordinary memory and a restart would need (lists,
+//! slab classes) is persistent here. Left out are the socket, parsing, expiry, and reference
+//! counts: a command is one transaction, so nobody holds an item between two.
+//!
+//! Each core is a client with a window of keys. A SET adds a new key to its window, and the oldest
+//! is no longer asked for; the server keeps it until it needs the room. A GET asks for a key of the
+//! window, which may be gone. All cores use one server behind one lock (1.2.4's `cache_lock`), or
+//! each has a server of its own.
+
+mod check;
+mod item;
+mod server;
+mod slabs;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use model::image::Image;
+use model::units::CoreId;
+use model::workload::{About, Declared, LockId, Pm, Program, Site, Step, Stop, Workload};
+
+use crate::heap::{Alignment, Heap};
+use crate::keyed::{OPERATION_WORK, Plan, Stamps, check_multiple_of_8, locked};
+use crate::rng::Random;
+use crate::walk::Walk;
+use server::{Server, Set};
+use slabs::Shape;
+
+/// Keys of a client's window, unless the user says otherwise (memaslap: 10,000).
+const WINDOW: u64 = 10_000;
+/// Where the number of a core begins in a key's number.
+const CORE_SHIFT: u32 = 40;
+
+model::params! {
+    /// Parameters of `memcached`; the defaults are SSP-19's mix, and WHISPER's sizes.
+    pub struct MemcachedParams {
+        /// Items at the start, over all cores, which are the windows of the clients; 0 means as
+        /// many as the machine says, 10,000 for each core at most (memaslap's window).
+        items = 0 in 0..=1 << 32;
+        /// Whether all cores are clients of one server behind one lock, as in memcached 1.2.4, or
+        /// each has a server of its own and takes no lock.
+        shared = "shared" of ["private", "shared"];
+        /// SETs in a hundred commands; the others are GETs (SSP-19: 90; WHISPER: 5).
+        set_percent = 90 in 0..=100;
+        /// SETs of a hundred that give a key of the window a new value; the others add a key
+        /// (memaslap: 0, from memory).
+        overwrite_percent = 0 in 0..=100;
+        /// Bytes of a key, a multiple of 8 (WHISPER: 16).
+        key = 16 in 8..=248;
+        /// Bytes of a value, a multiple of 8 (WHISPER: 64, 128, 256 and 512, one after the other).
+        value = 64 in 8..=4096;
+        /// Whether values have that one size, or one, two, four or eight times as many bytes.
+        sizes = "one" of ["one", "four"];
+        /// Bytes of a slab page; 0 means memcached's 1 MiB, or less where items are so few that
+        /// they would not fill four of them (ours).
+        page = 0 in 0..=1 << 20;
+        /// How a page is carved: a chunk when it is needed, as in 1.2.4, or all at once into the
+        /// list of free chunks, as in later versions.
+        carve = "lazily" of ["lazily", "at-once"];
+        /// What the slab pages may take, in percent of what the items at the start take; then a new
+        /// item evicts an old one. (memcached has 64 MiB, far more than windows fill. Ours, so that
+        /// a run first carves pages and then evicts.)
+        memory_percent = 125 in 10..=10_000;
+        /// Buckets of the hash table at the start, a power of two; 0 means 65,536 (memcached's
+        /// hashpower 16), or fewer where there are fewer items.
+        buckets = 0 in 0..=1 << 32;
+        /// How the hash table doubles when it has three items for two buckets: a bucket with every
+        /// command, as in memcached, in one transaction, or never.
+        growth = "gradual" of ["gradual", "at-once", "never"];
+        /// Commands of a client after which a GET moves an item to the head of its list. memcached
+        /// has 60 seconds there; ours is more than a run of a usual length.
+        update_interval = 1000000 in 1..=1 << 31;
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct Memcached {
+    params: MemcachedParams,
+    plan: Plan,
+    shape: Arc<Shape>,
+    heaps: Vec<Heap>,
+    stamps: Vec<Stamps>,
+    servers: Vec<Server>,
+}
+
+impl Declared for Memcached {
+    const ABOUT: About = About {
+        name: "memcached",
+        summary: "memcached (WHISPER): slabs, a hash table and lists in order of use, SET and GET",
+        source: "memcached 1.2.4; WHISPER-17; SSP-19; specs/workloads.md section 4.1",
+        file: file!(),
+        shared: true,
+    };
+    type Params = MemcachedParams;
+
+    fn new(params: &MemcachedParams, site: &Site) -> Step<Memcached> {
+        for name in ["key", "value"] {
+            check_multiple_of_8(params, name)?;
+        }
+        let most = WINDOW * u64::from(site.cores);
+        let items = if params.items == 0 { site.items.min(most) } else { params.items };
+        let plan = Plan::new(items, params.shared == 1, site);
+        let shape = Arc::new(Shape::new(params, plan.items)?);
+        let heaps = Heap::of_site(site, Alignment::Line);
+        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        Ok(Memcached { params: params.clone(), plan, shape, heaps, stamps, servers: Vec::new() })
+    }
+}
+
+impl Memcached {
+    /// How many cores use one server.
+    fn clients(&self) -> u64 {
+        u64::from(self.plan.site.cores / self.plan.structures)
+    }
+
+    /// The program of a core.
+    fn client(&self, core: CoreId) -> Client {
+        let index = usize::from(core.0);
+        Client {
+            server: self.servers[self.plan.structure_of(core)].clone(),
+            params: self.params.clone(),
+            heap: self.heaps[index].clone(),
+            stamps: self.stamps[index].clone(),
+            random: Random::new(self.plan.site.seed, core, Memcached::ABOUT.name),
+            oldest: first_key(core),
+            window: self.window(core),
+            commands: 0,
+            lock: self.plan.lock,
+        }
+    }
+
+    /// Keys in the window of a core: its share of the items at the start, and one at least.
+    fn window(&self, core: CoreId) -> u64 {
+        let (items, clients) = (self.plan.items, self.clients());
+        let rank = u64::from(core.0) % clients;
+        (items / clients + u64::from(rank < items % clients)).max(1)
+    }
+}
+
+/// The number of a core's first key.
+fn first_key(core: CoreId) -> u64 {
+    u64::from(core.0) << CORE_SHIFT
+}
+
+impl Workload for Memcached {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        for index in 0..usize::from(self.plan.structures) {
+            let server = Server::create(Arc::clone(&self.shape), pm, &mut self.heaps[index])?;
+            let mut random = self.plan.filling(index, Memcached::ABOUT.name);
+            for item in 0..self.plan.items {
+                let core = self.plan.supplier(index, item);
+                let set = Set {
+                    number: first_key(CoreId(core as u8)) + item / self.clients(),
+                    size: self.shape.draw_size(&mut random),
+                    stamp: self.stamps[core].issue(),
+                    now: 0,
+                };
+                server.set(pm, &mut self.heaps[core], set)?;
+            }
+            self.servers.push(server);
+        }
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        Ok(Box::new(self.client(core)))
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        for (index, server) in self.servers.iter().enumerate() {
+            let mut walk = Walk::new(image, &self.plan.range(index));
+            check::check(server, &mut walk).map_err(|error| format!("server {index}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A command.
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Set(Set),
+    Get(u64),
+}
+
+/// The program of one core.
+struct Client {
+    server: Server,
+    params: MemcachedParams,
+    heap: Heap,
+    stamps: Stamps,
+    random: Random,
+    /// The oldest key of the window.
+    oldest: u64,
+    window: u64,
+    commands: u64,
+    lock: Option<LockId>,
+}
+
+impl Client {
+    fn draw(&mut self) -> Command {
+        self.commands += 1;
+        if self.random.below(100) >= self.params.set_percent {
+            return Command::Get(self.key());
+        }
+        let number = if self.random.below(100) < self.params.overwrite_percent {
+            self.key()
+        } else {
+            self.oldest += 1;
+            self.oldest + self.window - 1
+        };
+        Command::Set(Set {
+            number,
+            size: self.server.shape().draw_size(&mut self.random),
+            stamp: self.stamps.issue(),
+            now: self.commands,
+        })
+    }
+
+    /// A key of the window.
+    fn key(&mut self) -> u64 {
+        self.oldest + self.random.below(self.window)
+    }
+
+    fn serve(&mut self, pm: &mut Pm<'_>, command: Command) -> Step {
+        let (server, heap, now) = (&self.server, &mut self.heap, self.commands);
+        locked(pm, self.lock, |pm| {
+            pm.tx(|pm| {
+                match command {
+                    Command::Set(set) => server.set(pm, heap, set)?,
+                    Command::Get(number) => _ = server.get(pm, number, now)?,
+                }
+                server.move_bucket(pm, heap);
+                Ok(())
+            })
+        })
+    }
+}
+
+impl Program for Client {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let command = self.draw();
+        pm.work(OPERATION_WORK);
+        self.serve(pm, command)
+    }
+}

@@ -1,0 +1,206 @@
+//! A server against the obvious one in host memory, and servers with known faults.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use model::contents::View;
+use model::params::Params as _;
+use model::units::Word;
+use model::workload::Ptr;
+
+use super::*;
+
+const HEAP: std::ops::Range<u64> = 4096..32 << 20;
+
+/// A filled server, or several, and its memory.
+fn filled(text: &str, cores: u8) -> (Memcached, View) {
+    let mut params = MemcachedParams::default();
+    for pair in text.split_whitespace() {
+        let (name, value) = pair.split_once('=').expect("name=value");
+        params.set(name, value.parse().expect("a number"));
+    }
+    let site = Site { cores, seed: 5, heap: HEAP, items: 300, script: None };
+    let mut workload = Memcached::new(&params, &site).expect("a workload");
+    let mut view = View::new(HEAP.end, 1 << 20).expect("room");
+    workload.populate(&mut Pm::plain(&mut view, CoreId(0))).expect("room");
+    (workload, view)
+}
+
+/// What a server holds: keys and versions in order of use, a list for each class.
+#[derive(Clone, Debug, Default)]
+struct Cache {
+    lists: BTreeMap<usize, VecDeque<(u64, u64)>>,
+    used: BTreeMap<u64, u64>,
+}
+
+impl Cache {
+    fn version(&self, number: u64) -> Option<u64> {
+        let mut items = self.lists.values().flatten();
+        items.find(|item| item.0 == number).map(|item| item.1)
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.lists.values_mut().for_each(|list| list.retain(|item| item.0 != number));
+    }
+
+    /// A SET; `evicts` says whether the class is full.
+    fn set(&mut self, class: usize, set: Set, evicts: bool) {
+        let list = self.lists.entry(class).or_default();
+        if evicts {
+            list.pop_back();
+        }
+        self.remove(set.number);
+        self.lists.entry(class).or_default().push_front((set.number, set.stamp));
+        self.used.insert(set.number, set.now);
+    }
+
+    fn get(&mut self, number: u64, now: u64, interval: u64) -> Option<u64> {
+        let version = self.version(number)?;
+        if now - self.used[&number] > interval {
+            for list in self.lists.values_mut() {
+                if let Some(place) = list.iter().position(|item| item.0 == number) {
+                    let item = list.remove(place).expect("an item");
+                    list.push_front(item);
+                }
+            }
+            self.used.insert(number, now);
+        }
+        Some(version)
+    }
+}
+
+/// Whether no chunk of a class is free and no page can be carved for it.
+fn is_full(server: &Server, view: &View, class: usize) -> bool {
+    let word = |address: u64| view.pm.word(Word::of(address));
+    let field = |field| word(server.class_field(class, field));
+    let pages = word(server.field(server::PAGES));
+    let (free, rest) = (field(server::class::FREE), field(server::class::REST));
+    let may_carve = pages < server.shape().pages_max || field(server::class::PAGES) == 0;
+    free == 0 && rest == 0 && !may_carve
+}
+
+#[test]
+fn a_server_is_a_cache() {
+    for text in [
+        "",
+        "items=40 memory_percent=60 overwrite_percent=50 set_percent=60 update_interval=5",
+        "items=100 sizes=1 memory_percent=80 page=4096 update_interval=3 overwrite_percent=30",
+        "items=100 sizes=1 value=8 carve=1 page=4096 buckets=2 overwrite_percent=90",
+        "items=200 buckets=1 growth=1 key=40",
+        "items=200 buckets=8 memory_percent=1000",
+        "items=200 buckets=8 growth=2 set_percent=30",
+    ] {
+        let (workload, mut view) = filled(text, 1);
+        let mut client = workload.client(CoreId(0));
+        let server = workload.servers[0].clone();
+        let shape = server.shape().clone();
+        let (mut cache, mut evictions) = (Cache::default(), 0);
+        // What was filled is not known by class: begin with every key's version, newest first.
+        for number in 0..300 {
+            let mut pm = Pm::plain(&mut view, CoreId(0));
+            let Some(version) = server.get(&mut pm, number, 0).expect("an item") else { continue };
+            let (_, found) = server.find(&mut pm, number);
+            let (_, class) = shape.kind_of(item::sizes_of(&mut pm, found)).expect("a kind");
+            cache.lists.entry(class).or_default().push_front((number, version));
+            cache.used.insert(number, 0);
+        }
+        for round in 0..2_000 {
+            let command = client.draw();
+            let now = client.commands;
+            match command {
+                Command::Set(set) => {
+                    let class = shape.sizes[set.size].1;
+                    let evicts = is_full(&server, &view, class);
+                    evictions += u32::from(evicts);
+                    let mut pm = Pm::plain(&mut view, CoreId(0));
+                    client.serve(&mut pm, command).expect("a command");
+                    cache.set(class, set, evicts);
+                }
+                Command::Get(number) => {
+                    let mut pm = Pm::plain(&mut view, CoreId(0));
+                    let found = server.get(&mut pm, number, now).expect("an item");
+                    assert_eq!(found, cache.get(number, now, shape.update_interval), "{text}");
+                }
+            }
+            if round % 40 == 0 {
+                assert_eq!(workload.check(&Image::over(&view.pm)), Ok(()), "{text}");
+                let mut pm = Pm::plain(&mut view, CoreId(0));
+                for number in 0..client.oldest + client.window {
+                    let (_, found) = server.find(&mut pm, number);
+                    assert_eq!(!found.is_null(), cache.version(number).is_some(), "{number}");
+                }
+            }
+        }
+        if !text.contains("memory_percent=1000") {
+            assert!(evictions > 100, "{text}: {evictions} evictions");
+        }
+    }
+}
+
+/// 300 items in one bucket: the table doubles as long as there are three items for two buckets.
+#[test]
+fn a_table_doubles_with_its_items() {
+    for (growth, buckets) in [(0, 256), (1, 256), (2, 1)] {
+        let text = format!("items=300 buckets=1 memory_percent=100 growth={growth}");
+        let (workload, mut view) = filled(&text, 1);
+        let mut client = workload.client(CoreId(0));
+        for _ in 0..2_000 {
+            client.transaction(&mut Pm::plain(&mut view, CoreId(0))).expect("a transaction");
+        }
+        let root = workload.servers[0].field(server::BUCKET_COUNT);
+        assert_eq!(view.pm.word(Word::of(root)), buckets, "{text}");
+    }
+}
+
+#[test]
+fn items_that_fit_no_page_are_refused() {
+    let site = Site { cores: 1, seed: 5, heap: HEAP, items: 300, script: None };
+    let params = MemcachedParams { page: 512, value: 512, ..MemcachedParams::default() };
+    let Err(Stop::Input(text)) = Memcached::new(&params, &site) else { panic!("no error") };
+    assert_eq!(text, "an item of 595 bytes does not fit a `page` of 512 bytes");
+}
+
+#[test]
+fn faults_are_told() {
+    let (workload, mut view) = filled("items=60 sizes=1 page=4096", 1);
+    let mut client = workload.client(CoreId(0));
+    for _ in 0..200 {
+        client.transaction(&mut Pm::plain(&mut view, CoreId(0))).expect("a transaction");
+    }
+    let server = &workload.servers[0];
+    let mut pm = Pm::plain(&mut view, CoreId(0));
+    let (place, item) = server.find(&mut pm, client.oldest + client.window - 1);
+    assert!(!item.is_null());
+    let sizes = item::sizes_of(&mut pm, item);
+    let (_, class) = server.shape().kind_of(sizes).expect("a kind");
+    let list = server.class_field(class, server::class::FIRST);
+    let first = pm.load_ptr(Ptr::to(list));
+    let second = pm.load(first.plus(item::NEXT));
+    for (address, value, told) in [
+        (server.field(server::ITEMS), 1, "and 1 counted"),
+        (server.field(server::PAGES), 1, "says"),
+        (server.field(server::PAGES), 1 << 40, "pages, and"),
+        (server.field(server::BUCKETS), 8, "no place in"),
+        (server.field(server::BUCKET_COUNT), 3, "no power of two"),
+        (server.field(server::OLD_BUCKETS), 3, "no place in"),
+        (server.page_entry(0), 4096 | 1, "which holds no items"),
+        (list, second, "it says"),
+        (list, 0, "its list has 0 items"),
+        (second + item::NEXT, first.address, "was Listed"),
+        (place.address, 0, "chained"),
+        (item.address + item::CHAIN, item.address, "is Chained and was Chained"),
+        (item.address + 48, 7, "is torn at byte"),
+        (item.address + 56, 7, "is torn at byte"),
+        (item.address + 32, 7, "is none of class"),
+        (item.address + 40, 7, "is none of class"),
+        (server.class_field(0, server::class::ITEMS), 1, "it says 1"),
+        (server.class_field(class, server::class::FREE), item.address, "is not marked"),
+        (server.class_field(0, server::class::FREE_COUNT), 9, "it says 9"),
+        (server.class_field(class, server::class::REST), item.address, "chunks are left"),
+        (server.class_field(0, server::class::PAGES), 0, "says 0"),
+    ] {
+        let mut image = Image::over(&view.pm);
+        image.set_word(Word::of(address), value).expect("power");
+        let error = workload.check(&image).expect_err(told);
+        assert!(error.contains(told), "`{error}` does not say `{told}`");
+    }
+}

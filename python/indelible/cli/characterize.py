@@ -1,0 +1,68 @@
+"""`indelible characterize`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from indelible import text, verbs
+from indelible.cli import options
+
+HELP = "what transactions of a workload write, beside what was published"
+DESCRIPTION = (
+    "Run workloads without persistence and print what their transactions write: lines, pages of\n"
+    "4 KiB and words, stores, and the share of the stores that go to persistent memory. Beside it\n"
+    "stands what a paper published of the workload, where it did (`indelible list profiles`)."
+)
+EPILOG = """\
+examples:
+  indelible characterize
+  indelible characterize --workloads rbtree-rand,rbtree-zipf --txs 100000
+  indelible characterize --workloads memcached --set workload.set_percent=5 --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `characterize`."""
+    parser.add_argument(
+        "--workloads", type=options.names, metavar="X,Y", help="(the profiles, as of SSP)"
+    )
+    parser.add_argument("--cores", type=options.whole(1), default=1, metavar="N", help="cores (1)")
+    parser.add_argument(
+        "--machine",
+        default=verbs.CHARACTERIZED_ON,
+        metavar="M",
+        help=f"the machine ({verbs.CHARACTERIZED_ON})",
+    )
+    parser.add_argument(
+        "--txs",
+        type=options.whole(1),
+        default=verbs.CHARACTERIZED_TXS,
+        metavar="N",
+        help=f"transactions of each core ({verbs.CHARACTERIZED_TXS:,})",
+    )
+    options.add_settings(parser)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `characterize`."""
+
+    def show(answer: dict[str, Any]) -> int:
+        if args.json:
+            options.show_json(answer)
+        else:
+            options.show(text.characterization(answer, text.terminal_width()))
+        return 0
+
+    return options.answer(
+        lambda: verbs.characterize(
+            args.workloads,
+            args.machine,
+            cores=args.cores,
+            txs=args.txs,
+            seed=args.seed,
+            set=args.set,
+        ),
+        show,
+    )
