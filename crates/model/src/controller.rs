@@ -206,7 +206,10 @@ impl<E: Copy> Memory<E> {
             }
             Event::Accept { .. } => self.domain != Domain::Media,
             Event::Programmed { .. } | Event::Design(_) => true,
-            Event::Drain { .. } | Event::Free { .. } | Event::Acknowledge { .. } => false,
+            Event::Drain { .. }
+            | Event::Free { .. }
+            | Event::Acknowledge { .. }
+            | Event::Announce { .. } => false,
         }
     }
 

@@ -60,7 +60,9 @@ impl Bench {
                 Event::Programmed { controller, slot } => {
                     memory.programmed(at, controller, slot, agenda)
                 }
-                Event::Acknowledge { .. } => unreachable!("a bench has no cores"),
+                Event::Acknowledge { .. } | Event::Announce { .. } => {
+                    unreachable!("a bench has no cores")
+                }
                 Event::Design(event) => {
                     self.told.push((at.0, event));
                     None
