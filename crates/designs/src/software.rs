@@ -6,7 +6,7 @@ use model::design::{
 };
 use model::image::{Image, PowerLoss};
 use model::params::{Params, Rules};
-use model::units::{CoreId, Cycle, TxId};
+use model::units::{CoreId, Cycle, Line, TxId};
 use model::workload::Ptr;
 
 use crate::orders::{Eadr, Ideal, X86};
@@ -108,6 +108,9 @@ impl<P: Pairing> Design for Software<P> {
     }
     fn event(&mut self, at: Cycle, event: EventOf<P>, below: &mut Below<EventOf<P>>) {
         self.order.event(at, event, below);
+    }
+    fn saves(&self, line: Line) -> bool {
+        self.order.saves(line)
     }
     fn power_loss(&self, gasp: &mut model::design::Gasp<'_, '_>) -> Result<(), PowerLoss> {
         self.order.power_loss(gasp)

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use crate::config::Domain;
 use crate::design::{Below, Design, Gasp, KeptBy, Setup};
+use crate::device::Write;
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
-use crate::units::{Cycle, LINE_WORDS, Line, Word};
+use crate::units::{Cycle, LINE_WORDS, Line, LineSet, Word};
 use crate::workload::Workload;
 
 /// At which of a run's crash points the power is cut.
@@ -103,13 +104,14 @@ impl Probe {
             return;
         }
         self.points += 1;
+        let energy = declared::<D>(setup);
         for order in 0..=self.campaign.reorders {
             let seed = mix(self.campaign.seed ^ self.passed ^ order << 48);
             let early = (order > 0).then_some(seed);
-            if early.is_some() && below.memory.under_way().is_empty() {
+            if early.is_some() && below.memory.under_way(energy == 0).is_empty() {
                 return;
             }
-            match fail(at, design, below, combining, setup, seed, early) {
+            match fail(at, design, below, combining, (energy, seed, early)) {
                 Ok(image) => self.recover::<D>(at, image, setup),
                 Err(text) => self.report(at, None, text, None),
             }
@@ -159,7 +161,15 @@ impl Probe {
     }
 }
 
-/// Cuts the power and returns what is left, before recovery.
+/// Bytes of the structures that survive, as a design declares them.
+fn declared<D: Design>(setup: &Setup<'_, D>) -> u64 {
+    let structures = D::hardware(setup);
+    let kept = structures.iter().filter(|structure| structure.kept_by != KeptBy::Nothing);
+    kept.map(|structure| (structure.bits * structure.count).div_ceil(8)).sum()
+}
+
+/// Cuts the power and returns what is left, before recovery: with so much energy for the design's
+/// structures, and with some writes arrived early if there is a seed for them.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared.
@@ -168,24 +178,18 @@ fn fail<'i, D: Design>(
     design: &D,
     below: &'i Below<D::Event>,
     combining: &[Line],
-    setup: &Setup<'_, D>,
-    seed: u64,
-    early: Option<u64>,
+    (declared, seed, early): (u64, u64, Option<u64>),
 ) -> Result<Image<'i>, String> {
     let mut image = Image::over(below.memory.durable());
     if let Some(early) = early {
-        arrive_early(below, &mut image, early);
+        // Where nothing of a design survives, neither does what it does when it is told.
+        arrive_early(below.memory.under_way(declared == 0), &mut image, early);
     }
     match below.shape.config.domain() {
         Domain::Adr => (),
         Domain::Media => tear(at, below, &mut image, seed),
-        Domain::Eadr | Domain::Gpf => save_caches(below, combining, &mut image),
+        Domain::Eadr | Domain::Gpf => save_caches(design, below, combining, &mut image),
     }
-    let declared: u64 = D::hardware(setup)
-        .iter()
-        .filter(|structure| structure.kept_by != KeptBy::Nothing)
-        .map(|structure| (structure.bits * structure.count).div_ceil(8))
-        .sum();
     let mut gasp = Gasp::new(&mut image, at, declared);
     match design.power_loss(&mut gasp) {
         Ok(()) => Ok(image),
@@ -197,9 +201,9 @@ fn fail<'i, D: Design>(
 }
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.
-fn arrive_early<E: Copy>(below: &Below<E>, image: &mut Image<'_>, seed: u64) {
+fn arrive_early(under_way: Vec<&Write>, image: &mut Image<'_>, seed: u64) {
     let mut stopped: Vec<Line> = Vec::new();
-    for (index, write) in below.memory.under_way().into_iter().enumerate() {
+    for (index, write) in under_way.into_iter().enumerate() {
         if stopped.contains(&write.line) {
             continue;
         }
@@ -221,17 +225,32 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
     }
 }
 
-/// The energy left saves what the caches, and the queues before memory, hold, as far as it goes.
-fn save_caches<E: Copy>(below: &Below<E>, combining: &[Line], image: &mut Image<'_>) {
-    let mut lines: Vec<Line> = below.memory.in_flight().collect();
-    lines.extend(combining);
-    lines.extend(below.caches.dirty_lines());
-    lines.retain(|line| line.is_persistent());
+/// The energy left saves what the queues before memory, and then the caches, hold: the lines with
+/// the lowest addresses, as far as it goes.
+fn save_caches<D: Design>(
+    design: &D,
+    below: &Below<D::Event>,
+    combining: &[Line],
+    image: &mut Image<'_>,
+) {
+    let under_way = below.memory.under_way(true);
+    let mut newest: LineSet =
+        below.caches.dirty_lines().into_iter().chain(combining.iter().copied()).collect();
+    newest.retain(|&line| line.is_persistent() && design.saves(line));
+    let mut lines: Vec<Line> =
+        under_way.iter().map(|write| write.line).chain(newest.iter().copied()).collect();
     lines.sort_unstable();
     lines.dedup();
     lines.truncate((below.shape.config.controller.flush_bytes / 64) as usize);
+    for write in under_way {
+        if lines.binary_search(&write.line).is_ok() {
+            image.set_line(write.line, &write.data, write.mask).expect("the power is on");
+        }
+    }
     for line in lines {
-        image.set_line(line, &below.line(line), u64::MAX).expect("the power is on");
+        if newest.contains(&line) {
+            image.set_line(line, &below.line(line), u64::MAX).expect("the power is on");
+        }
     }
 }
 

@@ -113,6 +113,12 @@ pub trait Design: Sized + 'static {
 
     // From the power supply.
 
+    /// Whether a dirty line goes to its place in memory when the energy left saves the caches
+    /// (`eadr` and `gpf`); a design that keeps uncommitted lines out of memory keeps them out then.
+    fn saves(&self, _line: Line) -> bool {
+        true
+    }
+
     /// The power has failed: what a battery still writes, in order.
     ///
     /// # Errors
