@@ -9,6 +9,7 @@ use model::engine::{self, Control, Failure, Outcome};
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
+pub mod loc;
 pub mod native;
 pub mod orders;
 pub mod redo;
@@ -18,6 +19,9 @@ pub mod undo;
 
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
+    entry::<loc::Wal<loc::EcWal>>(),
+    entry::<loc::Wal<loc::HWal>>(),
+    entry::<loc::Wal<loc::LocWal>>(),
     entry::<native::Native>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),
