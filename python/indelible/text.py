@@ -305,7 +305,8 @@ def run(answer: Run, width: int | None = None) -> str:
         f" in {seconds(row['simulated_s'])} of simulated time",
     )
     cycles = "  ".join(f"{name} {latency[name]:,.0f}" for name in ("p50", "p99", "max", "mean"))
-    say("commit", f"{cycles} cycles; durability {row['durability']}")
+    until = ", until durable" if row["durability"] == "asynchronous" else ""
+    say("commit", f"{cycles} cycles{until}; durability {row['durability']}")
     shares = percentages(row["stalls"])
     ranked = sorted(shares, key=lambda name: -shares[name])
     stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if row["stalls"][n])

@@ -14,6 +14,7 @@ pub mod bbb;
 pub mod fwb;
 pub mod hops;
 pub mod lad;
+pub mod loc;
 pub mod native;
 pub mod orders;
 pub mod parts;
@@ -27,9 +28,12 @@ pub mod undo_log;
 /// The designs, in the order of their names.
 pub const ALL: &[Entry] = &[
     entry::<base::Base>(),
+    entry::<loc::Wal<loc::EcWal>>(),
     entry::<fwb::Fwb>(),
+    entry::<loc::Wal<loc::HWal>>(),
     entry::<software::Software<software::HopsPaper>>(),
     entry::<lad::Lad>(),
+    entry::<loc::Wal<loc::LocWal>>(),
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoHops>>(),

@@ -273,6 +273,22 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
                 set(&format!("design.{name}"), value);
             }
         }
+        if has("id_bits") && index % 4 == 1 {
+            // Transaction numbers that come again when the log does.
+            let share = 36 / (index % 3 + 2) + index / 8;
+            set("design.id_bits", "6");
+            set("pm.log_size", &format!("{share}KiB"));
+        }
+        if has("truncate_perc") && index % 4 == 2 {
+            set("design.truncate_perc", "100");
+            set("pm.log_size", &format!("{}KiB", 2 + index % 3));
+        }
+        if has("sd") && index % 4 != 0 {
+            set("design.sd", "4");
+        }
+        if has("drain") && index % 5 == 2 {
+            set("design.drain", "oldest");
+        }
         trials.push((trial, 20 * (1 + index / 6)));
     }
     trials

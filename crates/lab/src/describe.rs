@@ -142,7 +142,8 @@ fn guarantee(entry: &designs::Entry) -> &'static str {
             "an acknowledged transaction is durable, whole; no other is there in part"
         }
         model::design::Durability::Asynchronous => {
-            "what is durable is a set of whole transactions closed under dependence"
+            "what is durable is a set of whole transactions closed under dependence, with every one \
+             that was announced as durable; an acknowledgement comes earlier"
         }
         model::design::Durability::None => "none: it is not crash consistent",
     }

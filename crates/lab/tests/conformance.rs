@@ -169,6 +169,39 @@ fn small_lazy_and_forwarding_persist_buffers() {
     all_hold(every(&lazy, &variants));
 }
 
+/// Logs and transaction numbers that wrap, with every way of speculating.
+#[test]
+fn logs_that_wrap() {
+    let has = |entry: &designs::Entry, name| entry.fields.iter().any(|field| field.name == name);
+    let mut lines = Vec::new();
+    for entry in durable().filter(|entry| has(entry, "id_bits")) {
+        let ways = [
+            "design.sd=2",
+            "design.sd=4 design.drain=oldest",
+            "design.sd=6 design.bearer=pin",
+            "design.sd=6 design.bearer=pin design.drain=oldest",
+        ];
+        for way in if has(entry, "sd") { &ways[..] } else { &[""] } {
+            for seed in 1..=4 {
+                let line = |rest: &str| {
+                    let name = entry.card.name;
+                    format!("{name} scribble txs=120 nested=false seed={seed} {way} {rest}")
+                };
+                let numbers = "design.id_bits=6 pm.log_size=18KiB";
+                let log = "design.truncate_perc=100 pm.log_size=4KiB";
+                lines.push(line(&format!("cores=1 {numbers}")));
+                lines.push(line(&format!("cores=2 {numbers} {SMALL_CACHES}")));
+                lines.push(line(&format!("cores=3 {numbers} {APART}")));
+                lines.push(line(&format!("cores=2 {log} {SMALL_CACHES} {APART}")));
+                lines.push(line(&format!("cores=4 {log}")));
+                lines.push(line(&format!("cores=2 {log} controller.domain=media")));
+                lines.push(line(&format!("cores=2 {log} {SMALL_CACHES} controller.domain=eadr")));
+            }
+        }
+    }
+    all_hold(lines);
+}
+
 /// In each durability domain that the design accepts; where it does not, it brings its own.
 #[test]
 fn durability_domains() {

@@ -66,7 +66,7 @@ pub enum Needs {
 pub enum Durability {
     /// When it is acknowledged.
     Synchronous,
-    /// Later, in an order that respects dependences.
+    /// Later, when the design says so, in an order that respects dependences.
     Asynchronous,
     /// Never for certain: it is not crash consistent.
     None,

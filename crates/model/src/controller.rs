@@ -227,7 +227,8 @@ impl<E: Copy> Memory<E> {
             Event::Drain { .. }
             | Event::Free { .. }
             | Event::Acknowledge { .. }
-            | Event::Fenced { .. } => false,
+            | Event::Fenced { .. }
+            | Event::Announce { .. } => false,
         }
     }
 
@@ -513,20 +514,14 @@ impl<E: Copy> Memory<E> {
         })
     }
 
-    /// Writes that no controller has accepted yet, those of one line in order. The design does not
-    /// hear of them, so nothing but timing says which are accepted first, except for one line.
-    pub fn under_way(&self) -> Vec<&Write> {
+    /// Writes that no controller has accepted yet, those of one line in order; those of which the
+    /// design is told if `told`.
+    pub fn under_way(&self, told: bool) -> Vec<&Write> {
         let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
         let mut flying: Vec<&Sent<E>> = self.flights.iter().flatten().collect();
         flying.sort_by_key(|sent| (sent.at, sent.number));
-        let unheard = |sent: &&Sent<E>| !matches!(sent.notify, Notify::Design(_));
-        waiting.chain(flying).filter(unheard).map(|sent| &sent.write).collect()
-    }
-
-    /// Lines of writes that no controller has accepted yet.
-    pub fn in_flight(&self) -> impl Iterator<Item = Line> + '_ {
-        let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
-        self.flights.iter().flatten().chain(waiting).map(|sent| sent.write.line)
+        let heard = |sent: &&Sent<E>| told || !matches!(sent.notify, Notify::Design(_));
+        waiting.chain(flying).filter(heard).map(|sent| &sent.write).collect()
     }
 
     /// What every controller and its memory counted.

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use crate::config::Domain;
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
+use crate::device::Write;
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, LINE_WORDS, Line, Word};
+use crate::units::{CoreId, Cycle, LINE_WORDS, Line, LineSet, Word};
 use crate::workload::Workload;
 
 /// At which of a run's crash points the power is cut.
@@ -144,8 +145,9 @@ impl Probe {
 
     /// A core loaded a word of persistent memory.
     pub fn loaded(&mut self, core: CoreId, word: Word) {
-        if let Some(stores) = &mut self.stores {
-            stores.order.load(core, word);
+        match &mut self.stores {
+            Some(stores) => stores.order.load(core, word),
+            None => self.oracle.load(core, word),
         }
     }
 
@@ -189,6 +191,7 @@ impl Probe {
             return;
         }
         self.points += 1;
+        let energy = declared::<D>(setup);
         if let Some(stores) = &mut self.stores {
             stores.ask();
         }
@@ -199,7 +202,7 @@ impl Probe {
         };
         for order in 0_u64.. {
             let torn = mix(seed ^ order << 48);
-            match fail(at, design, below, combining, setup, torn, &mut choices) {
+            match fail(at, design, below, combining, energy, torn, &mut choices) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
                 Ok(image) => self.recover::<D>(at, image, setup),
                 Err(text) => self.report(at, None, text, None),
@@ -352,7 +355,15 @@ impl Choices {
     }
 }
 
-/// Cuts the power and returns what is left, before recovery.
+/// Bytes of the structures that survive, as a design declares them.
+fn declared<D: Design>(setup: &Setup<'_, D>) -> u64 {
+    let structures = D::hardware(setup);
+    let kept = |structure: &&Structure| matches!(structure.kept_by, KeptBy::Adr | KeptBy::Battery);
+    structures.iter().filter(kept).map(Structure::bytes).sum()
+}
+
+/// Cuts the power and returns what is left, before recovery: with so much energy for the design's
+/// structures.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared.
@@ -361,7 +372,7 @@ fn fail<'i, D: Design>(
     design: &D,
     below: &'i Below<D::Event>,
     combining: &[Line],
-    setup: &Setup<'_, D>,
+    declared: u64,
     seed: u64,
     choices: &mut Choices,
 ) -> Result<Image<'i>, String> {
@@ -370,18 +381,14 @@ fn fail<'i, D: Design>(
     if below.shape.config.domain() == Domain::Media {
         tear(at, below, &mut image, seed);
     }
-    arrive_early(below, &mut image, choices);
+    // Where nothing of a design survives, neither does what it does when it is told.
+    arrive_early(below.memory.under_way(declared == 0), &mut image, choices);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
     }
     if matches!(below.shape.config.domain(), Domain::Eadr | Domain::Gpf) {
         save_caches(design, below, combining, &mut image);
     }
-    let declared: u64 = D::hardware(setup)
-        .iter()
-        .filter(|structure| matches!(structure.kept_by, KeptBy::Adr | KeptBy::Battery))
-        .map(Structure::bytes)
-        .sum();
     let mut gasp = Gasp::new(&mut image, at, declared);
     match design.power_loss(&mut gasp) {
         Ok(()) => Ok(image),
@@ -393,9 +400,9 @@ fn fail<'i, D: Design>(
 }
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.
-fn arrive_early<E: Copy>(below: &Below<E>, image: &mut Image<'_>, choices: &mut Choices) {
+fn arrive_early(under_way: Vec<&Write>, image: &mut Image<'_>, choices: &mut Choices) {
     let mut stopped: Vec<Line> = Vec::new();
-    for write in below.memory.under_way() {
+    for write in under_way {
         if stopped.contains(&write.line) {
             continue;
         }
@@ -417,22 +424,32 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
     }
 }
 
-/// The energy left saves what the caches, and the queues before memory, hold, as far as it goes.
+/// The energy left saves what the queues before memory, and then the caches, hold: the lines with
+/// the lowest addresses, as far as it goes.
 fn save_caches<D: Design>(
     design: &D,
     below: &Below<D::Event>,
     combining: &[Line],
     image: &mut Image<'_>,
 ) {
-    let mut lines: Vec<Line> = below.memory.in_flight().collect();
-    lines.extend(combining);
-    lines.extend(below.caches.dirty_lines());
-    lines.retain(|line| line.is_persistent() && !design.leaves_behind(*line));
+    let under_way = below.memory.under_way(true);
+    let mut newest: LineSet =
+        below.caches.dirty_lines().into_iter().chain(combining.iter().copied()).collect();
+    newest.retain(|&line| line.is_persistent() && !design.leaves_behind(line));
+    let mut lines: Vec<Line> =
+        under_way.iter().map(|write| write.line).chain(newest.iter().copied()).collect();
     lines.sort_unstable();
     lines.dedup();
     lines.truncate((below.shape.config.controller.flush_bytes / 64) as usize);
+    for write in under_way {
+        if lines.binary_search(&write.line).is_ok() {
+            image.set_line(write.line, &write.data, write.mask).expect("the power is on");
+        }
+    }
     for line in lines {
-        image.set_line(line, &below.line(line), u64::MAX).expect("the power is on");
+        if newest.contains(&line) {
+            image.set_line(line, &below.line(line), u64::MAX).expect("the power is on");
+        }
     }
 }
 

@@ -82,7 +82,8 @@ pub trait Design: Sized + 'static {
         Progress::Done(fence.at)
     }
 
-    /// A transaction ends. When the core may go on, the transaction is acknowledged.
+    /// A transaction ends. When the core may go on, the transaction is acknowledged; an asynchronous
+    /// design says later that it is durable ([`Below::durable`]).
     fn commit(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(tx.at)
     }
@@ -413,6 +414,13 @@ impl<E: Copy> Below<E> {
     /// Lets a parked core go on at a cycle.
     pub fn wake(&mut self, core: CoreId, at: Cycle) {
         self.wakes.push((core, at));
+    }
+
+    /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
+    /// are durable; the core hears of it at a cycle. Every power failure from then on holds the
+    /// design to it. With other designs a transaction is durable when it is acknowledged.
+    pub fn durable(&mut self, core: CoreId, tx: TxId, at: Cycle) {
+        self.agenda.enter(at, Event::Announce { core, tx });
     }
 
     /// Ends the run: what it was asked to do does not fit the machine. The text is a sentence for

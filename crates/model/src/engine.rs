@@ -157,7 +157,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
         let log_base = machine.below.shape.log_base;
-        let oracle = Oracle::new(&machine.below.view.pm, run.cores, log_base);
+        let oracle = Oracle::new(&machine.below.view.pm, run.cores, log_base, D::CARD.durability);
         let oracle = oracle.map_err(Failure::Host)?;
         let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), run.cores);
         let probe = Probe::new(campaign, oracle, order, Rc::clone(&workload));

@@ -1,6 +1,8 @@
 //! The machine: cores, one design, and the hardware below it, wired once. One pass of an access
 //! goes down through here, and nothing but a time comes back.
 
+use std::collections::VecDeque;
+
 use crate::agenda::Agenda;
 use crate::caches::{Caches, Found};
 use crate::config::{Config, Domain};
@@ -9,8 +11,8 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{
-    Below, Design, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress, Setup, Shape,
-    Store, Transfer, Tx, Unacknowledged,
+    Below, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
+    Setup, Shape, Store, Transfer, Tx, Unacknowledged,
 };
 use crate::device::Write;
 use crate::epochs::Epochs;
@@ -66,7 +68,8 @@ pub(crate) struct CoreState {
     /// The transaction has begun for the program, and not yet for the design: the one before is
     /// still committing.
     pub beginning: bool,
-    commit_began: Cycle,
+    /// Transactions whose commit was asked for and that are not known to be durable, and when.
+    commits: VecDeque<(TxId, Cycle)>,
     combining: Combining,
 }
 
@@ -103,7 +106,7 @@ impl<D: Design> Machine<D> {
                 tx: None,
                 next_tx: TxId(1),
                 beginning: false,
-                commit_began: Cycle(0),
+                commits: VecDeque::new(),
                 combining: Combining::new(config.core.wc_buffers),
             }),
             locks: Locks::default(),
@@ -209,6 +212,10 @@ impl<D: Design> Machine<D> {
             }
             Event::Fenced { core } => {
                 self.fenced(core, at);
+                None
+            }
+            Event::Announce { core, tx } => {
+                self.announce(core, tx, at);
                 None
             }
             Event::Design(event) => {
@@ -598,7 +605,8 @@ impl<D: Design> Machine<D> {
 
     /// The program asks for its transaction to be committed.
     pub(crate) fn commit_began(&mut self, id: CoreId) {
-        self.cores[id].commit_began = self.cores[id].timing.clock();
+        let tx = self.tx(id);
+        self.cores[id].commits.push_back((tx.id, tx.at));
         if let Some(probe) = &mut self.probe {
             probe.oracle.committing(id);
         }
@@ -648,12 +656,29 @@ impl<D: Design> Machine<D> {
 
     /// A transaction is acknowledged.
     fn acknowledge(&mut self, id: CoreId, at: Cycle) {
-        let latency = at.since(self.cores[id].commit_began);
-        self.counts.commit_latency.saturating_record(latency.max(1));
         self.counts.transactions += 1;
         self.counts.write_sets.count(&mut self.counts.open[id]);
         if let Some(probe) = &mut self.probe {
             probe.oracle.acknowledge(id, self.below.memory.durable());
+        }
+        if D::CARD.durability != Durability::Asynchronous
+            && let Some(&(tx, _)) = self.cores[id].commits.front()
+        {
+            self.announce(id, tx, at);
+        }
+    }
+
+    /// A core hears that a transaction, and those before it, are durable.
+    fn announce(&mut self, id: CoreId, tx: TxId, at: Cycle) {
+        let commits = &mut self.cores[id].commits;
+        while let Some(&(other, began)) = commits.front()
+            && other <= tx
+        {
+            commits.pop_front();
+            self.counts.commit_latency.saturating_record(at.since(began).max(1));
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.announce(id, tx, self.below.memory.durable());
             self.crash_point(at);
         }
     }

@@ -5,8 +5,13 @@ use std::collections::VecDeque;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::contents::Contents;
+use crate::design::Durability;
 use crate::image::Image;
 use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
+
+mod survivors;
+
+use survivors::{Candidate, Lost, survivors};
 
 /// Something that a recovered image holds and must not, or lacks and must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,34 +28,68 @@ pub struct Violation {
     pub history: Vec<String>,
 }
 
-/// A transaction as its program made it.
+/// A transaction that is not acknowledged, as its program made it.
 #[derive(Clone, Debug, Default)]
 struct Open {
     id: TxId,
     writes: Vec<(Word, u64)>,
     committing: bool,
+    /// The design says that it is durable.
+    announced: bool,
+    /// Pending transactions that it depends on, once it is committing.
+    after: Vec<Serial>,
 }
 
-/// The record of every transaction, kept as far back as a crash can still reach: the state that
-/// the acknowledged ones left, in serial order, and the ones that are not acknowledged.
+/// A transaction's place in the serial order, which is that of the acknowledgements.
+type Serial = u64;
+
+/// A transaction that was acknowledged, and of which no durability was announced.
+#[derive(Clone, Debug)]
+struct Pending {
+    serial: Serial,
+    core: CoreId,
+    id: TxId,
+    writes: Vec<(Word, u64)>,
+    after: Vec<Serial>,
+}
+
+/// The record of every transaction, kept as far back as a crash can still reach.
 ///
-/// For a synchronous design an image is right if every acknowledged transaction is there, no other
-/// is there in part, and one whose commit had begun is there whole or not at all.
+/// What is promised of a transaction is promised when its design announces its durability. A
+/// synchronous design announces it with the acknowledgement, an asynchronous one later
+/// ([`crate::design::Below::durable`]). An image is right if it holds what some set of whole
+/// transactions left, in serial order, and the set
+///
+/// - has every transaction whose durability was announced,
+/// - has none that did not ask to commit, and
+/// - is closed: with a transaction it has the one before on its core, and those whose stores it
+///   loaded or stored over.
+///
+/// With a synchronous design there is little choice: every acknowledged transaction is there, and
+/// one whose commit had begun is there whole or not at all.
 pub struct Oracle {
+    /// What the promised transactions left.
     expected: Contents,
     open: PerCore<Option<Open>>,
-    /// Lines of data whose durable bytes are not the expected ones; only these, and those that the
-    /// battery or recovery writes, can be wrong.
+    /// In serial order.
+    pending: VecDeque<Pending>,
+    /// The last pending transaction that stored to a word.
+    writers: FxHashMap<Word, Serial>,
+    /// Pending transactions whose stores a core has met since it last asked to commit.
+    met: PerCore<Vec<Serial>>,
+    /// Lines of data whose durable bytes are not the expected ones; only these, those that pending
+    /// transactions stored to, and those that the battery or recovery writes, can be wrong.
     suspects: FxHashSet<Line>,
     /// Words that were stored to outside of a transaction: nothing is promised of them.
     unpromised: FxHashSet<Word>,
     log_base: u64,
-    /// The last transactions, acknowledged or not, for the history of a violation.
+    asynchronous: bool,
+    /// The last promised transactions, for the history of a violation.
     recent: VecDeque<Past>,
     acknowledged: u64,
 }
 
-/// A transaction that was acknowledged: its core, its number, and its stores.
+/// A transaction that is promised: its core, its number, and its stores.
 type Past = (CoreId, TxId, Vec<(Word, u64)>);
 
 /// Transactions that are remembered for the history of a violation.
@@ -61,26 +100,30 @@ impl Oracle {
     ///
     /// # Errors
     /// When the host has no address space for a copy.
-    pub fn new(populated: &Contents, cores: u8, log_base: u64) -> std::io::Result<Oracle> {
+    pub fn new(
+        populated: &Contents,
+        cores: u8,
+        log_base: u64,
+        durability: Durability,
+    ) -> std::io::Result<Oracle> {
         let mut expected = Contents::new(0, populated.capacity())?;
         expected.copy_from(populated);
         Ok(Oracle {
             expected,
             open: PerCore::new(cores, |_| None),
+            pending: VecDeque::new(),
+            writers: FxHashMap::default(),
+            met: PerCore::new(cores, |_| Vec::new()),
             suspects: FxHashSet::default(),
             unpromised: FxHashSet::default(),
             log_base,
+            asynchronous: durability == Durability::Asynchronous,
             recent: VecDeque::new(),
             acknowledged: 0,
         })
     }
 
-    /// How many transactions were acknowledged.
-    pub fn acknowledged(&self) -> u64 {
-        self.acknowledged
-    }
-
-    /// What a word holds once every acknowledged transaction is durable.
+    /// What a word holds once every promised transaction is durable.
     pub fn expected(&self, word: Word) -> u64 {
         self.expected.word(word)
     }
@@ -90,16 +133,47 @@ impl Oracle {
         self.open[core] = Some(Open { id, ..Open::default() });
     }
 
+    /// A program loaded a word.
+    #[inline]
+    pub fn load(&mut self, core: CoreId, word: Word) {
+        if self.asynchronous {
+            self.meet(core, word);
+        }
+    }
+
+    /// A core depends on the last transaction that stored to a word.
+    fn meet(&mut self, core: CoreId, word: Word) {
+        if let Some(&writer) = self.writers.get(&word)
+            && self.met[core].last() != Some(&writer)
+        {
+            self.met[core].push(writer);
+        }
+    }
+
     /// A program stored the bytes of `value` that `mask` selects, in a transaction. The rest of
     /// the word is what the transaction sees there.
     pub fn store(&mut self, core: CoreId, word: Word, value: u64, mask: u64) {
-        let Some(open) = &mut self.open[core] else { return };
+        self.meet(core, word);
+        let Some(open) = &self.open[core] else { return };
         let own = || open.writes.iter().rev().find(|(other, _)| *other == word);
         let old = match mask {
             u64::MAX => 0,
-            _ => own().map_or_else(|| self.expected.word(word), |&(_, value)| value),
+            _ => own().map_or_else(|| self.newest(word), |&(_, value)| value),
         };
-        open.writes.push((word, (old & !mask) | (value & mask)));
+        let new = (old & !mask) | (value & mask);
+        self.open[core].as_mut().expect("it is open").writes.push((word, new));
+    }
+
+    /// What the acknowledged transactions left in a word.
+    fn newest(&self, word: Word) -> u64 {
+        let writer = self.writers.get(&word).map(|&serial| &self.pending[self.place(serial)]);
+        let last = writer.and_then(|tx| tx.writes.iter().rev().find(|(other, _)| *other == word));
+        last.map_or_else(|| self.expected.word(word), |&(_, value)| value)
+    }
+
+    fn place(&self, serial: Serial) -> usize {
+        let place = self.pending.binary_search_by_key(&serial, |tx| tx.serial);
+        place.expect("the last writer of a word is pending")
     }
 
     /// A program stored outside of a transaction.
@@ -109,25 +183,71 @@ impl Oracle {
 
     /// A program asked for its transaction to be committed: it may be durable from now on.
     pub fn committing(&mut self, core: CoreId) {
+        let before = self.pending.iter().rev().find(|tx| tx.core == core).map(|tx| tx.serial);
         if let Some(open) = &mut self.open[core] {
             open.committing = true;
+            open.after = std::mem::take(&mut self.met[core]);
+            open.after.extend(before);
+            open.after.sort_unstable();
+            open.after.dedup();
         }
     }
 
-    /// A transaction was acknowledged: it must be durable from now on.
+    /// A transaction was acknowledged: it has its place in the serial order.
     pub fn acknowledge(&mut self, core: CoreId, durable: &Contents) {
-        let Some(open) = self.open[core].take() else { return };
+        let Some(Open { id, writes, announced, after, .. }) = self.open[core].take() else {
+            return;
+        };
         self.acknowledged += 1;
-        for &(word, new) in &open.writes {
-            self.expected.set_word(word, new);
+        let serial = self.acknowledged;
+        for &(word, _) in &writes {
+            self.writers.insert(word, serial);
         }
-        for &(word, _) in &open.writes {
+        self.pending.push_back(Pending { serial, core, id, writes, after });
+        if announced {
+            self.announce(core, id, durable);
+        }
+    }
+
+    /// The design says that a transaction is durable: it must be from now on, and so must what it
+    /// depends on.
+    pub fn announce(&mut self, core: CoreId, id: TxId, durable: &Contents) {
+        if let Some(open) = self.open[core].as_mut().filter(|open| open.id == id) {
+            open.announced = true;
+            return;
+        }
+        let mine = |tx: &&Pending| tx.core == core && tx.id <= id;
+        let Some(last) = self.pending.iter().rev().find(mine) else { return };
+        let mut promised = FxHashSet::from_iter([last.serial]);
+        for tx in self.pending.iter().rev() {
+            if promised.contains(&tx.serial) {
+                promised.extend(&tx.after);
+            }
+        }
+        let all = std::mem::take(&mut self.pending);
+        for tx in all {
+            if promised.contains(&tx.serial) {
+                self.promise(tx, durable);
+            } else {
+                self.pending.push_back(tx);
+            }
+        }
+    }
+
+    fn promise(&mut self, tx: Pending, durable: &Contents) {
+        for &(word, new) in &tx.writes {
+            self.expected.set_word(word, new);
+            if self.writers.get(&word) == Some(&tx.serial) {
+                self.writers.remove(&word);
+            }
+        }
+        for &(word, _) in &tx.writes {
             self.compare(word.line(), durable);
         }
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back((core, open.id, open.writes));
+        self.recent.push_back((tx.core, tx.id, tx.writes));
     }
 
     /// A line has become durable.
@@ -147,12 +267,10 @@ impl Oracle {
     /// # Errors
     /// The word that is wrong, and a sentence that says how.
     pub fn check(&self, image: &Image<'_>) -> Result<(), (Word, String)> {
-        let mut in_doubt = FxHashMap::default();
-        for (core, open) in self.open.iter() {
-            let Some(open) = open.as_ref().filter(|open| open.committing) else { continue };
-            self.check_whole(core, open, image)?;
-            in_doubt.extend(open.writes.iter().copied());
-        }
+        let candidates = self.candidates();
+        let known = |word| !self.unpromised.contains(&word);
+        let settled = survivors(&candidates, known, &self.expected, image)
+            .map_err(|lost| (lost.word, self.explain_lost(&lost, &candidates)))?;
         let changed = image.changed_lines().filter(|line| line.address() < self.log_base);
         let mut lines: Vec<Line> = self.suspects.iter().copied().chain(changed).collect();
         lines.sort_unstable();
@@ -161,8 +279,7 @@ impl Oracle {
             for place in 0..8 {
                 let word = Word(line.first_word().0 + place);
                 let (is, should) = (image.word(word), self.expected.word(word));
-                let wrong = is != should && in_doubt.get(&word) != Some(&is);
-                if wrong && !self.unpromised.contains(&word) {
+                if is != should && known(word) && !settled.contains(&word) {
                     return Err((word, self.explain(word, is, should)));
                 }
             }
@@ -170,42 +287,52 @@ impl Oracle {
         Ok(())
     }
 
-    /// A transaction whose commit had begun is there whole or not at all.
-    fn check_whole(
-        &self,
-        core: CoreId,
-        open: &Open,
-        image: &Image<'_>,
-    ) -> Result<(), (Word, String)> {
-        let last: FxHashMap<Word, u64> = open.writes.iter().copied().collect();
-        let mut words: Vec<(Word, u64)> = last.into_iter().collect();
-        words.sort_unstable();
-        let mut seen: Option<(bool, Word)> = None;
-        for (word, new) in words {
-            let (is, old) = (image.word(word), self.expected.word(word));
-            if old == new || self.unpromised.contains(&word) {
-                continue;
-            }
-            let there = is == new;
-            if !there && is != old {
-                return Err((word, self.explain(word, is, old)));
-            }
-            match seen {
-                Some((other, first)) if other != there => {
-                    let (has, lacks) = if there { (word, first) } else { (first, word) };
-                    let tx = open.id.0;
-                    let text = format!(
-                        "atomicity: of transaction {tx} of {core}, whose commit was in flight, \
-                         the image holds the store to {:#x} and not the one to {:#x}",
-                        has.address(),
-                        lacks.address()
-                    );
-                    return Err((word, text));
-                }
-                _ => seen = Some((there, word)),
-            }
+    /// Transactions that may be there and need not, in serial order: no two of those whose commit
+    /// is in flight store to one word.
+    fn candidates(&self) -> Vec<Candidate<'_>> {
+        let pending = self.pending.iter().map(|tx| Candidate {
+            serial: tx.serial,
+            core: tx.core,
+            id: tx.id,
+            writes: &tx.writes,
+            after: &tx.after,
+        });
+        let open = self.open.iter().filter_map(|(core, open)| Some((core, open.as_ref()?)));
+        let committing = open.filter(|(_, open)| open.committing).map(|(core, open)| Candidate {
+            serial: Serial::MAX,
+            core,
+            id: open.id,
+            writes: &open.writes,
+            after: &open.after,
+        });
+        pending.chain(committing).collect()
+    }
+
+    fn explain_lost(&self, lost: &Lost, candidates: &[Candidate<'_>]) -> String {
+        let (address, is) = (lost.word.address(), lost.is);
+        let Some((there, missing, lacks)) = lost.because else {
+            return self.explain(lost.word, is, self.expected.word(lost.word));
+        };
+        let (tx, first) = (&candidates[there], &candidates[missing]);
+        let (core, id) = (tx.core, tx.id.0);
+        if there == missing {
+            let state = match tx.serial {
+                Serial::MAX => "whose commit was in flight",
+                _ => "whose durability was not announced",
+            };
+            return format!(
+                "atomicity: of transaction {id} of {core}, {state}, the image holds the store to \
+                 {address:#x} and not the one to {:#x}",
+                lacks.address()
+            );
         }
-        Ok(())
+        format!(
+            "order: the image holds {is:#x} at {address:#x}, stored by transaction {id} of {core}, \
+             and at {:#x} not what transaction {} of {} stored, which that one depends on",
+            lacks.address(),
+            first.id.0,
+            first.core
+        )
     }
 
     fn explain(&self, word: Word, is: u64, should: u64) -> String {
@@ -221,7 +348,12 @@ impl Oracle {
             ),
             None => format!(
                 "durability: the image holds {is:#x} at {address:#x} and should hold {should:#x}, \
-                 which an acknowledged transaction left"
+                 which {} left",
+                if self.asynchronous {
+                    "a transaction that was announced as durable"
+                } else {
+                    "an acknowledged transaction"
+                }
             ),
         }
     }
@@ -239,12 +371,12 @@ impl Oracle {
             format!("{core} transaction {} ({state}, {count} stores): {stores}", id.0)
         };
         let touches = |writes: &[(Word, u64)]| writes.iter().any(|(other, _)| *other == word);
-        let mut history: Vec<String> = self
-            .recent
-            .iter()
-            .filter(|(.., writes)| touches(writes))
-            .map(|(core, id, writes)| describe(*core, *id, writes, "acknowledged"))
-            .collect();
+        let promised = if self.asynchronous { "durable" } else { "acknowledged" };
+        let recent = self.recent.iter().filter(|(.., writes)| touches(writes));
+        let mut history: Vec<String> =
+            recent.map(|(core, id, writes)| describe(*core, *id, writes, promised)).collect();
+        let pending = self.pending.iter().filter(|tx| touches(&tx.writes));
+        history.extend(pending.map(|tx| describe(tx.core, tx.id, &tx.writes, "acknowledged")));
         for (core, open) in self.open.iter() {
             if let Some(open) = open.as_ref().filter(|open| touches(&open.writes)) {
                 let state = if open.committing { "committing" } else { "running" };
@@ -265,7 +397,8 @@ mod tests {
     fn verdict(committing: bool, acknowledged: bool, stores: &[(u64, u64)]) -> Option<String> {
         let zeros = Contents::new(0, 4096).expect("room");
         let mut durable = Contents::new(0, 4096).expect("room");
-        let mut oracle = Oracle::new(&zeros, 1, 2048).expect("room");
+        let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
+        let mut oracle = oracle.expect("room");
         oracle.begin(A, TxId(1));
         oracle.store(A, Word(1), 1, u64::MAX);
         oracle.store(A, Word(9), 1, u64::MAX);
@@ -274,6 +407,7 @@ mod tests {
         }
         if acknowledged {
             oracle.acknowledge(A, &durable);
+            oracle.announce(A, TxId(1), &durable);
         }
         for &(word, value) in stores {
             durable.set_word(Word(word), value);

@@ -60,7 +60,8 @@ pub struct Report {
     pub operations: u64,
     /// Instructions of all cores.
     pub instructions: u64,
-    /// Cycles from the start of a commit to its acknowledgement.
+    /// Cycles from the start of a commit to the moment at which its core knows it to be durable:
+    /// the acknowledgement, or what an asynchronous design announces later.
     pub commit_latency: Histogram<u64>,
     /// Core-cycles in which instructions dispatched.
     pub compute: u64,

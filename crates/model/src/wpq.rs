@@ -7,7 +7,7 @@ use crate::calendar::Places;
 use crate::config::Domain;
 use crate::device::{Dram, Pm, Write};
 use crate::image::apply_masked;
-use crate::units::{CoreId, Cycle, Line};
+use crate::units::{CoreId, Cycle, Line, TxId};
 
 /// What may happen at a point in time. `E` is a design's own events.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,13 @@ pub enum Event<E> {
     Fenced {
         /// Which core.
         core: CoreId,
+    },
+    /// A core hears that a transaction, and those before it, are durable.
+    Announce {
+        /// Which core.
+        core: CoreId,
+        /// Which transaction.
+        tx: TxId,
     },
     /// An event of the design.
     Design(E),

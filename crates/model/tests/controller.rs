@@ -65,7 +65,7 @@ impl Bench {
                 Event::Programmed { controller, slot } => {
                     memory.programmed(at, controller, slot, agenda)
                 }
-                Event::Acknowledge { .. } | Event::Fenced { .. } => {
+                Event::Acknowledge { .. } | Event::Fenced { .. } | Event::Announce { .. } => {
                     unreachable!("a bench has no cores")
                 }
                 Event::Design(event) => {

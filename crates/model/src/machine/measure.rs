@@ -41,6 +41,7 @@ impl<D: Design> Machine<D> {
         for (id, core) in self.cores.iter_mut() {
             core.timing.wait(self.started, Stall::Other);
             core.timing.reset_counts();
+            core.commits.clear();
             if core.parked.is_some() {
                 self.below.wakes.push((id, self.started));
             }

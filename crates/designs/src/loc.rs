@@ -1,0 +1,423 @@
+//! Write-ahead logging in hardware, and Loose-Ordering Consistency (Lu, Shu, Sun and Mutlu,
+//! ICCD 2014): one engine, and three designs that are settings of it.
+//!
+//! A transaction's lines stay in the caches; when it ends, the cache controller writes them to a
+//! log, and only when they are durable there may they go to their places (redo, by line).
+//!
+//! - `h-wal`: when all blocks are durable, a commit record is written, and then the transaction is
+//!   acknowledged.
+//! - `ec-wal`, *eager commit*: there is no record. Each log block has a TxID, and one of them how
+//!   many there are (TxCnt); recovery counts.
+//! - `loc-wal`, *speculative persistence* on top: the program goes on before its transaction is
+//!   durable, with up to SD transactions in the window. They persist in any order and commit in
+//!   order. Of a line that several of them stored to only the last version is logged, which
+//!   dependency pairs <Tp, Tq, n> remember.
+//!
+//! The slides fix the count, the pairs, recovery by scanning the log, and what the window is for.
+//! Everything else follows specs/ordering.md section 13, whose decisions are switches of
+//! [`LocRules`]. All cores share one log, and transactions have one order: that in which they end.
+
+use std::marker::PhantomData;
+
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Granularity,
+    KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::params::Params;
+use model::units::{Cycle, LINE_BYTES, Line};
+
+mod drain;
+mod engine;
+mod entry;
+mod home;
+mod recovery;
+mod ring;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use engine::Engine;
+use entry::{Format, Place};
+use recovery::Layout;
+use ring::Area;
+use window::Commit;
+
+model::params! {
+    /// What a log without speculation can be given.
+    pub struct WalParams {
+        /// Writes of the log under way at once, and as many writes in place (ours: twice the banks
+        /// of the slides' memory, so that none is idle).
+        log_writes = 16 in 1..=1024;
+        /// Cycles that a read takes longer whose newest bytes are in the log (ours: a table in the
+        /// memory controller, as slow as Silo's log buffer).
+        redirect_latency = 8 in 0..=1000;
+        /// Bits of a TxID in the log (ours: two bytes; few bits wrap soon).
+        id_bits = 16 in 5..=16;
+        /// Percent of the log, or of the TxIDs, in use at which truncation begins (ours: early
+        /// enough to go on beside the log, late enough to leave most lines to evictions).
+        truncate_perc = 50 in 1..=100;
+    }
+}
+
+model::params! {
+    /// What LOC can be given.
+    pub struct LocParams {
+        /// The speculation degree: transactions of a core that run or are not durable (ICCD'14
+        /// slides sweep 1 to 32; 16 is what their average fits best, specs/ordering.md 13.7).
+        sd = 16 in 1..=32;
+        /// When a core's transactions are drained to the log: all that have ended when half of the
+        /// window has, so that the other half runs on (ours); or when the window is full its
+        /// oldest, and no more than must go with it.
+        drain = "half" of ["half", "oldest"];
+        /// What becomes of the TxCnt of a transaction whose blocks all were absorbed: another one
+        /// carries it, or the last block is pinned, that is, not absorbed (specs/ordering.md 13.3).
+        bearer = "carry" of ["carry", "pin"];
+        /// As in `ec-wal`.
+        log_writes = 16 in 1..=1024;
+        /// As in `ec-wal`.
+        redirect_latency = 8 in 0..=1000;
+        /// As in `ec-wal`.
+        id_bits = 16 in 5..=16;
+        /// As in `ec-wal`.
+        truncate_perc = 50 in 1..=100;
+    }
+}
+
+model::rules! {
+    /// What keeps the three right (specs/ordering.md sections 12 and 13).
+    pub struct LocRules {
+        /// A line of a transaction that runs goes to the log when it leaves the caches.
+        uncommitted_to_log,
+        /// So does one of a transaction that has ended and is not durable.
+        undurable_to_log,
+        /// What a transaction wrote to the log before it ended is known to be its own.
+        adopt_early,
+        /// The TxCnt counts entries, and not lines: a line that left the caches twice has two.
+        count_entries,
+        /// A transaction without blocks of its own writes its TxCnt as an entry without a block.
+        count_without_blocks,
+        /// The metadata of a block are not durable before the block.
+        data_before_metadata,
+        /// The commit record is written when the blocks are durable.
+        record_after_log,
+        /// The acknowledgement waits for the commit record.
+        acknowledge_after_record,
+        /// A transaction is durable when all before it are.
+        acknowledge_in_order,
+        /// A transaction is durable when those are that absorbed blocks of it.
+        acknowledge_closed,
+        /// Only a version that has not been issued to the log is absorbed.
+        absorb_unissued,
+        /// A transaction is drained with those that absorbed blocks of it.
+        drain_closure,
+        /// The TxCnt of a transaction whose blocks all were absorbed is carried by another.
+        carry_count,
+        /// So are the dependency pairs that it had.
+        rehome_pairs,
+        /// Recovery counts absorbed blocks only if who absorbed them is complete.
+        count_committed,
+        /// Recovery commits nothing beyond a transaction that is not complete.
+        commit_in_order,
+        /// Recovery commits no transaction of which a block is beyond the prefix.
+        closure_trim,
+        /// Recovery replays transactions in their order.
+        replay_in_order,
+        /// Of two entries of a transaction for one line the later one counts.
+        later_slot_wins,
+        /// Words of the log's pass before are not taken for new ones.
+        reject_stale_pass,
+        /// The log is truncated when memory has what the entries say.
+        truncate_after_home,
+        /// Only what a durable transaction left is written in place.
+        home_durable,
+        /// A group is used again when the head that leaves it out is durable.
+        head_before_reuse,
+    }
+}
+
+/// A setting of the engine that is a design of its own.
+pub trait Scheme: 'static {
+    /// What is said of it.
+    const CARD: Card;
+    /// Rules that it does not need.
+    const NEEDLESS: &'static [(&'static str, &'static str)];
+    /// Its parameters.
+    type Params: Params;
+    /// What they come to.
+    fn how(params: &Self::Params) -> How;
+}
+
+/// The parameters of the engine.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    sd: u64,
+    drain_oldest: bool,
+    commit: Commit,
+    log_writes: u64,
+    redirect_latency: u64,
+    id_bits: u64,
+    truncate_perc: u64,
+}
+
+impl WalParams {
+    fn how(&self, record: bool) -> How {
+        How {
+            sd: 1,
+            drain_oldest: false,
+            commit: Commit { record, pin: false },
+            log_writes: self.log_writes,
+            redirect_latency: self.redirect_latency,
+            id_bits: self.id_bits,
+            truncate_perc: self.truncate_perc,
+        }
+    }
+}
+
+/// A redo log with a commit record.
+pub struct HWal;
+
+/// A redo log that is committed by counting.
+pub struct EcWal;
+
+/// The same, with transactions that persist in any order.
+pub struct LocWal;
+
+const fn card(name: &'static str, summary: &'static str, durability: Durability) -> Card {
+    Card {
+        name,
+        paper: "Lu, Shu, Sun and Mutlu, ICCD 2014",
+        family: "hardware logging",
+        summary,
+        file: file!(),
+        durability,
+        granularity: Granularity::Line,
+        needs: Needs::Nothing,
+    }
+}
+
+const RECORDED: &str = "there is a commit record, and no TxCnt";
+const COUNTED: &str = "there is a TxCnt, and no commit record";
+const SYNCHRONOUS: &str = "a transaction is logged when it ends, so none absorbs another's block";
+const INDEPENDENT: &str =
+    "transactions that are not durable hold their locks, so none depends on another";
+
+impl Scheme for HWal {
+    const CARD: Card =
+        card("h-wal", "hardware redo log with a commit record", Durability::Synchronous);
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[
+        ("count_entries", RECORDED),
+        ("count_without_blocks", RECORDED),
+        ("data_before_metadata", "the commit record waits for both"),
+        ("acknowledge_closed", SYNCHRONOUS),
+        ("drain_closure", SYNCHRONOUS),
+        ("carry_count", SYNCHRONOUS),
+        ("rehome_pairs", SYNCHRONOUS),
+        ("count_committed", SYNCHRONOUS),
+        ("closure_trim", SYNCHRONOUS),
+        ("commit_in_order", INDEPENDENT),
+    ];
+    type Params = WalParams;
+    fn how(params: &WalParams) -> How {
+        params.how(true)
+    }
+}
+
+impl Scheme for EcWal {
+    const CARD: Card = card(
+        "ec-wal",
+        "hardware redo log that counts its blocks to commit",
+        Durability::Synchronous,
+    );
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[
+        ("record_after_log", COUNTED),
+        ("acknowledge_after_record", COUNTED),
+        ("acknowledge_closed", SYNCHRONOUS),
+        ("drain_closure", SYNCHRONOUS),
+        ("carry_count", SYNCHRONOUS),
+        ("rehome_pairs", SYNCHRONOUS),
+        ("count_committed", SYNCHRONOUS),
+        ("closure_trim", SYNCHRONOUS),
+        ("commit_in_order", INDEPENDENT),
+    ];
+    type Params = WalParams;
+    fn how(params: &WalParams) -> How {
+        params.how(false)
+    }
+}
+
+impl Scheme for LocWal {
+    const CARD: Card = card(
+        "loc-wal",
+        "eager commit, and transactions that persist out of order and commit in order",
+        Durability::Asynchronous,
+    );
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[
+        ("record_after_log", COUNTED),
+        ("acknowledge_after_record", COUNTED),
+        (
+            "count_committed",
+            "who absorbed a block and is not complete ends the prefix, and closure_trim then takes \
+             out the transaction, too",
+        ),
+    ];
+    type Params = LocParams;
+    fn how(params: &LocParams) -> How {
+        How {
+            sd: params.sd,
+            drain_oldest: params.drain == 1,
+            commit: Commit { record: false, pin: params.bearer == 1 },
+            log_writes: params.log_writes,
+            redirect_latency: params.redirect_latency,
+            id_bits: params.id_bits,
+            truncate_perc: params.truncate_perc,
+        }
+    }
+}
+
+/// One of the three as a design.
+pub struct Wal<S: Scheme> {
+    engine: Engine,
+    scheme: PhantomData<S>,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocEvent {
+    /// A data block of a group of the log is durable.
+    Data(u64),
+    /// The metadata block of a group is durable.
+    Metadata(u64),
+    /// The commit record of a transaction is durable.
+    Record(Place),
+    /// A line that was evicted is durable in its place, as a transaction left it.
+    Homed(Line, Place),
+    /// So is one that was written in place to truncate the log.
+    Checkpointed(Line, Place),
+    /// The log's head is durable.
+    Head,
+}
+
+impl<S: Scheme> Design for Wal<S> {
+    const CARD: Card = S::CARD;
+    const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
+    const HAS_FENCES: bool = false;
+    type Params = S::Params;
+    type Rules = LocRules;
+    type Event = LocEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Self>) -> Self {
+        let asynchronous = S::CARD.durability == Durability::Asynchronous;
+        let how = S::how(setup.params);
+        let engine = Engine::new(how, setup.rules.clone(), asynchronous, setup.shape);
+        Wal { engine, scheme: PhantomData }
+    }
+
+    fn begin(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
+        self.engine.begin(tx, below)
+    }
+
+    fn store(&mut self, store: &Store, _below: &mut Below<LocEvent>) -> Progress {
+        self.engine.store(store);
+        Progress::Done(store.at)
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
+        match fence.kind {
+            FenceKind::Durable => self.engine.flush(fence, below),
+            FenceKind::Flush(..) | FenceKind::Order => Progress::Done(fence.at),
+        }
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
+        self.engine.end(tx, below)
+    }
+
+    fn fill(&mut self, fill: &Fill, _below: &mut Below<LocEvent>) -> Cycle {
+        if !fill.memory || !self.engine.lines.contains_key(&fill.line) {
+            return fill.at;
+        }
+        self.engine.counts.redirected += 1;
+        fill.at + self.engine.how.redirect_latency
+    }
+
+    fn evict(&mut self, evict: &Evict, below: &mut Below<LocEvent>) -> Disposition<LocEvent> {
+        self.engine.leave(evict, below)
+    }
+
+    fn event(&mut self, at: Cycle, event: LocEvent, below: &mut Below<LocEvent>) {
+        let engine = &mut self.engine;
+        match event {
+            LocEvent::Data(group) => engine.data_is_durable(group, at, below),
+            LocEvent::Metadata(group) => engine.metadata_is_durable(group, at, below),
+            LocEvent::Record(place) => engine.record_is_durable(place, at, below),
+            LocEvent::Homed(line, place) => engine.homed(line, place, at, below),
+            LocEvent::Checkpointed(line, place) => engine.checkpointed(line, place, at, below),
+            LocEvent::Head => engine.head_is_durable(at, below),
+        }
+    }
+
+    fn leaves_behind(&self, line: Line) -> bool {
+        let Some(state) = self.engine.lines.get(&line) else { return false };
+        let durable = self.engine.window.durable;
+        state.running.is_some() || state.ended.back().is_some_and(|&(place, _)| place >= durable)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        let how = S::how(setup.params);
+        recovery::recover(image, &how.layout(setup.shape), setup.rules)
+    }
+
+    fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
+        S::how(setup.params).hardware(setup.shape)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.engine.counts.all()
+    }
+}
+
+impl How {
+    fn layout(&self, shape: &Shape) -> Layout {
+        Layout {
+            area: Area::new(shape),
+            format: Format { id_bits: self.id_bits },
+            record: self.commit.record,
+            // A group that is closed has a write under way, or is durable.
+            gap_max: self.log_writes + 2,
+        }
+    }
+
+    /// Volatile, all of it: the log is in memory, and nothing else is needed after a power failure.
+    fn hardware(&self, shape: &Shape) -> Vec<Structure> {
+        let config = &shape.config;
+        let cores = u64::from(shape.cores);
+        let lines = (config.llc.size + cores * (config.l1d.size + config.l2.size)) / LINE_BYTES;
+        let volatile = |name, bits, count, place| Structure {
+            name,
+            bits,
+            count,
+            place,
+            kept_by: KeptBy::Nothing,
+        };
+        // TxIDs of lines in the caches tell apart those of the windows of all cores.
+        let id = u64::from((2 * self.sd * cores).next_power_of_two().trailing_zeros());
+        let speculative = self.sd > 1;
+        // TxID, state, TxCnt, log writes outstanding; blocks absorbed by each later one, and
+        // whether it carries the TxCnt.
+        let entry =
+            self.id_bits + 2 + 18 + 18 + if speculative { (18 + 1) * (self.sd - 1) } else { 0 };
+        vec![
+            volatile("transaction id of a line, and whether it is old", id + 1, lines, "caches"),
+            volatile("window table entry", entry, self.sd * cores, "cache controller"),
+            volatile(
+                "redirect table entry (line, log slot)",
+                36 + 32,
+                7 * Area::new(shape).groups,
+                "memory controller",
+            ),
+            volatile("log tail, and blocks of its group", 32 + 8 * 64, 1, "memory controller"),
+        ]
+    }
+}

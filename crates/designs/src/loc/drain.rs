@@ -1,0 +1,289 @@
+//! From the end of a transaction to its durability: the window is drained into the log, and the
+//! durable prefix moves.
+
+use model::controller::Notify;
+use model::design::Below;
+use model::units::{CoreId, Cycle, LineData};
+
+use super::LocEvent;
+use super::engine::{Ended, Engine, Wait};
+use super::entry::{Entry, Place};
+use super::ring::Group;
+use super::window::{Composed, Transaction};
+
+/// What waits to be written to the log, in order.
+#[derive(Clone, Debug)]
+pub enum Queued {
+    /// An entry of the transaction with a receipt, that leaves the last level at `ready`.
+    Append { receipt: usize, entry: Entry, data: Option<LineData>, ready: Cycle },
+    /// The group that is open is closed.
+    Close { ready: Cycle },
+}
+
+/// Where the entries of each transaction are.
+#[derive(Default)]
+pub struct Receipts {
+    all: Vec<Receipt>,
+    free: Vec<usize>,
+}
+
+/// Where the entries of one transaction are.
+#[derive(Clone, Debug, Default)]
+pub struct Receipt {
+    /// Entries that wait in the queue.
+    queued: u64,
+    /// The groups of the others, ascending.
+    groups: Vec<Group>,
+}
+
+impl Receipts {
+    pub fn take(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.all.push(Receipt::default());
+            self.all.len() - 1
+        })
+    }
+
+    pub fn give_back(&mut self, receipt: usize) {
+        self.all[receipt].groups.clear();
+        self.free.push(receipt);
+    }
+
+    /// The first group with an entry of the transaction.
+    pub fn first_group(&self, receipt: usize) -> Option<Group> {
+        self.all[receipt].groups.first().copied()
+    }
+}
+
+impl Engine {
+    /// Drains the transactions before `end`, and those that must be drained with them: whatever of
+    /// theirs has not been issued leaves the last level from `ready` on.
+    pub(super) fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
+        let end = if self.rules.drain_closure { self.window.closure(end) } else { end };
+        if end <= self.window.drained {
+            return;
+        }
+        self.counts.drains += 1;
+        self.counts.closure_max = self.counts.closure_max.max(end - self.window.drained);
+        for Composed { by, entry, data } in self.window.compose(end, self.how.commit, &self.rules) {
+            let receipt = self.window.get(by).receipt;
+            self.enqueue(receipt, entry, data, ready);
+        }
+        self.queue.push_back(Queued::Close { ready });
+        self.pump(ready, below);
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        receipt: usize,
+        entry: Entry,
+        data: Option<LineData>,
+        ready: Cycle,
+    ) {
+        match data {
+            Some(_) => self.counts.log_blocks += 1,
+            None => self.counts.log_notes += 1,
+        }
+        self.receipts.all[receipt].queued += 1;
+        self.queue.push_back(Queued::Append { receipt, entry, data, ready });
+    }
+
+    /// Sends what waits in the queue, as far as there is room in the log and few enough writes are
+    /// under way; `at` is when the last level may send.
+    pub(super) fn pump(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
+        let mut full = false;
+        while let Some(queued) = self.queue.front() {
+            match *queued {
+                Queued::Close { ready } => {
+                    let open = self.ring.next();
+                    self.ring.close();
+                    self.send_metadata(open, at.max(ready), below);
+                }
+                Queued::Append { .. } if self.under_way >= self.how.log_writes => break,
+                Queued::Append { .. } if !self.ring.has_room() => {
+                    full = true;
+                    self.counts.log_full += 1;
+                    break;
+                }
+                Queued::Append { receipt, entry, data, ready } => {
+                    self.append(receipt, entry, data, at.max(ready), below);
+                }
+            }
+            self.queue.pop_front();
+        }
+        self.send_records(at, below);
+        self.truncate_if_pressed(full, at, below);
+        if full && self.under_way == 0 && self.truncation.is_none() {
+            below.give_up(format!(
+                "the transactions that are not durable do not fit the log of {} block groups: \
+                 raise it with --set pm.log_size=...",
+                self.ring.area.groups
+            ));
+        }
+    }
+
+    fn append(
+        &mut self,
+        receipt: usize,
+        entry: Entry,
+        data: Option<LineData>,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        let (group, write) = self.ring.append(entry, data, self.window.first);
+        if group > 0 && self.ring.area.pass(group) > self.ring.area.pass(group - 1) {
+            self.counts.wraps = self.ring.area.pass(group);
+        }
+        let receipt = &mut self.receipts.all[receipt];
+        receipt.queued -= 1;
+        if receipt.groups.last() != Some(&group) {
+            receipt.groups.push(group);
+        }
+        if let Some(write) = write {
+            self.under_way += 1;
+            below.send(at, write, Notify::Design(LocEvent::Data(group)));
+        }
+        self.send_metadata(group, at, below);
+    }
+
+    /// Sends a group's metadata from the last level, if it is closed and nothing holds them back.
+    fn send_metadata(&mut self, group: Group, at: Cycle, below: &mut Below<LocEvent>) {
+        if group >= self.ring.first + self.ring.used() {
+            return;
+        }
+        if let Some(write) = self.ring.metadata(group, self.metadata_after_data()) {
+            self.under_way += 1;
+            self.counts.groups += 1;
+            below.send(at, write, Notify::Design(LocEvent::Metadata(group)));
+        }
+    }
+
+    /// With a count, metadata must not be durable before their data. A commit record waits for
+    /// both.
+    fn metadata_after_data(&self) -> bool {
+        !self.how.commit.record && self.rules.data_before_metadata
+    }
+
+    /// A data block of a group is durable.
+    pub(super) fn data_is_durable(&mut self, group: Group, at: Cycle, below: &mut Below<LocEvent>) {
+        self.under_way -= 1;
+        self.ring.data_is_durable(group);
+        if let Some(write) = self.ring.metadata(group, self.metadata_after_data()) {
+            // The log's controller sends them on as soon as the data are there.
+            self.under_way += 1;
+            self.counts.groups += 1;
+            below.send_direct(at + self.hop, write, Notify::Design(LocEvent::Metadata(group)));
+        }
+        self.group_may_be_durable(group, at, below);
+    }
+
+    /// The metadata block of a group is durable.
+    pub(super) fn metadata_is_durable(
+        &mut self,
+        group: Group,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        self.under_way -= 1;
+        self.ring.metadata_is_durable(group);
+        self.group_may_be_durable(group, at, below);
+    }
+
+    fn group_may_be_durable(&mut self, group: Group, at: Cycle, below: &mut Below<LocEvent>) {
+        if self.ring.is_durable(group) {
+            self.advance(at, below);
+        }
+        self.pump(at + self.path, below);
+    }
+
+    /// Sends the commit records of transactions whose entries are durable (H-WAL).
+    fn send_records(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
+        if !self.how.commit.record {
+            return;
+        }
+        for place in self.window.durable..self.window.drained {
+            let transaction = self.window.get(place);
+            let receipt = &self.receipts.all[transaction.receipt];
+            let due = receipt.queued == 0
+                && (!self.rules.record_after_log || self.is_logged(transaction));
+            if let Some(&group) = receipt.groups.last()
+                && due
+                && !transaction.recorded.0
+            {
+                let write = self.ring.record(group, place);
+                self.window.get_mut(place).recorded.0 = true;
+                self.under_way += 1;
+                let leaves = Cycle(at.since(Cycle(self.path))) + self.hop;
+                below.send_direct(leaves, write, Notify::Design(LocEvent::Record(place)));
+            }
+        }
+    }
+
+    /// A commit record is durable.
+    pub(super) fn record_is_durable(
+        &mut self,
+        place: Place,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        self.under_way -= 1;
+        if place >= self.window.first {
+            self.window.get_mut(place).recorded.1 = true;
+            self.advance(at, below);
+        }
+        self.pump(at + self.path, below);
+    }
+
+    fn is_logged(&self, transaction: &Transaction) -> bool {
+        let receipt = &self.receipts.all[transaction.receipt];
+        receipt.queued == 0 && receipt.groups.iter().all(|&group| self.ring.is_durable(group))
+    }
+
+    fn is_written(&self, transaction: &Transaction) -> bool {
+        let recorded = transaction.recorded.1 || !self.rules.acknowledge_after_record;
+        self.is_logged(transaction) && (recorded || !self.how.commit.record)
+    }
+
+    /// Moves the end of the durable prefix, and tells whoever waits for that.
+    fn advance(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
+        let end = self.window.settled(|transaction| self.is_written(transaction), &self.rules);
+        if end <= self.window.durable {
+            return;
+        }
+        for place in self.window.durable..end {
+            let core = self.window.get(place).core;
+            self.cores[core].not_durable -= 1;
+        }
+        self.counts.durable_at_once_max =
+            self.counts.durable_at_once_max.max(end - self.window.durable);
+        self.window.durable = end;
+        for core in (0..self.cores.cores()).map(CoreId) {
+            self.tell(core, at + self.path, below);
+        }
+    }
+
+    /// Tells a core which of its transactions are durable, and wakes it if it waits for that.
+    pub(super) fn tell(&mut self, core: CoreId, at: Cycle, below: &mut Below<LocEvent>) {
+        let durable = self.window.durable;
+        let state = &mut self.cores[core];
+        let mut last = None;
+        while let Some(&Ended { id, until, .. }) = state.ended.front()
+            && until <= durable
+        {
+            state.ended.pop_front();
+            last = Some(id);
+        }
+        if let Some(id) = last.filter(|_| self.asynchronous) {
+            below.durable(core, id, at);
+        }
+        let goes_on = match self.cores[core].wait {
+            Some(Wait::Begin) => self.has_place(core),
+            Some(Wait::Durable(until)) => until <= durable,
+            None => false,
+        };
+        if goes_on {
+            self.cores[core].wait = None;
+            below.wake(core, at);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The engine: from TxBegin to TxEnd, and what it keeps in between. The rest of a transaction's
+//! way is in [`super::drain`], that of a line in [`super::home`].
+
+use std::collections::VecDeque;
+
+use model::design::{Below, Fence, Progress, Shape, Store, Tx};
+use model::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
+
+use super::drain::{Queued, Receipts};
+use super::entry::{Format, Place, Running};
+use super::home::{LineState, Truncation};
+use super::ring::Ring;
+use super::window::{Issue, Transaction, Version, Window};
+use super::{How, LocEvent, LocRules};
+
+/// The engine: the window, the log, and what lies between them and the caches.
+pub(super) struct Engine {
+    pub(super) how: How,
+    pub(super) rules: LocRules,
+    pub(super) asynchronous: bool,
+    pub(super) path: u64,
+    /// Cycles from a first level to the way out of the last.
+    pub(super) walk: u64,
+    /// Cycles from one controller to another.
+    pub(super) hop: u64,
+    /// Transactions that TxIDs can tell apart.
+    pub(super) reach: u64,
+    /// Why the settings do not fit, if they do not.
+    pub(super) misfit: Option<String>,
+    pub(super) cores: PerCore<Core>,
+    pub(super) window: Window,
+    pub(super) ring: Ring,
+    pub(super) queue: VecDeque<Queued>,
+    pub(super) receipts: Receipts,
+    /// Writes of the log that are under way.
+    pub(super) under_way: u64,
+    pub(super) lines: LineMap<LineState>,
+    pub(super) truncation: Option<Truncation>,
+    pub(super) counts: Counts,
+}
+
+/// What a core does.
+#[derive(Default)]
+pub(super) struct Core {
+    pub(super) transaction: Current,
+    /// The line that the transaction stored to last, and that has not left the caches since.
+    pub(super) last: Option<Line>,
+    /// Transactions that stored, so far.
+    pub(super) number: u64,
+    /// Transactions that have ended and of which it has not heard that they are durable.
+    pub(super) ended: VecDeque<Ended>,
+    /// Those of them that stored.
+    pub(super) not_durable: u64,
+    pub(super) wait: Option<Wait>,
+}
+
+/// A transaction that has ended; it is durable when all transactions before `until` are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) id: TxId,
+    pub(super) until: Place,
+    pub(super) stored: bool,
+}
+
+/// The transaction that runs on a core.
+#[derive(Default)]
+pub(super) struct Current {
+    /// Lines that it stored to, in order of the first stores.
+    pub(super) lines: Vec<Line>,
+    /// Entries that it has in the log already, and where.
+    pub(super) issued: u64,
+    pub(super) receipt: Option<usize>,
+}
+
+/// What a core waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wait {
+    /// A place in the window.
+    Begin,
+    /// That all transactions before a place are durable.
+    Durable(Place),
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) transactions: u64,
+    pub(super) coalesced: u64,
+    pub(super) log_blocks: u64,
+    pub(super) log_notes: u64,
+    pub(super) groups: u64,
+    pub(super) drains: u64,
+    pub(super) closure_max: u64,
+    pub(super) durable_at_once_max: u64,
+    pub(super) window_full: u64,
+    pub(super) log_full: u64,
+    pub(super) evicted_running: u64,
+    pub(super) evicted_ended: u64,
+    pub(super) redirected: u64,
+    pub(super) checkpoints: u64,
+    pub(super) truncations: u64,
+    pub(super) wraps: u64,
+    pub(super) id_wraps: u64,
+}
+
+impl Engine {
+    pub(super) fn new(how: How, rules: LocRules, asynchronous: bool, shape: &Shape) -> Engine {
+        let cores = u64::from(shape.cores);
+        let format = Format { id_bits: how.id_bits };
+        let ring = Ring::new(shape, format);
+        let reach = format.reach().saturating_sub(2 * cores);
+        let misfit = if (how.sd + 1) * cores > reach {
+            Some(format!(
+                "{} bits are too few for the TxIDs of {cores} cores with {} transactions each in \
+                 the window: raise --set design.id_bits=..., or lower design.sd",
+                how.id_bits, how.sd
+            ))
+        } else if ring.area.groups < 4 {
+            Some(
+                "the log has room for fewer than 4 block groups: raise it with --set \
+                  pm.log_size=..."
+                    .into(),
+            )
+        } else {
+            None
+        };
+        Engine {
+            how,
+            rules,
+            asynchronous,
+            path: shape.path,
+            walk: shape.walk - shape.path,
+            hop: if shape.controllers == 1 { 0 } else { 2 * shape.path },
+            reach,
+            misfit,
+            cores: PerCore::new(shape.cores, |_| Core::default()),
+            window: Window::default(),
+            ring,
+            queue: VecDeque::new(),
+            receipts: Receipts::default(),
+            under_way: 0,
+            lines: LineMap::default(),
+            truncation: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// As whom a core's transaction writes to the log before it ends.
+    pub(super) fn running(&self, core: CoreId) -> Running {
+        Running { core, number: self.cores[core].number }
+    }
+
+    /// TxBegin: a transaction needs a place in its core's window.
+    pub(super) fn begin(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
+        if let Some(text) = self.misfit.take() {
+            below.give_up(text);
+        }
+        if self.has_place(tx.core) {
+            return Progress::Done(tx.at);
+        }
+        self.counts.window_full += 1;
+        let oldest = self.cores[tx.core].ended.iter().find(|ended| ended.stored);
+        let end = oldest.map_or(0, |ended| ended.until);
+        self.drain(end, tx.at + self.walk, below);
+        self.cores[tx.core].wait = Some(Wait::Begin);
+        Progress::Wait
+    }
+
+    /// Whether a core's window, and the TxIDs, have room for one more transaction.
+    pub(super) fn has_place(&self, core: CoreId) -> bool {
+        let ids = self.window.next() - self.window.first;
+        self.cores[core].not_durable < self.how.sd && ids < self.reach
+    }
+
+    pub(super) fn store(&mut self, store: &Store) {
+        let (core, line) = (store.core, store.word.line());
+        if store.tx.is_none() || self.cores[core].last == Some(line) {
+            return;
+        }
+        let state = self.lines.entry(line).or_default();
+        match state.running.replace((core, true)) {
+            Some((owner, _)) if owner == core => (),
+            Some((owner, _)) => {
+                // Two cores store to one line, which locks of lines would not let them.
+                self.cores[owner].last = None;
+                self.cores[core].transaction.lines.push(line);
+            }
+            None => self.cores[core].transaction.lines.push(line),
+        }
+        self.cores[core].last = Some(line);
+    }
+
+    /// TxEnd: the transaction takes its place, and its lines become versions. Without speculation
+    /// it is acknowledged when it is durable.
+    pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
+        let core = tx.core;
+        self.cores[core].last = None;
+        let current = std::mem::take(&mut self.cores[core].transaction);
+        let stored = !current.lines.is_empty();
+        if stored {
+            self.counts.transactions += 1;
+            self.become_versions(tx, current, below);
+            self.cores[core].not_durable += 1;
+            self.cores[core].number += 1;
+        }
+        // One that stored nothing is as durable as what it loaded. Without speculation that is:
+        // who stored it kept its locks until then.
+        let until = if stored || self.how.sd > 1 { self.window.next() } else { 0 };
+        if stored || self.asynchronous {
+            self.cores[core].ended.push_back(Ended { id: tx.id, until, stored });
+        }
+        if self.how.sd > 1 {
+            self.drain_if_half(core, tx.stored + self.walk, below);
+            self.tell(core, tx.at, below);
+            return Progress::Done(tx.at);
+        }
+        if !stored {
+            self.tell(core, tx.at, below);
+            return Progress::Done(tx.at);
+        }
+        self.cores[core].wait = Some(Wait::Durable(until));
+        self.drain(until, tx.stored + self.walk, below);
+        Progress::Wait
+    }
+
+    fn become_versions(&mut self, tx: &Tx, current: Current, below: &Below<LocEvent>) {
+        let place = self.window.next();
+        let mut versions = Vec::with_capacity(current.lines.len());
+        for &line in &current.lines {
+            let state = self.lines.get_mut(&line).expect("a line that runs has a state");
+            let kept = match state.running {
+                Some((core, dirty)) if core == tx.core => {
+                    state.running = None;
+                    dirty
+                }
+                _ => true,
+            };
+            let state = if kept { Issue::Kept } else { Issue::Sent };
+            versions.push(Version { line, data: below.line(line), state });
+        }
+        let receipts = &mut self.receipts;
+        let receipt = current.receipt.unwrap_or_else(|| receipts.take());
+        let early = current.issued > 0 && self.rules.adopt_early;
+        let early = early.then(|| self.running(tx.core));
+        self.window.push(Transaction::new(tx.core, versions, early, current.issued, receipt));
+        for (index, line) in current.lines.into_iter().enumerate() {
+            let state = self.lines.get_mut(&line).expect("a line that ran has a state");
+            if let Some(&before) = state.ended.back()
+                && self.window.absorb(place, before, self.how.commit, &self.rules)
+            {
+                self.counts.coalesced += 1;
+            }
+            state.ended.push_back((place, index));
+        }
+        self.counts.id_wraps = place >> self.how.id_bits;
+    }
+
+    /// Drains everything that has ended, if half of a core's window has and is not drained.
+    fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocEvent>) {
+        if self.how.drain_oldest {
+            return;
+        }
+        let drained = self.window.drained;
+        let ended = self.cores[core].ended.iter().rev();
+        let waiting =
+            ended.take_while(|ended| ended.until > drained).filter(|ended| ended.stored).count()
+                as u64;
+        if waiting >= self.how.sd / 2 {
+            self.drain(self.window.next(), ready, below);
+        }
+    }
+
+    /// TxFlush: everything that the core has ended is drained, and the core waits for it.
+    pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
+        let Some(&Ended { until, .. }) = self.cores[fence.core].ended.back() else {
+            return Progress::Done(fence.at);
+        };
+        self.drain(until, fence.drained + self.walk, below);
+        self.cores[fence.core].wait = Some(Wait::Durable(until));
+        Progress::Wait
+    }
+}
+
+impl Counts {
+    pub(super) fn all(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("transactions_with_stores", self.transactions),
+            ("blocks_coalesced", self.coalesced),
+            ("log_blocks", self.log_blocks),
+            ("log_notes", self.log_notes),
+            ("log_groups", self.groups),
+            ("drains", self.drains),
+            ("closure_max", self.closure_max),
+            ("durable_at_once_max", self.durable_at_once_max),
+            ("window_full", self.window_full),
+            ("log_full", self.log_full),
+            ("evicted_running", self.evicted_running),
+            ("evicted_ended", self.evicted_ended),
+            ("reads_redirected", self.redirected),
+            ("checkpoint_writes", self.checkpoints),
+            ("truncations", self.truncations),
+            ("log_wraps", self.wraps),
+            ("id_wraps", self.id_wraps),
+        ]
+    }
+}

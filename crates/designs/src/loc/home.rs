@@ -1,0 +1,297 @@
+//! Lines: who stored to them last, what leaves the caches, what is written in place, and how the
+//! log is truncated.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{Below, Disposition, Evict};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, LineData};
+
+use super::LocEvent;
+use super::engine::Engine;
+use super::entry::{Entry, Place};
+use super::ring::Group;
+use super::window::Issue;
+
+/// A line that a transaction runs on, or of which memory has not the newest durable version.
+#[derive(Clone, Debug, Default)]
+pub struct LineState {
+    /// The core whose transaction stored to it last and runs, and whether it did so since the line
+    /// was last written to the log.
+    pub running: Option<(CoreId, bool)>,
+    /// Versions of transactions that have ended and that are not home, oldest first: the place of
+    /// the transaction, and which of its versions it is.
+    pub ended: VecDeque<(Place, usize)>,
+    /// The newest of them that is on its way home.
+    homing: Option<Place>,
+}
+
+/// The log is being truncated.
+#[derive(Clone, Debug)]
+pub struct Truncation {
+    /// Transactions before this one are to be home.
+    goal: Place,
+    /// The version that is looked at next.
+    next: (Place, usize),
+    /// Writes in place that are under way.
+    under_way: u64,
+    /// Where the log begins once the head is durable.
+    head: Option<(Group, Place)>,
+}
+
+impl Engine {
+    /// A dirty line leaves the caches: for its place if its newest version is durable, for the log
+    /// if not, unless the log has that version.
+    pub(super) fn leave(
+        &mut self,
+        evict: &Evict,
+        below: &mut Below<LocEvent>,
+    ) -> Disposition<LocEvent> {
+        let Evict { line, data, at } = *evict;
+        let home = Disposition::Home { at, notify: Notify::Nobody };
+        let Some(state) = self.lines.get_mut(&line) else { return home };
+        if let Some((core, dirty)) = &mut state.running {
+            if !self.rules.uncommitted_to_log {
+                return home;
+            }
+            let core = *core;
+            self.cores[core].last = None;
+            if std::mem::take(dirty) {
+                self.log_early(core, line, data, at, below);
+            }
+            return Disposition::Taken;
+        }
+        let Some(&(place, index)) = state.ended.back() else { return home };
+        if place < self.window.durable {
+            state.homing = Some(place);
+            return Disposition::Home { at, notify: Notify::Design(LocEvent::Homed(line, place)) };
+        }
+        if !self.rules.undurable_to_log {
+            return home;
+        }
+        if let Some(data) = self.window.issue(place, index) {
+            self.counts.evicted_ended += 1;
+            let receipt = self.window.get(place).receipt;
+            self.enqueue(receipt, Entry::Block { line, by: place, count: 0 }, Some(data), at);
+            self.pump(at, below);
+        }
+        Disposition::Taken
+    }
+
+    /// A line of a transaction that runs leaves the caches: it goes to the log, without a TxCnt.
+    fn log_early(
+        &mut self,
+        core: CoreId,
+        line: Line,
+        data: LineData,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        self.counts.evicted_running += 1;
+        let running = self.running(core);
+        let receipts = &mut self.receipts;
+        let transaction = &mut self.cores[core].transaction;
+        transaction.issued += 1;
+        let receipt = *transaction.receipt.get_or_insert_with(|| receipts.take());
+        self.enqueue(receipt, Entry::Early { line, running }, Some(data), at);
+        self.pump(at, below);
+    }
+
+    /// Memory has a version of a line.
+    pub(super) fn homed(
+        &mut self,
+        line: Line,
+        version: Place,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        if let Some(state) = self.lines.get_mut(&line) {
+            while let Some(&(place, _)) = state.ended.front()
+                && place <= version
+            {
+                state.ended.pop_front();
+                if place >= self.window.first {
+                    self.window.get_mut(place).not_home -= 1;
+                }
+            }
+            if state.ended.is_empty() && state.running.is_none() {
+                self.lines.remove(&line);
+            }
+        }
+        if self.truncation.is_some() {
+            self.go_on_truncating(at, below);
+        }
+    }
+
+    /// A version was written in place to make room in the log.
+    pub(super) fn checkpointed(
+        &mut self,
+        line: Line,
+        version: Place,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        if let Some(truncation) = &mut self.truncation {
+            truncation.under_way -= 1;
+        }
+        self.homed(line, version, at, below);
+    }
+
+    /// Begins to truncate the log if so much of it, or of the TxIDs, is in use, or an entry has no
+    /// room. What is not drained yet must be, too: it could hold up the oldest group for ever.
+    pub(super) fn truncate_if_pressed(
+        &mut self,
+        full: bool,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) {
+        let used = self.ring.used();
+        let ids = self.window.next() - self.window.first;
+        let share = self.how.truncate_perc;
+        let pressed = full
+            || 100 * used > share * self.ring.area.groups
+            || 100 * ids > share.min(50) * self.reach;
+        if !pressed || self.truncation.is_some() {
+            return;
+        }
+        if self.window.drained < self.window.next() {
+            // It comes back here.
+            return self.drain(self.window.next(), at, below);
+        }
+        let target = self.ring.first + (used / 2).max(1);
+        let old = |place: &Place| {
+            2 * (place - self.window.first) < ids
+                || self.first_group(*place).is_some_and(|group| group < target)
+        };
+        let last = (self.window.first..self.window.durable).rev().find(old);
+        let goal = last.map_or(self.window.first, |last| last + 1);
+        let next = (self.window.first, 0);
+        self.truncation = Some(Truncation { goal, next, under_way: 0, head: None });
+        self.go_on_truncating(at, below);
+    }
+
+    fn first_group(&self, place: Place) -> Option<Group> {
+        self.receipts.first_group(self.window.get(place).receipt)
+    }
+
+    fn go_on_truncating(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
+        let Some(mut truncation) = self.truncation.take() else { return };
+        while truncation.under_way < self.how.log_writes && truncation.next.0 < truncation.goal {
+            let (place, index) = truncation.next;
+            let Some(version) = self.window.get(place).versions.get(index) else {
+                truncation.next = (place + 1, 0);
+                continue;
+            };
+            let line = version.line;
+            truncation.next.1 += 1;
+            truncation.under_way += u64::from(self.checkpoint(line, place, at, below));
+        }
+        let written = truncation.next.0 == truncation.goal;
+        let (goal, has_head) = (truncation.goal, truncation.head.is_some());
+        self.truncation = Some(truncation);
+        if !written || has_head {
+            return;
+        }
+        let is_home = |place| self.window.get(place).not_home == 0;
+        let all_home = (self.window.first..goal).all(is_home);
+        if all_home || !self.rules.truncate_after_home {
+            self.move_head(goal, at, below);
+        }
+    }
+
+    /// Writes a line in place as the newest durable transaction left it, if the version at `place`
+    /// or a newer one is not home or on its way there; whether it does.
+    fn checkpoint(
+        &mut self,
+        line: Line,
+        place: Place,
+        at: Cycle,
+        below: &mut Below<LocEvent>,
+    ) -> bool {
+        let Some(state) = self.lines.get_mut(&line) else { return false };
+        let missing = state.ended.front().is_some_and(|&(first, _)| first <= place);
+        if !missing || state.homing.is_some_and(|homing| homing >= place) {
+            return false;
+        }
+        let home = |&&(place, index): &&(Place, usize)| {
+            let durable = place < self.window.durable || !self.rules.home_durable;
+            place >= self.window.first
+                && durable
+                && self.window.get(place).versions[index].state != Issue::Absorbed
+        };
+        let Some(&(newest, index)) = state.ended.iter().rev().find(home) else { return false };
+        state.homing = Some(newest);
+        if state.running.is_none() && state.ended.back().is_some_and(|&(last, _)| last == newest) {
+            // The caches hold it, and need not write it once more.
+            below.caches.clean(line, true);
+        }
+        let data = self.window.get(newest).versions[index].data;
+        let write = Write { line, data, mask: u64::MAX, class: Class::Checkpoint };
+        self.counts.checkpoints += 1;
+        below.send(at, write, Notify::Design(LocEvent::Checkpointed(line, newest)));
+        true
+    }
+
+    /// Everything before `goal` is home: the head moves as far as it can.
+    fn move_head(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
+        let is_home = |place: &Place| {
+            self.window.get(*place).not_home == 0 || !self.rules.truncate_after_home
+        };
+        let mut first = (goal..self.window.durable)
+            .find(|place| !is_home(place))
+            .unwrap_or(self.window.durable);
+        let group = loop {
+            let group = self.oldest_group(first);
+            // Old entries in a group that is in use must not be so old that they look new.
+            let limit = self.ring.floor(group).map_or(first, |floor| floor + self.reach);
+            if first <= limit {
+                break group;
+            }
+            first = limit;
+        };
+        if (group, first) == (self.ring.first, self.window.first) {
+            self.truncation = None;
+            return;
+        }
+        let truncation = self.truncation.as_mut().expect("the log is being truncated");
+        truncation.head = Some((group, first));
+        let write = self.ring.head(group, first);
+        below.send(at, write, Notify::Design(LocEvent::Head));
+        if !self.rules.head_before_reuse {
+            self.free(group, first);
+            self.pump(at, below);
+        }
+    }
+
+    /// The oldest group with an entry of a transaction at or after `first`, or of one that runs.
+    fn oldest_group(&self, first: Place) -> Group {
+        let ended = (first..self.window.next()).filter_map(|place| self.first_group(place));
+        let running = self.cores.iter().filter_map(|(_, core)| core.transaction.receipt);
+        let running = running.filter_map(|receipt| self.receipts.first_group(receipt));
+        ended.chain(running).min().unwrap_or(self.ring.next()).min(self.ring.next())
+    }
+
+    /// The head is durable: what is before it is free.
+    pub(super) fn head_is_durable(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
+        let Some(truncation) = self.truncation.take() else { return };
+        if let Some((group, first)) = truncation.head
+            && self.rules.head_before_reuse
+        {
+            self.free(group, first);
+        }
+        self.counts.truncations += 1;
+        self.pump(at + self.path, below);
+        for core in (0..self.cores.cores()).map(CoreId) {
+            self.tell(core, at + self.path, below);
+        }
+    }
+
+    fn free(&mut self, group: Group, first: Place) {
+        for transaction in self.window.truncate(first) {
+            self.receipts.give_back(transaction.receipt);
+        }
+        self.ring.free_before(group);
+    }
+}

@@ -1,0 +1,196 @@
+//! Recovery: the log is scanned from its head, and what the longest closed prefix of complete
+//! transactions left is replayed.
+//!
+//! A transaction is complete if as many of its entries are there as its TxCnt says. Entries that a
+//! later transaction's have taken the place of count if that one is complete, too.
+
+use std::collections::BTreeMap;
+
+use model::image::{Image, PowerLoss};
+use model::units::{Line, Word};
+
+use super::LocRules;
+use super::entry::{Entry, Format, Head, Place, Running};
+use super::ring::{Area, BLOCKS};
+
+/// What recovery knows of the log, beside what is in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub area: Area,
+    pub format: Format,
+    /// Transactions are committed by a record and not by a count.
+    pub record: bool,
+    /// Groups without a valid entry that may lie before one with: each has a write under way.
+    pub gap_max: u64,
+}
+
+/// What the log says of one transaction.
+#[derive(Default)]
+struct Found {
+    /// Its entries, and how many there should be.
+    entries: u64,
+    count: Option<u64>,
+    /// How many of its blocks are there only as those of which other.
+    pairs: Vec<(Place, u64)>,
+    /// Its blocks, in the order of the log: the line, and where its bytes are.
+    blocks: Vec<(u64, Line, Line)>,
+    recorded: bool,
+}
+
+/// What a scan of the log found.
+#[derive(Default)]
+struct Scan {
+    transactions: BTreeMap<Place, Found>,
+    early: BTreeMap<Running, Vec<(u64, Line, Line)>>,
+    adopted: Vec<(Place, Running)>,
+    any: bool,
+}
+
+/// So that places before the head's are numbers, too.
+const BASE: Place = 1 << 32;
+
+/// Replays what is durable and empties the log.
+pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Result<(), PowerLoss> {
+    let head = layout.format.decode_head(image.word(layout.area.head()));
+    let head = Head { first: BASE + head.first, ..head };
+    let mut scan = scan(image, layout, head, rules);
+    if !scan.any {
+        return Ok(());
+    }
+    scan.adopt(rules);
+    let committed = scan.committed(head.first, layout.record, rules);
+    // The last entry of a line wins; each line is then written once.
+    let mut homes: BTreeMap<Line, Line> = BTreeMap::new();
+    for place in committed {
+        for &(_, line, bytes) in &scan.of(place).blocks {
+            homes.insert(line, bytes);
+        }
+    }
+    for (line, bytes) in homes {
+        let bytes = *image.line(bytes);
+        image.set_line(line, &bytes, u64::MAX)?;
+    }
+    // No entry that is there counts from here on: neither its TxID, nor its pass.
+    let last = scan.transactions.keys().next_back().map_or(head.first, |last| last + 1);
+    let empty = Head { first: last, pass: head.pass + 2, ..head };
+    image.set_word(layout.area.head(), layout.format.encode_head(empty))
+}
+
+/// Reads the log from its head on. Its writes are not in order, so a group without an entry ends
+/// nothing; so many in a row do that there cannot be as many.
+fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Scan {
+    let mut scan = Scan::default();
+    let mut gap = 0;
+    for step in 0..layout.area.groups {
+        let group = head.group + step;
+        let pass = head.pass + group / layout.area.groups;
+        let pass = rules.reject_stale_pass.then_some(pass);
+        let first_word = layout.area.metadata(group).first_word().0;
+        gap += 1;
+        for slot in 0..=BLOCKS {
+            let word = image.word(Word(first_word + slot));
+            if let Some(entry) = layout.format.decode(word, pass, head.first) {
+                let order = step * BLOCKS + slot;
+                scan.add(entry, order, layout.area.block(group, slot));
+                gap = 0;
+            }
+        }
+        if gap > layout.gap_max {
+            break;
+        }
+    }
+    scan
+}
+
+impl Scan {
+    fn add(&mut self, entry: Entry, order: u64, bytes: Line) {
+        self.any = true;
+        match entry {
+            Entry::Block { line, by, count } => {
+                let found = self.of(by);
+                found.entries += 1;
+                found.blocks.push((order, line, bytes));
+                if count > 0 {
+                    found.count = Some(count);
+                }
+            }
+            Entry::Early { line, running } => {
+                self.early.entry(running).or_default().push((order, line, bytes));
+            }
+            Entry::Count { by, of: whose, count } => {
+                self.of(by).entries += 1;
+                self.of(whose).count = Some(count);
+            }
+            Entry::Pair { by, from, to, blocks } => {
+                self.of(by).entries += 1;
+                self.of(from).pairs.push((to, blocks));
+            }
+            Entry::Adopt { by, of: whose, running } => {
+                self.of(by).entries += 1;
+                self.adopted.push((whose, running));
+            }
+            Entry::Record { by } => self.of(by).recorded = true,
+        }
+    }
+
+    fn of(&mut self, place: Place) -> &mut Found {
+        self.transactions.entry(place).or_default()
+    }
+
+    /// Entries of transactions that had not ended are those of the transactions that say so.
+    fn adopt(&mut self, rules: &LocRules) {
+        for (place, running) in std::mem::take(&mut self.adopted) {
+            let early = self.early.remove(&running).unwrap_or_default();
+            let found = self.of(place);
+            found.entries += early.len() as u64;
+            found.blocks.extend(early);
+        }
+        for found in self.transactions.values_mut() {
+            found.blocks.sort_unstable();
+            if !rules.later_slot_wins {
+                found.blocks.reverse();
+            }
+        }
+    }
+
+    /// The transactions that are committed, in the order in which they are replayed: the longest
+    /// closed prefix, from the head's on, of those that are complete.
+    fn committed(&self, first: Place, record: bool, rules: &LocRules) -> Vec<Place> {
+        let complete = self.complete(record, rules);
+        let is_complete = |place: &Place| complete.get(place) == Some(&true);
+        let mut end = (first..).find(|place| !is_complete(place)).expect("the log has an end");
+        let outside = |place: &Place, end: Place| {
+            let found = self.transactions.get(place);
+            found.is_some_and(|found| found.pairs.iter().any(|&(by, _)| by >= end))
+        };
+        while rules.closure_trim
+            && let Some(place) = (first..end).find(|place| outside(place, end))
+        {
+            end = place;
+        }
+        let places = complete.keys().copied().filter(|&place| place >= first);
+        let mut committed: Vec<Place> = places
+            .filter(|place| *place < end || is_complete(place) && !rules.commit_in_order)
+            .collect();
+        if !rules.replay_in_order {
+            committed.reverse();
+        }
+        committed
+    }
+
+    /// Which transactions are complete.
+    fn complete(&self, record: bool, rules: &LocRules) -> BTreeMap<Place, bool> {
+        let mut complete: BTreeMap<Place, bool> = BTreeMap::new();
+        // Pairs point forward, so whoever took the place of a block is decided before.
+        for (&place, found) in self.transactions.iter().rev() {
+            let elsewhere = found
+                .pairs
+                .iter()
+                .filter(|(by, _)| !rules.count_committed || complete.get(by) == Some(&true));
+            let there = found.entries + elsewhere.map(|&(_, blocks)| blocks).sum::<u64>();
+            let is = if record { found.recorded } else { found.count == Some(there) };
+            complete.insert(place, is);
+        }
+        complete
+    }
+}

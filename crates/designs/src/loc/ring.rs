@@ -1,0 +1,217 @@
+//! The log area: a circular log of block groups, each of seven data blocks and a metadata block.
+//!
+//! ```text
+//! line 0            the head, one word
+//! line 1 + 8g + s   data block s of group g, 0 to 6
+//! line 8 + 8g       metadata of group g: a word for each of its blocks, and one for a commit record
+//! ```
+
+use std::collections::VecDeque;
+
+use model::design::Shape;
+use model::device::Write;
+use model::meters::Class;
+use model::units::{LINE_BYTES, Line, LineData, Word};
+
+use super::entry::{Entry, Format, Head, Place};
+
+/// Data blocks of a group.
+pub const BLOCKS: u64 = 7;
+const GROUP_LINES: u64 = BLOCKS + 1;
+
+/// A group by its number since power was applied; its place in the log area is that modulo the
+/// area's size.
+pub type Group = u64;
+
+/// Where the groups lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    base: Line,
+    /// Groups that there is room for.
+    pub groups: u64,
+}
+
+impl Area {
+    /// The log area of a machine: one log for all cores.
+    pub fn new(shape: &Shape) -> Area {
+        let lines = u64::from(shape.cores) * shape.log_bytes / LINE_BYTES;
+        Area { base: Line::of(shape.log_base), groups: lines.saturating_sub(1) / GROUP_LINES }
+    }
+
+    /// The word of the head.
+    pub fn head(self) -> Word {
+        self.base.first_word()
+    }
+
+    /// A data block of a group.
+    pub fn block(self, group: Group, slot: u64) -> Line {
+        Line(self.base.0 + 1 + group % self.groups * GROUP_LINES + slot)
+    }
+
+    /// The metadata block of a group.
+    pub fn metadata(self, group: Group) -> Line {
+        self.block(group, BLOCKS)
+    }
+
+    /// How often the log has wrapped at a group.
+    pub fn pass(self, group: Group) -> u64 {
+        group / self.groups
+    }
+}
+
+/// The groups that are in use.
+pub struct Ring {
+    pub area: Area,
+    format: Format,
+    /// The oldest group that is in use.
+    pub first: Group,
+    groups: VecDeque<State>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metadata {
+    Kept,
+    Sent,
+    Durable,
+}
+
+/// A group that is in use.
+#[derive(Clone, Debug)]
+struct State {
+    words: Vec<u64>,
+    closed: bool,
+    /// Writes of data blocks that are not durable.
+    data: u64,
+    metadata: Metadata,
+    /// No entry in it is of a transaction that was truncated before this one.
+    floor: Place,
+}
+
+impl Ring {
+    pub fn new(shape: &Shape, format: Format) -> Ring {
+        Ring { area: Area::new(shape), format, first: 0, groups: VecDeque::new() }
+    }
+
+    /// Groups in use.
+    pub fn used(&self) -> u64 {
+        self.groups.len() as u64
+    }
+
+    /// The group of the next entry.
+    pub fn next(&self) -> Group {
+        let open = self.groups.back().is_some_and(|group| !group.closed);
+        self.first + self.used() - u64::from(open)
+    }
+
+    /// Whether there is room for an entry.
+    pub fn has_room(&self) -> bool {
+        self.groups.back().is_some_and(|group| !group.closed) || self.used() < self.area.groups
+    }
+
+    fn state(&mut self, group: Group) -> &mut State {
+        &mut self.groups[(group - self.first) as usize]
+    }
+
+    /// Whether everything in a group is durable; groups that were freed were.
+    pub fn is_durable(&self, group: Group) -> bool {
+        let Some(place) = group.checked_sub(self.first) else { return true };
+        let state = &self.groups[place as usize];
+        state.metadata == Metadata::Durable && state.data == 0
+    }
+
+    /// The first transaction that may have an entry in a group or in one after it.
+    pub fn floor(&self, group: Group) -> Option<Place> {
+        self.groups.get((group - self.first) as usize).map(|state| state.floor)
+    }
+
+    /// Appends an entry, and returns its group and the write of its data block, if it has one. The
+    /// caller saw room. Transactions before `floor` have been truncated.
+    pub fn append(
+        &mut self,
+        entry: Entry,
+        data: Option<LineData>,
+        floor: Place,
+    ) -> (Group, Option<Write>) {
+        if self.groups.back().is_none_or(|group| group.closed) {
+            assert!(self.has_room(), "the log has room for a group");
+            let words = Vec::with_capacity(BLOCKS as usize);
+            let metadata = Metadata::Kept;
+            self.groups.push_back(State { words, closed: false, data: 0, metadata, floor });
+        }
+        let group = self.next();
+        let word = self.format.encode(entry, self.area.pass(group));
+        let state = self.groups.back_mut().expect("a group is open");
+        let slot = state.words.len() as u64;
+        state.words.push(word);
+        state.closed = slot + 1 == BLOCKS;
+        state.data += u64::from(data.is_some());
+        let line = self.area.block(group, slot);
+        let write = data.map(|data| Write { line, data, mask: u64::MAX, class: Class::Log });
+        (group, write)
+    }
+
+    /// Closes the group that is open, if there is one; what is left of it stays empty.
+    pub fn close(&mut self) {
+        if let Some(group) = self.groups.back_mut() {
+            group.closed = true;
+        }
+    }
+
+    /// The write of a group's metadata block, if it is time for it: the group is closed, and its
+    /// data blocks are durable if they must be.
+    pub fn metadata(&mut self, group: Group, after_data: bool) -> Option<Write> {
+        let line = self.area.metadata(group);
+        let state = self.state(group);
+        let waits = after_data && state.data > 0;
+        if !state.closed || waits || state.metadata != Metadata::Kept {
+            return None;
+        }
+        state.metadata = Metadata::Sent;
+        let data = line_of(&state.words);
+        Some(Write { line, data, mask: u64::MAX, class: Class::Metadata })
+    }
+
+    /// A data block is durable.
+    pub fn data_is_durable(&mut self, group: Group) {
+        self.state(group).data -= 1;
+    }
+
+    /// The metadata block is durable.
+    pub fn metadata_is_durable(&mut self, group: Group) {
+        self.state(group).metadata = Metadata::Durable;
+    }
+
+    /// The write of a commit record, in the last word of a group's metadata block: the whole block
+    /// once more, since memory would have to read it to change a part.
+    pub fn record(&mut self, group: Group, by: Place) -> Write {
+        let record = self.format.encode(Entry::Record { by }, self.area.pass(group));
+        let line = self.area.metadata(group);
+        let mut words = self.state(group).words.clone();
+        words.resize(BLOCKS as usize, 0);
+        words.push(record);
+        Write { line, data: line_of(&words), mask: u64::MAX, class: Class::Commit }
+    }
+
+    /// The write of a head: the log begins at a group, with a transaction.
+    pub fn head(&self, group: Group, first: Place) -> Write {
+        let pass = self.area.pass(group);
+        let head = Head { group: group % self.area.groups, pass, first };
+        let (word, value) = (self.area.head(), self.format.encode_head(head));
+        let (line, mask) = (word.line(), word.mask());
+        Write { line, data: line_of(&[value]), mask, class: Class::Metadata }
+    }
+
+    /// Frees the groups before one.
+    pub fn free_before(&mut self, group: Group) {
+        self.groups.drain(..(group - self.first) as usize);
+        self.first = group;
+    }
+}
+
+fn line_of(words: &[u64]) -> LineData {
+    let mut data = [0; LINE_BYTES as usize];
+    for (bytes, word) in data.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    data
+}

@@ -1,0 +1,270 @@
+//! The window, the log and recovery without a machine: transactions are logged, any of their
+//! entries survive, and recovery must make of them what the first few transactions left, no fewer
+//! than had been acknowledged.
+
+use std::collections::BTreeMap;
+
+use model::config::Config;
+use model::contents::Contents;
+use model::crash::mix;
+use model::design::Shape;
+use model::image::Image;
+use model::params::Rules as _;
+use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
+
+use super::LocRules;
+use super::entry::{Entry, Format};
+use super::recovery::{Layout, recover};
+use super::ring::{BLOCKS, Ring};
+use super::window::{Commit, Composed, Issue, Transaction, Version, Window};
+
+const FORMAT: Format = Format { id_bits: 16 };
+const CARRY: Commit = Commit { record: false, pin: false };
+const PIN: Commit = Commit { record: false, pin: true };
+
+/// Transactions of one core, and the log's entries so far.
+struct Stream {
+    window: Window,
+    how: Commit,
+    rules: LocRules,
+    entries: Vec<Composed>,
+    /// The newest version of each line.
+    newest: BTreeMap<Line, (u64, usize)>,
+}
+
+/// What a transaction leaves in a line: its number, from 1, in every byte.
+fn bytes(transaction: u64) -> LineData {
+    [transaction as u8; LINE_BYTES as usize]
+}
+
+impl Stream {
+    fn new(how: Commit, rules: LocRules) -> Stream {
+        let (window, newest) = (Window::default(), BTreeMap::new());
+        Stream { window, how, rules, entries: Vec::new(), newest }
+    }
+
+    /// A transaction that stored to some lines ends.
+    fn end(&mut self, lines: &[u64]) {
+        let place = self.window.next();
+        let version =
+            |&line: &u64| Version { line: Line(line), data: bytes(place + 1), state: Issue::Kept };
+        let versions: Vec<Version> = lines.iter().map(version).collect();
+        self.window.push(Transaction::new(CoreId(0), versions, None, 0, 0));
+        for (index, &line) in lines.iter().enumerate() {
+            if let Some(before) = self.newest.insert(Line(line), (place, index)) {
+                self.window.absorb(place, before, self.how, &self.rules);
+            }
+        }
+    }
+
+    /// The newest version of a line leaves for the log.
+    fn evict(&mut self, line: u64) {
+        if let Some(&(by, index)) = self.newest.get(&Line(line))
+            && let Some(data) = self.window.issue(by, index)
+        {
+            let entry = Entry::Block { line: Line(line), by, count: 0 };
+            self.entries.push(Composed { by, entry, data: Some(data) });
+        }
+    }
+
+    fn drain(&mut self, end: u64) {
+        let end = self.window.closure(end).max(self.window.drained);
+        self.entries.extend(self.window.compose(end, self.how, &self.rules));
+    }
+
+    /// How many transactions have been acknowledged if these entries are durable.
+    fn acknowledged(&self, survives: impl Fn(usize) -> bool) -> u64 {
+        let lost = |place: u64| {
+            let mut own = self.entries.iter().enumerate().filter(|(_, entry)| entry.by == place);
+            own.any(|(index, _)| !survives(index))
+        };
+        let place = |transaction: &Transaction| u64::from(transaction.versions[0].data[0]) - 1;
+        self.window.settled(|transaction| !lost(place(transaction)), &self.rules)
+    }
+}
+
+/// What the lines 1 to 16 hold after recovery from the entries that survive.
+fn recovered(stream: &Stream, rules: &LocRules, survives: impl Fn(usize) -> bool) -> Vec<u64> {
+    let mut config = Config::default();
+    (config.pm.capacity, config.pm.log) = (1 << 20, 64 << 10);
+    let shape = Shape::new(&config, 1);
+    let memory = Contents::new(0, config.pm.capacity).expect("room");
+    let mut image = Image::over(&memory);
+    let mut ring = Ring::new(&shape, FORMAT);
+    for (index, composed) in stream.entries.iter().enumerate() {
+        let (group, write) = ring.append(composed.entry, composed.data, 0);
+        if !survives(index) {
+            continue;
+        }
+        let word = FORMAT.encode(composed.entry, 0);
+        let slot = index as u64 % BLOCKS;
+        let metadata = ring.area.metadata(group).first_word().0 + slot;
+        image.set_word(Word(metadata), word).expect("power");
+        if let Some(write) = write {
+            image.set_line(write.line, &write.data, write.mask).expect("power");
+        }
+    }
+    let layout =
+        Layout { area: ring.area, format: FORMAT, record: false, gap_max: ring.area.groups };
+    recover(&mut image, &layout, rules).expect("power");
+    (1..=16).map(|line| u64::from(image.line(Line(line))[0])).collect()
+}
+
+/// What the first transactions left in the lines 1 to 16.
+fn left(transactions: &[Vec<u64>]) -> Vec<u64> {
+    let mut lines = vec![0; 16];
+    for (number, stored) in (1..).zip(transactions) {
+        stored.iter().for_each(|&line| lines[line as usize - 1] = number);
+    }
+    lines
+}
+
+/// Whether the lines are what some prefix left, and how long the longest such prefix is.
+fn prefix(transactions: &[Vec<u64>], lines: &[u64]) -> Option<u64> {
+    let is = |count: &usize| left(&transactions[..*count]) == lines;
+    (0..=transactions.len()).rev().find(is).map(|count| count as u64)
+}
+
+/// The transactions of the slides: A to G are the lines 1 to 7.
+fn slides() -> Vec<Vec<u64>> {
+    vec![vec![1, 2, 3, 4], vec![1, 6], vec![2, 3, 5], vec![4, 5, 6, 7]]
+}
+
+/// The four transactions of the slides in one window, drained together, with every set of their
+/// entries that may survive: their blocks, the dependency pairs, and the carried TxCnt.
+#[test]
+fn the_slides_example_is_all_or_nothing_whatever_survives() {
+    let mut stream = Stream::new(CARRY, LocRules::default());
+    slides().iter().for_each(|lines| stream.end(lines));
+    stream.drain(4);
+    let blocks: Vec<u64> = stream
+        .entries
+        .iter()
+        .filter_map(|composed| Some((composed.data?, composed)))
+        .map(|(data, composed)| {
+            let Entry::Block { line, .. } = composed.entry else { panic!("a block") };
+            line.0 * 10 + u64::from(data[0])
+        })
+        .collect();
+    assert_eq!(
+        blocks,
+        [12, 23, 33, 44, 54, 64, 74],
+        "A to G are written once, as the last left them"
+    );
+    assert_eq!(stream.entries.len(), 7 + 5 + 1, "five pairs, and the TxCnt of T1");
+    let rules = LocRules::default();
+    for set in 0..1_u64 << stream.entries.len() {
+        let survives = |index: usize| set >> index & 1 == 1;
+        let whole = set + 1 == 1 << stream.entries.len();
+        let lines = recovered(&stream, &rules, survives);
+        let expected = left(&slides()[..if whole { 4 } else { 0 }]);
+        assert_eq!(lines, expected, "{set:#b}");
+        assert_eq!(stream.acknowledged(survives), if whole { 4 } else { 0 }, "{set:#b}");
+    }
+}
+
+/// T1's D left the caches before T4 ended: it is there twice, and <T1, T4> is not.
+#[test]
+fn the_slides_example_with_a_block_that_left_early() {
+    let mut stream = Stream::new(CARRY, LocRules::default());
+    for (number, lines) in slides().iter().enumerate() {
+        if number == 3 {
+            stream.evict(4);
+        }
+        stream.end(lines);
+    }
+    stream.drain(4);
+    assert_eq!(stream.entries.len(), 1 + 7 + 4 + 1);
+    let rules = LocRules::default();
+    for set in 0..1_u64 << stream.entries.len() {
+        let survives = |index: usize| set >> index & 1 == 1;
+        let lines = recovered(&stream, &rules, survives);
+        let known = prefix(&slides(), &lines).unwrap_or_else(|| panic!("{set:#b}: {lines:?}"));
+        assert!(known >= stream.acknowledged(survives), "{set:#b}: {known}");
+    }
+}
+
+/// With SD = 2, T1 and T2 are drained before T3 and T4: only neighbours absorb.
+#[test]
+fn a_window_of_two_absorbs_between_neighbours() {
+    let mut stream = Stream::new(CARRY, LocRules::default());
+    for (number, lines) in (1..).zip(slides()) {
+        stream.end(&lines);
+        if number % 2 == 0 {
+            stream.drain(number);
+        }
+    }
+    let blocks = stream.entries.iter().filter(|composed| composed.data.is_some()).count();
+    assert_eq!((blocks, stream.entries.len()), (5 + 6, 5 + 6 + 2));
+}
+
+/// One random stream, one random set of survivors; whether recovery is right.
+fn is_right(seed: u64, how: Commit, rules: &LocRules) -> bool {
+    let mut state = seed;
+    let mut draw = |below: u64| {
+        state = mix(state);
+        state % below
+    };
+    let mut stream = Stream::new(how, rules.clone());
+    let mut transactions = Vec::new();
+    for _ in 0..3 + draw(8) {
+        let mut lines: Vec<u64> = (0..1 + draw(4)).map(|_| 1 + draw(8)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        stream.end(&lines);
+        transactions.push(lines);
+        match draw(6) {
+            0 => stream.drain(stream.window.drained + 1),
+            1 => stream.drain(stream.window.next()),
+            2 => stream.evict(1 + draw(8)),
+            _ => (),
+        }
+    }
+    // Most survive, since little is acknowledged otherwise.
+    let odds = [2, 8, 40][draw(3) as usize];
+    let survivors: Vec<bool> = stream.entries.iter().map(|_| draw(odds) > 0).collect();
+    let lines = recovered(&stream, rules, |index| survivors[index]);
+    let acknowledged = stream.acknowledged(|index| survivors[index]);
+    prefix(&transactions, &lines).is_some_and(|known| known >= acknowledged)
+}
+
+const STREAMS: u64 = 20_000;
+
+#[test]
+fn recovery_is_a_prefix_and_no_shorter_than_what_was_acknowledged() {
+    for how in [CARRY, PIN] {
+        for seed in 0..STREAMS {
+            assert!(is_right(seed, how, &LocRules::default()), "{how:?}, seed {seed}");
+        }
+    }
+}
+
+/// The wrong rules of specs/ordering.md section 13.5, found without a machine.
+#[test]
+fn each_wrong_rule_is_found() {
+    for rule in [
+        "commit_in_order",
+        "closure_trim",
+        "acknowledge_closed",
+        "acknowledge_in_order",
+        "carry_count",
+        "rehome_pairs",
+        "count_without_blocks",
+        "replay_in_order",
+        "absorb_unissued",
+    ] {
+        let rules = LocRules::default().without(rule);
+        assert!((0..STREAMS).any(|seed| !is_right(seed, CARRY, &rules)), "{rule}");
+    }
+}
+
+/// Counting absorbed blocks of whoever is not complete does no harm as long as the prefix is
+/// closed: who absorbed them ends it. It does without that.
+#[test]
+fn counting_what_is_committed_follows_from_the_closed_prefix() {
+    let counted = LocRules::default().without("count_committed");
+    assert!((0..STREAMS).all(|seed| is_right(seed, CARRY, &counted)));
+    let open = counted.without("closure_trim");
+    let of = |rules: &LocRules| (0..STREAMS).filter(|&seed| !is_right(seed, CARRY, rules)).count();
+    assert!(of(&open) > of(&LocRules::default().without("closure_trim")));
+}

@@ -1,0 +1,308 @@
+//! The window: transactions that have ended and are not truncated, in the order of their places.
+//!
+//! ```text
+//! first ..= truncated before | .. durable .. | .. drained .. | ended, nothing of them in the log yet
+//! ```
+//!
+//! What a transaction left in a line is a *version*. When a transaction ends that stored to a line
+//! of which the last version has not been issued to the log, its own version absorbs that one
+//! (write coalescing), and a dependency pair remembers it.
+
+use std::collections::VecDeque;
+
+use model::units::{CoreId, Line, LineData};
+
+use super::LocRules;
+use super::entry::{COUNT_MAX, Entry, Place, Running};
+
+/// What a transaction left in a line.
+#[derive(Clone, Debug)]
+pub struct Version {
+    pub line: Line,
+    pub data: LineData,
+    pub state: Issue,
+}
+
+/// What has become of a version on its way to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Issue {
+    /// Nothing yet; the caches hold it, newest or old.
+    Kept,
+    /// It was sent, or waits in the queue of the log.
+    Sent,
+    /// A later transaction's version has taken its place.
+    Absorbed,
+}
+
+/// A transaction that has ended.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    pub core: CoreId,
+    /// One for each line that it stored to.
+    pub versions: Vec<Version>,
+    /// Versions that have not been issued or absorbed.
+    pub kept: u64,
+    /// Entries that it has in the log, or in its queue, without those of its drain.
+    pub issued: u64,
+    /// As whom it wrote entries before it ended, if it did.
+    pub early: Option<Running>,
+    /// Where its entries go ([`super::drain`]).
+    pub receipt: usize,
+    /// Its versions that others absorbed: by whom, and how many. The last is its carrier, if it
+    /// needs one.
+    pub absorbed: Vec<(Place, u64)>,
+    /// The versions of others that it absorbed: whose, and how many.
+    absorbs: Vec<(Place, u64)>,
+    /// Notes of transactions that it absorbed whole.
+    carried: Vec<Note>,
+    /// Its commit record has been sent, and is durable (H-WAL).
+    pub recorded: (bool, bool),
+    /// Lines of which it has a version and memory has none as new.
+    pub not_home: u64,
+}
+
+/// A metadata word without a block, before it is known whose entry it will be.
+#[derive(Clone, Copy, Debug)]
+enum Note {
+    Count { of: Place, count: u64 },
+    Pair { from: Place, to: Place, blocks: u64 },
+    Adopt { of: Place, running: Running },
+}
+
+/// An entry that is to be written to the log.
+#[derive(Clone, Debug)]
+pub struct Composed {
+    pub by: Place,
+    pub entry: Entry,
+    pub data: Option<LineData>,
+}
+
+/// The transactions that have ended and are not truncated.
+#[derive(Default)]
+pub struct Window {
+    transactions: VecDeque<Transaction>,
+    /// The first that is not truncated, not durable, not drained.
+    pub first: Place,
+    pub durable: Place,
+    pub drained: Place,
+}
+
+/// How transactions are committed.
+#[derive(Clone, Copy, Debug)]
+pub struct Commit {
+    /// By a record of its own, and not by a count.
+    pub record: bool,
+    /// The last version of a transaction that is not issued is never absorbed.
+    pub pin: bool,
+}
+
+impl Transaction {
+    /// A transaction that ends, with what it left in each line.
+    pub fn new(
+        core: CoreId,
+        versions: Vec<Version>,
+        early: Option<Running>,
+        issued: u64,
+        receipt: usize,
+    ) -> Transaction {
+        let kept = versions.iter().filter(|version| version.state == Issue::Kept).count() as u64;
+        let not_home = versions.len() as u64;
+        Transaction {
+            core,
+            versions,
+            kept,
+            issued,
+            early,
+            receipt,
+            absorbed: Vec::new(),
+            absorbs: Vec::new(),
+            carried: Vec::new(),
+            recorded: (false, false),
+            not_home,
+        }
+    }
+}
+
+impl Window {
+    /// The place of the transaction that ends next.
+    pub fn next(&self) -> Place {
+        self.first + self.transactions.len() as u64
+    }
+
+    /// A transaction that is not truncated.
+    pub fn get(&self, place: Place) -> &Transaction {
+        &self.transactions[(place - self.first) as usize]
+    }
+
+    /// A transaction that is not truncated.
+    pub fn get_mut(&mut self, place: Place) -> &mut Transaction {
+        &mut self.transactions[(place - self.first) as usize]
+    }
+
+    /// A transaction ends.
+    pub fn push(&mut self, transaction: Transaction) -> Place {
+        self.transactions.push_back(transaction);
+        self.next() - 1
+    }
+
+    /// The transaction at `by` absorbs a version of another, if that has not been issued; whether
+    /// it does.
+    pub fn absorb(
+        &mut self,
+        by: Place,
+        (from, index): (Place, usize),
+        how: Commit,
+        rules: &LocRules,
+    ) -> bool {
+        if from < self.first || from == by {
+            return false;
+        }
+        let other = self.get_mut(from);
+        let version = &mut other.versions[index];
+        match version.state {
+            Issue::Absorbed => return false,
+            Issue::Sent if rules.absorb_unissued => return false,
+            Issue::Kept if how.pin && other.kept == 1 => return false,
+            Issue::Kept => other.kept -= 1,
+            Issue::Sent => (),
+        }
+        version.state = Issue::Absorbed;
+        add(&mut other.absorbed, by);
+        add(&mut self.get_mut(by).absorbs, from);
+        true
+    }
+
+    /// A version leaves for the log before its transaction is drained: its bytes, if it had not.
+    pub fn issue(&mut self, place: Place, index: usize) -> Option<LineData> {
+        let transaction = self.get_mut(place);
+        let version = &mut transaction.versions[index];
+        if version.state != Issue::Kept {
+            return None;
+        }
+        version.state = Issue::Sent;
+        transaction.kept -= 1;
+        transaction.issued += 1;
+        Some(version.data)
+    }
+
+    /// The transactions that must be drained with those before `end`: up to the last that has
+    /// absorbed one of them.
+    pub fn closure(&self, end: Place) -> Place {
+        let mut end = end;
+        let mut place = self.drained;
+        while place < end {
+            let targets = self.get(place).absorbed.iter().map(|&(by, _)| by + 1);
+            end = targets.fold(end, Place::max);
+            place += 1;
+        }
+        end
+    }
+
+    /// The entries of all transactions before `end`, which are drained by that.
+    pub fn compose(&mut self, end: Place, how: Commit, rules: &LocRules) -> Vec<Composed> {
+        let mut entries = Vec::new();
+        for place in self.drained..end {
+            self.compose_one(place, how, rules, &mut entries);
+        }
+        self.drained = self.drained.max(end);
+        entries
+    }
+
+    fn compose_one(
+        &mut self,
+        place: Place,
+        how: Commit,
+        rules: &LocRules,
+        entries: &mut Vec<Composed>,
+    ) {
+        let transaction = self.get_mut(place);
+        let mut notes = std::mem::take(&mut transaction.carried);
+        let pairs = transaction.absorbs.iter();
+        notes.extend(pairs.map(|&(from, blocks)| Note::Pair { from, to: place, blocks }));
+        notes.extend(transaction.early.map(|running| Note::Adopt { of: place, running }));
+        let absorbed: u64 = transaction.absorbed.iter().map(|&(_, blocks)| blocks).sum();
+        let elsewhere = match rules.count_entries {
+            true => transaction.issued + absorbed,
+            false => transaction.versions.len() as u64 - transaction.kept,
+        };
+        if transaction.kept == 0
+            && !how.pin
+            && let Some(&(carrier, _)) = transaction.absorbed.last()
+        {
+            if rules.carry_count {
+                notes.push(Note::Count { of: place, count: elsewhere });
+            }
+            notes.retain(|note| rules.rehome_pairs || !matches!(note, Note::Pair { .. }));
+            self.get_mut(carrier).carried.extend(notes);
+            return;
+        }
+        let mut count = elsewhere + transaction.kept + notes.len() as u64;
+        if how.record {
+            count = 0;
+        } else if transaction.kept == 0 && rules.count_without_blocks || count > COUNT_MAX {
+            count += 1;
+            notes.push(Note::Count { of: place, count });
+            count = 0;
+        }
+        entries.extend(notes.into_iter().map(|note| note.of(place)));
+        // The block that is issued last has the TxCnt.
+        let mut left = std::mem::take(&mut transaction.kept);
+        for version in &mut transaction.versions {
+            if version.state != Issue::Kept {
+                continue;
+            }
+            left -= 1;
+            let count = if left == 0 { count } else { 0 };
+            let entry = Entry::Block { line: version.line, by: place, count };
+            entries.push(Composed { by: place, entry, data: Some(version.data) });
+            version.state = Issue::Sent;
+        }
+    }
+
+    /// The end of the durable prefix, if `is_written` says of which drained transactions all
+    /// entries are durable: the longest in which each has, and nobody depends on one outside.
+    pub fn settled(&self, is_written: impl Fn(&Transaction) -> bool, rules: &LocRules) -> Place {
+        let written = |place: &Place| is_written(self.get(*place));
+        let mut end = if rules.acknowledge_in_order {
+            (self.durable..self.drained).find(|place| !written(place)).unwrap_or(self.drained)
+        } else {
+            (self.durable..self.drained).rev().find(written).map_or(self.durable, |last| last + 1)
+        };
+        if !rules.acknowledge_closed {
+            return end;
+        }
+        let outside =
+            |place: Place, end: Place| self.get(place).absorbed.iter().any(|&(by, _)| by >= end);
+        while let Some(place) = (self.durable..end).find(|&place| outside(place, end)) {
+            end = place;
+        }
+        end
+    }
+
+    /// Forgets the transactions before `end`.
+    pub fn truncate(&mut self, end: Place) -> impl Iterator<Item = Transaction> + '_ {
+        let count = end - self.first;
+        self.first = end;
+        self.transactions.drain(..count as usize)
+    }
+}
+
+impl Note {
+    /// The note as an entry of a transaction.
+    fn of(self, by: Place) -> Composed {
+        let entry = match self {
+            Note::Count { of, count } => Entry::Count { by, of, count },
+            Note::Pair { from, to, blocks } => Entry::Pair { by, from, to, blocks },
+            Note::Adopt { of, running } => Entry::Adopt { by, of, running },
+        };
+        Composed { by, entry, data: None }
+    }
+}
+
+/// Counts one more block of a transaction.
+fn add(blocks: &mut Vec<(Place, u64)>, of: Place) {
+    match blocks.iter_mut().find(|(place, _)| *place == of) {
+        Some((_, count)) => *count += 1,
+        None => blocks.push((of, 1)),
+    }
+}

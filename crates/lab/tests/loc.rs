@@ -1,0 +1,85 @@
+//! What is special to the write-ahead logs of LOC (`h-wal`, `ec-wal`, `loc-wal`).
+
+mod common;
+
+use common::{run, without_host};
+use serde_json::Value;
+
+/// The row of a run without what names the design.
+fn anonymous(line: &str) -> String {
+    let mut row: Value = serde_json::from_str(&without_host(run(line))).expect("JSON");
+    for field in ["design", "durability", "id"] {
+        row.as_object_mut().expect("an object").remove(field);
+    }
+    row.to_string()
+}
+
+/// Without speculation, LOC is eager commit (specs/ordering.md sections 12 and 13.9).
+#[test]
+fn loc_with_a_window_of_one_is_eager_commit_to_the_cycle() {
+    for workload in ["scribble", "hash", "btree", "queue", "sqlite workload.rows=20", "ycsb"] {
+        for machine in ["tiny cores=1", "tiny cores=3", "loc cores=2 workload.items=500"] {
+            let machine = if workload.starts_with("sqlite") || workload == "scribble" {
+                machine.replace(" workload.items=500", "")
+            } else {
+                machine.into()
+            };
+            let line = format!("{workload} txs=60 machine={machine} exact=true");
+            let loc = anonymous(&format!("loc-wal {line} design.sd=1"));
+            assert_eq!(loc, anonymous(&format!("ec-wal {line}")), "{line}");
+        }
+    }
+}
+
+fn counter(row: &Value, name: &str) -> u64 {
+    row["design_counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+/// Everything that is counted happens.
+#[test]
+fn every_counter_counts() {
+    let small = "llc.size=256B l2.size=128B l1d.size=128B";
+    let lines = [
+        format!(
+            "loc-wal scribble txs=300 cores=2 {small} pm.log_size=18KiB design.id_bits=6 design.sd=4"
+        ),
+        format!(
+            "loc-wal scribble txs=300 cores=2 {small} pm.log_size=2KiB design.sd=4 \
+             design.truncate_perc=100 design.drain=oldest"
+        ),
+    ];
+    let rows = lines.map(|line| run(&line));
+    let names = rows[0]["design_counters"].as_object().expect("an object").keys();
+    for name in names {
+        let counts = rows.each_ref().map(|row| counter(row, name));
+        assert!(counts.iter().any(|&count| count > 0), "{name}");
+    }
+}
+
+/// What speculation is for, and what it costs: the program goes on sooner, hears later that its
+/// transactions are durable, and memory is written less.
+#[test]
+fn speculation_trades_latency_for_throughput() {
+    let row = |sd: u64| run(&format!("loc-wal hash machine=loc cores=1 txs=400 design.sd={sd}"));
+    let (strict, loose) = (row(1), row(32));
+    let number = |row: &Value, path: &str| row.pointer(path).and_then(Value::as_f64).expect(path);
+    let over = |path: &str| number(&loose, path) / number(&strict, path);
+    assert!(over("/throughput_tx_per_s") > 1.0);
+    assert!(over("/commit_latency_cycles/mean") > 1.0);
+    assert!(over("/pm_writes/wpq_bytes") < 1.0);
+}
+
+/// The writes of a transaction that fits a group (specs/ordering.md section 12): its blocks, their
+/// metadata, and with H-WAL a record.
+#[test]
+fn a_log_writes_blocks_and_metadata_and_only_h_wal_a_record() {
+    for (design, record) in [("h-wal", 64), ("ec-wal", 0)] {
+        let row = run(&format!("{design} scribble cores=1 txs=50 warmup=0 workload.words=16"));
+        let bytes = |class: &str| row["pm_writes"]["by_class"][class].as_u64().expect("bytes");
+        let transactions = counter(&row, "transactions_with_stores");
+        assert_eq!(bytes("log"), 64 * counter(&row, "log_blocks"), "{design}");
+        assert_eq!(bytes("commit"), record * transactions, "{design}");
+        assert_eq!(counter(&row, "log_groups"), transactions, "{design}");
+        assert_eq!(bytes("metadata"), 64 * transactions, "{design}: no truncation yet");
+    }
+}

@@ -1,0 +1,269 @@
+//! Which of the transactions that need not be there are: the largest set that an image allows.
+//!
+//! A set that is closed has, of the transactions that stored to a word, the first few in serial
+//! order. So the word's value says how many of them are there at most, and takes the others, with
+//! everything that depends on them, out of every set that the image allows. What is left when no
+//! word takes out any more is the largest such set; if a word then has a value that none of those
+//! left explains, there is none.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Serial;
+use crate::contents::Contents;
+use crate::image::Image;
+use crate::units::{CoreId, TxId, Word};
+
+/// A transaction that may be there.
+pub struct Candidate<'a> {
+    pub serial: Serial,
+    pub core: CoreId,
+    pub id: TxId,
+    pub writes: &'a [(Word, u64)],
+    /// The transactions that it depends on; those that are no candidates are there.
+    pub after: &'a [Serial],
+}
+
+/// Why no set explains an image.
+pub struct Lost {
+    /// A word with a value that nothing explains, and the value.
+    pub word: Word,
+    pub is: u64,
+    /// The candidate that stored the value, the one for lack of which it cannot be there, and the
+    /// word that lacks that one's store; nothing, if no candidate stored it.
+    pub because: Option<(usize, usize, Word)>,
+}
+
+/// The stores to one word, in serial order: the candidate, and the last value that it stored.
+type Chain = Vec<(usize, u64)>;
+
+/// The words that the candidates stored to, if a set of them explains these words.
+///
+/// # Errors
+/// A word that none explains.
+pub fn survivors(
+    candidates: &[Candidate<'_>],
+    known: impl Fn(Word) -> bool,
+    base: &Contents,
+    image: &Image<'_>,
+) -> Result<FxHashSet<Word>, Lost> {
+    let chains = chains(candidates, known);
+    // The candidate and the word for which each was taken out.
+    let mut out: Vec<Option<(usize, Word)>> = vec![None; candidates.len()];
+    loop {
+        let mut changed = false;
+        for (word, chain) in &chains {
+            let (word, is) = (*word, image.word(*word));
+            let left = chain.iter().take_while(|(tx, _)| out[*tx].is_none()).count();
+            let value = |stores: usize| match stores {
+                0 => base.word(word),
+                _ => chain[stores - 1].1,
+            };
+            match (0..=left).rev().find(|&stores| value(stores) == is) {
+                Some(stores) if stores == left => (),
+                Some(stores) => {
+                    take_out(candidates, chain[stores].0, word, &mut out);
+                    changed = true;
+                }
+                None => {
+                    let stored =
+                        chain.iter().find(|(tx, value)| *value == is && out[*tx].is_some());
+                    let because = stored.and_then(|&(tx, _)| {
+                        let (missing, lacks) = out[tx]?;
+                        Some((tx, missing, lacks))
+                    });
+                    return Err(Lost { word, is, because });
+                }
+            }
+        }
+        if !changed {
+            return Ok(chains.into_iter().map(|(word, _)| word).collect());
+        }
+    }
+}
+
+/// The chain of each word, in the order of the words.
+fn chains(candidates: &[Candidate<'_>], known: impl Fn(Word) -> bool) -> Vec<(Word, Chain)> {
+    let mut chains: FxHashMap<Word, Chain> = FxHashMap::default();
+    for (index, tx) in candidates.iter().enumerate() {
+        for &(word, value) in tx.writes {
+            let chain = chains.entry(word).or_default();
+            match chain.last_mut() {
+                Some((last, old)) if *last == index => *old = value,
+                _ => chain.push((index, value)),
+            }
+        }
+    }
+    let mut chains: Vec<_> = chains.into_iter().filter(|(word, _)| known(*word)).collect();
+    chains.sort_unstable_by_key(|(word, _)| *word);
+    chains
+}
+
+/// A candidate is not there, nor is what depends on it.
+fn take_out(
+    candidates: &[Candidate<'_>],
+    first: usize,
+    lacks: Word,
+    out: &mut [Option<(usize, Word)>],
+) {
+    let gone = |tx: usize, out: &[Option<(usize, Word)>]| {
+        candidates[tx].after.iter().any(|serial| {
+            let found = candidates.binary_search_by_key(serial, |candidate| candidate.serial);
+            found.is_ok_and(|before| out[before].is_some())
+        })
+    };
+    out[first] = Some((first, lacks));
+    for later in first + 1..candidates.len() {
+        if out[later].is_none() && gone(later, out) {
+            out[later] = Some((first, lacks));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::design::Durability;
+    use crate::oracle::Oracle;
+
+    use super::*;
+
+    const A: CoreId = CoreId(0);
+    const B: CoreId = CoreId(1);
+    /// Words of four lines.
+    const W: [Word; 4] = [Word(1), Word(9), Word(17), Word(25)];
+
+    fn zeros() -> Contents {
+        Contents::new(0, 4096).expect("room")
+    }
+
+    fn asynchronous() -> Oracle {
+        Oracle::new(&zeros(), 2, 2048, Durability::Asynchronous).expect("room")
+    }
+
+    fn running(oracle: &mut Oracle, core: CoreId, id: u64, stores: &[(Word, u64)]) {
+        oracle.begin(core, TxId(id));
+        for &(word, value) in stores {
+            oracle.store(core, word, value, u64::MAX);
+        }
+    }
+
+    fn acknowledged(oracle: &mut Oracle, core: CoreId, id: u64, stores: &[(Word, u64)]) {
+        running(oracle, core, id, stores);
+        oracle.committing(core);
+        oracle.acknowledge(core, &zeros());
+    }
+
+    /// What the oracle says of an image in which these words are not 0.
+    fn verdict(oracle: &mut Oracle, words: &[(Word, u64)]) -> String {
+        let mut durable = zeros();
+        for &(word, value) in words {
+            durable.set_word(word, value);
+            oracle.compare(word.line(), &durable);
+        }
+        let text = oracle.check(&Image::over(&durable)).err().map(|(_, text)| text);
+        // The next image is another one.
+        words.iter().for_each(|(word, _)| oracle.compare(word.line(), &zeros()));
+        text.unwrap_or_default()
+    }
+
+    #[test]
+    fn any_prefix_of_what_was_not_announced_may_survive() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1), (W[1], 1)]);
+        acknowledged(&mut oracle, A, 2, &[(W[1], 2), (W[2], 2)]);
+        for image in [&[][..], &[(W[0], 1), (W[1], 1)], &[(W[0], 1), (W[1], 2), (W[2], 2)]] {
+            assert_eq!(verdict(&mut oracle, image), "", "{image:?}");
+        }
+    }
+
+    #[test]
+    fn an_announced_transaction_that_is_lost_is_found() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        acknowledged(&mut oracle, A, 2, &[(W[1], 2)]);
+        oracle.announce(A, TxId(2), &zeros());
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[1], 2)]), "");
+        for image in [&[][..], &[(W[0], 1)], &[(W[1], 2)]] {
+            assert!(verdict(&mut oracle, image).starts_with("durability"), "{image:?}");
+        }
+    }
+
+    #[test]
+    fn an_announcement_before_the_acknowledgement_holds() {
+        let mut oracle = asynchronous();
+        running(&mut oracle, A, 1, &[(W[0], 1)]);
+        oracle.committing(A);
+        oracle.announce(A, TxId(1), &zeros());
+        oracle.acknowledge(A, &zeros());
+        assert!(verdict(&mut oracle, &[]).starts_with("durability"));
+    }
+
+    #[test]
+    fn a_hole_is_found() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        acknowledged(&mut oracle, A, 2, &[(W[1], 2)]);
+        let text = verdict(&mut oracle, &[(W[1], 2)]);
+        assert!(text.starts_with("order"), "{text}");
+    }
+
+    #[test]
+    fn a_torn_transaction_is_found() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1), (W[1], 1)]);
+        assert!(verdict(&mut oracle, &[(W[0], 1)]).starts_with("atomicity"));
+        assert!(verdict(&mut oracle, &[(W[1], 1)]).starts_with("atomicity"));
+        // The second transaction stores over half of the first: what is left of that is torn.
+        acknowledged(&mut oracle, A, 2, &[(W[0], 2), (W[2], 2)]);
+        assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1), (W[2], 2)]), "");
+        assert!(!verdict(&mut oracle, &[(W[0], 2), (W[2], 2)]).is_empty());
+        assert!(!verdict(&mut oracle, &[(W[0], 2), (W[1], 1)]).is_empty());
+    }
+
+    #[test]
+    fn cores_are_independent_until_one_sees_what_the_other_stored() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        acknowledged(&mut oracle, B, 1, &[(W[1], 1)]);
+        assert_eq!(verdict(&mut oracle, &[(W[1], 1)]), "");
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1)]), "");
+        oracle.load(B, W[0]);
+        acknowledged(&mut oracle, B, 2, &[(W[2], 2)]);
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[1], 1), (W[2], 2)]), "");
+        let text = verdict(&mut oracle, &[(W[1], 1), (W[2], 2)]);
+        assert!(text.starts_with("order"), "{text}");
+        // To announce it is to announce what it saw.
+        oracle.announce(B, TxId(2), &zeros());
+        assert!(verdict(&mut oracle, &[(W[1], 1), (W[2], 2)]).starts_with("durability"));
+    }
+
+    #[test]
+    fn a_store_over_another_cores_depends_on_it() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1), (W[1], 1)]);
+        acknowledged(&mut oracle, B, 1, &[(W[0], 2)]);
+        assert!(!verdict(&mut oracle, &[(W[0], 2)]).is_empty());
+        assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1)]), "");
+    }
+
+    #[test]
+    fn a_value_that_comes_again_is_taken_as_it_suits() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        acknowledged(&mut oracle, A, 2, &[(W[0], 0)]);
+        acknowledged(&mut oracle, A, 3, &[(W[1], 3)]);
+        assert_eq!(verdict(&mut oracle, &[]), "");
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1)]), "");
+        assert_eq!(verdict(&mut oracle, &[(W[1], 3)]), "");
+        assert!(verdict(&mut oracle, &[(W[0], 1), (W[1], 3)]).starts_with("order"));
+    }
+
+    #[test]
+    fn a_running_transaction_is_not_there() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        running(&mut oracle, A, 2, &[(W[0], 2)]);
+        assert!(verdict(&mut oracle, &[(W[0], 2)]).starts_with("atomicity"));
+        oracle.committing(A);
+        assert_eq!(verdict(&mut oracle, &[(W[0], 2)]), "");
+    }
+}
