@@ -15,6 +15,7 @@ pub mod orders;
 pub mod redo;
 pub mod silo;
 pub mod software;
+pub mod swal;
 pub mod undo;
 
 /// The designs, in the order of their names.
@@ -24,6 +25,7 @@ pub const ALL: &[Entry] = &[
     entry::<loc::Wal<loc::LocWal>>(),
     entry::<native::Native>(),
     entry::<software::Software<software::RedoX86>>(),
+    entry::<software::Software<software::SWalX86>>(),
     entry::<silo::Silo>(),
     entry::<software::Software<software::UndoEadr>>(),
     entry::<software::Software<software::UndoIdeal>>(),

@@ -11,6 +11,7 @@ use model::workload::Ptr;
 
 use crate::orders::{Eadr, Ideal, X86};
 use crate::redo::Redo;
+use crate::swal::SWal;
 use crate::undo::Undo;
 
 /// A software log: what it does at each operation of a transaction, and at recovery.
@@ -155,6 +156,8 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
 }
 
 const CACHES_SURVIVE: &str = "a store is durable when it is visible";
+const CLFLUSH: &str =
+    "clflush, which is how it flushes if it is not told otherwise, waits by itself";
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
 
 macro_rules! pairing {
@@ -217,4 +220,15 @@ pairing! {
 pairing! {
     /// software redo log over clwb and sfence
     RedoX86 = "redo@x86", Redo, X86, Durability::Synchronous, Granularity::Word, &[]
+}
+
+pairing! {
+    /// software write-ahead log by blocks over clflush and mfence: S-WAL of the LOC slides
+    SWalX86 = "s-wal", SWal, X86, Durability::Synchronous, Granularity::Line,
+    &[
+        ("order_log_before_record", CLFLUSH),
+        ("durable_record", CLFLUSH),
+        ("order_data_before_truncation", CLFLUSH),
+        ("truncate_before_unlock", CLFLUSH),
+    ]
 }

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 const MISTAKES: &[(&str, &str)] = &[
     (
         "sillo hash",
-        "unknown design `sillo`; did you mean `silo`? there are: silo, undo@ideal, ec-wal, \
-          h-wal, loc-wal, native, redo@x86, undo@eadr, undo@x86",
+        "unknown design `sillo`; did you mean `silo`? there are: silo, s-wal, undo@ideal, \
+          ec-wal, h-wal, loc-wal, native, redo@x86, undo@eadr, undo@x86",
     ),
     (
         "qqqq hash",
-        "unknown design `qqqq`; there are: ec-wal, h-wal, loc-wal, native, redo@x86, silo, \
+        "unknown design `qqqq`; there are: ec-wal, h-wal, loc-wal, native, redo@x86, s-wal, silo, \
           undo@eadr, undo@ideal, undo@x86",
     ),
     (
