@@ -22,6 +22,7 @@ pub mod redo;
 pub mod redo_log;
 pub mod silo;
 pub mod software;
+pub mod swal;
 pub mod undo;
 pub mod undo_log;
 
@@ -38,6 +39,7 @@ pub const ALL: &[Entry] = &[
     entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoHops>>(),
     entry::<software::Software<software::RedoX86>>(),
+    entry::<software::Software<software::SWalX86>>(),
     entry::<silo::Silo>(),
     entry::<undo_log::UndoLog>(),
     entry::<software::Software<software::UndoBbb>>(),

@@ -15,6 +15,7 @@ use crate::bbb::Bbb;
 use crate::hops::Hops;
 use crate::orders::{Eadr, Ideal, X86};
 use crate::redo::Redo;
+use crate::swal::SWal;
 use crate::undo::Undo;
 
 /// A software log: what it does at each operation of a transaction, and at recovery.
@@ -172,6 +173,8 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
 }
 
 const ALREADY_DURABLE: &str = "a store is durable when it is visible";
+const CLFLUSH: &str =
+    "clflush, which is how it flushes if it is not told otherwise, waits by itself";
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
 const NO_FLUSHES: &str = "the hardware needs no flushes";
 const LOCKED: &str =
@@ -289,4 +292,15 @@ impl Pairing for HopsPaper {
     const NEEDLESS: &'static [(&'static str, &'static str)] = LOG_ON_HOPS;
     type Log = Undo;
     type Order = Hops;
+}
+
+pairing! {
+    /// software write-ahead log by blocks over clflush and mfence: S-WAL of the LOC slides
+    SWalX86 = "s-wal", SWal, X86, Durability::Synchronous, Granularity::Line,
+    &[
+        ("order_log_before_record", CLFLUSH),
+        ("durable_record", CLFLUSH),
+        ("order_data_before_truncation", CLFLUSH),
+        ("truncate_before_unlock", CLFLUSH),
+    ]
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, without_host};
+use common::{all_hold, crash, run, without_host};
 use serde_json::Value;
 
 /// The row of a run without what names the design.
@@ -81,5 +81,32 @@ fn a_log_writes_blocks_and_metadata_and_only_h_wal_a_record() {
         assert_eq!(bytes("commit"), record * transactions, "{design}");
         assert_eq!(counter(&row, "log_groups"), transactions, "{design}");
         assert_eq!(bytes("metadata"), 64 * transactions, "{design}: no truncation yet");
+    }
+}
+
+/// S-WAL's fences are needless with `clflush`, which waits by itself, and needed with `clwb`.
+#[test]
+fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
+    let found = |rule: &str, flush: &str, seed: u64| {
+        let line = format!(
+            "s-wal scribble cores=3 txs=150 nested=false workload.words=16 controller.count=2 \
+             controller.intlv_size=64B controller.write_buffer_size=1 pm.xpbuffer_entries=1 \
+             pm.tWRITE=400cycles without={rule} design.flush={flush} seed={seed}"
+        );
+        !crash(&line)["violations"].as_array().expect("a list").is_empty()
+    };
+    for rule in [
+        "order_log_before_record",
+        "durable_record",
+        "order_data_before_truncation",
+        "truncate_before_unlock",
+    ] {
+        assert!((1..=6).any(|seed| found(rule, "clwb", seed)), "{rule}");
+        assert!(!(1..=3).any(|seed| found(rule, "clflush", seed)), "{rule}");
+    }
+    for flush in ["clflushopt", "clwb"] {
+        all_hold(
+            (1..=3).map(|seed| format!("s-wal scribble txs=80 design.flush={flush} seed={seed}")),
+        );
     }
 }
