@@ -11,6 +11,7 @@ use model::workload::Workload;
 
 pub mod base;
 pub mod fwb;
+pub mod morlog;
 pub mod native;
 pub mod orders;
 pub mod parts;
@@ -23,6 +24,7 @@ pub mod undo;
 pub const ALL: &[Entry] = &[
     entry::<base::Base>(),
     entry::<fwb::Fwb>(),
+    entry::<morlog::Morlog>(),
     entry::<native::Native>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<silo::Silo>(),

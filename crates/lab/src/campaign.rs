@@ -162,10 +162,18 @@ const OWN_TRIALS: usize = 2;
 
 /// Log structures of designs that have them, so small that they fill, overflow and wrap. The ring
 /// (`log_lines`) has room for all that runs, for little more than that, or for less.
-fn small_structures(index: usize) -> [(&'static str, &'static str); 4] {
-    let ring = ["24", "48", "160", "8", "48", "160"][index % 6];
+fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 7] {
+    let ring = if is_tight { "20" } else { ["24", "48", "160", "8", "48", "160"][index % 6] };
     let buffer = ["8", "2"][index % 2];
-    [("entries", "4"), ("overflow_batch", "3"), ("log_buffer", buffer), ("log_lines", ring)]
+    [
+        ("entries", "4"),
+        ("overflow_batch", "3"),
+        ("log_buffer", buffer),
+        ("log_lines", ring),
+        ("ur_entries", buffer),
+        ("r_entries", buffer),
+        ("scan_width", ["64", "1"][index % 2]),
+    ]
 }
 
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
@@ -257,12 +265,19 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
-        for (name, value) in
-            small_structures(index as usize).into_iter().filter(|(name, _)| has(name))
-        {
-            if index % 5 != 4 {
-                set(&format!("design.{name}"), value);
-            }
+        // Much in flight over few words and a ring that is nearly full.
+        let is_tight = has("log_lines") && index % 4 == 2 && index % 3 != 1;
+        if is_tight {
+            set("workload.words", "16");
+            set("workload.lock_grain", "word");
+            set("controller.count", ["2", "4"][index as usize / 12 % 2]);
+        }
+        let small = small_structures(index as usize, is_tight);
+        for (name, value) in small.into_iter().filter(|(name, _)| index % 5 != 4 && has(name)) {
+            set(&format!("design.{name}"), value);
+        }
+        if is_tight {
+            trial.cores = Some(limit.min(4));
         }
         trials.push((trial, 20 * (1 + index / 6)));
     }
