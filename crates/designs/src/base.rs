@@ -191,11 +191,12 @@ impl Design for Base {
                 }
             }
             LogEvent::Commit(core) => self.end(core, at, below),
+            LogEvent::Age(_) | LogEvent::Scanned(_) => unreachable!("its records do not wait"),
         }
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        self.log.save(gasp)
+        self.log.save(gasp, std::iter::empty())
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Base>) -> Result<(), PowerLoss> {

@@ -10,8 +10,8 @@
 //! for the acknowledgement of its records.
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Leave,
-    Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, Leave, Needs,
+    Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::units::{Cycle, PerCore, TxId};
@@ -22,7 +22,7 @@ use crate::parts::homes::Homes;
 use crate::parts::log::{self, Log, LogRules, Place};
 use crate::parts::record::Record;
 use crate::parts::ring::{RecoveryRules, Ring};
-use crate::parts::scan::{Scan, ScanRules};
+use crate::parts::scan::{self, Scan, ScanRules};
 
 model::params! {
     /// The sizes of the paper (from memory: specs/logging.md section 14).
@@ -35,6 +35,9 @@ model::params! {
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
         /// (specs/logging.md section 3).
         period = 0 in 0..=1_000_000_000_000;
+        /// Lines of a scan that are under way at a time (ours: few, so that a scan leaves room in
+        /// the write-pending queue for evictions and records).
+        scan_width = 4 in 1..=4096;
     }
 }
 
@@ -131,7 +134,7 @@ impl Design for Fwb {
             rules: rules.clone(),
             log: Log::new(shape, ring, params.log_buffer, log_rules),
             homes: Homes::new(shape),
-            scan: Scan::new(shape, params.period, ring.lines(), scan_rules),
+            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), scan_rules),
             commits: Commits::new(shape, commit_rules),
             cores: PerCore::new(shape.cores, |_| Writer::default()),
         }
@@ -191,11 +194,12 @@ impl Design for Fwb {
             LogEvent::Commit(core) => {
                 self.commits.send(core, self.cores[core].tx, &mut self.log, at, below);
             }
+            LogEvent::Age(_) | LogEvent::Scanned(_) => unreachable!("its records do not wait"),
         }
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        self.log.save(gasp)
+        self.log.save(gasp, std::iter::empty())
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Fwb>) -> Result<(), PowerLoss> {
@@ -210,27 +214,13 @@ impl Design for Fwb {
 
     fn hardware(setup: &Setup<'_, Fwb>) -> Vec<Structure> {
         let mut structures = log::hardware(setup.shape, setup.params.log_buffer);
-        structures.push(fwb_bits(setup.shape));
+        structures.push(scan::fwb_bits(setup.shape));
         structures
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let counts = [self.log.counts.list(), self.homes.counts.list(), self.scan.counts.list()];
         counts.concat()
-    }
-}
-
-/// The fwb bits: one for each line of each cache.
-fn fwb_bits(shape: &Shape) -> Structure {
-    let config = &shape.config;
-    let lines = |bytes: u64| bytes / model::units::LINE_BYTES;
-    let private = lines(config.l1d.size) + lines(config.l2.size);
-    Structure {
-        name: "fwb bit",
-        bits: 1,
-        count: private * u64::from(shape.cores) + lines(config.llc.size),
-        place: "tags of all caches",
-        kept_by: KeptBy::Nothing,
     }
 }
 

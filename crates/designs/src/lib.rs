@@ -15,6 +15,7 @@ pub mod fwb;
 pub mod hops;
 pub mod lad;
 pub mod loc;
+pub mod morlog;
 pub mod native;
 pub mod orders;
 pub mod parts;
@@ -35,6 +36,7 @@ pub const ALL: &[Entry] = &[
     entry::<software::Software<software::HopsPaper>>(),
     entry::<lad::Lad>(),
     entry::<loc::Wal<loc::LocWal>>(),
+    entry::<morlog::Morlog>(),
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoHops>>(),

@@ -30,4 +30,8 @@ pub enum LogEvent {
     },
     /// The stores of a transaction that ends have left its core.
     Commit(CoreId),
+    /// A core's oldest record is old enough to leave its buffer.
+    Age(CoreId),
+    /// A commit has scanned its core's first level.
+    Scanned(CoreId),
 }

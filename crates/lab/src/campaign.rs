@@ -164,8 +164,8 @@ const OWN_TRIALS: usize = 2;
 
 /// Log structures of designs that have them, so small that they fill, overflow and wrap. The ring
 /// (`log_lines`) has room for all that runs, for little more than that, or for less.
-fn small_structures(index: usize) -> [(&'static str, &'static str); 5] {
-    let ring = ["24", "48", "160", "8", "48", "160"][index % 6];
+fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 8] {
+    let ring = if is_tight { "20" } else { ["24", "48", "160", "8", "48", "160"][index % 6] };
     let buffer = ["8", "2"][index % 2];
     let entries = if index % 6 == 5 { "1" } else { "4" };
     [
@@ -174,6 +174,9 @@ fn small_structures(index: usize) -> [(&'static str, &'static str); 5] {
         ("log_buffer", buffer),
         ("log_lines", ring),
         ("serial_bits", "2"),
+        ("ur_entries", buffer),
+        ("r_entries", buffer),
+        ("scan_width", ["64", "1"][index % 2]),
     ]
 }
 
@@ -266,12 +269,19 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
-        for (name, value) in
-            small_structures(index as usize).into_iter().filter(|(name, _)| has(name))
-        {
-            if index % 5 != 4 {
-                set(&format!("design.{name}"), value);
-            }
+        // Much in flight over few words and a ring that is nearly full.
+        let is_tight = has("log_lines") && index % 4 == 2 && index % 3 != 1;
+        if is_tight {
+            set("workload.words", "16");
+            set("workload.lock_grain", "word");
+            set("controller.count", ["2", "4"][index as usize / 12 % 2]);
+        }
+        let small = small_structures(index as usize, is_tight);
+        for (name, value) in small.into_iter().filter(|(name, _)| index % 5 != 4 && has(name)) {
+            set(&format!("design.{name}"), value);
+        }
+        if is_tight {
+            trial.cores = Some(limit.min(4));
         }
         if has("id_bits") && index % 4 == 1 {
             // Transaction numbers that come again when the log does.

@@ -28,6 +28,18 @@ fn workloads() -> impl Iterator<Item = &'static str> {
     workloads::ALL.iter().map(|entry| entry.about.name)
 }
 
+/// A variant in which recovery is interrupted everywhere, with a log that does not grow with the
+/// run: otherwise recovery does.
+fn bounded(design: &str, variant: &str) -> String {
+    let has_ring = durable()
+        .filter(|entry| entry.card.name == design)
+        .any(|entry| entry.fields.iter().any(|field| field.name == "log_lines"));
+    if has_ring && !variant.contains("nested=false") && !variant.contains("log_lines") {
+        return format!("{variant} design.log_lines=128");
+    }
+    variant.to_owned()
+}
+
 /// The workloads that every corner is looked for with. The others, which do more in a transaction,
 /// have one seed of each variant; `make soak` gives them more.
 const MICRO: &[&str] = &["array", "btree", "hash", "queue", "rbtree", "scribble"];
@@ -39,6 +51,7 @@ fn every(designs: &[&str], variants: &[&str]) -> Vec<String> {
         for workload in workloads() {
             for variant in variants {
                 let small = small(workload, !variant.contains("nested=false"));
+                let variant = &bounded(design, variant);
                 let seeds = if MICRO.contains(&workload) { 3 } else { 1 };
                 for seed in 1..=seeds {
                     lines.push(format!("{design} {workload} {small} seed={seed} {variant}"));
@@ -101,6 +114,8 @@ const SMALL_STRUCTURES: &[(&str, &str)] = &[
     ("log_buffer", "1"),
     ("log_lines", "200"),
     ("serial_bits", "2"),
+    ("ur_entries", "2"),
+    ("r_entries", "1"),
 ];
 
 /// Designs whose log is a ring of a core's own that one transaction of the micro-benchmarks nearly
@@ -200,6 +215,39 @@ fn logs_that_wrap() {
         }
     }
     all_hold(lines);
+}
+
+/// Every design in each way of working that it offers, one at a time and all at once.
+#[test]
+fn every_choice_of_a_design() {
+    for entry in durable() {
+        let choices: Vec<String> = entry
+            .fields
+            .iter()
+            .flat_map(|field| {
+                let others = field.choices.iter().enumerate();
+                let others = others.filter(|(index, _)| *index as u64 != field.default);
+                others.map(|(_, choice)| format!("design.{}={choice}", field.name))
+            })
+            .collect();
+        let mut ways = choices.clone();
+        if choices.len() > 1 {
+            ways.push(choices.join(" "));
+        }
+        let variants: Vec<String> = ways
+            .iter()
+            .flat_map(|way| {
+                [
+                    format!("cores=2 nested=false {way}"),
+                    format!("cores=4 nested=false {SMALL_CACHES} {way}"),
+                    format!("cores=2 nested=false {SMALL_CACHES} {APART} {way}"),
+                    format!("cores=2 nested=false controller.domain=eadr {way}"),
+                ]
+            })
+            .collect();
+        let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
+        all_hold(every(&[entry.card.name], &variants));
+    }
 }
 
 /// In each durability domain that the design accepts; where it does not, it brings its own.

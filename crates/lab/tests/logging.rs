@@ -12,7 +12,7 @@ use common::{all, all_hold, crash, run};
 const HARD: &[&str] = &[
     "",
     "design.log_buffer=1 design.log_lines=64 design.entries=4 design.overflow_batch=3 \
-     design.channel=2",
+     design.channel=2 design.ur_entries=2 design.r_entries=2",
     "llc.size=256B l2.size=128B l1d.size=128B design.log_lines=100 design.entries=4 \
      design.flush_mode=at_commit",
     "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
@@ -26,6 +26,9 @@ const HARDER: &[&str] = &[
     "base cores=4 seed=1 workload.words=8 design.log_lines=16 design.log_buffer=8 \
      design.flush_mode=at_commit",
     "fwb cores=4 seed=1 workload.words=16 design.log_lines=28",
+    "morlog cores=4 seed=4 workload.words=16 design.log_lines=18 design.ur_entries=8 \
+     design.r_entries=8",
+    "morlog cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
     "silo cores=4 seed=1 workload.words=8 design.entries=2 design.overflow_batch=1 \
      controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles",
 ];

@@ -144,32 +144,27 @@ impl Log {
 
     /// Appends a record, and sends lines that are full.
     pub fn append(&mut self, record: &Record, at: Cycle, below: &mut Below<LogEvent>) -> Place {
-        let (bytes, length) = record.encode();
-        let room = self.ring.room_for(record, length);
-        let last = self.lines.back().expect("a line is being filled");
-        if usize::from(last.filled) + room > FOOTER || last.count == RECORDS_MAX {
-            let before = last.count;
-            self.lines.push_back(Filling::new(before));
-            self.retire();
-            self.send(at, below);
-        }
-        let line = self.tail();
         let last = self.lines.back_mut().expect("a line is being filled");
-        let start = usize::from(last.filled);
-        last.data[start..start + length].copy_from_slice(&bytes[..length]);
-        last.filled += room as u8;
-        last.count += 1;
-        let place = Place { line, end: last.filled };
+        let before = last.count;
+        let end = last.put(record, &self.ring).unwrap_or_else(|| {
+            let mut next = Filling::new(before);
+            let end = next.put(record, &self.ring).expect("a record fits a line");
+            self.lines.push_back(next);
+            end
+        });
+        let line = self.tail();
+        let place = Place { line, end };
         let core = record.core;
         self.records.push_back((place, core, record.kind, record.word.line()));
         self.under_way[core][usize::from(!record.kind.undoes())] += 1;
         if record.kind == Kind::Commit {
             self.counts.commits += 1;
         } else {
-            last.logged = last.filled;
             self.counts.records += 1;
             self.running[core].get_or_insert(line);
         }
+        self.retire();
+        self.send(at, below);
         place
     }
 
@@ -209,10 +204,11 @@ impl Log {
         Place { line: self.first, end: self.lines[0].accepted }
     }
 
-    /// The place of the newest record of a line of data, if that is not durable.
+    /// The place of the newest record that undoes a store to a line, if that is not durable.
     pub fn newest(&self, line: Line) -> Option<Place> {
         let mut newest_first = self.records.iter().rev();
-        newest_first.find(|(.., other)| *other == line).map(|(place, ..)| *place)
+        let undoes = |&&(_, _, kind, other): &&(_, _, Kind, _)| other == line && kind.undoes();
+        newest_first.find(undoes).map(|(place, ..)| *place)
     }
 
     /// Records of a core that are not durable: those that undo, and the others.
@@ -360,20 +356,39 @@ impl Log {
         below.send_direct(at + self.path, write, notify);
     }
 
-    /// Saves what no controller has accepted, where the caches survive a power failure.
+    /// Saves what no controller has accepted, and behind it what has not entered the log, where
+    /// the caches survive a power failure.
     ///
     /// # Errors
     /// [`PowerLoss`] when the battery is empty.
-    pub fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+    pub fn save(
+        &self,
+        gasp: &mut Gasp<'_, '_>,
+        more: impl Iterator<Item = Record>,
+    ) -> Result<(), PowerLoss> {
         if !self.survives {
             return Ok(());
         }
-        let lines = (self.first..).zip(&self.lines);
-        for (number, line) in lines.filter(|(_, line)| line.accepted < line.filled) {
+        let mut save = |number: u64, line: &Filling| {
+            if line.accepted == line.filled {
+                return Ok(());
+            }
             let data = line.bytes(&self.ring, number, self.rules.torn_bit_flips);
-            gasp.save(self.ring.place(number).address(), &data)?;
+            gasp.save(self.ring.place(number).address(), &data)
+        };
+        let mut last = *self.lines.back().expect("a line is being filled");
+        let mut number = self.tail();
+        for (number, line) in (self.first..number).zip(&self.lines) {
+            save(number, line)?;
         }
-        Ok(())
+        for record in more {
+            if last.put(&record, &self.ring).is_none() {
+                save(number, &last)?;
+                (number, last) = (number + 1, Filling::new(last.count));
+                last.put(&record, &self.ring).expect("a record fits a line");
+            }
+        }
+        save(number, &last)
     }
 }
 
@@ -381,6 +396,23 @@ impl Filling {
     fn new(before: u8) -> Filling {
         let data = [0; LINE_BYTES as usize];
         Filling { data, before, count: 0, logged: 0, filled: 0, sent: 0, accepted: 0 }
+    }
+
+    /// Takes a record in, if it has room, and says where it ends.
+    fn put(&mut self, record: &Record, ring: &Ring) -> Option<u8> {
+        let (bytes, length) = record.encode();
+        let room = ring.room_for(record, length);
+        let start = usize::from(self.filled);
+        if start + room > FOOTER || self.count == RECORDS_MAX {
+            return None;
+        }
+        self.data[start..start + length].copy_from_slice(&bytes[..length]);
+        self.filled += room as u8;
+        self.count += 1;
+        if record.kind != Kind::Commit {
+            self.logged = self.filled;
+        }
+        Some(self.filled)
     }
 
     fn bytes(&self, ring: &Ring, number: u64, torn_bit_flips: bool) -> LineData {
@@ -399,21 +431,30 @@ pub fn hardware(shape: &Shape, size: u64) -> Vec<Structure> {
         let place = "memory controller";
         Structure { name, bits, count, place, kept_by }
     };
-    let at_core = |name, bits| {
-        let place = "first-level cache controller";
-        Structure { name, bits, count: cores, place, kept_by: KeptBy::Nothing }
-    };
-    vec![
+    let mut structures = vec![
         at_controller("log buffer line", 8 * LINE_BYTES, size, kept),
         at_controller("record on its way to the log buffer", 8 * LINE_BYTES, cores + 1, kept),
-        at_controller("log head and tail", 2 * 64, 1, KeptBy::Nothing),
-        at_core("transaction id register", 16),
-        at_core("thread id", 8),
+    ];
+    structures.extend(registers(shape));
+    structures
+}
+
+/// The registers of a log.
+pub fn registers(shape: &Shape) -> Vec<Structure> {
+    let cores = u64::from(shape.cores);
+    let register = |name, bits, count, place| {
+        let kept_by = KeptBy::Nothing;
+        Structure { name, bits, count, place, kept_by }
+    };
+    vec![
+        register("log head and tail", 2 * 64, 1, "memory controller"),
+        register("transaction id register", 16, cores, "first-level cache controller"),
+        register("thread id", 8, cores, "first-level cache controller"),
     ]
 }
 
 /// Whether the caches survive a power failure, and with them what a design keeps of their stores.
-fn caches_survive(shape: &Shape) -> bool {
+pub fn caches_survive(shape: &Shape) -> bool {
     matches!(shape.config.domain(), Domain::Eadr | Domain::Gpf)
 }
 

@@ -80,9 +80,10 @@ impl Ring {
 
     /// The records of an image, oldest first.
     pub fn read(&self, image: &Image<'_>, rules: &RecoveryRules) -> Vec<Record> {
-        let footer = |slot: u64| image.line(self.place(slot))[FOOTER];
-        let newest = footer(0) >> 7;
-        let is_new = |slot: &u64| footer(*slot) >> 7 == newest;
+        let footers: Vec<u8> =
+            (0..self.lines).map(|slot| image.line(self.place(slot))[FOOTER]).collect();
+        let footer = |slot: u64| footers[slot as usize];
+        let is_new = |slot: &u64| footer(*slot) >> 7 == footer(0) >> 7;
         let follows = |slot: u64| footer(slot) >> 4 & RECORDS_MAX == footer(slot - 1) & 15;
         let breaks = |slot: &u64| !is_new(slot) || rules.hole_ends_log && !follows(*slot);
         let end = (1..self.lines).find(breaks).unwrap_or(self.lines);
@@ -99,7 +100,7 @@ impl Ring {
         };
         let mut records = Vec::new();
         let slots = (old..self.lines).filter(|slot| !is_new(slot)).chain((0..new).filter(is_new));
-        for slot in slots {
+        for slot in slots.filter(|slot| footer(*slot) & 15 > 0) {
             let line = image.line(self.place(slot));
             let mut at = 0;
             for _ in 0..line[FOOTER] & 15 {

@@ -6,16 +6,12 @@
 //! flagged. When these, and every line that was evicted before, are accepted, nothing needs the
 //! records that the log had when the scan before began.
 
-use model::design::{Below, Shape};
+use model::design::{Below, KeptBy, Shape, Structure};
 use model::units::{Cycle, LINE_BYTES, Line, LineSet};
 
 use super::LogEvent;
 use super::homes::Homes;
 use super::log::Log;
-
-/// Lines of one scan that are under way at a time (ours: few, so that a scan leaves room in the
-/// write-pending queue for evictions and records).
-const WIDTH: u64 = 4;
 
 /// What a scan obeys.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +29,8 @@ pub struct ScanRules {
 pub struct Scan {
     rules: ScanRules,
     period: u64,
+    /// Lines of a scan that are under way at a time.
+    width: u64,
     due: Cycle,
     stage: Stage,
     flagged: LineSet,
@@ -76,11 +74,12 @@ impl ScanCounts {
 impl Scan {
     /// A scanner with the given period in cycles, or with half the time in which the memory can
     /// fill a ring of so many lines.
-    pub fn new(shape: &Shape, period: u64, lines: u64, rules: ScanRules) -> Scan {
+    pub fn new(shape: &Shape, period: u64, width: u64, lines: u64, rules: ScanRules) -> Scan {
         let period = if period == 0 { time_to_wrap(shape, lines) / 2 } else { period };
         Scan {
             rules,
             period: period.max(1),
+            width,
             due: Cycle(period),
             stage: Stage::Idle,
             flagged: LineSet::default(),
@@ -137,6 +136,15 @@ impl Scan {
         }
     }
 
+    /// Whether a scan that is under way, or that may begin now, writes lines back.
+    pub fn may_write(&self, at: Cycle, log: &Log) -> bool {
+        match self.stage {
+            Stage::Idle => at >= self.due || log.needs_cut(),
+            Stage::Writing => true,
+            Stage::Waiting(_) => log.needs_cut(),
+        }
+    }
+
     /// A line that the scan forced is home.
     pub fn forced(&mut self) {
         self.under_way -= 1;
@@ -151,7 +159,7 @@ impl Scan {
         below: &mut Below<LogEvent>,
     ) {
         if self.stage == Stage::Writing {
-            while self.under_way < WIDTH {
+            while self.under_way < self.width {
                 let Some(line) = self.left.pop() else {
                     self.stage = Stage::Waiting(homes.mark());
                     break;
@@ -184,6 +192,20 @@ fn time_to_wrap(shape: &Shape, lines: u64) -> u64 {
     let compares = pm.encoder != 0;
     let each = shape.config.cycles(pm.t_write + if compares { pm.t_read } else { 0 });
     lines * LINE_BYTES * each / (bytes * pm.banks * controller.count)
+}
+
+/// The fwb bits: one for each line of each cache.
+pub fn fwb_bits(shape: &Shape) -> Structure {
+    let config = &shape.config;
+    let lines = |bytes: u64| bytes / LINE_BYTES;
+    let private = lines(config.l1d.size) + lines(config.l2.size);
+    Structure {
+        name: "fwb bit",
+        bits: 1,
+        count: private * u64::from(shape.cores) + lines(config.llc.size),
+        place: "tags of all caches",
+        kept_by: KeptBy::Nothing,
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,605 @@
+//! MorLog: morphable hardware logging (Wei et al., ISCA 2020).
+//!
+//! The first store of a transaction to a word makes an undo+redo entry, in which further stores
+//! coalesce until it is old enough to leave for memory. From then on the word's undo data are
+//! safe, and its newest redo data stay in the first level: a redo entry is made when the line
+//! leaves, or when a commit scans the first level. Lines go home as in FWB: steal, no force, and a
+//! forced write-back that bounds the log.
+//!
+//! Delay-persistence, which acknowledges before redo data are logged, is not here: the oracle
+//! knows synchronous designs only (docs/crash.md).
+
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Leave,
+    Needs, Progress, Setup, Store, Structure, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, Word};
+
+use crate::parts::LogEvent;
+use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::homes::Homes;
+use crate::parts::log::{self, Log, LogRules, Place};
+use crate::parts::record::{Kind, Record};
+use crate::parts::ring::{RecoveryRules, Ring};
+use crate::parts::scan::{self, Scan, ScanRules};
+
+mod words;
+
+use words::{Redo, State, Stored, UndoRedo, Words};
+
+model::params! {
+    /// The sizes of the paper (from memory: specs/logging.md sections 4 and 14).
+    pub struct MorlogParams {
+        /// Entries of a core's undo+redo buffer (16, from memory).
+        ur_entries = 16 in 1..=4096;
+        /// Entries of a core's redo buffer (32, from memory).
+        r_entries = 32 in 1..=4096;
+        /// Cycles for which an undo+redo entry takes stores in before it leaves; 0: as many as a
+        /// line takes through the caches to a controller, the paper's limit.
+        age = 0 in 0..=1_000_000;
+        /// What leaves the undo+redo buffer: both data (a), or undo data while the redo data move
+        /// to the redo buffer (b). The sources differ (specs/logging.md section 4).
+        variant = "a" of ["a", "b"];
+        /// Whether records have only the bytes that changed, and none if none did (the data
+        /// compression of SLDE; its patterns are left out).
+        slde = "off" of ["off", "on"];
+        /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
+        log_lines = 0 in 0..=16_777_216;
+        /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
+        /// (specs/logging.md section 3).
+        period = 0 in 0..=1_000_000_000_000;
+        /// Lines of a scan that are under way at a time (ours: few, so that a scan leaves room in
+        /// the write-pending queue for evictions and records).
+        scan_width = 4 in 1..=4096;
+    }
+}
+
+model::rules! {
+    /// What keeps MorLog right (specs/logging.md section 4).
+    pub struct MorlogRules {
+        /// A line does not overtake the undo data of its words, whoever accepts them.
+        line_after_records,
+        /// The commit record follows the transaction's undo+redo entries.
+        undo_before_commit,
+        /// A commit makes redo entries of the words whose newest data are in the first level only.
+        scan_before_commit,
+        /// The commit record follows the transaction's redo entries.
+        redo_before_commit,
+        /// A redo entry leaves before a newer entry of its word.
+        redo_in_order,
+        /// A redo entry stays when its line is home. (Without it, recovery would replay the older
+        /// redo data of an undo+redo record over what is in place.)
+        keep_redo_of_evicted,
+        /// To another transaction every word is clean.
+        reset_at_commit,
+        /// The acknowledgement waits until the commit record is accepted.
+        acknowledge_after_record,
+        /// The acknowledgement waits until every record before is accepted, at all controllers.
+        acknowledge_after_all_before,
+        /// The torn bit changes with each pass over the ring.
+        torn_bit_flips,
+        /// The first line of a pass follows the pass before, and the others follow it: recovery
+        /// tells by it which pass is the newest.
+        pass_begins_alone,
+        /// The records of a running transaction are not overwritten.
+        keep_running,
+        /// A line of the ring that is of use is not overwritten: stores wait, and a scan begins.
+        stall_when_full,
+        /// The log is cut when the lines of a scan, and those evicted before, are accepted.
+        cut_when_home,
+        /// The log is cut where it was when the scan before began: what became dirty since then
+        /// has been flagged, and not written back.
+        cut_one_scan_behind,
+        /// A flagged line that moves from one level of the caches to the next stays flagged.
+        flag_moves_with_line,
+        /// For recovery the log ends before the first line of which something is not there.
+        hole_ends_log,
+        /// For recovery nothing counts that is older than a line that has been overwritten.
+        forget_before_overwritten,
+        /// Recovery applies redo records oldest first.
+        redo_oldest_first,
+        /// Recovery applies undo records newest first: a word that the first level lost track of
+        /// has several, and only the oldest has the value from before the transaction.
+        undo_newest_first,
+    }
+}
+
+/// The design.
+pub struct Morlog {
+    params: MorlogParams,
+    rules: MorlogRules,
+    path: u64,
+    age: u64,
+    /// Cycles of a commit's scan of a first level: a set in each (ours).
+    scan_cycles: u64,
+    cores: PerCore<Words>,
+    log: Log,
+    homes: Homes,
+    scan: Scan,
+    commits: Commits,
+    /// Lines that were evicted, with the mark before which they are home; kept only for a test of
+    /// what happens if redo entries do not stay.
+    leaving: Vec<(u64, Line)>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    entries: u64,
+    coalesced: u64,
+    deferred: u64,
+    redo_entries: u64,
+    redo_merged: u64,
+    redo_first: u64,
+    scanned: u64,
+    scans_held: u64,
+    forced: u64,
+    full: u64,
+    discarded: u64,
+}
+
+impl Design for Morlog {
+    const CARD: Card = Card {
+        name: "morlog",
+        paper: "Wei, Feng, Tong, Liu and Ye, ISCA 2020",
+        family: "hardware logging",
+        summary: "undo+redo log of first stores; later redo data stay in the first level",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Word,
+        needs: Needs::Adr,
+    };
+    const HAS_FENCES: bool = false;
+    const WATCHES_L1: bool = true;
+    type Params = MorlogParams;
+    type Rules = MorlogRules;
+    type Event = LogEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Morlog>) -> Morlog {
+        let (params, rules, shape) = (setup.params, setup.rules, setup.shape);
+        let log_rules = LogRules {
+            torn_bit_flips: rules.torn_bit_flips,
+            pass_begins_alone: rules.pass_begins_alone,
+            keep_running: rules.keep_running,
+            stall_when_full: rules.stall_when_full,
+        };
+        let scan_rules = ScanRules {
+            line_after_records: rules.line_after_records,
+            cut_when_home: rules.cut_when_home,
+            cut_one_scan_behind: rules.cut_one_scan_behind,
+        };
+        let commit_rules = CommitRules {
+            after_record: rules.acknowledge_after_record,
+            after_all_before: rules.acknowledge_after_all_before,
+        };
+        let (ring, l1) = (ring(setup), &shape.config.l1d);
+        Morlog {
+            params: params.clone(),
+            rules: rules.clone(),
+            path: shape.path,
+            age: if params.age == 0 { shape.walk } else { params.age },
+            scan_cycles: l1.size / LINE_BYTES / l1.assoc,
+            cores: PerCore::new(shape.cores, |_| Words::default()),
+            log: Log::new(shape, ring, lines_under_way(setup), log_rules),
+            homes: Homes::new(shape),
+            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), scan_rules),
+            commits: Commits::new(shape, commit_rules),
+            leaving: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<LogEvent>) -> Progress {
+        let Some(tx) = store.tx else { return Progress::Done(store.at) };
+        let Store { core, word, old, new, at, .. } = *store;
+        let words = &mut self.cores[core];
+        (words.tx, words.stored) = (tx, true);
+        match words.store(word, old, new, at + self.age) {
+            Stored::Entry { first } => {
+                self.counts.entries += 1;
+                if first {
+                    below.at(at + self.age, LogEvent::Age(core));
+                }
+            }
+            Stored::Coalesced => self.counts.coalesced += 1,
+            Stored::Deferred => self.counts.deferred += 1,
+        }
+        self.tell_owed();
+        let waits = self.make_room(core, at, below);
+        self.scan_tags(at, below, Scan::poll);
+        if waits { Progress::Wait } else { Progress::Done(at) }
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<LogEvent>) -> Progress {
+        if !std::mem::take(&mut self.cores[tx.core].stored) {
+            return Progress::Done(tx.at);
+        }
+        below.at(tx.stored.max(tx.at), LogEvent::Commit(tx.core));
+        Progress::Wait
+    }
+
+    fn leave(&mut self, leave: &Leave, below: &mut Below<LogEvent>) {
+        let Leave { core, line, at } = *leave;
+        if !self.rules.flag_moves_with_line {
+            self.scan.clear(line);
+        }
+        for (word, bytes) in self.cores[core].lose(line) {
+            self.put_redo(core, word, bytes, at, below);
+        }
+    }
+
+    fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
+        let Evict { line, at, .. } = *evict;
+        self.scan.clear(line);
+        let mut after = None;
+        if self.rules.line_after_records {
+            self.send_entries_of(line, at, below);
+            after = self.log.newest(line);
+        }
+        if let Some(place) = after {
+            self.log.flush(place, at, below);
+        }
+        let disposition = self.homes.evict(evict, after);
+        if !self.rules.keep_redo_of_evicted {
+            self.leaving.push((self.homes.mark(), line));
+        }
+        disposition
+    }
+
+    fn event(&mut self, at: Cycle, event: LogEvent, below: &mut Below<LogEvent>) {
+        match event {
+            LogEvent::Logged { line, end } => {
+                self.log.accepted(line, end, at, below);
+                self.homes.release(self.log.durable(), at, below);
+                self.commits.accepted(Place { line, end }, &mut self.log, at, below);
+                for core in (0..self.cores.cores()).map(CoreId) {
+                    self.go_on(core, at, below);
+                }
+                self.scan_tags(at, below, Scan::make_room);
+            }
+            LogEvent::Home { group, forced } => {
+                self.homes.accepted(group);
+                if forced {
+                    self.scan.forced();
+                }
+                self.drop_redo();
+                self.scan_tags(at, below, Scan::go_on);
+            }
+            LogEvent::Age(core) => self.send_aged(core, at, below),
+            LogEvent::Commit(core) => {
+                if self.rules.undo_before_commit {
+                    self.send_entries(core, usize::MAX, at, below);
+                }
+                below.at(at + self.scan_cycles, LogEvent::Scanned(core));
+            }
+            LogEvent::Scanned(core) => self.scanned(core, at, below),
+        }
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        // Where the caches survive, so do the stores whose undo data are in the buffer.
+        let cores = self.cores.iter();
+        let entries = cores.flat_map(|(core, words)| words.ur.iter().map(move |e| (core, e)));
+        self.log.save(gasp, entries.map(|(core, entry)| self.record(core, entry)))
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Morlog>) -> Result<(), PowerLoss> {
+        let rules = RecoveryRules {
+            hole_ends_log: setup.rules.hole_ends_log,
+            forget_before_overwritten: setup.rules.forget_before_overwritten,
+            redo_oldest_first: setup.rules.redo_oldest_first,
+            undo_newest_first: setup.rules.undo_newest_first,
+        };
+        ring(setup).recover(image, setup.shape.cores, &rules)
+    }
+
+    fn hardware(setup: &Setup<'_, Morlog>) -> Vec<Structure> {
+        hardware(setup)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        let own = vec![
+            ("ur_entries", counts.entries),
+            ("stores_coalesced", counts.coalesced),
+            ("stores_deferred", counts.deferred),
+            ("redo_entries", counts.redo_entries),
+            ("redo_entries_merged", counts.redo_merged),
+            ("redo_sent_before_entry", counts.redo_first),
+            ("words_scanned_at_commit", counts.scanned),
+            ("commit_scans_held", counts.scans_held),
+            ("entries_sent_for_a_line", counts.forced),
+            ("ur_or_r_buffer_full", counts.full),
+            ("silent_entries_discarded", counts.discarded),
+        ];
+        let shared = [self.log.counts.list(), self.homes.counts.list(), self.scan.counts.list()];
+        // Its own buffers are what fills, and not the log's.
+        let shared = shared.concat().into_iter().filter(|(name, _)| *name != "log_buffer_full");
+        own.into_iter().chain(shared).collect()
+    }
+}
+
+// Entries on their way from the buffers to the log.
+
+impl Morlog {
+    /// The record that an undo+redo entry becomes.
+    fn record(&self, core: CoreId, entry: &UndoRedo) -> Record {
+        let UndoRedo { tx, word, undo, redo, .. } = *entry;
+        let kind = if self.params.variant == 1 { Kind::Undo } else { Kind::UndoRedo };
+        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
+        Record { kind, bytes, ..Record::of(core, tx, word, undo, redo) }
+    }
+
+    /// Sends the oldest undo+redo entries of a core, so many at the most.
+    fn send_entries(&mut self, core: CoreId, most: usize, at: Cycle, below: &mut Below<LogEvent>) {
+        let mut last = None;
+        for _ in 0..most.min(self.cores[core].ur.len()) {
+            let Some(next) = self.cores[core].ur.front() else { break };
+            let is_silent = self.params.slde == 1 && next.bytes == 0;
+            let state = if is_silent { State::Clean } else { State::UrLog };
+            let Some(entry) = self.cores[core].leave_ur(state, self.params.slde == 1) else {
+                break;
+            };
+            if is_silent {
+                self.counts.discarded += 1;
+                continue;
+            }
+            if self.rules.redo_in_order
+                && let Some(redo) = self.cores[core].take_redo(entry.word)
+            {
+                self.counts.redo_first += 1;
+                self.append_redo(core, &redo, at, below);
+            }
+            let record = self.record(core, &entry);
+            last = Some(self.log.append(&record, at, below));
+            if record.kind == Kind::Undo {
+                self.put(
+                    core,
+                    Redo { tx: entry.tx, word: entry.word, bytes: entry.bytes, redo: entry.redo },
+                );
+            }
+        }
+        if let Some(place) = last {
+            self.log.flush(place, at, below);
+        }
+        self.tell_owed();
+    }
+
+    /// Sends the entries of a core that are old enough.
+    fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        let aged = self.cores[core].ur.iter().take_while(|entry| entry.due <= at).count();
+        if aged == 0 {
+            return;
+        }
+        self.send_entries(core, aged, at, below);
+        if let Some(next) = self.cores[core].ur.front() {
+            below.at(next.due, LogEvent::Age(core));
+        }
+    }
+
+    /// Sends what the buffers hold of the undo data of a line.
+    fn send_entries_of(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
+        for core in (0..self.cores.cores()).map(CoreId) {
+            let entries = &self.cores[core].ur;
+            if let Some(last) = entries.iter().rposition(|entry| entry.word.line() == line) {
+                self.counts.forced += 1;
+                self.send_entries(core, last + 1, at, below);
+                if let Some(next) = self.cores[core].ur.front() {
+                    below.at(next.due.max(at), LogEvent::Age(core));
+                }
+            }
+        }
+    }
+
+    /// The newest redo data of a word come to the redo buffer, the oldest entries of which leave
+    /// if it is full.
+    fn put_redo(
+        &mut self,
+        core: CoreId,
+        word: Word,
+        bytes: u8,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) {
+        let redo = below.view.word(word);
+        self.put(core, Redo { tx: self.cores[core].tx, word, bytes, redo });
+        self.send_redo(core, self.params.r_entries, at, below);
+    }
+
+    fn put(&mut self, core: CoreId, redo: Redo) {
+        let merged = self.cores[core].put_redo(redo);
+        self.counts.redo_entries += u64::from(!merged);
+        self.counts.redo_merged += u64::from(merged);
+    }
+
+    /// Sends the oldest redo entries of a core until so many are left, as long as there is room
+    /// for what is under way.
+    fn send_redo(&mut self, core: CoreId, left: u64, at: Cycle, below: &mut Below<LogEvent>) {
+        let mut last = None;
+        while self.cores[core].r.len() as u64 > left && self.has_room_for_redo(core) {
+            let Some(redo) = self.cores[core].r.pop_front() else { break };
+            last = Some(self.append_redo(core, &redo, at, below));
+        }
+        if let Some(place) = last {
+            self.log.flush(place, at, below);
+        }
+        self.tell_owed();
+    }
+
+    fn has_room_for_redo(&self, core: CoreId) -> bool {
+        self.log.under_way(core)[1] < self.params.r_entries
+    }
+
+    fn append_redo(
+        &mut self,
+        core: CoreId,
+        entry: &Redo,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) -> Place {
+        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
+        let record = Record::of(core, entry.tx, entry.word, 0, entry.redo);
+        self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below)
+    }
+
+    /// Leaves room in the ring for the records that are still to come.
+    fn tell_owed(&mut self) {
+        let owed: u64 = self.cores.iter().map(|(_, words)| words.owed()).sum();
+        self.log.owed = owed.div_ceil(2);
+    }
+
+    /// Lines that were evicted are home: their redo entries go, if they do not stay.
+    fn drop_redo(&mut self) {
+        let homes = &self.homes;
+        for (_, line) in self.leaving.extract_if(.., |(mark, _)| homes.are_home(*mark)) {
+            for (_, words) in self.cores.iter_mut() {
+                words.r.retain(|entry| entry.word.line() != line);
+            }
+        }
+    }
+}
+
+// What waits, and goes on.
+
+impl Morlog {
+    /// Whether a core's store has to wait for room, which is then being made.
+    fn make_room(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) -> bool {
+        if self.is_over(core) {
+            self.counts.full += 1;
+            self.cores[core].waiting = true;
+            self.send_entries(core, usize::MAX, at, below);
+            self.send_redo(core, self.params.r_entries, at, below);
+            return true;
+        }
+        if self.log.is_full() {
+            self.log.wait(core, below);
+            return true;
+        }
+        false
+    }
+
+    /// Whether a core's buffers hold more than they have room for, what is under way included.
+    fn is_over(&self, core: CoreId) -> bool {
+        let (words, under_way) = (&self.cores[core], self.log.under_way(core));
+        words.ur.len() as u64 + under_way[0] > self.params.ur_entries
+            || words.r.len() as u64 + under_way[1] > self.params.r_entries
+    }
+
+    /// Records of a core may be durable: its redo entries, its commit and its store go on.
+    fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        self.send_redo(core, self.params.r_entries, at, below);
+        self.go_on_committing(core, at, below);
+        if self.cores[core].waiting && !self.is_over(core) {
+            self.cores[core].waiting = false;
+            if self.log.is_full() {
+                self.log.wait(core, below);
+            } else {
+                below.wake(core, at + self.path);
+            }
+        } else if self.cores[core].waiting {
+            self.send_redo(core, 0, at, below);
+        }
+    }
+
+    /// A commit has scanned the first level.
+    fn scanned(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        let words = &mut self.cores[core];
+        words.scan(self.rules.reset_at_commit);
+        words.scanned = true;
+        if !self.rules.scan_before_commit {
+            words.left.clear();
+        }
+        self.go_on_committing(core, at, below);
+    }
+
+    /// Makes a commit's redo entries as far as there is room, and then its record.
+    fn go_on_committing(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        if !self.cores[core].scanned {
+            return;
+        }
+        if !self.rules.redo_before_commit {
+            self.send_commit(core, at, below);
+        }
+        while let Some((word, bytes)) = self.cores[core].left.pop() {
+            self.counts.scanned += 1;
+            self.put_redo(core, word, bytes, at, below);
+            if self.is_over(core) {
+                self.counts.scans_held += 1;
+                break;
+            }
+        }
+        self.send_redo(core, 0, at, below);
+        let words = &self.cores[core];
+        if words.left.is_empty() && words.r.is_empty() {
+            self.send_commit(core, at, below);
+        }
+    }
+
+    fn send_commit(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        if std::mem::take(&mut self.cores[core].scanned) {
+            self.commits.send(core, self.cores[core].tx, &mut self.log, at, below);
+        }
+    }
+
+    /// Has the scan of the tags do what it does, behind the undo data that the buffers hold.
+    fn scan_tags(
+        &mut self,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+        act: fn(&mut Scan, Cycle, &mut Log, &mut Homes, &mut Below<LogEvent>),
+    ) {
+        if self.rules.line_after_records && self.scan.may_write(at, &self.log) {
+            for core in (0..self.cores.cores()).map(CoreId) {
+                self.send_entries(core, usize::MAX, at, below);
+            }
+        }
+        act(&mut self.scan, at, &mut self.log, &mut self.homes, below);
+    }
+}
+
+fn ring(setup: &Setup<'_, Morlog>) -> Ring {
+    Ring::new(setup.shape, setup.params.log_lines, 0)
+}
+
+/// Log lines that are under way at the most: one for each entry that is, with a redo entry before
+/// each undo+redo entry and one store's beyond, and one for each commit.
+fn lines_under_way(setup: &Setup<'_, Morlog>) -> u64 {
+    let each = 2 * (setup.params.ur_entries + 1) + setup.params.r_entries + 1;
+    each * u64::from(setup.shape.cores)
+}
+
+fn hardware(setup: &Setup<'_, Morlog>) -> Vec<Structure> {
+    let Setup { params, shape, .. } = setup;
+    let cores = u64::from(shape.cores);
+    let lines = shape.config.l1d.size / LINE_BYTES * cores;
+    let at_core = |name, bytes: u64, count| {
+        let (bits, place) = (8 * bytes, "first-level cache controller");
+        Structure { name, bits, count, place, kept_by: KeptBy::Nothing }
+    };
+    let tag = |name, bits| {
+        let place = "first-level tags";
+        Structure { name, bits, count: lines, place, kept_by: KeptBy::Nothing }
+    };
+    let kept = |structure: Structure| match log::caches_survive(shape) {
+        true => Structure { kept_by: KeptBy::Battery, ..structure },
+        false => structure,
+    };
+    let mut structures = vec![
+        kept(at_core("undo+redo buffer entry", 32, (params.ur_entries + 1) * cores)),
+        at_core("redo buffer entry", 18, params.r_entries * cores),
+        tag("thread and transaction of a line", 8 + 16),
+        tag("word states", 2 * 8),
+        tag("dirty flags", 64),
+        scan::fwb_bits(shape),
+    ];
+    structures.extend(log::registers(shape));
+    if log::caches_survive(shape) {
+        let place = "memory controller";
+        let (bits, count) = (8 * LINE_BYTES, lines_under_way(setup) + 1);
+        let name = "log line under way (kept because the caches are)";
+        structures.push(Structure { name, bits, count, place, kept_by: KeptBy::Battery });
+    }
+    structures
+}
