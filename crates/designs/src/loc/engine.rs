@@ -226,7 +226,7 @@ impl Engine {
         let place = self.window.next();
         let mut versions = Vec::with_capacity(current.lines.len());
         for &line in &current.lines {
-            let state = self.lines.get_mut(&line).expect("a line that runs has a state");
+            let state = self.lines.entry(line).or_default();
             let kept = match state.running {
                 Some((core, dirty)) if core == tx.core => {
                     state.running = None;
@@ -243,7 +243,7 @@ impl Engine {
         let early = early.then(|| self.running(tx.core));
         self.window.push(Transaction::new(tx.core, versions, early, current.issued, receipt));
         for (index, line) in current.lines.into_iter().enumerate() {
-            let state = self.lines.get_mut(&line).expect("a line that ran has a state");
+            let state = self.lines.entry(line).or_default();
             if let Some(&before) = state.ended.back()
                 && self.window.absorb(place, before, self.how.commit, &self.rules)
             {

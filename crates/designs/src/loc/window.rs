@@ -154,7 +154,7 @@ impl Window {
         how: Commit,
         rules: &LocRules,
     ) -> bool {
-        if from < self.first || from == by {
+        if from < self.durable || from == by {
             return false;
         }
         let other = self.get_mut(from);
