@@ -4,7 +4,9 @@
 use model::units::CoreId;
 
 pub mod commits;
+pub mod hardware;
 pub mod homes;
+pub mod line;
 pub mod log;
 pub mod record;
 pub mod ring;
