@@ -14,6 +14,7 @@ use model::units::{CoreId, Cycle, Line, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::hardware;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, LogRules, Place};
 use crate::parts::record::Record;
@@ -210,7 +211,7 @@ impl Design for Base {
     }
 
     fn hardware(setup: &Setup<'_, Base>) -> Vec<Structure> {
-        crate::parts::log::hardware(setup.shape, setup.params.log_buffer)
+        hardware::buffer(setup.shape, setup.params.log_buffer)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -18,8 +18,9 @@ use model::units::{Cycle, PerCore, TxId};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::hardware;
 use crate::parts::homes::Homes;
-use crate::parts::log::{self, Log, LogRules, Place};
+use crate::parts::log::{Log, LogRules, Place};
 use crate::parts::record::Record;
 use crate::parts::ring::{RecoveryRules, Ring};
 use crate::parts::scan::{self, Scan, ScanRules};
@@ -213,7 +214,7 @@ impl Design for Fwb {
     }
 
     fn hardware(setup: &Setup<'_, Fwb>) -> Vec<Structure> {
-        let mut structures = log::hardware(setup.shape, setup.params.log_buffer);
+        let mut structures = hardware::buffer(setup.shape, setup.params.log_buffer);
         structures.push(scan::fwb_bits(setup.shape));
         structures
     }

@@ -14,19 +14,20 @@ use model::design::{
     Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, Word};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::hardware::{caches_survive, registers};
 use crate::parts::homes::Homes;
-use crate::parts::log::{self, Log, LogRules, Place};
-use crate::parts::record::{Kind, Record};
+use crate::parts::log::{Log, LogRules, Place};
 use crate::parts::ring::{RecoveryRules, Ring};
 use crate::parts::scan::{self, Scan, ScanRules};
 
+mod entries;
 mod words;
 
-use words::{Redo, State, Stored, UndoRedo, Words};
+use words::{Stored, Words};
 
 model::params! {
     /// The sizes of the paper (from memory: specs/logging.md sections 4 and 14).
@@ -121,6 +122,8 @@ pub struct Morlog {
     /// Lines that were evicted, with the mark before which they are home; kept only for a test of
     /// what happens if redo entries do not stay.
     leaving: Vec<(u64, Line)>,
+    /// Records of all cores that are still to come, at the most.
+    owed: u64,
     counts: Counts,
 }
 
@@ -187,6 +190,7 @@ impl Design for Morlog {
             scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), scan_rules),
             commits: Commits::new(shape, commit_rules),
             leaving: Vec::new(),
+            owed: 0,
             counts: Counts::default(),
         }
     }
@@ -206,7 +210,7 @@ impl Design for Morlog {
             Stored::Coalesced => self.counts.coalesced += 1,
             Stored::Deferred => self.counts.deferred += 1,
         }
-        self.tell_owed();
+        self.tell_owed(core);
         let waits = self.make_room(core, at, below);
         self.scan_tags(at, below, Scan::poll);
         if waits { Progress::Wait } else { Progress::Done(at) }
@@ -318,146 +322,6 @@ impl Design for Morlog {
         // Its own buffers are what fills, and not the log's.
         let shared = shared.concat().into_iter().filter(|(name, _)| *name != "log_buffer_full");
         own.into_iter().chain(shared).collect()
-    }
-}
-
-// Entries on their way from the buffers to the log.
-
-impl Morlog {
-    /// The record that an undo+redo entry becomes.
-    fn record(&self, core: CoreId, entry: &UndoRedo) -> Record {
-        let UndoRedo { tx, word, undo, redo, .. } = *entry;
-        let kind = if self.params.variant == 1 { Kind::Undo } else { Kind::UndoRedo };
-        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
-        Record { kind, bytes, ..Record::of(core, tx, word, undo, redo) }
-    }
-
-    /// Sends the oldest undo+redo entries of a core, so many at the most.
-    fn send_entries(&mut self, core: CoreId, most: usize, at: Cycle, below: &mut Below<LogEvent>) {
-        let mut last = None;
-        for _ in 0..most.min(self.cores[core].ur.len()) {
-            let Some(next) = self.cores[core].ur.front() else { break };
-            let is_silent = self.params.slde == 1 && next.bytes == 0;
-            let state = if is_silent { State::Clean } else { State::UrLog };
-            let Some(entry) = self.cores[core].leave_ur(state, self.params.slde == 1) else {
-                break;
-            };
-            if is_silent {
-                self.counts.discarded += 1;
-                continue;
-            }
-            if self.rules.redo_in_order
-                && let Some(redo) = self.cores[core].take_redo(entry.word)
-            {
-                self.counts.redo_first += 1;
-                self.append_redo(core, &redo, at, below);
-            }
-            let record = self.record(core, &entry);
-            last = Some(self.log.append(&record, at, below));
-            if record.kind == Kind::Undo {
-                self.put(
-                    core,
-                    Redo { tx: entry.tx, word: entry.word, bytes: entry.bytes, redo: entry.redo },
-                );
-            }
-        }
-        if let Some(place) = last {
-            self.log.flush(place, at, below);
-        }
-        self.tell_owed();
-    }
-
-    /// Sends the entries of a core that are old enough.
-    fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
-        let aged = self.cores[core].ur.iter().take_while(|entry| entry.due <= at).count();
-        if aged == 0 {
-            return;
-        }
-        self.send_entries(core, aged, at, below);
-        if let Some(next) = self.cores[core].ur.front() {
-            below.at(next.due, LogEvent::Age(core));
-        }
-    }
-
-    /// Sends what the buffers hold of the undo data of a line.
-    fn send_entries_of(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
-        for core in (0..self.cores.cores()).map(CoreId) {
-            let entries = &self.cores[core].ur;
-            if let Some(last) = entries.iter().rposition(|entry| entry.word.line() == line) {
-                self.counts.forced += 1;
-                self.send_entries(core, last + 1, at, below);
-                if let Some(next) = self.cores[core].ur.front() {
-                    below.at(next.due.max(at), LogEvent::Age(core));
-                }
-            }
-        }
-    }
-
-    /// The newest redo data of a word come to the redo buffer, the oldest entries of which leave
-    /// if it is full.
-    fn put_redo(
-        &mut self,
-        core: CoreId,
-        word: Word,
-        bytes: u8,
-        at: Cycle,
-        below: &mut Below<LogEvent>,
-    ) {
-        let redo = below.view.word(word);
-        self.put(core, Redo { tx: self.cores[core].tx, word, bytes, redo });
-        self.send_redo(core, self.params.r_entries, at, below);
-    }
-
-    fn put(&mut self, core: CoreId, redo: Redo) {
-        let merged = self.cores[core].put_redo(redo);
-        self.counts.redo_entries += u64::from(!merged);
-        self.counts.redo_merged += u64::from(merged);
-    }
-
-    /// Sends the oldest redo entries of a core until so many are left, as long as there is room
-    /// for what is under way.
-    fn send_redo(&mut self, core: CoreId, left: u64, at: Cycle, below: &mut Below<LogEvent>) {
-        let mut last = None;
-        while self.cores[core].r.len() as u64 > left && self.has_room_for_redo(core) {
-            let Some(redo) = self.cores[core].r.pop_front() else { break };
-            last = Some(self.append_redo(core, &redo, at, below));
-        }
-        if let Some(place) = last {
-            self.log.flush(place, at, below);
-        }
-        self.tell_owed();
-    }
-
-    fn has_room_for_redo(&self, core: CoreId) -> bool {
-        self.log.under_way(core)[1] < self.params.r_entries
-    }
-
-    fn append_redo(
-        &mut self,
-        core: CoreId,
-        entry: &Redo,
-        at: Cycle,
-        below: &mut Below<LogEvent>,
-    ) -> Place {
-        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
-        let record = Record::of(core, entry.tx, entry.word, 0, entry.redo);
-        self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below)
-    }
-
-    /// Leaves room in the ring for the records that are still to come.
-    fn tell_owed(&mut self) {
-        let owed: u64 = self.cores.iter().map(|(_, words)| words.owed()).sum();
-        self.log.owed = owed.div_ceil(2);
-    }
-
-    /// Lines that were evicted are home: their redo entries go, if they do not stay.
-    fn drop_redo(&mut self) {
-        let homes = &self.homes;
-        for (_, line) in self.leaving.extract_if(.., |(mark, _)| homes.are_home(*mark)) {
-            for (_, words) in self.cores.iter_mut() {
-                words.r.retain(|entry| entry.word.line() != line);
-            }
-        }
     }
 }
 
@@ -582,7 +446,7 @@ fn hardware(setup: &Setup<'_, Morlog>) -> Vec<Structure> {
         let place = "first-level tags";
         Structure { name, bits, count: lines, place, kept_by: KeptBy::Nothing }
     };
-    let kept = |structure: Structure| match log::caches_survive(shape) {
+    let kept = |structure: Structure| match caches_survive(shape) {
         true => Structure { kept_by: KeptBy::Battery, ..structure },
         false => structure,
     };
@@ -594,8 +458,8 @@ fn hardware(setup: &Setup<'_, Morlog>) -> Vec<Structure> {
         tag("dirty flags", 64),
         scan::fwb_bits(shape),
     ];
-    structures.extend(log::registers(shape));
-    if log::caches_survive(shape) {
+    structures.extend(registers(shape));
+    if caches_survive(shape) {
         let place = "memory controller";
         let (bits, count) = (8 * LINE_BYTES, lines_under_way(setup) + 1);
         let name = "log line under way (kept because the caches are)";

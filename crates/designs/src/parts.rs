@@ -5,7 +5,9 @@ use model::units::CoreId;
 
 pub mod area;
 pub mod commits;
+pub mod hardware;
 pub mod homes;
+pub mod line;
 pub mod log;
 pub mod record;
 pub mod ring;

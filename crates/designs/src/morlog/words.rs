@@ -84,6 +84,8 @@ pub struct Words {
     pub scanned: bool,
     /// The core's store waits for room in a buffer.
     pub waiting: bool,
+    /// Records that the log was told of as still to come.
+    pub told: u64,
 }
 
 /// What became of a store.
@@ -136,8 +138,8 @@ impl Words {
         }
     }
 
-    /// The oldest undo+redo entry leaves, in a record of all bytes or only of those that changed. If
-    /// the word has no other entry, its state becomes `state`.
+    /// The oldest undo+redo entry leaves, in a record of all bytes or only of those that changed.
+    /// If the word has no other entry, its state becomes `state`.
     pub fn leave_ur(&mut self, state: State, packed: bool) -> Option<UndoRedo> {
         let entry = self.ur.pop_front()?;
         let word = entry.word;

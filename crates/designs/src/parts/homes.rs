@@ -82,8 +82,9 @@ impl Homes {
         Disposition::Taken
     }
 
-    /// Writes a line back if it is dirty: its bytes of now leave a first level at `at`, walk through
-    /// the caches, and wait until the log is durable up to `after`. The line stays in the caches.
+    /// Writes a line back if it is dirty: its bytes of now leave a first level at `at`, walk
+    /// through the caches, and wait until the log is durable up to `after`. The line stays in the
+    /// caches. False: it is clean.
     pub fn force(
         &mut self,
         line: Line,

@@ -4,19 +4,18 @@
 
 use std::collections::VecDeque;
 
-use model::config::Domain;
 use model::controller::Notify;
-use model::design::{Below, Gasp, KeptBy, Shape, Structure};
+use model::design::{Below, Gasp, Shape};
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore};
+use model::units::{CoreId, Cycle, Line, PerCore};
 
 use super::LogEvent;
-use super::record::{Kind, LONGEST, Record};
-use super::ring::{FOOTER, RECORDS_MAX, Ring};
-
-const _: () = assert!(2 * LONGEST <= FOOTER, "two records fit a line");
+use super::hardware::caches_survive;
+use super::line::Filling;
+use super::record::{Kind, Record};
+use super::ring::{FOOTER, Ring};
 
 /// A place in the log: a line's number since the log began, and where in it a record ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,21 +73,6 @@ pub struct Log {
     pub owed: u64,
     /// What happened.
     pub counts: LogCounts,
-}
-
-/// A line of the buffer.
-#[derive(Clone, Copy, Debug)]
-struct Filling {
-    data: LineData,
-    /// Records of the line before, and of this.
-    before: u8,
-    count: u8,
-    /// Where its last record that is not a commit ends.
-    logged: u8,
-    /// Bytes filled, sent, and accepted.
-    filled: u8,
-    sent: u8,
-    accepted: u8,
 }
 
 /// What a log counts.
@@ -390,72 +374,6 @@ impl Log {
         }
         save(number, &last)
     }
-}
-
-impl Filling {
-    fn new(before: u8) -> Filling {
-        let data = [0; LINE_BYTES as usize];
-        Filling { data, before, count: 0, logged: 0, filled: 0, sent: 0, accepted: 0 }
-    }
-
-    /// Takes a record in, if it has room, and says where it ends.
-    fn put(&mut self, record: &Record, ring: &Ring) -> Option<u8> {
-        let (bytes, length) = record.encode();
-        let room = ring.room_for(record, length);
-        let start = usize::from(self.filled);
-        if start + room > FOOTER || self.count == RECORDS_MAX {
-            return None;
-        }
-        self.data[start..start + length].copy_from_slice(&bytes[..length]);
-        self.filled += room as u8;
-        self.count += 1;
-        if record.kind != Kind::Commit {
-            self.logged = self.filled;
-        }
-        Some(self.filled)
-    }
-
-    fn bytes(&self, ring: &Ring, number: u64, torn_bit_flips: bool) -> LineData {
-        let mut data = self.data;
-        data[FOOTER] = ring.footer(number, self.before, self.count, torn_bit_flips);
-        data
-    }
-}
-
-/// What a log adds to the hardware. Where the caches survive a power failure, so do the records
-/// that are not accepted, since the stores survive of which they are the undo data.
-pub fn hardware(shape: &Shape, size: u64) -> Vec<Structure> {
-    let cores = u64::from(shape.cores);
-    let kept = if caches_survive(shape) { KeptBy::Battery } else { KeptBy::Nothing };
-    let at_controller = |name, bits, count, kept_by| {
-        let place = "memory controller";
-        Structure { name, bits, count, place, kept_by }
-    };
-    let mut structures = vec![
-        at_controller("log buffer line", 8 * LINE_BYTES, size, kept),
-        at_controller("record on its way to the log buffer", 8 * LINE_BYTES, cores + 1, kept),
-    ];
-    structures.extend(registers(shape));
-    structures
-}
-
-/// The registers of a log.
-pub fn registers(shape: &Shape) -> Vec<Structure> {
-    let cores = u64::from(shape.cores);
-    let register = |name, bits, count, place| {
-        let kept_by = KeptBy::Nothing;
-        Structure { name, bits, count, place, kept_by }
-    };
-    vec![
-        register("log head and tail", 2 * 64, 1, "memory controller"),
-        register("transaction id register", 16, cores, "first-level cache controller"),
-        register("thread id", 8, cores, "first-level cache controller"),
-    ]
-}
-
-/// Whether the caches survive a power failure, and with them what a design keeps of their stores.
-pub fn caches_survive(shape: &Shape) -> bool {
-    matches!(shape.config.domain(), Domain::Eadr | Domain::Gpf)
 }
 
 #[cfg(test)]

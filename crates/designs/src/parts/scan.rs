@@ -184,8 +184,8 @@ impl Scan {
 }
 
 /// Cycles in which the banks, all of them writing, fill so many lines. A bank takes a write to the
-/// cells at a time, of a line of the on-DIMM buffer if there is one, and reads the cells first if it
-/// compares.
+/// cells at a time, of a line of the on-DIMM buffer if there is one, and reads the cells first if
+/// it compares.
 fn time_to_wrap(shape: &Shape, lines: u64) -> u64 {
     let (pm, controller) = (&shape.config.pm, &shape.config.controller);
     let bytes = if pm.buffer > 0 { pm.xpline } else { LINE_BYTES };

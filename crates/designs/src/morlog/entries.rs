@@ -1,0 +1,162 @@
+//! MorLog's entries on their way from the buffers to the log.
+
+use model::design::Below;
+use model::units::{CoreId, Cycle, Line, Word};
+
+use super::Morlog;
+use super::words::{Redo, State, UndoRedo};
+use crate::parts::LogEvent;
+use crate::parts::log::Place;
+use crate::parts::record::{Kind, Record};
+
+impl Morlog {
+    /// The record that an undo+redo entry becomes.
+    pub(super) fn record(&self, core: CoreId, entry: &UndoRedo) -> Record {
+        let UndoRedo { tx, word, undo, redo, .. } = *entry;
+        let kind = if self.params.variant == 1 { Kind::Undo } else { Kind::UndoRedo };
+        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
+        Record { kind, bytes, ..Record::of(core, tx, word, undo, redo) }
+    }
+
+    /// Sends the oldest undo+redo entries of a core, so many at the most.
+    pub(super) fn send_entries(
+        &mut self,
+        core: CoreId,
+        most: usize,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) {
+        let mut last = None;
+        for _ in 0..most.min(self.cores[core].ur.len()) {
+            let Some(next) = self.cores[core].ur.front() else { break };
+            let is_silent = self.params.slde == 1 && next.bytes == 0;
+            let state = if is_silent { State::Clean } else { State::UrLog };
+            let Some(entry) = self.cores[core].leave_ur(state, self.params.slde == 1) else {
+                break;
+            };
+            if is_silent {
+                self.counts.discarded += 1;
+                continue;
+            }
+            if self.rules.redo_in_order
+                && let Some(redo) = self.cores[core].take_redo(entry.word)
+            {
+                self.counts.redo_first += 1;
+                self.append_redo(core, &redo, at, below);
+            }
+            let record = self.record(core, &entry);
+            last = Some(self.log.append(&record, at, below));
+            if record.kind == Kind::Undo {
+                self.put(
+                    core,
+                    Redo { tx: entry.tx, word: entry.word, bytes: entry.bytes, redo: entry.redo },
+                );
+            }
+        }
+        if let Some(place) = last {
+            self.log.flush(place, at, below);
+        }
+        self.tell_owed(core);
+    }
+
+    /// Sends the entries of a core that are old enough.
+    pub(super) fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        let aged = self.cores[core].ur.iter().take_while(|entry| entry.due <= at).count();
+        if aged == 0 {
+            return;
+        }
+        self.send_entries(core, aged, at, below);
+        if let Some(next) = self.cores[core].ur.front() {
+            below.at(next.due, LogEvent::Age(core));
+        }
+    }
+
+    /// Sends what the buffers hold of the undo data of a line.
+    pub(super) fn send_entries_of(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
+        for core in (0..self.cores.cores()).map(CoreId) {
+            let entries = &self.cores[core].ur;
+            if let Some(last) = entries.iter().rposition(|entry| entry.word.line() == line) {
+                self.counts.forced += 1;
+                self.send_entries(core, last + 1, at, below);
+                if let Some(next) = self.cores[core].ur.front() {
+                    below.at(next.due.max(at), LogEvent::Age(core));
+                }
+            }
+        }
+    }
+
+    /// The newest redo data of a word come to the redo buffer, the oldest entries of which leave
+    /// if it is full.
+    pub(super) fn put_redo(
+        &mut self,
+        core: CoreId,
+        word: Word,
+        bytes: u8,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) {
+        let redo = below.view.word(word);
+        self.put(core, Redo { tx: self.cores[core].tx, word, bytes, redo });
+        self.send_redo(core, self.params.r_entries, at, below);
+    }
+
+    fn put(&mut self, core: CoreId, redo: Redo) {
+        let merged = self.cores[core].put_redo(redo);
+        self.counts.redo_entries += u64::from(!merged);
+        self.counts.redo_merged += u64::from(merged);
+    }
+
+    /// Sends the oldest redo entries of a core until so many are left, as long as there is room
+    /// for what is under way.
+    pub(super) fn send_redo(
+        &mut self,
+        core: CoreId,
+        left: u64,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) {
+        let mut last = None;
+        while self.cores[core].r.len() as u64 > left && self.has_room_for_redo(core) {
+            let Some(redo) = self.cores[core].r.pop_front() else { break };
+            last = Some(self.append_redo(core, &redo, at, below));
+        }
+        if let Some(place) = last {
+            self.log.flush(place, at, below);
+        }
+        self.tell_owed(core);
+    }
+
+    fn has_room_for_redo(&self, core: CoreId) -> bool {
+        self.log.under_way(core)[1] < self.params.r_entries
+    }
+
+    fn append_redo(
+        &mut self,
+        core: CoreId,
+        entry: &Redo,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) -> Place {
+        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
+        let record = Record::of(core, entry.tx, entry.word, 0, entry.redo);
+        self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below)
+    }
+
+    /// Leaves room in the ring for the records that are still to come.
+    pub(super) fn tell_owed(&mut self, core: CoreId) {
+        let words = &mut self.cores[core];
+        let owed = words.owed();
+        self.owed = self.owed + owed - std::mem::replace(&mut words.told, owed);
+        self.log.owed = self.owed.div_ceil(2);
+    }
+
+    /// Lines that were evicted are home: their redo entries go, if they do not stay.
+    pub(super) fn drop_redo(&mut self) {
+        let homes = &self.homes;
+        for (_, line) in self.leaving.extract_if(.., |(mark, _)| homes.are_home(*mark)) {
+            for (_, words) in self.cores.iter_mut() {
+                words.r.retain(|entry| entry.word.line() != line);
+            }
+        }
+    }
+}

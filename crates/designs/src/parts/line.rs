@@ -1,0 +1,58 @@
+//! A line of the log as it fills.
+
+use model::units::{LINE_BYTES, LineData};
+
+use super::record::{Kind, LONGEST, Record};
+use super::ring::{FOOTER, RECORDS_MAX, Ring};
+
+const _: () = assert!(2 * LONGEST <= FOOTER, "two records fit a line");
+
+/// A line of the buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Filling {
+    data: LineData,
+    /// Records of the line before.
+    before: u8,
+    /// Its own records.
+    pub count: u8,
+    /// Where its last record that is not a commit ends.
+    pub logged: u8,
+    /// Bytes that are filled.
+    pub filled: u8,
+    /// Of them, those that have been sent.
+    pub sent: u8,
+    /// Of those, the ones that a controller has accepted.
+    pub accepted: u8,
+}
+
+impl Filling {
+    /// An empty line behind one of so many records.
+    pub fn new(before: u8) -> Filling {
+        let data = [0; LINE_BYTES as usize];
+        Filling { data, before, count: 0, logged: 0, filled: 0, sent: 0, accepted: 0 }
+    }
+
+    /// Takes a record in, if it has room, and says where it ends.
+    pub fn put(&mut self, record: &Record, ring: &Ring) -> Option<u8> {
+        let (bytes, length) = record.encode();
+        let room = ring.room_for(record, length);
+        let start = usize::from(self.filled);
+        if start + room > FOOTER || self.count == RECORDS_MAX {
+            return None;
+        }
+        self.data[start..start + length].copy_from_slice(&bytes[..length]);
+        self.filled += room as u8;
+        self.count += 1;
+        if record.kind != Kind::Commit {
+            self.logged = self.filled;
+        }
+        Some(self.filled)
+    }
+
+    /// The line as it is in memory.
+    pub fn bytes(&self, ring: &Ring, number: u64, torn_bit_flips: bool) -> LineData {
+        let mut data = self.data;
+        data[FOOTER] = ring.footer(number, self.before, self.count, torn_bit_flips);
+        data
+    }
+}
