@@ -11,18 +11,19 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{
-    Below, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
-    Setup, Shape, Store, Transfer, Tx, Unacknowledged,
+    Below, Design, Disposition, Evict, Fill, Leave, Load, Progress, Setup, Shape, Store, Transfer,
+    Unacknowledged,
 };
 use crate::device::Write;
 use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::meters::{Class, Stall};
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, LineMap, PerCore, TxId, Word};
-use crate::workload::{LockId, Ptr, Stop};
+use crate::workload::{Ptr, Stop};
 use crate::write_combining::Combining;
 
 mod measure;
+mod order;
 
 use measure::Counts;
 
@@ -569,157 +570,6 @@ impl<D: Design> Machine<D> {
     fn send_all_combined(&mut self, id: CoreId, at: Cycle) {
         for write in self.cores[id].combining.take_all() {
             self.send_combined(id, at, write);
-        }
-    }
-
-    // Transactions, fences and locks.
-
-    fn tx(&self, id: CoreId) -> Tx {
-        let core = &self.cores[id];
-        let number = core.tx.unwrap_or(core.next_tx);
-        let (at, stored) = (core.timing.clock(), core.timing.stored());
-        Tx { core: id, id: number, at, stored }
-    }
-
-    /// The program begins a transaction. Returns its number.
-    pub(crate) fn enter_tx(&mut self, id: CoreId) -> TxId {
-        let core = &mut self.cores[id];
-        let tx = core.next_tx;
-        core.tx = Some(tx);
-        core.next_tx = TxId(tx.0 + 1);
-        core.beginning = true;
-        tx
-    }
-
-    /// The transaction begins for the design.
-    pub(crate) fn begin(&mut self, id: CoreId) -> Progress {
-        let tx = self.tx(id);
-        self.cores[id].beginning = false;
-        if let Some(probe) = &mut self.probe {
-            probe.oracle.begin(id, tx.id);
-        }
-        let progress = self.design.begin(&tx, &mut self.below);
-        self.process_wakes();
-        progress
-    }
-
-    /// The program asks for its transaction to be committed.
-    pub(crate) fn commit_began(&mut self, id: CoreId) {
-        let tx = self.tx(id);
-        self.cores[id].commits.push_back((tx.id, tx.at));
-        if let Some(probe) = &mut self.probe {
-            probe.oracle.committing(id);
-        }
-    }
-
-    pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
-        let tx = self.tx(id);
-        let progress = self.design.commit(&tx, &mut self.below);
-        self.cores[id].tx = None;
-        self.process_wakes();
-        progress
-    }
-
-    /// A fence or a commit is done when its hook said; until then it holds back what it orders.
-    pub(crate) fn hold(&mut self, id: CoreId, progress: Progress, stall: Stall) {
-        let core = &mut self.cores[id];
-        let done = match progress {
-            Progress::Done(at) => Some(at),
-            Progress::Wait => core.woken.take(),
-        };
-        let now = core.timing.clock();
-        core.timing.hold(done, stall);
-        match (stall, done) {
-            (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, now),
-            (Stall::Commit, Some(at)) => {
-                self.below.agenda.enter(at, Event::Acknowledge { core: id });
-            }
-            (Stall::Fence, Some(at)) if self.checks_stores() && at > now => {
-                self.below.agenda.enter(at, Event::Fenced { core: id });
-            }
-            (Stall::Fence, Some(_)) if self.checks_stores() => self.fenced(id, now),
-            _ => (),
-        }
-    }
-
-    fn checks_stores(&self) -> bool {
-        self.probe.as_ref().is_some_and(|probe| probe.stores.is_some())
-    }
-
-    /// A fence is done, and the order of stores is checked.
-    fn fenced(&mut self, id: CoreId, at: Cycle) {
-        if let Some(probe) = &mut self.probe {
-            probe.fenced(id);
-        }
-        self.crash_point(at);
-    }
-
-    /// A transaction is acknowledged.
-    fn acknowledge(&mut self, id: CoreId, at: Cycle) {
-        self.counts.transactions += 1;
-        self.counts.write_sets.count(&mut self.counts.open[id]);
-        if let Some(probe) = &mut self.probe {
-            probe.oracle.acknowledge(id, self.below.memory.durable());
-        }
-        if D::CARD.durability != Durability::Asynchronous
-            && let Some(&(tx, _)) = self.cores[id].commits.front()
-        {
-            self.announce(id, tx, at);
-        }
-    }
-
-    /// A core hears that a transaction, and those before it, are durable.
-    fn announce(&mut self, id: CoreId, tx: TxId, at: Cycle) {
-        let commits = &mut self.cores[id].commits;
-        while let Some(&(other, began)) = commits.front()
-            && other <= tx
-        {
-            commits.pop_front();
-            self.counts.commit_latency.saturating_record(at.since(began).max(1));
-        }
-        if let Some(probe) = &mut self.probe {
-            probe.oracle.announce(id, tx, self.below.memory.durable());
-            self.crash_point(at);
-        }
-    }
-
-    /// The current transaction of a core.
-    pub(crate) fn current_tx(&self, id: CoreId) -> Option<TxId> {
-        self.cores[id].tx
-    }
-
-    pub(crate) fn fence(&mut self, id: CoreId, kind: FenceKind) -> Progress {
-        let core = &self.cores[id];
-        let (at, drained) = (core.timing.clock(), core.timing.drained());
-        if !matches!(kind, FenceKind::Flush(..)) {
-            if let Some(epochs) = &mut self.epochs {
-                epochs.order(id);
-            }
-            self.send_all_combined(id, at);
-        }
-        if let Some(probe) = &mut self.probe {
-            probe.fence(id, kind);
-        }
-        let fence = Fence { core: id, kind, at, drained };
-        let progress = self.design.fence(&fence, &mut self.below);
-        self.process_wakes();
-        progress
-    }
-
-    /// A locked operation on a lock's line: since when the lock is free, if it is. If not, the core
-    /// is to be parked, and has the lock when it is woken.
-    pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
-        let at = self.cores[id].timing.clock();
-        self.send_all_combined(id, at);
-        self.locks.take(id, lock)
-    }
-
-    /// A core gives a lock back; the one that waited longest has it when the line has moved.
-    pub(crate) fn unlock(&mut self, id: CoreId, lock: LockId) {
-        let stored = self.cores[id].timing.stored();
-        if let Some(next) = self.locks.release(id, lock, stored) {
-            self.below.wake(next, stored + self.below.shape.times.transfer);
-            self.process_wakes();
         }
     }
 }
