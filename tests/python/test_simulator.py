@@ -82,7 +82,7 @@ def test_batteries_come_from_what_designs_declare() -> None:
     )
     assert round(cells["silo", "computed"]["energy_uj"], 2) == 61.08
     assert round(cells["undo@eadr", "computed"]["energy_uj"]) == 54_377
-    assert ("bbb", "HPCA'23 BBB") in cells
+    assert ("undo@bbb", "HPCA'23 BBB") in cells
     hardware = answer("explain", "silo")["hardware"]
     kept = sum(part["bytes"] for part in hardware if part["domain"] == "battery")
     assert kept == 5.3125 * 1024

@@ -207,7 +207,7 @@ impl Design for Bbb {
         };
         let entries = setup.params.entries * cores;
         vec![
-            battery("bbPB entry (64 B line, 8 B address)", entries, "first level"),
+            battery("bbPB entry (64 B line, 8 B address)", entries, "first-level cache"),
             battery("store that waits for room", cores, "store queue"),
         ]
     }

@@ -20,7 +20,7 @@ use crate::spec::{count_cores, find_design};
 const PUBLISHED_MACHINE: (&str, u8) = ("silo", 8);
 const PUBLISHED: [(&str, &str, Battery); 3] = [
     ("undo@eadr", "HPCA'23 eADR", published(10_496.0, 54_377.0, [151.0, 28.4], [1.51, 1.32])),
-    ("bbb", "HPCA'23 BBB", published(16.0, 194.0, [0.54, 0.66], [0.0054, 0.031])),
+    ("undo@bbb", "HPCA'23 BBB", published(16.0, 194.0, [0.54, 0.66], [0.0054, 0.031])),
     ("silo", "HPCA'23 Silo", published(5.3125, 62.0, [0.17, 0.31], [0.0017, 0.014])),
 ];
 

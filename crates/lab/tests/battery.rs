@@ -51,7 +51,7 @@ fn published_rows_stand_beside_what_they_are_about() {
     };
     let mut all = published(&[], "silo", Some(8), &[]);
     all.sort_unstable();
-    assert_eq!(all, ["bbb", "silo", "undo@eadr"]);
+    assert_eq!(all, ["silo", "undo@bbb", "undo@eadr"]);
     assert_eq!(published(&["silo", "undo@x86"], "silo", None, &[]), ["silo"]);
     assert!(published(&[], "silo", Some(4), &[]).is_empty());
     assert!(published(&[], "optane", None, &[]).is_empty());
