@@ -296,7 +296,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if has("sd") && index % 4 != 0 {
             set("design.sd", "4");
         }
-        if has("drain") && index % 5 == 2 {
+        if has("sd") && has("drain") && index % 5 == 2 {
             set("design.drain", "oldest");
         }
         trials.push((trial, 20 * (1 + index / 6)));
