@@ -302,5 +302,6 @@ pairing! {
         ("durable_record", CLFLUSH),
         ("order_data_before_truncation", CLFLUSH),
         ("truncate_before_unlock", CLFLUSH),
+        ("fence_waits", CLFLUSH),
     ]
 }
