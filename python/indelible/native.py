@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from indelible import sweep
-from indelible.experiment import Experiment, InputError, Logging, describe
+from indelible.experiment import Experiment, InputError, Logging, catalog, describe
+from indelible.results import closest_first
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
 #: 4.2): entries before a fence that fill a part of a write-combining buffer, and a whole one.
@@ -35,6 +36,12 @@ SIMULATED = {
 #: Entries of each core that are simulated after a tenth of them has warmed the machine up (ours:
 #: a thousand lines of log, so that what is written back comes and goes evenly).
 SIMULATED_ENTRIES = 8192
+
+#: The workload that is the loop, and its parameters that are said of the processor's loop, too.
+LOOP = "logcache"
+
+#: Instructions that make a value of `xorshift`.
+XORSHIFT = "6"
 
 #: What makes a row of the table: all words of it but the number of entries.
 ROW = ("variant", "value", "fence", "array_bytes", "log", "logging", "array_writes", "threads")
@@ -215,3 +222,104 @@ def _row(loop: Mapping[str, Any], place: str, data: Mapping[str, Any]) -> dict[s
         "cycles_per_entry": data["cycles"] / entries,
         "ns_per_entry": data["simulated_s"] * 1e9 / entries,
     }
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The loops of a comparison, to be measured on this computer, too."""
+
+    asked: Logging
+    #: The variant that each workload of the comparison is.
+    variants: Mapping[str, str]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Measure, and return a row for each workload; what cannot be measured says why."""
+        (data,) = sweep.execute([self.asked], what="measurements")
+        measured = {row["variant"]: row for row in data["rows"]}
+        skipped = {row["variant"]: row["reason"] for row in data["skipped"]}
+        rows = []
+        for workload, variant in self.variants.items():
+            row = {"workload": workload, "processor": data["computer"]["processor"]}
+            if variant in measured:
+                # A transaction of the simulated loop is a group of entries.
+                loop = measured[variant]
+                row["throughput_tx_per_s"] = 1e9 * loop["threads"] / self._group_ns(loop)
+                row |= loop
+            else:
+                row |= {"throughput_tx_per_s": None, "reason": skipped.get(variant, "interrupted")}
+            rows.append(row)
+        return rows
+
+    @staticmethod
+    def _group_ns(row: Mapping[str, Any]) -> float:
+        return row["ns_per_entry"] * row["entries_per_fence"]
+
+
+def beside(
+    workloads: Sequence[str],
+    machine: str,
+    settings: Sequence[tuple[str, str]],
+    cores: int,
+    seed: int,
+) -> Beside:
+    """Return what the processor is asked for when these workloads are compared on a machine."""
+    loops = {name: loop for name in workloads if (loop := _loop(name, settings)) is not None}
+    if not loops:
+        raise InputError(
+            f"--native measures the loop of {LOOP}, and none of its kind is compared: "
+            f"--workloads {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
+        )
+    first = next(iter(loops.values()))
+    if cores > (available := sweep.workers_available()):
+        raise InputError(
+            f"--native needs a processor for each of {cores} threads, and this process may use "
+            f"{available}: lower --cores"
+        )
+    if first["work"] != XORSHIFT:
+        raise InputError("--native draws values by xorshift alone: drop --set workload.work=...")
+    items = _items(machine, settings)
+    words = {
+        "variants": list(dict.fromkeys(loop["variant"] for loop in loops.values())),
+        "entries": [int(first["entries_per_fence"])],
+        "fences": [first["fence"]],
+        "values": ["xorshift"],
+        "arrays": [f"{4 * items // cores // 1024}KiB"],
+        "logs": [first["log"]],
+        "logging": [first["logging"]],
+        "array_writes": [first["array_writes"]],
+        "threads": [cores],
+        "quick": True,
+        "whole": False,
+        "seed": seed,
+    }
+    variants = {name: loop["variant"] for name, loop in loops.items()}
+    return Beside(Logging(tuple(words.items())), variants)
+
+
+def _loop(workload: str, settings: Sequence[tuple[str, str]]) -> dict[str, str] | None:
+    """Return the parameters of a workload that is the loop: its own, a profile's, the user's."""
+    profile = next((row for row in catalog("profiles") if row["name"] == workload), None)
+    if LOOP not in (workload, profile and profile["workload"]):
+        return None
+    params = describe(LOOP)["params"]
+    loop = {param["name"]: str(param["default"]) for param in params}
+    if profile is not None:
+        loop |= dict(word.split("=", 1) for word in profile["settings"].split())
+    for param in params:
+        asked = dict(settings).get(f"workload.{param['name']}", loop[param["name"]])
+        if param["choices"] and asked not in param["choices"]:
+            among = ", ".join(closest_first(asked, param["choices"]))
+            raise InputError(f"workload.{param['name']} cannot be `{asked}`; there are: {among}")
+        loop[param["name"]] = asked
+    return loop
+
+
+def _items(machine: str, settings: Sequence[tuple[str, str]]) -> int:
+    """Return the elements of the array, where the machine says how many."""
+    items = "workload.items"
+    own = [p for p in settings if p[0] == items or not p[0].startswith(("design.", "workload."))]
+    rows = describe(
+        machine if "/" in machine or "." in machine else f"machine:{machine}", tuple(own)
+    )
+    found = (r for r in rows["rows"] if (r["section"], r["key"]) == ("workload", "items"))
+    return int(next(found)["value"])

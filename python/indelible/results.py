@@ -7,7 +7,7 @@ import difflib
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
@@ -230,6 +230,8 @@ class Comparison:
     verdicts: Mapping[Cell, Verdict]
     durability: Mapping[str, str]
     interrupted: bool = False
+    #: What was measured on this computer, of workloads and numbers of threads.
+    native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order of the rows."""
@@ -244,6 +246,12 @@ class Comparison:
         """Return the metric of a cell, relative to the design that is the base."""
         value, base = self.value(cell), self.value((self.normalize, *cell[1:]))
         return value / base if value is not None and base else None
+
+    def native_ratio(self, workload: str, cores: int | None) -> float | None:
+        """Return what was measured on this computer, relative to the design that is the base."""
+        measured = self.native.get((workload, cores), {}).get("throughput_tx_per_s")
+        base = self.value((self.normalize, workload, cores))
+        return measured / base if measured and base else None
 
     def gmean(self, design: str, cores: int | None) -> float | None:
         """Return the geometric mean of a design's ratios over the workloads."""
@@ -267,13 +275,18 @@ class Comparison:
             for cores in self.cores
             for design in self.designs
         ]
-        return {
+        answer = {
             "metric": self.metric,
             "normalize": self.normalize,
             "rows": rows,
             "gmean": means,
             "cancelled": self.interrupted,
         }
+        if self.native:
+            answer["native"] = [
+                row | {"normalized": self.native_ratio(*key)} for key, row in self.native.items()
+            ]
+        return answer
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""

@@ -17,10 +17,14 @@ from indelible.results import (
     Run,
     Verdict,
     failed_points,
+    geometric_mean,
     transactions,
 )
 
 DAGGER = "†"
+
+#: The column of what was measured, and the mark of its note.
+NATIVE, NATIVE_MARK = "this CPU", "‡"
 BLANK = "-"
 
 #: The least that is left to a column whose text is wrapped.
@@ -525,10 +529,12 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
     labels = ["workload", *answer.workloads, "gmean", "crash test"]
     stub = max(map(len, labels))
     cells = {design: _column(answer, design, cores) for design in answer.designs}
+    if answer.native:
+        cells[NATIVE] = _native_column(answer, cores)
     units = ["1.00 is", *base, "", ""]
     sizes = {d: max(map(len, column)) for d, column in cells.items()}
     lines = [title]
-    for part in _fitted(answer.designs, sizes, width - stub):
+    for part in _fitted([*cells], sizes, width - stub):
         grid = [labels, *(cells[d] for d in part)]
         spans = [stub, *(sizes[d] for d in part)]
         total = sum(spans) + 2 * len(part)
@@ -549,6 +555,13 @@ def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
     ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
     values = [BLANK if r is None else ratio(r) for r in [*ratios, answer.gmean(design, cores)]]
     return [marked(answer, design), *values, verdict_text(answer.verdict(design, cores))]
+
+
+def _native_column(answer: Comparison, cores: int | None) -> list[str]:
+    """Return what the processor of this computer did, which nobody cuts the power of."""
+    ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
+    values = [BLANK if r is None else ratio(r) for r in [*ratios, geometric_mean(ratios)]]
+    return [NATIVE + NATIVE_MARK, *values, BLANK]
 
 
 def ratio(value: float) -> str:
@@ -599,6 +612,11 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
         names = [d for d in answer.designs if answer.durability.get(d) == kind]
         if names:
             notes.append(_note(DAGGER, f"{', '.join(names)}: {note}", width))
+    if answer.native:
+        processor = next(iter(answer.native.values()))["processor"]
+        notes.append(_note(NATIVE_MARK, f"measured on {processor}, in DRAM", width))
+        reasons = (row["reason"] for row in answer.native.values() if "reason" in row)
+        notes += [_note(NATIVE_MARK, reason, width) for reason in dict.fromkeys(reasons)]
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     notes += [_note("*", note, width) for note in dict.fromkeys(told)]
     for design in answer.designs:

@@ -8,6 +8,7 @@ from typing import Any
 
 from indelible import experiment, sweep
 from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment, InputError
+from indelible.native import Beside, beside
 from indelible.results import (
     Cell,
     Comparison,
@@ -25,6 +26,9 @@ SAMPLED_POINTS = 200
 
 #: The most cores of such a campaign: two are enough for transactions to meet.
 SAMPLED_CORES = 2
+
+#: What of a comparison the processor of this computer can say, too.
+NATIVE_METRIC = "throughput"
 
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")
@@ -77,10 +81,10 @@ def characterize(
 ) -> dict[str, Any]:
     """Return what transactions of workloads write, beside what was published of it.
 
-    Without workloads it is every profile.
+    Without workloads it is every profile of which something was published.
     """
     profiles = experiment.catalog("profiles")
-    asked = [row["name"] for row in profiles]
+    asked = [row["name"] for row in profiles if row["published"] is not None]
     if workloads is not None:
         asked = [*_names(workloads, experiment.catalog("workloads"))]
     template = Experiment(
@@ -175,8 +179,12 @@ def compare(
     ycsb: str | None = None,
     exact: bool = False,
     crash: bool = True,
+    native: bool = False,
 ) -> Comparison:
-    """Run every design on every workload, and cut the power of each some hundred times."""
+    """Run every design on every workload, and cut the power of each some hundred times.
+
+    `native` measures those that are the loop of `logcache` on this computer's processor, too.
+    """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = _names(designs, rows["designs"])
     workloads = _names(workloads, rows["workloads"])
@@ -187,6 +195,7 @@ def compare(
     counts = tuple(cores) if isinstance(cores, Sequence) else (cores,)
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=_pairs(set), exact=exact)
     plan = _plan(designs, workloads, counts, template, scripts)
+    loops = _native(workloads, template, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     campaigns = _campaigns(plan, durability) if crash else {}
 
@@ -223,7 +232,14 @@ def compare(
     )
     if interrupted:
         raise sweep.Interrupted(comparison)
-    return comparison
+    # Alone: what runs beside a measurement is in it.
+    try:
+        measured = {
+            (row["workload"], count): row for count, loop in loops.items() for row in loop.rows()
+        }
+    except sweep.Interrupted:
+        raise sweep.Interrupted(replace(comparison, interrupted=True)) from None
+    return replace(comparison, native=measured)
 
 
 def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litmus:
@@ -290,6 +306,17 @@ def _plan(
         for workload in workloads
         for design in designs
     }
+
+
+def _native(
+    workloads: tuple[str, ...], template: Experiment, counts: tuple[int | None, ...], metric: str
+) -> dict[int | None, Beside]:
+    if metric != NATIVE_METRIC:
+        raise InputError(f"--native measures {NATIVE_METRIC} alone: drop --metric {metric}")
+    if None in counts:
+        raise InputError("--native needs --cores: as many threads are measured, such as --cores 1")
+    asked = (workloads, template.machine, template.settings)
+    return {count: beside(*asked, count, template.seed) for count in counts if count is not None}
 
 
 def _campaigns(

@@ -32,6 +32,8 @@ LOGCACHE = 4.1e6
 PROFILES = {
     "btree-rand": ("btree", "order=100 value=8", (10, 6, 21)),
     "hash": ("hash", "", (3, 3, 4)),
+    "logcache-cached": ("logcache", "variant=cached", None),
+    "logcache-movdir64b": ("logcache", "variant=movdir64b", None),
 }
 MACHINES = ("silo", "tiny", "ssp")
 EPOCHS = {
@@ -87,7 +89,7 @@ def list(kind: str) -> str:
                 "workload": workload,
                 "settings": settings,
                 "source": "A Paper",
-                "published": dict(zip(names, published, strict=True)),
+                "published": published and dict(zip(names, published, strict=True)),
             }
             for name, (workload, settings, published) in PROFILES.items()
         ]
@@ -136,6 +138,18 @@ def explain(name: str, settings: object, against: str | None = None) -> str:
                 ],
             }
         )
+    if name == "logcache":
+        params = [
+            ("variant", "cached+clwb", ["cached", "cached+clwb", "movnti4", "movdir64b"]),
+            ("entries_per_fence", "1", ["1", "8"]),
+            ("fence", "sfence", ["sfence", "none"]),
+            ("logging", "redo", ["redo", "undo"]),
+            ("log", "linear", ["linear", "circular"]),
+            ("array_writes", "cached", ["cached", "flushed"]),
+            ("work", 6, []),
+        ]
+        named = [{"name": n, "default": d, "choices": c, "doc": ""} for n, d, c in params]
+        return json.dumps({"kind": "workload", "name": name, "summary": "A log.", "params": named})
     if name.removeprefix("machine:") in MACHINES:
         name = name.removeprefix("machine:")
         row = {
@@ -152,7 +166,9 @@ def explain(name: str, settings: object, against: str | None = None) -> str:
             rows = [row | {"right_source": "ours", "unit": "count"}]
             both = {"left": name, "right": against, "identical": False, "parameters": 63}
             return json.dumps({"kind": "machine-diff", **both, "rows": rows})
-        return json.dumps({"kind": "machine", "name": name, "summary": "A machine.", "rows": [row]})
+        items = row | {"section": "workload", "key": "items", "value": 400_000, "doc": " Items."}
+        about = {"kind": "machine", "name": name, "summary": "A machine.", "rows": [row, items]}
+        return json.dumps(about)
     raise InputError(f"unknown name `{name}`; there are: silo, native")
 
 
@@ -367,6 +383,7 @@ def native_logging(text: str, control: Control) -> str:
     cells = [
         (variant, entries, fence, value)
         for variant in request.get("variants", ["cached", "cached+clwb", "movnti4"])
+        if variant != "movdir64b"
         for entries in request.get("entries", [1, 8])
         for fence, value in (("sfence", "xorshift"), ("sfence", "rand"), ("none", "xorshift"))
     ]

@@ -120,3 +120,54 @@ def test_an_interrupted_measurement_shows_what_it_has(
         native.logging(whole=True)
     assert caught.value.partial.data["cancelled"]
     assert "interrupted: this is what had been measured by then" in str(caught.value.partial)
+
+
+COMPARED = ["compare", "--designs", "undo@x86,silo", "--no-crash"]
+LOOPS = ["--workloads", "hash,logcache-cached,logcache-movdir64b"]
+
+
+def test_a_comparison_has_a_column_of_this_processor(command: Command, fake: ModuleType) -> None:
+    words = [*COMPARED, *LOOPS, "--cores", "1", "--native"]
+    code, shown, _ = command(*words, "--set", "workload.entries_per_fence=8", columns=100)
+    assert code == 0
+    (request,) = [request for kind, request in fake.asked if kind == "native"]
+    assert (request["variants"], request["entries"]) == (["cached", "movdir64b"], [8])
+    assert (request["arrays"], request["threads"]) == (["1562KiB"], [1])
+    lines = {line.split()[0]: line.split() for line in shown.splitlines() if line}
+    assert "this CPU‡" in shown
+    # 4.5 ns an entry, 8 entries a transaction; 4.1 Mtx/s x 0.4 / 8 cores of the fake machine.
+    assert lines["logcache-cached"][3] == f"{1e9 / (4.5 * 8) / (4.1e6 * 0.4 / 8):.0f}"
+    assert lines["hash"][3] == lines["gmean"][3] == "-"
+    assert "measured on A Processor (family 6, model 143), in DRAM" in shown
+
+
+def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
+    answer = json.loads(command(*COMPARED, *LOOPS, "--cores", "1", "--native", "--json")[1])
+    cached, movdir64b = answer["native"]
+    assert cached["workload"] == "logcache-cached"
+    assert cached["normalized"] > 0
+    assert movdir64b["reason"] == "this processor has no movdir64b"
+    assert movdir64b["throughput_tx_per_s"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--cores", "1", "--workloads", "hash"], "none of its kind is compared"),
+        (LOOPS, "--native needs --cores"),
+        ([*LOOPS, "--cores", "1000"], "needs a processor for each of 1000 threads"),
+        ([*LOOPS, "--cores", "1", "--metric", "pm-writes"], "drop --metric pm-writes"),
+        ([*LOOPS, "--cores", "1", "--set", "workload.work=9"], "drop --set workload.work"),
+        (
+            [*LOOPS, "--cores", "1", "--set", "workload.entries_per_fence=3"],
+            "workload.entries_per_fence cannot be `3`; there are: 1, 8",
+        ),
+    ],
+)
+def test_what_the_processor_cannot_be_asked_is_refused_before_anything_runs(
+    command: Command, fake: ModuleType, words: list[str], complaint: str
+) -> None:
+    code, _, said = command(*COMPARED, "--native", *words)
+    assert code == 2
+    assert complaint in said
+    assert not fake.asked

@@ -12,12 +12,14 @@ pub struct Profile {
     pub workload: &'static str,
     /// Its parameters, where they differ from the defaults.
     pub settings: &'static [(&'static str, &'static str)],
-    /// Lines and pages of a transaction, and the most pages, as printed.
-    pub published: [u64; 3],
+    /// Lines and pages of a transaction, and the most pages, as printed, if they were.
+    pub published: Option<[u64; 3]>,
+    /// Where it comes from.
+    pub source: &'static str,
 }
 
-/// Where the profiles come from.
-const SOURCE: &str = "MICRO'19 Table 3; specs/workloads.md section 2";
+const SSP: &str = "MICRO'19 Table 3; specs/workloads.md section 2";
+const LOGGING: &str = "Li, Ogleari and Zhao, Figure 1; specs/ordering.md section 15";
 
 const HOT: (&str, &str) = ("distribution", "hot");
 /// Leaves of 50 to 100 items: 12 lines for an update (ours: the paper gives no fan-out).
@@ -27,7 +29,8 @@ const RBTREE: [(&str, &str); 2] = [("value", "8"), ("alignment", "packed")];
 /// A line for each bucket head.
 const HASH: [(&str, &str); 2] = [("value", "8"), ("bucket", "line")];
 
-/// Those of Shadow Sub-Paging (MICRO 2019), in the order of its figures. Its "Zipf" is our `hot`.
+/// Those of Shadow Sub-Paging (MICRO 2019), in the order of its figures, whose "Zipf" is our `hot`;
+/// then the loop of `logcache` with each way of writing an entry.
 pub const ALL: &[Profile] = &[
     ssp("btree-rand", "bplustree", &BTREE, [10, 6, 21]),
     ssp("rbtree-rand", "rbtree", &RBTREE, [12, 3, 13]),
@@ -38,6 +41,16 @@ pub const ALL: &[Profile] = &[
     ssp("hash-zipf", "hash", &[HASH[0], HASH[1], HOT], [3, 3, 4]),
     ssp("memcached", "memcached", &[], [3, 2, 35]),
     ssp("vacation", "vacation", &[], [4, 3, 9]),
+    logging("logcache-cached", &[("variant", "cached")]),
+    logging("logcache-cached+clwb", &[("variant", "cached+clwb")]),
+    logging("logcache-cached+clflushopt", &[("variant", "cached+clflushopt")]),
+    logging("logcache-cached+clflush", &[("variant", "cached+clflush")]),
+    logging("logcache-movnti4", &[("variant", "movnti4")]),
+    logging("logcache-movnti8", &[("variant", "movnti8")]),
+    logging("logcache-movdiri", &[("variant", "movdiri")]),
+    logging("logcache-nt32", &[("variant", "nt32")]),
+    logging("logcache-nt64", &[("variant", "nt64")]),
+    logging("logcache-movdir64b", &[("variant", "movdir64b")]),
 ];
 
 const fn ssp(
@@ -46,7 +59,11 @@ const fn ssp(
     settings: &'static [(&'static str, &'static str)],
     published: [u64; 3],
 ) -> Profile {
-    Profile { name, workload, settings, published }
+    Profile { name, workload, settings, published: Some(published), source: SSP }
+}
+
+const fn logging(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Profile {
+    Profile { name, workload: "logcache", settings, published: None, source: LOGGING }
 }
 
 /// The profile of a name.
@@ -69,13 +86,15 @@ impl Profile {
     pub fn row(&self) -> Value {
         let settings: Vec<String> =
             self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let [lines, pages, pages_max] = self.published;
+        let published = self.published.map(|[lines, pages, pages_max]| {
+            json!({ "lines": lines, "pages": pages, "pages_max": pages_max })
+        });
         json!({
             "name": self.name,
             "workload": self.workload,
             "settings": settings.join(" "),
-            "source": SOURCE,
-            "published": { "lines": lines, "pages": pages, "pages_max": pages_max },
+            "source": self.source,
+            "published": published,
         })
     }
 }

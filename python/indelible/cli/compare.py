@@ -21,6 +21,8 @@ examples:
   indelible compare --designs native,undo@x86,silo --workloads hash,btree --cores 1,8
   indelible compare --designs undo@x86,silo --workloads all --metric pm-writes --csv writes.csv
   indelible compare --designs undo@x86,silo --workloads sqlite --sql mine.sql --plot mine.pdf
+  indelible compare --designs undo@x86,undo@eadr --cores 1 --native --machine optane \\
+      --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
 
 #: The comparison of `make run`.
@@ -53,6 +55,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", help="also write the rows")
     parser.add_argument(
         "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
+    )
+    parser.add_argument(
+        "--native",
+        action="store_true",
+        help="measure the loops of logcache on this computer's processor, too",
     )
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -88,6 +95,7 @@ def call(args: argparse.Namespace) -> int:
             metric=args.metric,
             normalize=args.normalize,
             crash=not args.no_crash,
+            native=args.native,
             **options.experiment_arguments(args),
         ),
         show,
