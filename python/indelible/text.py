@@ -109,6 +109,13 @@ def _line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[int]) -> s
     return "  ".join(padded).rstrip()
 
 
+def word(value: object) -> str:
+    """Return a value of a table: yes or no, or a dash for nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return BLANK if value is None or value == "" else str(value)
+
+
 def paragraph(label: str, body: str, width: int) -> str:
     """Return a label and its text, wrapped with a hanging indent."""
     hang = " " * LABEL
@@ -129,99 +136,6 @@ def command(label: str, command: str, width: int) -> str:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word
     return label.ljust(LABEL) + (" \\\n" + " " * LABEL).join(lines)
-
-
-# list and explain.
-
-
-LIST_COLUMNS = {
-    "designs": ("name", "family", "durability", "granularity", "paper", "summary"),
-    "workloads": ("name", "shared", "source", "summary"),
-    "profiles": ("name", "workload", "settings", "source"),
-    "machines": ("name", "cores_max", "core", "domain", "wpq", "summary"),
-}
-
-
-def catalog(kind: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
-    """Return the table of `list`; a narrow one leaves the paper to `explain`."""
-    names = [name for name in LIST_COLUMNS[kind] if width >= 100 or name not in ("paper", "source")]
-    headers = [kind[:-1], *(name.removesuffix("_max") for name in names[1:])]
-    return columns(headers, [[_word(row.get(name)) for name in names] for row in rows], width)
-
-
-def _word(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return BLANK if value is None or value == "" else str(value)
-
-
-def explanation(about: Mapping[str, Any], width: int) -> str:
-    """Return everything known of a design, a workload or a machine."""
-    if about["kind"] == "machine-diff":
-        return _difference(about, width)
-    title = f"{about['name']} ({about['kind']})"
-    blocks = [title + "\n" + textwrap.fill(about.get("summary") or "", width)]
-    facts = {k: v for k, v in about.items() if isinstance(v, (str, bool, int, float))}
-    for known in ("kind", "name", "summary"):
-        facts.pop(known, None)
-    if facts:
-        blocks.append("\n".join(paragraph(k, _word(v), width) for k, v in facts.items()))
-    for params in ("params", "parameters"):
-        if about.get(params):
-            blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
-    if about.get("rules"):
-        rules = [[rule["name"], rule.get("doc", "").strip()] for rule in about["rules"]]
-        blocks.append(
-            "Rules (crash --mutants switches each off)\n" + columns(["rule", "what"], rules, width)
-        )
-    if about.get("hardware"):
-        names = ("name", "bits", "count", "domain", "where")
-        parts = [[_word(part.get(name)) for name in names] for part in about["hardware"]]
-        headers = ["structure", *names[1:]]
-        blocks.append("Hardware\n" + columns(headers, parts, width, right=(1, 2)))
-    if about.get("rows"):
-        table = [[_key(row), _word(row["value"]), _described(row)] for row in about["rows"]]
-        blocks.append(columns(["field", "value", "what [range] (source)"], table, width))
-    return "\n\n".join(blocks)
-
-
-def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:
-    section = about["kind"]
-    rows = []
-    for param in params:
-        accepted = " | ".join(param.get("choices") or []) or _word(param.get("range"))
-        doc = param.get("doc", "").strip()
-        name = f"{section}.{param['name']}"
-        rows.append([name, _word(param.get("default")), f"{doc} [{accepted}]"])
-    return columns(["name", "default", "what [accepted]"], rows, width)
-
-
-def _difference(about: Mapping[str, Any], width: int) -> str:
-    """Return two machines side by side, as far as they differ."""
-    left, right, rows = about["left"], about["right"], about["rows"]
-    title = f"machines {left} and {right}: {len(rows)} of {about['parameters']} fields differ"
-    if not rows:
-        return title
-    table = [
-        [
-            _key(row),
-            _word(row["left"]),
-            _word(row["right"]),
-            f"{row['doc']} ({row['left_source']} / {row['right_source']})",
-        ]
-        for row in rows
-    ]
-    headers = ["field", left, right, "what (sources)"]
-    return f"{title}\n\n{columns(headers, table, width)}"
-
-
-def _key(row: Mapping[str, Any]) -> str:
-    return f"{row['section']}.{row['key']}"
-
-
-def _described(row: Mapping[str, Any]) -> str:
-    accepted = f" [{row['range']}]" if row.get("range") else ""
-    return f"{row.get('doc', '').strip()}{accepted} ({row.get('source')})"
 
 
 # battery.
@@ -266,7 +180,7 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
         published = row["published"] or {}
         rows.append(
             [row["workload"], *cells, f"{100 * row['pm_share']:.1f}"]
-            + [_word(published.get(name)) for name in ("lines", "pages", "pages_max")]
+            + [word(published.get(name)) for name in ("lines", "pages", "pages_max")]
         )
     headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
     headers += ["| lines", "pages", "max"]
@@ -478,8 +392,8 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
         [
             mutant["rule"],
             "caught" if mutant["caught"] else "NOT CAUGHT",
-            _word(mutant.get("workload")),
-            *(_word(mutant.get(name)) for name in ("cores", "txs", "seed", "event")),
+            word(mutant.get("workload")),
+            *(word(mutant.get(name)) for name in ("cores", "txs", "seed", "event")),
         ]
         for mutant in mutants
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import explain_text, text, verbs
 from indelible.cli import options
 from indelible.experiment import InputError
 
@@ -37,5 +37,5 @@ def call(args: argparse.Namespace) -> int:
         return 0
     kinds = verbs.KINDS if args.kind is None else [args.kind]
     width = text.terminal_width()
-    options.show("\n\n".join(text.catalog(kind, verbs.list(kind), width) for kind in kinds))
+    options.show("\n\n".join(explain_text.catalog(kind, verbs.list(kind), width) for kind in kinds))
     return 0

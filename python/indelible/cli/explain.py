@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import explain_text, text, verbs
 from indelible.cli import options
 from indelible.experiment import InputError
 
@@ -37,5 +37,5 @@ def call(args: argparse.Namespace) -> int:
     if args.json:
         options.show_json(about)
     else:
-        options.show(text.explanation(about, text.terminal_width()))
+        options.show(explain_text.explanation(about, text.terminal_width()))
     return 0

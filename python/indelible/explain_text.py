@@ -1,0 +1,95 @@
+"""What there is, and what is known of it, as text for a terminal. Returns strings."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from indelible import text
+
+LIST_COLUMNS = {
+    "designs": ("name", "family", "durability", "granularity", "paper", "summary"),
+    "workloads": ("name", "shared", "source", "summary"),
+    "profiles": ("name", "workload", "settings", "source"),
+    "machines": ("name", "cores_max", "core", "domain", "wpq", "summary"),
+}
+
+
+def catalog(kind: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
+    """Return the table of `list`; a narrow one leaves the paper to `explain`."""
+    names = [name for name in LIST_COLUMNS[kind] if width >= 100 or name not in ("paper", "source")]
+    headers = [kind[:-1], *(name.removesuffix("_max") for name in names[1:])]
+    return text.columns(
+        headers, [[text.word(row.get(name)) for name in names] for row in rows], width
+    )
+
+
+def explanation(about: Mapping[str, Any], width: int) -> str:
+    """Return everything known of a design, a workload or a machine."""
+    if about["kind"] == "machine-diff":
+        return _difference(about, width)
+    title = f"{about['name']} ({about['kind']})"
+    blocks = [title + "\n" + textwrap.fill(about.get("summary") or "", width)]
+    facts = {k: v for k, v in about.items() if isinstance(v, (str, bool, int, float))}
+    for known in ("kind", "name", "summary"):
+        facts.pop(known, None)
+    if facts:
+        blocks.append("\n".join(text.paragraph(k, text.word(v), width) for k, v in facts.items()))
+    for params in ("params", "parameters"):
+        if about.get(params):
+            blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
+    if about.get("rules"):
+        rules = [[rule["name"], rule.get("doc", "").strip()] for rule in about["rules"]]
+        blocks.append(
+            "Rules (crash --mutants switches each off)\n"
+            + text.columns(["rule", "what"], rules, width)
+        )
+    if about.get("hardware"):
+        names = ("name", "bits", "count", "domain", "where")
+        parts = [[text.word(part.get(name)) for name in names] for part in about["hardware"]]
+        headers = ["structure", *names[1:]]
+        blocks.append("Hardware\n" + text.columns(headers, parts, width, right=(1, 2)))
+    if about.get("rows"):
+        table = [[_key(row), text.word(row["value"]), _described(row)] for row in about["rows"]]
+        blocks.append(text.columns(["field", "value", "what [range] (source)"], table, width))
+    return "\n\n".join(blocks)
+
+
+def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:
+    section = about["kind"]
+    rows = []
+    for param in params:
+        accepted = " | ".join(param.get("choices") or []) or text.word(param.get("range"))
+        doc = param.get("doc", "").strip()
+        name = f"{section}.{param['name']}"
+        rows.append([name, text.word(param.get("default")), f"{doc} [{accepted}]"])
+    return text.columns(["name", "default", "what [accepted]"], rows, width)
+
+
+def _difference(about: Mapping[str, Any], width: int) -> str:
+    """Return two machines side by side, as far as they differ."""
+    left, right, rows = about["left"], about["right"], about["rows"]
+    title = f"machines {left} and {right}: {len(rows)} of {about['parameters']} fields differ"
+    if not rows:
+        return title
+    table = [
+        [
+            _key(row),
+            text.word(row["left"]),
+            text.word(row["right"]),
+            f"{row['doc']} ({row['left_source']} / {row['right_source']})",
+        ]
+        for row in rows
+    ]
+    headers = ["field", left, right, "what (sources)"]
+    return f"{title}\n\n{text.columns(headers, table, width)}"
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    return f"{row['section']}.{row['key']}"
+
+
+def _described(row: Mapping[str, Any]) -> str:
+    accepted = f" [{row['range']}]" if row.get("range") else ""
+    return f"{row.get('doc', '').strip()}{accepted} ({row.get('source')})"
