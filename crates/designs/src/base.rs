@@ -29,9 +29,9 @@ model::params! {
         /// When the lines of a transaction are written back (specs/logging.md section 2).
         flush_mode = "per_store" of ["per_store", "at_commit"];
         /// Lines of the volatile log buffer, two records each (ours: small, as the spec says).
-        log_buffer = 4 in 1..=4096;
+        log_buffer = 4 in 1..=4096, tight [8, 2];
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
-        log_lines = 0 in 0..=16_777_216;
+        log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
     }
 }
 

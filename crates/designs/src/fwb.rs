@@ -29,16 +29,16 @@ model::params! {
     /// The sizes of the paper (from memory: specs/logging.md section 14).
     pub struct FwbParams {
         /// Lines of the volatile log buffer (15 lines, 964 B, from memory).
-        log_buffer = 15 in 1..=4096;
+        log_buffer = 15 in 1..=4096, tight [8, 2];
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for, 4 MiB by
         /// default as in the paper.
-        log_lines = 0 in 0..=16_777_216;
+        log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
         /// (specs/logging.md section 3).
         period = 0 in 0..=1_000_000_000_000;
         /// Lines of a scan that are under way at a time (ours: few, so that a scan leaves room in
         /// the write-pending queue for evictions and records).
-        scan_width = 4 in 1..=4096;
+        scan_width = 4 in 1..=4096, tight [64, 1];
     }
 }
 

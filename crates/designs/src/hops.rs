@@ -31,7 +31,7 @@ model::params! {
     /// Sizes and policies.
     pub struct HopsParams {
         /// Entries of a core's persist buffer, a line each (short paper: 32).
-        entries = 32 in 1..=1024;
+        entries = 32 in 1..=1024, tight [4, 4, 4, 4, 4, 1];
         /// When entries are sent. `eager`: an epoch when it ends (the short paper: an ofence is an
         /// asynchronous flush). `lazy`: only as `threshold` and `interval` say, or when somebody
         /// waits (the artefact of ASAP, HPCA'22).

@@ -33,9 +33,9 @@ model::params! {
     /// The sizes of the paper (from memory: specs/logging.md sections 4 and 14).
     pub struct MorlogParams {
         /// Entries of a core's undo+redo buffer (16, from memory).
-        ur_entries = 16 in 1..=4096;
+        ur_entries = 16 in 1..=4096, tight [8, 2];
         /// Entries of a core's redo buffer (32, from memory).
-        r_entries = 32 in 1..=4096;
+        r_entries = 32 in 1..=4096, tight [8, 2];
         /// Cycles for which an undo+redo entry takes stores in before it leaves; 0: as many as a
         /// line takes through the caches to a controller, the paper's limit.
         age = 0 in 0..=1_000_000;
@@ -46,13 +46,13 @@ model::params! {
         /// compression of SLDE; its patterns are left out).
         slde = "off" of ["off", "on"];
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
-        log_lines = 0 in 0..=16_777_216;
+        log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
         /// (specs/logging.md section 3).
         period = 0 in 0..=1_000_000_000_000;
         /// Lines of a scan that are under way at a time (ours: few, so that a scan leaves room in
         /// the write-pending queue for evictions and records).
-        scan_width = 4 in 1..=4096;
+        scan_width = 4 in 1..=4096, tight [64, 1];
     }
 }
 

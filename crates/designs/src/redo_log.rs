@@ -34,7 +34,7 @@ model::params! {
     /// The size that DHTM's log buffer has, and what it writes.
     pub struct RedoLogParams {
         /// Lines that one core's log buffer holds (DHTM: 64, from memory).
-        entries = 64 in 1..=4096;
+        entries = 64 in 1..=4096, tight [4, 4, 4, 4, 4, 1];
         /// What a record has of its line: all of it (the SSP paper's savings need one line of log
         /// for each line of data, or more), or the words that were stored (DHTM).
         record = "line" of ["line", "words"];

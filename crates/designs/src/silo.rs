@@ -33,10 +33,10 @@ model::params! {
     /// The sizes and speeds that the paper gives (HPCA'23, configuration table).
     pub struct SiloParams {
         /// Logs that one core's buffer holds (680 B of 34-B slots).
-        entries = 20 in 1..=4096;
+        entries = 20 in 1..=4096, tight [4, 4, 4, 4, 4, 1];
         /// Logs that one overflow moves to memory: as many 18-B records as a 256-B line of the
         /// on-DIMM buffer holds.
-        overflow_batch = 14 in 1..=4096;
+        overflow_batch = 14 in 1..=4096, tight [3];
         /// Cycles of an access to the log buffer.
         buffer_latency = 8 in 1..=4096;
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a

@@ -162,24 +162,6 @@ const SEEDS: u64 = 120;
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
 
-/// Log structures of designs that have them, so small that they fill, overflow and wrap. The ring
-/// (`log_lines`) has room for all that runs, for little more than that, or for less.
-fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 8] {
-    let ring = if is_tight { "20" } else { ["24", "48", "160", "8", "48", "160"][index % 6] };
-    let buffer = ["8", "2"][index % 2];
-    let entries = if index % 6 == 5 { "1" } else { "4" };
-    [
-        ("entries", entries),
-        ("overflow_batch", "3"),
-        ("log_buffer", buffer),
-        ("log_lines", ring),
-        ("serial_bits", "2"),
-        ("ur_entries", buffer),
-        ("r_entries", buffer),
-        ("scan_width", ["64", "1"][index % 2]),
-    ]
-}
-
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
 /// user's own run comes first; then come ever longer runs of `scribble`, whose few words and many
 /// overlaps reach corners that ordinary workloads do not, with large and small log structures.
@@ -269,18 +251,18 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
-        // Much in flight over few words and a ring that is nearly full.
-        let is_tight = has("log_lines") && index % 4 == 2 && index % 3 != 1;
-        if is_tight {
+        if index % 5 != 4 {
+            for field in resolved.design.fields.iter().filter(|field| !field.tight.is_empty()) {
+                let value = field.tight[index as usize % field.tight.len()];
+                set(&format!("design.{}", field.name), &value.to_string());
+            }
+        }
+        if has("log_lines") && index % 4 == 2 && index % 3 != 1 {
+            // Much in flight over few words and a ring that is nearly full.
             set("workload.words", "16");
             set("workload.lock_grain", "word");
             set("controller.count", ["2", "4"][index as usize / 12 % 2]);
-        }
-        let small = small_structures(index as usize, is_tight);
-        for (name, value) in small.into_iter().filter(|(name, _)| index % 5 != 4 && has(name)) {
-            set(&format!("design.{name}"), value);
-        }
-        if is_tight {
+            set("design.log_lines", "20");
             trial.cores = Some(limit.min(4));
         }
         if has("id_bits") && index % 4 == 1 {

@@ -137,6 +137,7 @@ mod tests {
             default: 20,
             limits: 1..=4096,
             choices: &[],
+            tight: &[],
         },
         Field {
             name: "mode",
@@ -144,6 +145,7 @@ mod tests {
             default: 0,
             limits: 0..=1,
             choices: &["eager", "lazy"],
+            tight: &[],
         },
     ];
 

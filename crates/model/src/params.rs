@@ -16,6 +16,9 @@ pub struct Field {
     pub limits: RangeInclusive<u64>,
     /// The names of the values of a choice; empty for a number.
     pub choices: &'static [&'static str],
+    /// Values so small that what it sizes fills, overflows and wraps within some transactions: a
+    /// search for mutants goes through them. Empty if there are none.
+    pub tight: &'static [u64],
 }
 
 /// A set of parameters with defaults.
@@ -126,12 +129,14 @@ impl<A: Rules, B: Rules> Rules for Both<A, B> {
     }
 }
 
-/// Declares a struct of parameters: `name = default in limits;` for a number, and
+/// Declares a struct of parameters: `name = default in limits;` for a number, with `, tight [4, 1]`
+/// before the semicolon if it sizes something ([`Field::tight`]), and
 /// `name = "default" of ["one", "other"];` for a choice (kept as the index of the chosen name).
 #[macro_export]
 macro_rules! params {
     ($(#[doc = $about:literal])* $vis:vis struct $Params:ident {
-        $($(#[doc = $doc:literal])+ $name:ident = $default:literal $kind:tt $limits:expr;)*
+        $($(#[doc = $doc:literal])+
+        $name:ident = $default:literal $kind:tt $limits:expr $(, tight $tight:expr)?;)*
     }) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug)]
@@ -150,6 +155,7 @@ macro_rules! params {
                 default: $crate::params!(@default $default $kind $limits),
                 limits: $crate::params!(@limits $kind $limits),
                 choices: $crate::params!(@choices $kind $limits),
+                tight: $crate::params!(@tight $($tight)?),
             },)*];
             fn set(&mut self, name: &str, _value: u64) {
                 match name {
@@ -171,6 +177,8 @@ macro_rules! params {
     };
     (@limits in $limits:expr) => { $limits };
     (@limits of $choices:expr) => { 0..=($choices.len() as u64 - 1) };
+    (@tight) => { &[] };
+    (@tight $tight:expr) => { &$tight };
     (@choices in $limits:expr) => { &[] };
     (@choices of $choices:expr) => { &$choices };
 }
@@ -204,7 +212,8 @@ macro_rules! rules {
     };
 }
 
-const NO_FIELD: Field = Field { name: "", doc: "", default: 0, limits: 0..=0, choices: &[] };
+const NO_FIELD: Field =
+    Field { name: "", doc: "", default: 0, limits: 0..=0, choices: &[], tight: &[] };
 
 /// Where `name` stands in `names`; used at compile time by [`params!`].
 pub const fn index_of(names: &[&str], name: &str) -> u64 {
@@ -240,7 +249,7 @@ mod tests {
         /// Parameters of nothing.
         pub struct Sizes {
             /// How many.
-            entries = 20 in 1..=4096;
+            entries = 20 in 1..=4096, tight [4, 1];
             /// How.
             mode = "lines" of ["pages", "lines", "words"];
         }
@@ -262,6 +271,7 @@ mod tests {
         assert_eq!(sizes.get("entries"), 7);
         assert_eq!(Sizes::FIELDS[1].choices, ["pages", "lines", "words"]);
         assert_eq!(Sizes::FIELDS[1].limits, 0..=2);
+        assert_eq!(Sizes::FIELDS.iter().map(|field| field.tight.len()).collect::<Vec<_>>(), [2, 0]);
     }
 
     params! {
