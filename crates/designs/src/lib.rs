@@ -13,6 +13,7 @@ pub mod base;
 pub mod bbb;
 pub mod fwb;
 pub mod hops;
+pub mod kiln;
 pub mod lad;
 pub mod loc;
 pub mod morlog;
@@ -34,6 +35,7 @@ pub const ALL: &[Entry] = &[
     entry::<fwb::Fwb>(),
     entry::<loc::Wal<loc::HWal>>(),
     entry::<software::Software<software::HopsPaper>>(),
+    entry::<kiln::Kiln>(),
     entry::<lad::Lad>(),
     entry::<loc::Wal<loc::LocWal>>(),
     entry::<morlog::Morlog>(),

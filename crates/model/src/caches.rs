@@ -2,7 +2,7 @@
 //! data, call nobody, and say what happened.
 
 use crate::config::Config;
-use crate::units::{CoreId, Line, PerCore};
+use crate::units::{CoreId, Line, LineSet, PerCore};
 
 /// A private cache's state of a line, in the low bits of its tag.
 const SHARED: u64 = 1;
@@ -123,11 +123,20 @@ impl Last {
         first
     }
 
-    /// The entry that a line takes: an empty one of its set, or the least recent.
-    fn victim(&self, line: Line) -> usize {
+    /// The entry that a line takes: an empty one of its set, or the least recent, if there is one
+    /// that is not pinned of those.
+    fn victim(&self, line: Line, pinned: &LineSet) -> usize {
         let first = self.tags.first(line);
         let set = &self.tags.entries[first..first + self.tags.ways];
-        first + set.iter().position(|&tag| tag == 0).unwrap_or(set.len() - 1)
+        let last = set.len() - 1;
+        if let Some(empty) = set.iter().position(|&tag| tag == 0) {
+            return first + empty;
+        }
+        if pinned.is_empty() {
+            return first + last;
+        }
+        let free = set.iter().rposition(|tag| !pinned.contains(&Line((tag >> 2) - 1)));
+        first + free.unwrap_or(last)
     }
 
     fn mark(&mut self, at: usize, flag: u64, on: bool) {
@@ -169,18 +178,34 @@ pub struct Caches {
     llc: Last,
     /// Lines that left a core's first level since somebody asked, if somebody does.
     departures: Vec<(CoreId, Line)>,
-    watched: bool,
+    /// Lines whose changed bytes came down to the last level since somebody asked, if somebody
+    /// does.
+    lowered: Vec<(CoreId, Line)>,
+    watched: Watched,
+    /// Lines that leave the last level only if every line of their set is such a one.
+    pub pinned: LineSet,
+}
+
+/// Which movements of lines are remembered for whoever asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watched {
+    /// Out of a core's first level.
+    pub l1: bool,
+    /// Changed bytes from a core's own levels to the last.
+    pub l2: bool,
 }
 
 impl Caches {
-    /// Empty caches. If they are `watched`, [`Caches::departures`] says what left a first level.
-    pub fn new(cores: u8, config: &Config, watched: bool) -> Caches {
+    /// Empty caches, of which [`Caches::departures`] and [`Caches::lowered`] say what is `watched`.
+    pub fn new(cores: u8, config: &Config, watched: Watched) -> Caches {
         Caches {
             l1: PerCore::new(cores, |_| Sets::new(config.l1d.size, config.l1d.assoc)),
             l2: PerCore::new(cores, |_| Sets::new(config.l2.size, config.l2.assoc)),
             llc: Last::new(config.llc.size, config.llc.assoc),
             departures: Vec::new(),
+            lowered: Vec::new(),
             watched,
+            pinned: LineSet::default(),
         }
     }
 
@@ -190,8 +215,20 @@ impl Caches {
     }
 
     fn depart(&mut self, core: CoreId, line: Line) {
-        if self.watched {
+        if self.watched.l1 {
             self.departures.push((core, line));
+        }
+    }
+
+    /// Lines whose changed bytes a core's second level gave to the last since the last call, to
+    /// make room or because another core asked; not those that go on to memory at once.
+    pub fn lowered(&mut self) -> Vec<(CoreId, Line)> {
+        std::mem::take(&mut self.lowered)
+    }
+
+    fn come_down(&mut self, core: CoreId, line: Line) {
+        if self.watched.l2 {
+            self.lowered.push((core, line));
         }
     }
 
@@ -258,11 +295,15 @@ impl Caches {
             found = Found::Elsewhere(CoreId(others.trailing_zeros() as u8));
             let mut dirty = self.llc.is(at, DIRTY);
             for other in bits(others) {
-                dirty |= if write {
+                let modified = if write {
                     self.invalidate(other, line) == MODIFIED
                 } else {
                     self.downgrade(other, line)
                 };
+                if modified {
+                    self.come_down(other, line);
+                }
+                dirty |= modified;
             }
             self.llc.mark(at, DIRTY, dirty);
         }
@@ -280,7 +321,7 @@ impl Caches {
     /// Gives a line that comes from memory the first entry of its set; what was the last one leaves
     /// all caches.
     fn replace(&mut self, line: Line, sharers: u64) -> Option<(Line, bool)> {
-        let at = self.llc.touch(self.llc.victim(line), line);
+        let at = self.llc.touch(self.llc.victim(line, &self.pinned), line);
         let out = std::mem::replace(&mut self.llc.tags.entries[at], (line.0 + 1) << 2 | OWNED);
         let held_by = std::mem::replace(&mut self.llc.sharers[at], sharers);
         if out == 0 {
@@ -309,6 +350,9 @@ impl Caches {
             self.depart(core, victim);
         }
         let modified = above == MODIFIED || out & STATE == MODIFIED;
+        if modified {
+            self.come_down(core, victim);
+        }
         let at = self.llc.find(victim).expect("the last level includes the second");
         self.llc.sharers[at] &= !(1 << core.0);
         if modified {
@@ -382,6 +426,27 @@ impl Caches {
         dirty
     }
 
+    /// Gives a line's changed bytes to the last level and leaves clean copies above. Returns whether
+    /// the last level did not have them.
+    pub fn lower(&mut self, line: Line) -> bool {
+        let Some(at) = self.llc.find(line) else { return false };
+        let mut changed = false;
+        for core in bits(self.llc.sharers[at]) {
+            for cache in [&mut self.l1[core], &mut self.l2[core]] {
+                if let Some(entry) = cache.peek(line)
+                    && *entry & STATE == MODIFIED
+                {
+                    changed = true;
+                    *entry = line.0 << 2 | EXCLUSIVE;
+                }
+            }
+        }
+        if changed {
+            self.llc.mark(at, DIRTY, true);
+        }
+        changed
+    }
+
     /// Whether any cache holds the line.
     pub fn holds(&self, line: Line) -> bool {
         self.llc.find(line).is_some()
@@ -426,7 +491,7 @@ mod tests {
         (config.l1d.size, config.l1d.assoc) = (128, 2);
         (config.l2.size, config.l2.assoc) = (256, 4);
         (config.llc.size, config.llc.assoc) = (512, 4);
-        Caches::new(2, &config, true)
+        Caches::new(2, &config, Watched { l1: true, l2: true })
     }
 
     fn load(caches: &mut Caches, core: CoreId, line: u64) -> Option<Access> {
@@ -496,6 +561,34 @@ mod tests {
         assert_eq!(caches.departures(), [(A, Line(1))]);
         caches.clean(Line(2), false);
         assert_eq!(caches.departures(), [(A, Line(2))]);
+    }
+
+    #[test]
+    fn what_comes_down_to_the_last_level_is_told() {
+        let mut caches = caches();
+        for line in 0..5 {
+            store(&mut caches, A, line);
+        }
+        assert_eq!(caches.lowered(), [(A, Line(0))], "the second level has four ways");
+        load(&mut caches, B, 4);
+        assert_eq!(caches.lowered(), [(A, Line(4))], "another core asked");
+        assert!(caches.lower(Line(3)));
+        assert!(!caches.lower(Line(3)), "the copy above is clean now");
+        assert_eq!(caches.dirty_lines(), (0..5).map(Line).collect::<Vec<_>>());
+        assert_eq!(caches.lowered(), [], "who lowers a line knows it");
+    }
+
+    #[test]
+    fn a_pinned_line_leaves_after_the_others() {
+        let mut caches = caches();
+        for line in [0, 2, 4, 6] {
+            store(&mut caches, A, line);
+        }
+        caches.pinned.insert(Line(0));
+        let evicted = |caches: &mut Caches, line| load(caches, B, line).expect("a miss").evicted;
+        assert_eq!(evicted(&mut caches, 8), Some((Line(2), true)));
+        caches.pinned.extend([4, 6, 8].map(Line));
+        assert_eq!(evicted(&mut caches, 10), Some((Line(0), true)), "all are pinned");
     }
 
     #[test]
