@@ -120,7 +120,7 @@ impl Kiln {
             if below.caches.lower(line) {
                 self.send(line, Some(owner), Some(core), arrival, below);
                 self.counts.cleaned += 1;
-                arrival = arrival + self.params.flush_interval;
+                arrival += self.params.flush_interval;
             }
         }
         self.transactions.rows[usize::from(id)].lines = lines;

@@ -419,7 +419,7 @@ impl Kiln {
             if !self.rules.keep_overflow_until_home {
                 self.last.drop_slot(number);
             }
-            sent = sent + 1;
+            sent += 1;
         }
     }
 }
