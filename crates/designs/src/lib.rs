@@ -16,6 +16,7 @@ pub mod hops;
 pub mod kiln;
 pub mod lad;
 pub mod loc;
+pub mod loc_kiln;
 pub mod morlog;
 pub mod native;
 pub mod orders;
@@ -37,6 +38,7 @@ pub const ALL: &[Entry] = &[
     entry::<software::Software<software::HopsPaper>>(),
     entry::<kiln::Kiln>(),
     entry::<lad::Lad>(),
+    entry::<loc_kiln::LocKiln>(),
     entry::<loc::Wal<loc::LocWal>>(),
     entry::<morlog::Morlog>(),
     entry::<native::Native>(),

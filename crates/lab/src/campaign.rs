@@ -164,7 +164,7 @@ const OWN_TRIALS: usize = 2;
 
 /// Log structures of designs that have them, so small that they fill, overflow and wrap. The ring
 /// (`log_lines`) has room for all that runs, for little more than that, or for less.
-fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 9] {
+fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 10] {
     let ring = if is_tight { "20" } else { ["24", "48", "160", "8", "48", "160"][index % 6] };
     let buffer = ["8", "2"][index % 2];
     let entries = if index % 6 == 5 { "1" } else { "4" };
@@ -178,6 +178,7 @@ fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static st
         ("r_entries", buffer),
         ("scan_width", ["64", "1"][index % 2]),
         ("tx_ids", ["2", "3"][index % 2]),
+        ("old_versions", ["1", "4"][index % 2]),
     ]
 }
 

@@ -134,6 +134,7 @@ const SMALL_STRUCTURES: &[(&str, &str)] = &[
     ("ur_entries", "2"),
     ("r_entries", "1"),
     ("tx_ids", "2"),
+    ("old_versions", "1"),
 ];
 
 /// Designs whose log is a ring of a core's own that one transaction of the micro-benchmarks nearly
