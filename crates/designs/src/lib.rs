@@ -13,8 +13,10 @@ pub mod base;
 pub mod bbb;
 pub mod fwb;
 pub mod hops;
+pub mod kiln;
 pub mod lad;
 pub mod loc;
+pub mod loc_kiln;
 pub mod morlog;
 pub mod native;
 pub mod orders;
@@ -34,7 +36,9 @@ pub const ALL: &[Entry] = &[
     entry::<fwb::Fwb>(),
     entry::<loc::Wal<loc::HWal>>(),
     entry::<software::Software<software::HopsPaper>>(),
+    entry::<kiln::Kiln>(),
     entry::<lad::Lad>(),
+    entry::<loc_kiln::LocKiln>(),
     entry::<loc::Wal<loc::LocWal>>(),
     entry::<morlog::Morlog>(),
     entry::<native::Native>(),

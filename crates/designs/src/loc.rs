@@ -29,13 +29,13 @@ use model::units::{Cycle, LINE_BYTES, Line};
 
 mod drain;
 mod engine;
-mod entry;
+pub(crate) mod entry;
 mod home;
-mod recovery;
+pub(crate) mod recovery;
 mod ring;
 #[cfg(test)]
 mod tests;
-mod window;
+pub(crate) mod window;
 
 use engine::Engine;
 use entry::{Format, Place};

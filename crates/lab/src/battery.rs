@@ -108,7 +108,7 @@ impl Battery {
             let share = match structure.kept_by {
                 KeptBy::Battery => 1.0,
                 KeptBy::Eadr => energy.dirty as f64 / 100.0,
-                KeptBy::Nothing | KeptBy::Adr => continue,
+                KeptBy::Nothing | KeptBy::Adr | KeptBy::Cells => continue,
             };
             let of_byte =
                 if structure.is_at_first_level() { energy.drain_l1 } else { energy.drain_llc };

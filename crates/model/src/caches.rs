@@ -2,7 +2,7 @@
 //! data, call nobody, and say what happened.
 
 use crate::config::Config;
-use crate::units::{CoreId, Line, PerCore};
+use crate::units::{CoreId, Line, LineSet, PerCore};
 
 /// A private cache's state of a line, in the low bits of its tag.
 const SHARED: u64 = 1;
@@ -123,11 +123,20 @@ impl Last {
         first
     }
 
-    /// The entry that a line takes: an empty one of its set, or the least recent.
-    fn victim(&self, line: Line) -> usize {
+    /// The entry that a line takes: an empty one of its set, or the least recent, if there is one
+    /// that is not pinned of those.
+    fn victim(&self, line: Line, pinned: &LineSet) -> usize {
         let first = self.tags.first(line);
         let set = &self.tags.entries[first..first + self.tags.ways];
-        first + set.iter().position(|&tag| tag == 0).unwrap_or(set.len() - 1)
+        let last = set.len() - 1;
+        if let Some(empty) = set.iter().position(|&tag| tag == 0) {
+            return first + empty;
+        }
+        if pinned.is_empty() {
+            return first + last;
+        }
+        let free = set.iter().rposition(|tag| !pinned.contains(&Line((tag >> 2) - 1)));
+        first + free.unwrap_or(last)
     }
 
     fn mark(&mut self, at: usize, flag: u64, on: bool) {
@@ -169,18 +178,34 @@ pub struct Caches {
     llc: Last,
     /// Lines that left a core's first level since somebody asked, if somebody does.
     departures: Vec<(CoreId, Line)>,
-    watched: bool,
+    /// Lines whose changed bytes came down to the last level since somebody asked, if somebody
+    /// does.
+    lowered: Vec<(CoreId, Line)>,
+    watched: Watched,
+    /// Lines that leave the last level only if every line of their set is such a one.
+    pub pinned: LineSet,
+}
+
+/// Which movements of lines are remembered for whoever asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watched {
+    /// Out of a core's first level.
+    pub l1: bool,
+    /// Changed bytes from a core's own levels to the last.
+    pub l2: bool,
 }
 
 impl Caches {
-    /// Empty caches. If they are `watched`, [`Caches::departures`] says what left a first level.
-    pub fn new(cores: u8, config: &Config, watched: bool) -> Caches {
+    /// Empty caches, of which [`Caches::departures`] and [`Caches::lowered`] say what is `watched`.
+    pub fn new(cores: u8, config: &Config, watched: Watched) -> Caches {
         Caches {
             l1: PerCore::new(cores, |_| Sets::new(config.l1d.size, config.l1d.assoc)),
             l2: PerCore::new(cores, |_| Sets::new(config.l2.size, config.l2.assoc)),
             llc: Last::new(config.llc.size, config.llc.assoc),
             departures: Vec::new(),
+            lowered: Vec::new(),
             watched,
+            pinned: LineSet::default(),
         }
     }
 
@@ -190,8 +215,20 @@ impl Caches {
     }
 
     fn depart(&mut self, core: CoreId, line: Line) {
-        if self.watched {
+        if self.watched.l1 {
             self.departures.push((core, line));
+        }
+    }
+
+    /// Lines whose changed bytes a core's second level gave to the last since the last call, to
+    /// make room or because another core asked; not those that go on to memory at once.
+    pub fn lowered(&mut self) -> Vec<(CoreId, Line)> {
+        std::mem::take(&mut self.lowered)
+    }
+
+    fn come_down(&mut self, core: CoreId, line: Line) {
+        if self.watched.l2 {
+            self.lowered.push((core, line));
         }
     }
 
@@ -258,11 +295,15 @@ impl Caches {
             found = Found::Elsewhere(CoreId(others.trailing_zeros() as u8));
             let mut dirty = self.llc.is(at, DIRTY);
             for other in bits(others) {
-                dirty |= if write {
+                let modified = if write {
                     self.invalidate(other, line) == MODIFIED
                 } else {
                     self.downgrade(other, line)
                 };
+                if modified {
+                    self.come_down(other, line);
+                }
+                dirty |= modified;
             }
             self.llc.mark(at, DIRTY, dirty);
         }
@@ -280,7 +321,7 @@ impl Caches {
     /// Gives a line that comes from memory the first entry of its set; what was the last one leaves
     /// all caches.
     fn replace(&mut self, line: Line, sharers: u64) -> Option<(Line, bool)> {
-        let at = self.llc.touch(self.llc.victim(line), line);
+        let at = self.llc.touch(self.llc.victim(line, &self.pinned), line);
         let out = std::mem::replace(&mut self.llc.tags.entries[at], (line.0 + 1) << 2 | OWNED);
         let held_by = std::mem::replace(&mut self.llc.sharers[at], sharers);
         if out == 0 {
@@ -309,6 +350,9 @@ impl Caches {
             self.depart(core, victim);
         }
         let modified = above == MODIFIED || out & STATE == MODIFIED;
+        if modified {
+            self.come_down(core, victim);
+        }
         let at = self.llc.find(victim).expect("the last level includes the second");
         self.llc.sharers[at] &= !(1 << core.0);
         if modified {
@@ -382,6 +426,27 @@ impl Caches {
         dirty
     }
 
+    /// Gives a line's changed bytes to the last level and leaves clean copies above. Returns whether
+    /// the last level did not have them.
+    pub fn lower(&mut self, line: Line) -> bool {
+        let Some(at) = self.llc.find(line) else { return false };
+        let mut changed = false;
+        for core in bits(self.llc.sharers[at]) {
+            for cache in [&mut self.l1[core], &mut self.l2[core]] {
+                if let Some(entry) = cache.peek(line)
+                    && *entry & STATE == MODIFIED
+                {
+                    changed = true;
+                    *entry = line.0 << 2 | EXCLUSIVE;
+                }
+            }
+        }
+        if changed {
+            self.llc.mark(at, DIRTY, true);
+        }
+        changed
+    }
+
     /// Whether any cache holds the line.
     pub fn holds(&self, line: Line) -> bool {
         self.llc.find(line).is_some()
@@ -414,122 +479,4 @@ fn bits(mut mask: u64) -> impl Iterator<Item = CoreId> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: CoreId = CoreId(0);
-    const B: CoreId = CoreId(1);
-
-    /// First level 1 set of 2 ways, second level 1 of 4, last level 2 of 4.
-    fn caches() -> Caches {
-        let mut config = Config::default();
-        (config.l1d.size, config.l1d.assoc) = (128, 2);
-        (config.l2.size, config.l2.assoc) = (256, 4);
-        (config.llc.size, config.llc.assoc) = (512, 4);
-        Caches::new(2, &config, true)
-    }
-
-    fn load(caches: &mut Caches, core: CoreId, line: u64) -> Option<Access> {
-        (!caches.hit(core, Line(line))).then(|| caches.access(core, Line(line), false))
-    }
-
-    fn store(caches: &mut Caches, core: CoreId, line: u64) -> Option<Access> {
-        (!caches.hit_to_write(core, Line(line))).then(|| caches.access(core, Line(line), true))
-    }
-
-    #[test]
-    fn a_line_is_found_where_it_is() {
-        let mut caches = caches();
-        assert_eq!(load(&mut caches, A, 0).expect("a miss").found, Found::Memory);
-        assert!(load(&mut caches, A, 0).is_none());
-        load(&mut caches, A, 1);
-        load(&mut caches, A, 2);
-        assert_eq!(load(&mut caches, A, 0).expect("a miss").found, Found::L2);
-        assert_eq!(load(&mut caches, B, 1).expect("a miss").found, Found::Elsewhere(A));
-    }
-
-    #[test]
-    fn an_exclusive_line_is_written_without_asking_and_a_shared_one_is_not() {
-        let mut caches = caches();
-        load(&mut caches, A, 0);
-        assert!(store(&mut caches, A, 0).is_none());
-        load(&mut caches, B, 0);
-        assert_eq!(store(&mut caches, B, 0).expect("an upgrade").found, Found::Elsewhere(A));
-        assert!(!caches.hit(A, Line(0)), "the other copy is gone");
-        assert_eq!(caches.dirty_lines(), [Line(0)]);
-    }
-
-    #[test]
-    fn a_line_that_leaves_the_last_level_leaves_all() {
-        let mut caches = caches();
-        store(&mut caches, A, 0);
-        for line in [2, 4, 6] {
-            load(&mut caches, B, line);
-        }
-        let access = load(&mut caches, B, 8).expect("a miss");
-        assert_eq!(access.evicted, Some((Line(0), true)));
-        assert!(!caches.hit(A, Line(0)));
-        assert!(caches.dirty_lines().is_empty());
-    }
-
-    #[test]
-    fn cleaning_keeps_the_line_or_not() {
-        let mut caches = caches();
-        store(&mut caches, A, 0);
-        assert!(caches.clean(Line(0), true));
-        assert!(!caches.clean(Line(0), true), "it is clean now");
-        assert!(store(&mut caches, A, 0).is_none(), "it is still owned");
-        assert!(caches.clean(Line(0), false));
-        assert!(!caches.holds(Line(0)));
-    }
-
-    #[test]
-    fn what_leaves_a_first_level_is_told() {
-        let mut caches = caches();
-        for line in 0..3 {
-            store(&mut caches, A, line);
-        }
-        assert_eq!(caches.departures(), [(A, Line(0))], "the first level has two ways");
-        load(&mut caches, B, 1);
-        assert_eq!(caches.departures(), [], "a copy stays");
-        store(&mut caches, B, 1);
-        assert_eq!(caches.departures(), [(A, Line(1))]);
-        caches.clean(Line(2), false);
-        assert_eq!(caches.departures(), [(A, Line(2))]);
-    }
-
-    #[test]
-    fn every_level_includes_the_ones_above() {
-        let mut caches = caches();
-        let mut state = 1_u64;
-        for _ in 0..20_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (core, line) = (CoreId((state >> 60 & 1) as u8), state >> 40 & 15);
-            match state >> 33 & 7 {
-                0 => _ = caches.clean(Line(line), state >> 36 & 1 == 0),
-                1 | 2 => _ = store(&mut caches, core, line),
-                _ => _ = load(&mut caches, core, line),
-            }
-            for core in [A, B] {
-                for entry in caches.l1[core].entries.clone() {
-                    assert!(entry == 0 || caches.l2[core].peek(Line(entry >> 2)).is_some());
-                }
-                for entry in caches.l2[core].entries.clone() {
-                    let holds = entry == 0 || caches.holds(Line(entry >> 2));
-                    assert!(holds, "line {} is in a second level only", entry >> 2);
-                }
-            }
-            one_writer(&mut caches);
-        }
-    }
-
-    fn one_writer(caches: &mut Caches) {
-        for line in (0..16).map(Line) {
-            let state = |cache: &mut Private| cache.peek(line).map_or(0, |entry| *entry & STATE);
-            let a = state(&mut caches.l2[A]).max(state(&mut caches.l1[A]));
-            let b = state(&mut caches.l2[B]).max(state(&mut caches.l1[B]));
-            assert!(a <= SHARED || b == 0, "{line:?}: {a} and {b}");
-            assert!(b <= SHARED || a == 0, "{line:?}: {a} and {b}");
-        }
-    }
-}
+mod tests;

@@ -141,6 +141,8 @@ pub enum KeptBy {
     Battery,
     /// The energy that saves the dirty lines of caches. The machine saves them, not the design.
     Eadr,
+    /// Its own cells, which need no energy. `power_loss` says what they hold.
+    Cells,
 }
 
 impl KeptBy {
@@ -151,6 +153,7 @@ impl KeptBy {
             KeptBy::Adr => "adr",
             KeptBy::Battery => "battery",
             KeptBy::Eadr => "eadr",
+            KeptBy::Cells => "cells",
         }
     }
 }

@@ -358,7 +358,9 @@ impl Choices {
 /// Bytes of the structures that survive, as a design declares them.
 fn declared<D: Design>(setup: &Setup<'_, D>) -> u64 {
     let structures = D::hardware(setup);
-    let kept = |structure: &&Structure| matches!(structure.kept_by, KeptBy::Adr | KeptBy::Battery);
+    let kept = |structure: &&Structure| {
+        matches!(structure.kept_by, KeptBy::Adr | KeptBy::Battery | KeptBy::Cells)
+    };
     structures.iter().filter(kept).map(Structure::bytes).sum()
 }
 

@@ -48,6 +48,9 @@ pub trait Design: Sized + 'static {
     const STORES_SURVIVE: bool = false;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
+    /// Whether it is told which changed lines a core's second level gives to the last
+    /// ([`Design::come_down`]).
+    const WATCHES_L2: bool = false;
     /// Its parameters.
     type Params: Params;
     /// Its rules, each of which a test can switch off.
@@ -99,6 +102,11 @@ pub trait Design: Sized + 'static {
     /// A line of persistent memory leaves a core's first level: for the levels below, for another
     /// core, or, before [`Design::evict`], for memory. Asked only if [`Design::WATCHES_L1`].
     fn leave(&mut self, _leave: &Leave, _below: &mut Below<Self::Event>) {}
+
+    /// The bytes that a core changed in a line of persistent memory leave its second level for the
+    /// last: to make room, or because another core asks for them. Asked only if
+    /// [`Design::WATCHES_L2`], and not of a line that goes on to memory at once ([`Design::evict`]).
+    fn come_down(&mut self, _leave: &Leave, _below: &mut Below<Self::Event>) {}
 
     /// A dirty line of persistent memory leaves the caches.
     fn evict(
@@ -326,7 +334,7 @@ pub struct Fill {
     pub at: Cycle,
 }
 
-/// A line that leaves a core's first level.
+/// A line that leaves a level of a core's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     /// The core.

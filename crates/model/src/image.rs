@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
-use crate::units::{Line, LineData, Word};
+use crate::units::{LINE_BYTES, Line, LineData, Word};
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,9 @@ pub struct PowerLoss;
 ///
 /// It lies over the durable contents of a machine that goes on running: what is written here is
 /// kept aside, so a power failure costs what it writes and not what the memory holds.
+///
+/// Beyond the memory's last address are the cells of a design's own non-volatile structures
+/// ([`KeptBy::Cells`](crate::card::KeptBy::Cells)). They are 0 until `power_loss` says what they hold.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
     base: &'a Contents,
@@ -53,13 +56,13 @@ impl<'a> Image<'a> {
     pub fn word(&self, word: Word) -> u64 {
         match self.changed.get(&word.line()) {
             Some(line) => word_of(line, word),
-            None => self.base.word(word),
+            None => word_of(self.before(word.line()), word),
         }
     }
 
     /// A line.
     pub fn line(&self, line: Line) -> &LineData {
-        self.changed.get(&line).unwrap_or_else(|| self.base.line(line))
+        self.changed.get(&line).unwrap_or_else(|| self.before(line))
     }
 
     /// Changes a word. A word is written whole or not at all.
@@ -90,8 +93,16 @@ impl<'a> Image<'a> {
     }
 
     fn line_mut(&mut self, line: Line) -> &mut LineData {
-        let base = self.base;
-        self.changed.entry(line).or_insert_with(|| *base.line(line))
+        let before = *self.before(line);
+        self.changed.entry(line).or_insert(before)
+    }
+
+    /// A line as it was before anything was written here.
+    fn before(&self, line: Line) -> &LineData {
+        match line.address() < self.base.capacity() {
+            true => self.base.line(line),
+            false => &[0; LINE_BYTES as usize],
+        }
     }
 
     fn spend(&mut self) -> Result<(), PowerLoss> {
@@ -142,6 +153,16 @@ mod tests {
         image.set_word(Word(3), 8).expect("power");
         assert_eq!((image.word(Word(3)), durable.word(Word(3))), (8, 7));
         assert_eq!(image.changed_lines().collect::<Vec<_>>(), [Line(0)]);
+    }
+
+    #[test]
+    fn cells_of_a_design_lie_beyond_the_memory() {
+        let durable = Contents::new(0, 4096).expect("room");
+        let mut image = Image::over(&durable);
+        let cell = Word::of(image.capacity() + 8);
+        assert_eq!(image.word(cell), 0);
+        image.set_word(cell, 7).expect("power");
+        assert_eq!((image.word(cell), image.line(cell.line())[8]), (7, 7));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::agenda::Agenda;
-use crate::caches::{Caches, Found};
+use crate::caches::{Caches, Found, Watched};
 use crate::config::{Config, Domain};
 use crate::contents::View;
 use crate::controller::{Accepted, Event, Memory, Notify};
@@ -90,7 +90,11 @@ impl<D: Design> Machine<D> {
         Ok(Machine {
             design,
             below: Below {
-                caches: Caches::new(cores, config, D::WATCHES_L1),
+                caches: Caches::new(
+                    cores,
+                    config,
+                    Watched { l1: D::WATCHES_L1, l2: D::WATCHES_L2 },
+                ),
                 memory: Memory::new(config)?,
                 view: View::new(config.pm.capacity, config.dram.capacity)?,
                 shape,
@@ -435,9 +439,7 @@ impl<D: Design> Machine<D> {
     fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
         let now = self.cores[id].timing.clock();
         let access = self.below.caches.access(id, line, write);
-        if D::WATCHES_L1 {
-            self.tell_departures(now);
-        }
+        self.tell_departures(now);
         let times = self.below.shape.times;
         let mut done = start + times.l1 + times.l2;
         match access.found {
@@ -473,11 +475,21 @@ impl<D: Design> Machine<D> {
         done
     }
 
-    /// Tells the design what left the first levels.
+    /// Tells the design what left the first levels, and what came down to the last.
+    #[inline]
     fn tell_departures(&mut self, at: Cycle) {
-        for (core, line) in self.below.caches.departures() {
-            if line.is_persistent() {
-                self.design.leave(&Leave { core, line, at }, &mut self.below);
+        if D::WATCHES_L1 {
+            for (core, line) in self.below.caches.departures() {
+                if line.is_persistent() {
+                    self.design.leave(&Leave { core, line, at }, &mut self.below);
+                }
+            }
+        }
+        if D::WATCHES_L2 {
+            for (core, line) in self.below.caches.lowered() {
+                if line.is_persistent() {
+                    self.design.come_down(&Leave { core, line, at }, &mut self.below);
+                }
             }
         }
     }
@@ -522,9 +534,7 @@ impl<D: Design> Machine<D> {
             self.crash_point(now);
         }
         let dirty = self.below.caches.clean(line, false);
-        if D::WATCHES_L1 {
-            self.tell_departures(now);
-        }
+        self.tell_departures(now);
         if dirty {
             self.write_back(line, now);
         }

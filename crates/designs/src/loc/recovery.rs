@@ -26,20 +26,20 @@ pub struct Layout {
 
 /// What the log says of one transaction.
 #[derive(Default)]
-struct Found {
+pub struct Found {
     /// Its entries, and how many there should be.
     entries: u64,
     count: Option<u64>,
     /// How many of its blocks are there only as those of which other.
     pairs: Vec<(Place, u64)>,
     /// Its blocks, in the order of the log: the line, and where its bytes are.
-    blocks: Vec<(u64, Line, Line)>,
+    pub blocks: Vec<(u64, Line, Line)>,
     recorded: bool,
 }
 
 /// What a scan of the log found.
 #[derive(Default)]
-struct Scan {
+pub struct Scan {
     transactions: BTreeMap<Place, Found>,
     early: BTreeMap<Running, Vec<(u64, Line, Line)>>,
     adopted: Vec<(Place, Running)>,
@@ -103,7 +103,8 @@ fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Sca
 }
 
 impl Scan {
-    fn add(&mut self, entry: Entry, order: u64, bytes: Line) {
+    /// Adds an entry, the `order`-th of the log, with where the bytes of its block are.
+    pub fn add(&mut self, entry: Entry, order: u64, bytes: Line) {
         self.any = true;
         match entry {
             Entry::Block { line, by, count } => {
@@ -133,7 +134,8 @@ impl Scan {
         }
     }
 
-    fn of(&mut self, place: Place) -> &mut Found {
+    /// What was found of a transaction.
+    pub fn of(&mut self, place: Place) -> &mut Found {
         self.transactions.entry(place).or_default()
     }
 
@@ -155,7 +157,7 @@ impl Scan {
 
     /// The transactions that are committed, in the order in which they are replayed: the longest
     /// closed prefix, from the head's on, of those that are complete.
-    fn committed(&self, first: Place, record: bool, rules: &LocRules) -> Vec<Place> {
+    pub fn committed(&self, first: Place, record: bool, rules: &LocRules) -> Vec<Place> {
         let complete = self.complete(record, rules);
         let is_complete = |place: &Place| complete.get(place) == Some(&true);
         let mut end = (first..).find(|place| !is_complete(place)).expect("the log has an end");

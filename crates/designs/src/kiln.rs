@@ -1,0 +1,301 @@
+//! Kiln (Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013): the last-level cache is non-volatile, and
+//! holds what transactions stored until memory does. There is no log.
+//!
+//! A line that a transaction stores to is *pending* under its TxID. It may go down to the last level
+//! and no further. When the transaction ends, its lines in the levels above are cleaned into the last
+//! level (*clean-on-commit*; the copies above stay). When all are there, one write of the status table
+//! commits the transaction. There are always two versions: the committed one is written to memory
+//! before a newer one takes its place in the last level. A pending line that has to leave the last
+//! level goes to an overflow area in memory.
+//!
+//! Recovery replays nothing. What the last level holds of transactions that did not commit is dropped,
+//! and of the others copied from the overflow area.
+//!
+//! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as is
+//! known here, is decided in docs/fidelity.md.
+
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity, KeptBy,
+    Leave, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line};
+
+mod cells;
+mod commit;
+mod lines;
+
+use cells::Cells;
+use commit::Transactions;
+use lines::LastLevel;
+
+model::params! {
+    /// What the paper leaves open.
+    pub struct KilnParams {
+        /// TxIDs, and rows of the status table (ours: six bits in each tag).
+        tx_ids = 64 in 1..=2048, tight [2, 3];
+        /// Lines that the overflow area holds, as far as the log area has room (ours: a sixteenth of
+        /// the last level of the machine `loc`).
+        overflow_lines = 1024 in 1..=65536;
+        /// Cycles from one line that a commit cleans to the next (ours: one a cycle).
+        flush_interval = 1 in 1..=4096;
+        /// When the committed version of a line is written to memory: when a newer one reaches the
+        /// last level (specs/ordering.md 14.2), or when a transaction first stores to the line (ours:
+        /// as early as it can be known).
+        write_out = "arrival" of ["arrival", "store"];
+        /// Cycles that a read of the last level takes longer than the machine says (LOC, ICCD'14,
+        /// compares at equal latencies).
+        llc_read = 0 in 0..=1000;
+        /// Cycles that a write of the last level takes longer (the same).
+        llc_write = 0 in 0..=1000;
+        /// Cycles that a read takes longer whose newest bytes are in the overflow area (ours: as in
+        /// `ec-wal`).
+        redirect_latency = 8 in 0..=1000;
+    }
+}
+
+model::rules! {
+    /// What keeps Kiln right (specs/ordering.md section 14).
+    pub struct KilnRules {
+        /// A pending line keeps its TxID when it comes down to the last level.
+        tag_what_comes_down,
+        /// A pending line that leaves the last level goes to the overflow area, and not to its place.
+        pending_to_overflow,
+        /// The committed version of a line is in memory before a newer one takes its place in the last
+        /// level.
+        home_before_newer,
+        /// The status changes when the lines of the transaction are in the last level.
+        status_after_lines,
+        /// So it does when those are that came down before the transaction ended.
+        count_what_came_down,
+        /// So it does when those are in the overflow area that left the last level.
+        wait_for_overflow,
+        /// The acknowledgement follows the status.
+        acknowledge_after_status,
+        /// A line that leaves the last level is kept until memory has it.
+        keep_until_home,
+        /// The overflow area keeps a committed line until memory has it.
+        keep_overflow_until_home,
+        /// A TxID is used again when no line has it.
+        reuse_after_tags,
+        /// Recovery drops lines of transactions whose status is not committed.
+        drop_uncommitted,
+        /// Recovery copies committed lines from the overflow area.
+        copy_overflow,
+        /// Of several versions of a line recovery takes the newest that is committed.
+        newest_committed,
+    }
+}
+
+/// The design.
+pub struct Kiln {
+    params: KilnParams,
+    rules: KilnRules,
+    last: LastLevel,
+    transactions: Transactions,
+    /// Cycles from a core to the last level, and back.
+    walk: u64,
+    /// Cycles from a second level to the last.
+    down: u64,
+    /// Cycles that a write of the last level, or of the table beside it, takes.
+    write: u64,
+    path: u64,
+    /// Why the settings do not fit, if they do not.
+    misfit: Option<String>,
+    cells: Cells,
+    counts: Counts,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KilnEvent {
+    /// A version of a line reaches the last level.
+    Arrive(u32),
+    /// A version that left the last level, or is to be replaced there, is home.
+    Home(Line, u64),
+    /// A line is in its slot of the overflow area.
+    Overflowed(u32),
+    /// The line of a slot is home.
+    OverflowHome(u32),
+    /// A core's transaction is committed: its status changes.
+    Status(CoreId, u16),
+    /// No line has a TxID any longer.
+    Untagged(u16),
+}
+
+#[derive(Default)]
+struct Counts {
+    cleaned: u64,
+    came_down: u64,
+    written_out: u64,
+    waited_for_home: u64,
+    overflowed: u64,
+    overflow_max: u64,
+    refetched: u64,
+    waited_for_id: u64,
+}
+
+impl Design for Kiln {
+    const CARD: Card = Card {
+        name: "kiln",
+        paper: "Kiln, MICRO 2013",
+        family: "non-volatile cache",
+        summary: "non-volatile last-level cache, commit by one write of a status table",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Line,
+        needs: Needs::Nothing,
+    };
+    const HAS_FENCES: bool = false;
+    const WATCHES_L2: bool = true;
+    type Params = KilnParams;
+    type Rules = KilnRules;
+    type Event = KilnEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Kiln>) -> Kiln {
+        let Setup { params, rules, shape } = setup;
+        let times = shape.times;
+        let slots = cells::slots(shape, params);
+        let misfit = (slots == 0).then(|| {
+            "the log area has no room for a line of the overflow area: raise it with --set \
+             pm.log_size=..."
+                .to_owned()
+        });
+        Kiln {
+            params: (*params).clone(),
+            rules: (*rules).clone(),
+            last: LastLevel::new(slots),
+            transactions: Transactions::new(shape.cores, params.tx_ids),
+            walk: times.l1 + times.l2 + times.llc,
+            down: times.l2 + times.llc + params.llc_write,
+            write: times.llc + params.llc_write,
+            path: shape.path,
+            misfit,
+            cells: Cells::new(shape, params),
+            counts: Counts::default(),
+        }
+    }
+
+    fn begin(&mut self, tx: &Tx, below: &mut Below<KilnEvent>) -> Progress {
+        if let Some(text) = self.misfit.take() {
+            below.give_up(text);
+        }
+        self.take_id(tx)
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<KilnEvent>) -> Progress {
+        if store.tx.is_some() {
+            self.mark(store, below);
+        }
+        Progress::Done(store.at)
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<KilnEvent>) -> Progress {
+        self.end(tx, below)
+    }
+
+    fn fill(&mut self, fill: &Fill, _below: &mut Below<KilnEvent>) -> Cycle {
+        if !fill.memory {
+            return fill.at + self.params.llc_read;
+        }
+        if !self.last.is_overflowed(fill.line) {
+            return fill.at;
+        }
+        self.counts.refetched += 1;
+        fill.at + self.params.redirect_latency
+    }
+
+    fn come_down(&mut self, leave: &Leave, below: &mut Below<KilnEvent>) {
+        self.counts.came_down += 1;
+        let owner = self.last.owner(leave.line).filter(|_| self.rules.tag_what_comes_down);
+        let counted = owner.filter(|_| self.rules.count_what_came_down).map(|owner| owner.core);
+        self.send(leave.line, owner, counted, leave.at + self.down, below);
+    }
+
+    fn evict(&mut self, evict: &Evict, below: &mut Below<KilnEvent>) -> Disposition<KilnEvent> {
+        self.leave(evict, below)
+    }
+
+    fn event(&mut self, at: Cycle, event: KilnEvent, below: &mut Below<KilnEvent>) {
+        match event {
+            KilnEvent::Arrive(index) => self.arrive(index, at, below),
+            KilnEvent::Home(line, stamp) => self.home(line, stamp, at, below),
+            KilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
+            KilnEvent::OverflowHome(slot) => self.last.drop_slot(slot),
+            KilnEvent::Status(core, id) => self.change_status(core, id, at, below),
+            KilnEvent::Untagged(id) => self.untag(id, at, below),
+        }
+    }
+
+    fn leaves_behind(&self, line: Line) -> bool {
+        self.last.owner(line).is_some()
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        self.save(gasp)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Kiln>) -> Result<(), PowerLoss> {
+        cells::recover(image, setup)
+    }
+
+    fn hardware(setup: &Setup<'_, Kiln>) -> Vec<Structure> {
+        hardware(setup.params, setup.shape)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("lines_cleaned", counts.cleaned),
+            ("lines_came_down", counts.came_down),
+            ("committed_written_out", counts.written_out),
+            ("versions_waited_for_home", counts.waited_for_home),
+            ("lines_overflowed", counts.overflowed),
+            ("overflow_max", counts.overflow_max),
+            ("overflow_refetched", counts.refetched),
+            ("begins_waited_for_id", counts.waited_for_id),
+        ]
+    }
+}
+
+/// The last level and what stands beside it are of cells that keep their state; the levels above
+/// are not.
+fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
+    let config = &shape.config;
+    let cores = u64::from(shape.cores);
+    let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
+    let id = u64::from(params.tx_ids.next_power_of_two().trailing_zeros().max(1));
+    let cells = |name, bits, count| Structure {
+        name,
+        bits,
+        count,
+        place: "last-level cache",
+        kept_by: KeptBy::Cells,
+    };
+    let volatile =
+        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    // A line that leaves is kept until memory has it: as many as wait at the controllers or lie in
+    // their queues, and one for each miss that may be under way.
+    let controller = &config.controller;
+    let leaving = (controller.wpq + controller.writebacks) * controller.count
+        + cores * (config.core.mshrs + 1);
+    vec![
+        cells("line (64 B, address, TxID, state)", cells::LINE_BITS, config.llc.size / LINE_BYTES),
+        cells("write-back buffer entry (64 B, address)", cells::LINE_BITS, leaving),
+        cells("status table row", 2, params.tx_ids.next_multiple_of(32)),
+        cells(
+            "overflow table entry (address, TxID, state, slot)",
+            cells::OVERFLOW_BITS,
+            cells::slots(shape, params),
+        ),
+        cells("lengths of the tables", cells::LENGTHS_BITS, 1),
+        volatile("TxID and state of a line", id + 2, private, "first- and second-level caches"),
+        volatile(
+            "FIFO entry (TxID, line's place)",
+            id + 16,
+            private,
+            "first- and second-level caches",
+        ),
+    ]
+}

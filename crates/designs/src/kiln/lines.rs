@@ -1,0 +1,439 @@
+//! Lines in the last level, on their way into it, on their way out of it, and in the overflow area.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{Below, Disposition, Evict};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, LineData, LineMap};
+
+use super::{Kiln, KilnEvent, cells};
+
+/// A version of a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    pub line: Line,
+    pub data: LineData,
+    /// The TxID that it has; a line without is committed.
+    pub tag: Option<u16>,
+    /// Later versions have later stamps.
+    pub stamp: u64,
+    /// The core whose transaction waits for it to arrive.
+    counted: Option<CoreId>,
+}
+
+/// A transaction that is not committed: its core and its TxID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub core: CoreId,
+    pub id: u16,
+}
+
+/// A version that is in the last level, and not in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub version: Version,
+    /// It is on its way to memory, since a newer one is to take its place.
+    written_out: bool,
+}
+
+/// What there is of a line beside the copy in memory.
+#[derive(Debug, Default)]
+struct LineState {
+    /// The transaction that stored to it and is not committed.
+    owner: Option<Owner>,
+    held: Option<Held>,
+    /// Versions that have arrived and wait until the one that is held is home.
+    waiting: VecDeque<Version>,
+    /// Versions that are on their way to the last level.
+    coming: u32,
+    /// When it left the last level, as a stamp: versions that were sent before went with it.
+    left: u64,
+    /// The slot of the overflow area that has its pending version.
+    slot: Option<u32>,
+}
+
+/// A slot of the overflow area, as the overflow table has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub line: Line,
+    pub tag: Option<u16>,
+    pub stamp: u64,
+    owner: Owner,
+    data: LineData,
+    /// Writes of it that are under way.
+    writes: u32,
+}
+
+/// The last level and the overflow area.
+pub struct LastLevel {
+    lines: LineMap<LineState>,
+    /// Versions on their way to the last level, by the numbers in their events.
+    coming: Vec<Version>,
+    free_coming: Vec<u32>,
+    /// Committed versions that have left and that memory has not: the write-back buffer.
+    leaving: VecDeque<Version>,
+    slots: Vec<Option<Slot>>,
+    free_slots: Vec<u32>,
+    stamp: u64,
+}
+
+impl LastLevel {
+    pub fn new(slots: u64) -> LastLevel {
+        LastLevel {
+            lines: LineMap::default(),
+            coming: Vec::new(),
+            free_coming: Vec::new(),
+            leaving: VecDeque::new(),
+            slots: vec![None; slots as usize],
+            free_slots: (0..slots as u32).rev().collect(),
+            stamp: 0,
+        }
+    }
+
+    /// The transaction that stored to a line and is not committed.
+    pub fn owner(&self, line: Line) -> Option<Owner> {
+        self.lines.get(&line)?.owner
+    }
+
+    /// Makes a transaction the owner of a line; whether it was not.
+    pub fn own(&mut self, line: Line, owner: Owner) -> bool {
+        self.lines.entry(line).or_default().owner.replace(owner) != Some(owner)
+    }
+
+    /// A transaction is committed: it owns a line no longer. Whether it did.
+    pub fn disown(&mut self, line: Line, owner: Owner) -> bool {
+        let Some(state) = self.lines.get_mut(&line) else { return false };
+        if state.owner != Some(owner) {
+            return false;
+        }
+        state.owner = None;
+        state.slot = None;
+        self.forget_if_done(line);
+        true
+    }
+
+    /// Takes a TxID from a line.
+    pub fn untag(&mut self, line: Line, id: u16) {
+        if let Some(held) = self.lines.get_mut(&line).and_then(|state| state.held.as_mut())
+            && held.version.tag == Some(id)
+        {
+            held.version.tag = None;
+        }
+    }
+
+    /// Takes a TxID from the overflow table.
+    pub fn untag_slots(&mut self, id: u16) {
+        if self.has_no_slots() {
+            return;
+        }
+        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.tag == Some(id)) {
+            slot.tag = None;
+        }
+    }
+
+    pub fn is_overflowed(&self, line: Line) -> bool {
+        self.lines.get(&line).is_some_and(|state| state.slot.is_some())
+    }
+
+    /// A slot is free, or will be when what is on its way there has arrived.
+    pub fn drop_slot(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        match slot {
+            Some(Slot { writes: 0, .. }) => {
+                *slot = None;
+                self.free_slots.push(number);
+            }
+            Some(slot) => slot.line = NOBODY,
+            None => (),
+        }
+    }
+
+    /// Whether the overflow area is empty.
+    fn has_no_slots(&self) -> bool {
+        self.free_slots.len() == self.slots.len()
+    }
+
+    /// Everything that the cells of the last level and of the write-back buffer hold, and memory
+    /// may not.
+    pub fn held(&self) -> impl Iterator<Item = &Version> {
+        let held = self.lines.values().filter_map(|state| state.held.as_ref());
+        held.map(|held| &held.version).chain(&self.leaving)
+    }
+
+    /// The overflow table.
+    pub fn slots(&self) -> impl Iterator<Item = (u32, &Slot)> {
+        let numbered = (0..).zip(&self.slots);
+        let used = numbered.filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
+        used.filter(|(_, slot)| slot.line != NOBODY)
+    }
+
+    fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    fn forget_if_done(&mut self, line: Line) {
+        if let Some(state) = self.lines.get(&line)
+            && state.owner.is_none()
+            && state.held.is_none()
+            && state.coming == 0
+            && state.waiting.is_empty()
+        {
+            self.lines.remove(&line);
+        }
+    }
+}
+
+impl Kiln {
+    /// Sends the newest bytes of a line to the last level, which they reach at `arrival`.
+    pub(super) fn send(
+        &mut self,
+        line: Line,
+        owner: Option<Owner>,
+        counted: Option<CoreId>,
+        arrival: Cycle,
+        below: &mut Below<KilnEvent>,
+    ) {
+        let tag = owner.map(|owner| owner.id);
+        let stamp = self.last.next_stamp();
+        let version = Version { line, data: below.line(line), tag, stamp, counted };
+        let index = match self.last.free_coming.pop() {
+            Some(index) => {
+                self.last.coming[index as usize] = version;
+                index
+            }
+            None => {
+                self.last.coming.push(version);
+                self.last.coming.len() as u32 - 1
+            }
+        };
+        self.last.lines.entry(line).or_default().coming += 1;
+        if let Some(core) = counted {
+            self.transactions.expect(core);
+        }
+        below.at(arrival, KilnEvent::Arrive(index));
+    }
+
+    /// A version reaches the last level.
+    pub(super) fn arrive(&mut self, index: u32, at: Cycle, below: &mut Below<KilnEvent>) {
+        let version = self.last.coming[index as usize];
+        self.last.free_coming.push(index);
+        let state = self.last.lines.get_mut(&version.line).expect("a version of it is coming");
+        state.coming -= 1;
+        if version.stamp < state.left {
+            self.last.forget_if_done(version.line);
+            return self.arrived(version.counted, at, below);
+        }
+        if !state.waiting.is_empty() {
+            self.counts.waited_for_home += 1;
+            return state.waiting.push_back(version);
+        }
+        if self.must_wait(&version, at, below) {
+            self.counts.waited_for_home += 1;
+            let state = self.last.lines.get_mut(&version.line).expect("it is held");
+            return state.waiting.push_back(version);
+        }
+        self.enter(version, at, below);
+    }
+
+    /// Whether the version that the last level holds is committed, so that it must be home before a
+    /// newer one takes its place. It is then on its way.
+    fn must_wait(&mut self, newer: &Version, at: Cycle, below: &mut Below<KilnEvent>) -> bool {
+        let held = self.last.lines.get(&newer.line).and_then(|state| state.held);
+        let Some(Held { version, .. }) = held else { return false };
+        let is_newer_pending = newer.tag.is_some() && newer.tag != version.tag;
+        if !is_newer_pending || !self.is_committed(version.tag) || !self.rules.home_before_newer {
+            return false;
+        }
+        self.write_out(newer.line, at, below);
+        true
+    }
+
+    fn is_committed(&self, tag: Option<u16>) -> bool {
+        tag.is_none_or(|id| self.transactions.is_committed(id))
+    }
+
+    /// Writes the committed version that the last level holds to memory, where it stays meanwhile.
+    pub(super) fn write_out(&mut self, line: Line, at: Cycle, below: &mut Below<KilnEvent>) {
+        let Some(state) = self.last.lines.get_mut(&line) else { return };
+        let Some(held) = &mut state.held else { return };
+        if held.written_out || !held.version.tag.is_none_or(|id| self.transactions.is_committed(id))
+        {
+            return;
+        }
+        held.written_out = true;
+        self.counts.written_out += 1;
+        let Version { data, stamp, .. } = held.version;
+        send_home(line, data, at, KilnEvent::Home(line, stamp), below);
+    }
+
+    /// A version takes its place in the last level.
+    fn enter(&mut self, version: Version, at: Cycle, below: &mut Below<KilnEvent>) {
+        let state = self.last.lines.entry(version.line).or_default();
+        state.held = Some(Held { version, written_out: false });
+        // The last level has a newer version than a slot of the same transaction.
+        let slots = &self.last.slots;
+        let is_older =
+            |slot: &mut u32| slots[*slot as usize].is_some_and(|slot| version.tag == slot.tag);
+        if let Some(slot) = state.slot.take_if(is_older) {
+            self.last.drop_slot(slot);
+        }
+        self.arrived(version.counted, at, below);
+    }
+
+    /// A dirty line leaves the caches, with what is on its way into the last level: for the overflow
+    /// area if it is pending, for its place in memory if not.
+    pub(super) fn leave(
+        &mut self,
+        evict: &Evict,
+        below: &mut Below<KilnEvent>,
+    ) -> Disposition<KilnEvent> {
+        let Evict { line, data, at } = *evict;
+        let stamp = self.last.next_stamp();
+        let owner = self.last.owner(line);
+        let mut gone = VecDeque::new();
+        if let Some(state) = self.last.lines.get_mut(&line) {
+            state.left = stamp;
+            gone = std::mem::take(&mut state.waiting);
+            if let Some(held) = state.held.take()
+                && owner.is_some()
+                && held.version.tag.is_none_or(|id| self.transactions.is_committed(id))
+            {
+                self.depart(held.version, held.written_out, at, below);
+            }
+        }
+        match owner.filter(|_| self.rules.pending_to_overflow) {
+            Some(owner) => self.overflow(line, data, owner, at, below),
+            None => {
+                let version = Version { line, data, tag: None, stamp, counted: None };
+                self.depart(version, false, at, below);
+                self.last.forget_if_done(line);
+            }
+        }
+        for version in gone {
+            self.arrived(version.counted, at, below);
+        }
+        Disposition::Taken
+    }
+
+    /// A committed version leaves the last level for memory, and is kept until it is there.
+    fn depart(
+        &mut self,
+        version: Version,
+        is_under_way: bool,
+        at: Cycle,
+        below: &mut Below<KilnEvent>,
+    ) {
+        let Version { line, data, stamp, .. } = version;
+        if self.rules.keep_until_home {
+            self.last.leaving.push_back(Version { tag: None, ..version });
+        }
+        if !is_under_way {
+            send_home(line, data, at, KilnEvent::Home(line, stamp), below);
+        }
+    }
+
+    /// A version that left, or that is to be replaced, is home.
+    pub(super) fn home(&mut self, line: Line, stamp: u64, at: Cycle, below: &mut Below<KilnEvent>) {
+        self.last.leaving.retain(|version| version.stamp != stamp);
+        let Some(state) = self.last.lines.get_mut(&line) else { return };
+        state.held.take_if(|held| held.version.stamp == stamp);
+        while let Some(&version) =
+            self.last.lines.get(&line).and_then(|state| state.waiting.front())
+        {
+            if self.must_wait(&version, at, below) {
+                return;
+            }
+            if let Some(state) = self.last.lines.get_mut(&line) {
+                state.waiting.pop_front();
+            }
+            self.enter(version, at, below);
+        }
+        self.last.forget_if_done(line);
+    }
+
+    /// A pending line goes to the overflow area.
+    fn overflow(
+        &mut self,
+        line: Line,
+        data: LineData,
+        owner: Owner,
+        at: Cycle,
+        below: &mut Below<KilnEvent>,
+    ) {
+        let stamp = self.last.next_stamp();
+        let state = self.last.lines.entry(line).or_default();
+        let slots = &self.last.slots;
+        let own =
+            state.slot.filter(|&slot| slots[slot as usize].is_some_and(|slot| slot.owner == owner));
+        let Some(slot) = own.or_else(|| self.last.free_slots.pop()) else {
+            let slots = self.last.slots.len();
+            return below.give_up(format!(
+                "more than {slots} pending lines had to leave the last level: raise \
+                 --set design.overflow_lines=... and pm.log_size"
+            ));
+        };
+        state.slot = Some(slot);
+        let writes = self.last.slots[slot as usize].map_or(0, |slot| slot.writes) + 1;
+        let tag = Some(owner.id);
+        self.last.slots[slot as usize] = Some(Slot { line, tag, stamp, owner, data, writes });
+        let used = (self.last.slots.len() - self.last.free_slots.len()) as u64;
+        self.counts.overflowed += 1;
+        self.counts.overflow_max = self.counts.overflow_max.max(used);
+        if self.rules.wait_for_overflow {
+            self.transactions.expect(owner.core);
+        }
+        let place = cells::place(&below.shape, slot);
+        let write = Write { line: place, data, mask: u64::MAX, class: Class::Log };
+        below.send(at, write, Notify::Design(KilnEvent::Overflowed(slot)));
+    }
+
+    /// A write of a slot is durable.
+    pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<KilnEvent>) {
+        let slot = self.last.slots[number as usize].as_mut().expect("it is being written");
+        slot.writes -= 1;
+        let core = slot.owner.core;
+        if slot.line == NOBODY {
+            self.last.drop_slot(number);
+        }
+        let counted = Some(core).filter(|_| self.rules.wait_for_overflow);
+        self.arrived(counted, at, below);
+    }
+
+    /// The lines of a committed transaction that are in the overflow area go home.
+    pub(super) fn bring_home(&mut self, owner: Owner, at: Cycle, below: &mut Below<KilnEvent>) {
+        if self.last.has_no_slots() {
+            return;
+        }
+        let mut sent = at;
+        for number in 0..self.last.slots.len() as u32 {
+            let Some(slot) = self.last.slots[number as usize] else { continue };
+            if slot.owner != owner || slot.tag.is_none() || slot.line == NOBODY {
+                continue;
+            }
+            let place = cells::place(&below.shape, number);
+            let ready = below.memory.read(sent + self.path, place, at) + self.path;
+            send_home(slot.line, slot.data, ready, KilnEvent::OverflowHome(number), below);
+            if !self.rules.keep_overflow_until_home {
+                self.last.drop_slot(number);
+            }
+            sent += 1;
+        }
+    }
+}
+
+/// The line of a slot that is dropped while a write of it is under way: no line.
+const NOBODY: Line = Line(u64::MAX >> 8);
+
+fn send_home(
+    line: Line,
+    data: LineData,
+    at: Cycle,
+    event: KilnEvent,
+    below: &mut Below<KilnEvent>,
+) {
+    let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+    below.send(at, write, Notify::Design(event));
+}

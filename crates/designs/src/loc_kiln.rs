@@ -1,0 +1,348 @@
+//! LOC over Kiln: the loose ordering of LOC (Lu, Shu, Sun and Mutlu, ICCD 2014) with the non-volatile
+//! last level of Kiln (MICRO 2013) in the place of the log.
+//!
+//! There is no status table. Every line in the last level has the TxID of the transaction that left
+//! it, and one of a transaction's has its TxCnt; a transaction is committed when as many lines are
+//! there as that says. So transactions go on before they are durable, their lines reach the last level
+//! in any order, and of a line that several of them stored to only the last version need reach it: the
+//! window, the dependency pairs and the counting are those of [`loc`](crate::loc).
+//!
+//! What LOC calls versions lie in the last level side by side, so a newer one does not wait until an
+//! older one is in memory. A register holds the last transaction that is *retired*: those up to it are
+//! committed without being counted, and only their lines may lose their TxIDs and leave. A line of a
+//! later one that has to leave goes to the overflow area in memory.
+//!
+//! The slides say that LOC and Kiln combine; how follows specs/ordering.md section 14.4.
+
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
+    Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+};
+use model::image::{Image, PowerLoss};
+use model::units::{Cycle, LINE_BYTES, Line};
+
+mod cells;
+mod lines;
+mod transactions;
+
+use cells::Cells;
+use lines::LastLevel;
+use transactions::Transactions;
+
+use crate::loc::LocRules;
+use crate::loc::window::Commit;
+
+model::params! {
+    /// What the slides leave open.
+    pub struct LocKilnParams {
+        /// As in `loc-wal`.
+        sd = 16 in 1..=32;
+        /// As in `loc-wal`.
+        drain = "half" of ["half", "oldest"];
+        /// As in `loc-wal`.
+        bearer = "carry" of ["carry", "pin"];
+        /// Lines of the last level that hold a version older than the newest there (ours: a quarter of
+        /// the last level of the machine `loc`). One that finds no room goes to the overflow area.
+        old_versions = 4096 in 1..=65536, tight [1, 4];
+        /// As in `kiln`.
+        overflow_lines = 1024 in 1..=65536;
+        /// As in `kiln`.
+        flush_interval = 1 in 1..=4096;
+        /// As in `kiln`.
+        llc_read = 0 in 0..=1000;
+        /// As in `kiln`.
+        llc_write = 0 in 0..=1000;
+        /// As in `kiln`.
+        redirect_latency = 8 in 0..=1000;
+    }
+}
+
+model::rules! {
+    /// What keeps LOC over Kiln right (specs/ordering.md sections 13 and 14.4).
+    pub struct LocKilnRules {
+        /// A line of a transaction that runs goes to the overflow area when it leaves the caches.
+        running_to_overflow,
+        /// So does one of a transaction that has ended and is not retired.
+        unretired_to_overflow,
+        /// A line that leaves the last level for the overflow area is kept until it is there.
+        keep_until_overflowed,
+        /// A line that leaves the last level for its place is kept until memory has it.
+        keep_until_home,
+        /// The overflow area keeps a retired line until memory has it.
+        keep_overflow_until_home,
+        /// An entry of the overflow table counts when its line is in the overflow area.
+        count_what_is_there,
+        /// A newer version leaves the older ones of its line in the last level.
+        keep_old_versions,
+        /// A line leaves for its place when the register says that its transaction is retired.
+        retire_before_leaving,
+        /// A transaction without lines of its own has a TxCnt in an entry without a line.
+        count_without_blocks,
+        /// A transaction is durable when all before it are.
+        acknowledge_in_order,
+        /// A transaction is durable when those are that absorbed lines of it.
+        acknowledge_closed,
+        /// Only a version that has not been sent to the last level is absorbed.
+        absorb_unissued,
+        /// A transaction is drained with those that absorbed lines of it.
+        drain_closure,
+        /// The TxCnt of a transaction whose lines all were absorbed is carried by another.
+        carry_count,
+        /// So are the dependency pairs that it had.
+        rehome_pairs,
+        /// Recovery counts absorbed lines only if who absorbed them is complete.
+        count_committed,
+        /// Recovery commits nothing beyond a transaction that is not complete.
+        commit_in_order,
+        /// Recovery commits no transaction of which a line is beyond the prefix.
+        closure_trim,
+        /// Of several committed versions of a line recovery takes the newest.
+        newest_committed,
+    }
+}
+
+impl LocKilnRules {
+    /// The rules that the window and the counting share with the log.
+    fn shared(&self) -> LocRules {
+        LocRules {
+            count_without_blocks: self.count_without_blocks,
+            acknowledge_in_order: self.acknowledge_in_order,
+            acknowledge_closed: self.acknowledge_closed,
+            absorb_unissued: self.absorb_unissued,
+            drain_closure: self.drain_closure,
+            carry_count: self.carry_count,
+            rehome_pairs: self.rehome_pairs,
+            count_committed: self.count_committed,
+            commit_in_order: self.commit_in_order,
+            closure_trim: self.closure_trim,
+            ..LocRules::default()
+        }
+    }
+}
+
+/// The design.
+pub struct LocKiln {
+    params: LocKilnParams,
+    rules: LocKilnRules,
+    shared: LocRules,
+    commit: Commit,
+    last: LastLevel,
+    transactions: Transactions,
+    /// Cycles from a core to the last level, and back.
+    walk: u64,
+    /// Cycles that a write of the last level, or of a register beside it, takes.
+    write: u64,
+    path: u64,
+    /// Why the settings do not fit, if they do not.
+    misfit: Option<String>,
+    cells: Cells,
+    counts: Counts,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocKilnEvent {
+    /// An entry reaches the last level.
+    Arrive(u32),
+    /// A version that left the last level is home.
+    Home(Line, u64),
+    /// A line is in its slot of the overflow area.
+    Overflowed(u32),
+    /// The line of a slot is home.
+    OverflowHome(u32),
+    /// The transactions before a place are retired.
+    Retire(u64),
+}
+
+#[derive(Default)]
+struct Counts {
+    transactions: u64,
+    coalesced: u64,
+    lines: u64,
+    notes: u64,
+    drains: u64,
+    closure_max: u64,
+    durable_at_once_max: u64,
+    window_full: u64,
+    old_versions_max: u64,
+    overflowed_running: u64,
+    overflowed: u64,
+    overflow_max: u64,
+    refetched: u64,
+}
+
+impl Design for LocKiln {
+    const CARD: Card = Card {
+        name: "loc-kiln",
+        paper: "Lu, Shu, Sun and Mutlu, ICCD 2014, over Kiln, MICRO 2013",
+        family: "non-volatile cache",
+        summary: "non-volatile last-level cache, transactions that persist out of order",
+        file: file!(),
+        durability: Durability::Asynchronous,
+        granularity: Granularity::Line,
+        needs: Needs::Nothing,
+    };
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[(
+        "count_committed",
+        "who absorbed a line and is not complete ends the prefix, and closure_trim then takes out the \
+         transaction, too",
+    )];
+    const HAS_FENCES: bool = false;
+    type Params = LocKilnParams;
+    type Rules = LocKilnRules;
+    type Event = LocKilnEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, LocKiln>) -> LocKiln {
+        let Setup { params, rules, shape } = setup;
+        let times = shape.times;
+        let slots = cells::slots(shape, params);
+        let misfit = (slots == 0).then(|| {
+            "the log area has no room for a line of the overflow area: raise it with --set \
+             pm.log_size=..."
+                .to_owned()
+        });
+        LocKiln {
+            params: (*params).clone(),
+            rules: (*rules).clone(),
+            shared: rules.shared(),
+            commit: Commit { record: false, pin: params.bearer == 1 },
+            last: LastLevel::new(slots),
+            transactions: Transactions::new(shape.cores),
+            walk: times.l1 + times.l2 + times.llc,
+            write: times.llc + params.llc_write,
+            path: shape.path,
+            misfit,
+            cells: Cells::new(shape),
+            counts: Counts::default(),
+        }
+    }
+
+    fn begin(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
+        if let Some(text) = self.misfit.take() {
+            below.give_up(text);
+        }
+        self.take_place(tx, below)
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<LocKilnEvent>) -> Progress {
+        if store.tx.is_some() {
+            self.mark(store.core, store.word.line(), below);
+        }
+        Progress::Done(store.at)
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below<LocKilnEvent>) -> Progress {
+        match fence.kind {
+            FenceKind::Durable => self.flush(fence, below),
+            FenceKind::Flush(..) | FenceKind::Order => Progress::Done(fence.at),
+        }
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
+        self.end(tx, below)
+    }
+
+    fn fill(&mut self, fill: &Fill, _below: &mut Below<LocKilnEvent>) -> Cycle {
+        if !fill.memory {
+            return fill.at + self.params.llc_read;
+        }
+        if !self.last.is_overflowed(fill.line) {
+            return fill.at;
+        }
+        self.counts.refetched += 1;
+        fill.at + self.params.redirect_latency
+    }
+
+    fn evict(
+        &mut self,
+        evict: &Evict,
+        below: &mut Below<LocKilnEvent>,
+    ) -> Disposition<LocKilnEvent> {
+        self.leave(evict, below)
+    }
+
+    fn event(&mut self, at: Cycle, event: LocKilnEvent, below: &mut Below<LocKilnEvent>) {
+        match event {
+            LocKilnEvent::Arrive(index) => self.arrive(index, at, below),
+            LocKilnEvent::Home(line, stamp) => self.last.home(line, stamp),
+            LocKilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
+            LocKilnEvent::OverflowHome(slot) => self.last.slot_home(slot),
+            LocKilnEvent::Retire(end) => self.retire(end, at, below),
+        }
+    }
+
+    fn leaves_behind(&self, line: Line) -> bool {
+        self.last.is_undurable(line, self.transactions.window.durable)
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        self.save(gasp)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), PowerLoss> {
+        cells::recover(image, setup)
+    }
+
+    fn hardware(setup: &Setup<'_, LocKiln>) -> Vec<Structure> {
+        hardware(setup.params, setup.shape)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("transactions_with_stores", counts.transactions),
+            ("lines_coalesced", counts.coalesced),
+            ("lines_cleaned", counts.lines),
+            ("notes", counts.notes),
+            ("drains", counts.drains),
+            ("closure_max", counts.closure_max),
+            ("durable_at_once_max", counts.durable_at_once_max),
+            ("window_full", counts.window_full),
+            ("old_versions_max", counts.old_versions_max),
+            ("lines_overflowed_running", counts.overflowed_running),
+            ("lines_overflowed", counts.overflowed),
+            ("overflow_max", counts.overflow_max),
+            ("overflow_refetched", counts.refetched),
+        ]
+    }
+}
+
+/// The last level and what stands beside it are of cells that keep their state; the levels above
+/// are not.
+fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
+    let config = &shape.config;
+    let cores = u64::from(shape.cores);
+    let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
+    let window = params.sd * cores;
+    let cells = |name, bits, count| Structure {
+        name,
+        bits,
+        count,
+        place: "last-level cache",
+        kept_by: KeptBy::Cells,
+    };
+    let volatile =
+        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    // A line that leaves is kept until memory has it: as many as wait at the controllers or lie in
+    // their queues, and one for each miss that may be under way; with its old versions.
+    let controller = &config.controller;
+    let leaving = (controller.wpq + controller.writebacks) * controller.count
+        + cores * (config.core.mshrs + 1);
+    let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
+    let entry = 16 + 2 + 18 + 18 + (18 + 1) * (params.sd - 1);
+    vec![
+        cells("line (64 B, address, TxID, TxCnt)", cells::LINE_BITS, config.llc.size / LINE_BYTES),
+        cells("old version (the same)", cells::LINE_BITS, params.old_versions),
+        cells("write-back buffer entry (the same)", cells::LINE_BITS, leaving),
+        cells("note: a pair, or a TxCnt", cells::NOTE_BITS, window * (window + 2)),
+        cells(
+            "overflow table entry (address, TxID, TxCnt, slot)",
+            cells::OVERFLOW_BITS,
+            cells::slots(shape, params),
+        ),
+        cells("retired TxID, lengths of the tables", cells::REGISTER_BITS, 1),
+        volatile("TxID of a line, and whether it is old", id + 1, private, "caches above the last"),
+        volatile("window table entry", entry, window, "cache controller"),
+    ]
+}

@@ -1,0 +1,481 @@
+//! Lines in the last level, on their way into it, on their way out of it, and in the overflow area.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{Below, Disposition, Evict};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, LineData, LineMap};
+
+use super::{LocKiln, LocKilnEvent, cells};
+use crate::loc::entry::{Entry, Place};
+
+/// A version of a line in the last level.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub line: Line,
+    pub data: LineData,
+    /// The transaction that left it, and its TxCnt if this is the line that has it.
+    pub by: Place,
+    pub count: u64,
+    /// It left the last level as so manieth; 0 if it has not.
+    stamp: u64,
+    /// The slot of the overflow area that it is on its way to.
+    pub moves_to: Option<u32>,
+}
+
+/// What there is of a line beside the copy in memory.
+#[derive(Debug, Default)]
+struct LineState {
+    /// The core whose transaction stored to it last and runs.
+    running: Option<CoreId>,
+    /// Versions of transactions that have ended and are not retired, oldest first: the place of the
+    /// transaction, and which of its versions it is.
+    ended: VecDeque<(Place, usize)>,
+    /// Those in the last level, oldest first; the first may be retired.
+    held: VecDeque<Held>,
+    /// The slot of the overflow area that has the bytes of the transaction that runs.
+    running_slot: Option<u32>,
+    /// Slots of the overflow area with versions of it.
+    slots: u32,
+}
+
+/// A slot of the overflow area, as the overflow table has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub line: Line,
+    pub data: LineData,
+    /// As in [`Held`]; `None` is a transaction that runs, of which nothing counts.
+    pub tag: Option<(Place, u64)>,
+    /// Its transaction waits for it to arrive.
+    expected: bool,
+    /// Writes of it that are under way.
+    writes: u32,
+    /// It has arrived.
+    pub is_there: bool,
+    /// It is on its way home.
+    goes_home: bool,
+    is_dropped: bool,
+}
+
+/// An entry on its way to the last level.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    by: Place,
+    entry: Entry,
+    data: Option<LineData>,
+}
+
+/// The last level and the overflow area.
+pub struct LastLevel {
+    lines: LineMap<LineState>,
+    coming: Vec<Coming>,
+    free_coming: Vec<u32>,
+    /// Versions that have left and are not where they go to yet: the write-back buffer.
+    leaving: VecDeque<Held>,
+    slots: Vec<Option<Slot>>,
+    free_slots: Vec<u32>,
+    /// Versions in the last level that are not the newest there of their lines.
+    old: u64,
+    stamp: u64,
+}
+
+impl LastLevel {
+    pub fn new(slots: u64) -> LastLevel {
+        LastLevel {
+            lines: LineMap::default(),
+            coming: Vec::new(),
+            free_coming: Vec::new(),
+            leaving: VecDeque::new(),
+            slots: vec![None; slots as usize],
+            free_slots: (0..slots as u32).rev().collect(),
+            old: 0,
+            stamp: 0,
+        }
+    }
+
+    /// A core's transaction stores to a line; whether it had not.
+    pub fn own(&mut self, line: Line, core: CoreId) -> bool {
+        self.lines.entry(line).or_default().running.replace(core) != Some(core)
+    }
+
+    /// A core's transaction ends that stored to a line. The version before, if it is not retired.
+    pub fn end(
+        &mut self,
+        line: Line,
+        core: CoreId,
+        version: (Place, usize),
+    ) -> Option<(Place, usize)> {
+        let state = self.lines.entry(line).or_default();
+        state.running.take_if(|running| *running == core);
+        let before = state.ended.back().copied();
+        state.ended.push_back(version);
+        let slot = state.running_slot.take();
+        if let Some(slot) = slot {
+            self.drop_slot(slot);
+        }
+        before
+    }
+
+    /// Whether the newest bytes of a line are those of a transaction that is not durable.
+    pub fn is_undurable(&self, line: Line, durable: Place) -> bool {
+        let Some(state) = self.lines.get(&line) else { return false };
+        state.running.is_some() || state.ended.back().is_some_and(|&(place, _)| place >= durable)
+    }
+
+    pub fn is_overflowed(&self, line: Line) -> bool {
+        self.lines.get(&line).is_some_and(|state| state.slots > 0)
+    }
+
+    /// Transactions before `end` are retired: of their versions the newest is enough. Whether no
+    /// transaction that is not has one of the line.
+    pub fn retire(&mut self, line: Line, end: Place) -> bool {
+        let Some(state) = self.lines.get_mut(&line) else { return true };
+        while state.ended.front().is_some_and(|&(place, _)| place < end) {
+            state.ended.pop_front();
+        }
+        while state.held.get(1).is_some_and(|held| held.by < end) {
+            state.held.pop_front();
+            self.old -= 1;
+        }
+        let is_free = state.running.is_none() && state.ended.is_empty();
+        self.forget_if_done(line);
+        is_free
+    }
+
+    /// A version that left is home: older ones are of no use.
+    pub fn home(&mut self, line: Line, stamp: u64) {
+        let index = self.leaving.iter().position(|held| held.stamp == stamp);
+        if let Some(version) = index.and_then(|index| self.leaving.remove(index)) {
+            self.drop_older(line, version.by);
+        }
+        self.forget_if_done(line);
+    }
+
+    /// The line of a slot is home: older versions are of no use.
+    pub fn slot_home(&mut self, number: u32) {
+        if let Some(Slot { line, tag: Some((by, _)), .. }) = self.slots[number as usize] {
+            self.drop_older(line, by);
+        }
+        self.drop_slot(number);
+    }
+
+    fn drop_older(&mut self, line: Line, than: Place) {
+        self.leaving.retain(|held| held.line != line || held.by >= than);
+        if let Some(state) = self.lines.get_mut(&line) {
+            let before = state.held.len() as u64;
+            state.held.retain(|held| held.by >= than);
+            let after = state.held.len() as u64;
+            self.old -= before.saturating_sub(1) - after.saturating_sub(1);
+        }
+        if !self.is_overflowed(line) {
+            return;
+        }
+        for number in 0..self.slots.len() as u32 {
+            if self.slots[number as usize]
+                .is_some_and(|slot| slot.line == line && slot.tag.is_some_and(|(by, _)| by < than))
+            {
+                self.drop_slot(number);
+            }
+        }
+    }
+
+    /// A slot is free, or will be when what is on its way there has arrived.
+    pub fn drop_slot(&mut self, number: u32) {
+        let Some(slot) = &mut self.slots[number as usize] else { return };
+        if slot.writes > 0 {
+            slot.is_dropped = true;
+            return;
+        }
+        let line = slot.line;
+        self.slots[number as usize] = None;
+        self.free_slots.push(number);
+        if let Some(state) = self.lines.get_mut(&line) {
+            state.slots -= 1;
+        }
+        self.forget_if_done(line);
+    }
+
+    /// Whether there is a version of a line that is newer than `by` and of a transaction before
+    /// `retired`.
+    fn has_newer(&self, line: Line, by: Place, retired: Place) -> bool {
+        let is_newer = |other: Place| other > by && other < retired;
+        let in_cache = self.lines.get(&line).into_iter().flat_map(|state| &state.held);
+        let leaving = self.leaving.iter().filter(|held| held.line == line);
+        let held = in_cache.chain(leaving).any(|held| is_newer(held.by));
+        let newer = |slot: &Slot| {
+            slot.line == line && slot.is_there && slot.tag.is_some_and(|(by, _)| is_newer(by))
+        };
+        held || self.is_overflowed(line) && self.slots().any(|(_, slot)| newer(slot))
+    }
+
+    /// What the cells of the last level and of the write-back buffer hold, and memory may not.
+    pub fn held(&self) -> impl Iterator<Item = &Held> {
+        self.lines.values().flat_map(|state| &state.held).chain(&self.leaving)
+    }
+
+    /// The overflow table.
+    pub fn slots(&self) -> impl Iterator<Item = (u32, &Slot)> {
+        let numbered = (0..).zip(&self.slots);
+        let used = numbered.filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
+        used.filter(|(_, slot)| !slot.is_dropped)
+    }
+
+    fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    fn forget_if_done(&mut self, line: Line) {
+        if let Some(state) = self.lines.get(&line)
+            && state.running.is_none()
+            && state.ended.is_empty()
+            && state.held.is_empty()
+            && state.slots == 0
+        {
+            self.lines.remove(&line);
+        }
+    }
+}
+
+impl LocKiln {
+    /// Sends an entry of a transaction to the last level, which it reaches at `arrival`.
+    pub(super) fn send(
+        &mut self,
+        by: Place,
+        entry: Entry,
+        data: Option<LineData>,
+        arrival: Cycle,
+        below: &mut Below<LocKilnEvent>,
+    ) {
+        if let Entry::Block { line, .. } = entry {
+            below.caches.lower(line);
+            self.counts.lines += 1;
+        } else {
+            self.counts.notes += 1;
+        }
+        self.transactions.expect(by);
+        let coming = Coming { by, entry, data };
+        let index = match self.last.free_coming.pop() {
+            Some(index) => {
+                self.last.coming[index as usize] = coming;
+                index
+            }
+            None => {
+                self.last.coming.push(coming);
+                self.last.coming.len() as u32 - 1
+            }
+        };
+        below.at(arrival, LocKilnEvent::Arrive(index));
+    }
+
+    /// An entry reaches the last level. A line that has left it meanwhile, or that finds no room
+    /// beside its older versions, goes on to the overflow area.
+    pub(super) fn arrive(&mut self, index: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let Coming { by, entry, data } = self.last.coming[index as usize];
+        self.last.free_coming.push(index);
+        let (Entry::Block { line, count, .. }, Some(data)) = (entry, data) else {
+            self.transactions.notes.push((by, entry));
+            return self.arrived(by, at, below);
+        };
+        let state = self.last.lines.entry(line).or_default();
+        if !self.rules.keep_old_versions {
+            self.last.old -= (state.held.len() as u64).saturating_sub(1);
+            state.held.clear();
+        }
+        let has_room = state.held.is_empty() || self.last.old < self.params.old_versions;
+        if !has_room || !below.caches.holds(line) {
+            self.counts.overflowed += 1;
+            let slot = Slot { expected: true, ..new_slot(line, data, Some((by, count))) };
+            self.overflow(slot, at, below);
+            return;
+        }
+        self.last.old += u64::from(!state.held.is_empty());
+        let place = state.held.partition_point(|held| held.by < by);
+        state.held.insert(place, Held { line, data, by, count, stamp: 0, moves_to: None });
+        self.counts.old_versions_max = self.counts.old_versions_max.max(self.last.old);
+        self.arrived(by, at, below);
+    }
+
+    /// A dirty line leaves the caches: the newest version that is retired for its place in memory, and
+    /// what is not for the overflow area.
+    pub(super) fn leave(
+        &mut self,
+        evict: &Evict,
+        below: &mut Below<LocKilnEvent>,
+    ) -> Disposition<LocKilnEvent> {
+        let Evict { line, data, at } = *evict;
+        let home = Disposition::Home { at, notify: Notify::Nobody };
+        let Some(state) = self.last.lines.get_mut(&line) else { return home };
+        let held = std::mem::take(&mut state.held);
+        let (running, newest) = (state.running, state.ended.back().copied());
+        self.last.old -= (held.len() as u64).saturating_sub(1);
+        let retired = match self.rules.retire_before_leaving {
+            true => self.transactions.retired,
+            false => self.transactions.window.durable,
+        };
+        let may_leave = !self.rules.unretired_to_overflow;
+        let is_retired = |by: Place| by < retired || may_leave;
+        let newest = newest.filter(|&(place, _)| !is_retired(place));
+        let mut departs = None;
+        for version in held {
+            if is_retired(version.by) {
+                departs = Some(version);
+            } else {
+                self.move_to_overflow(version, at, below);
+            }
+        }
+        let is_newest_retired = running.is_none() && newest.is_none();
+        // One that is newer may be on its way home.
+        let is_old = |version: &Held| self.last.has_newer(line, version.by, retired);
+        if let Some(version) = departs.filter(|version| is_newest_retired || !is_old(version)) {
+            let data = if is_newest_retired { data } else { version.data };
+            self.depart(Held { data, ..version }, at, below);
+        }
+        match (running, newest) {
+            (Some(_), _) if !self.rules.running_to_overflow => return home,
+            (Some(_), _) => {
+                self.counts.overflowed_running += 1;
+                self.overflow(new_slot(line, data, None), at, below);
+            }
+            (None, Some((place, index))) => {
+                if let Some(data) = self.transactions.window.issue(place, index) {
+                    self.transactions.expect(place);
+                    self.counts.overflowed += 1;
+                    let slot = new_slot(line, data, Some((place, 0)));
+                    self.overflow(Slot { expected: true, ..slot }, at, below);
+                }
+            }
+            (None, None) if departs.is_none() => return home,
+            (None, None) => (),
+        }
+        self.last.forget_if_done(line);
+        Disposition::Taken
+    }
+
+    /// A version leaves the last level for memory, and is kept until it is there.
+    fn depart(&mut self, version: Held, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let stamp = self.last.next_stamp();
+        if self.rules.keep_until_home {
+            self.last.leaving.push_back(Held { stamp, ..version });
+        }
+        let event = LocKilnEvent::Home(version.line, stamp);
+        send_home(version.line, version.data, at, event, below);
+    }
+
+    /// A version leaves the last level for the overflow area, and is kept until it is there.
+    fn move_to_overflow(&mut self, version: Held, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        self.counts.overflowed += 1;
+        let tag = Some((version.by, version.count));
+        let moves_to = self.overflow(new_slot(version.line, version.data, tag), at, below);
+        if self.rules.keep_until_overflowed {
+            self.last.leaving.push_back(Held { moves_to, ..version });
+        }
+    }
+
+    /// Writes a line to the overflow area. Which slot it has, if there is one.
+    fn overflow(&mut self, slot: Slot, at: Cycle, below: &mut Below<LocKilnEvent>) -> Option<u32> {
+        let state = self.last.lines.entry(slot.line).or_default();
+        let own = state.running_slot.filter(|_| slot.tag.is_none());
+        let Some(number) = own.or_else(|| self.last.free_slots.pop()) else {
+            let slots = self.last.slots.len();
+            below.give_up(format!(
+                "more than {slots} lines of transactions that are not retired had to leave the last \
+                 level: raise --set design.overflow_lines=... and pm.log_size"
+            ));
+            return None;
+        };
+        if slot.tag.is_none() {
+            state.running_slot = Some(number);
+        }
+        state.slots += u32::from(own.is_none());
+        let writes = self.last.slots[number as usize].map_or(0, |slot| slot.writes) + 1;
+        self.last.slots[number as usize] = Some(Slot { writes, ..slot });
+        let used = (self.last.slots.len() - self.last.free_slots.len()) as u64;
+        self.counts.overflow_max = self.counts.overflow_max.max(used);
+        let line = cells::place(&below.shape, number);
+        let write = Write { line, data: slot.data, mask: u64::MAX, class: Class::Log };
+        below.send(at, write, Notify::Design(LocKilnEvent::Overflowed(number)));
+        Some(number)
+    }
+
+    /// A write of a slot is durable.
+    pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let slot = self.last.slots[number as usize].as_mut().expect("it is being written");
+        slot.writes -= 1;
+        if slot.writes > 0 {
+            return;
+        }
+        slot.is_there = true;
+        let (tag, expected, is_dropped) = (slot.tag, slot.expected, slot.is_dropped);
+        self.last.leaving.retain(|held| held.moves_to != Some(number));
+        if is_dropped {
+            self.last.drop_slot(number);
+        }
+        let Some((by, _)) = tag else { return };
+        if expected {
+            self.arrived(by, at, below);
+        }
+        if by < self.transactions.retired && !is_dropped {
+            self.bring_slot_home(number, at, below);
+        }
+    }
+
+    /// Lines of transactions before `end` that are in the overflow area go home.
+    pub(super) fn bring_home(&mut self, end: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        if self.last.free_slots.len() == self.last.slots.len() {
+            return;
+        }
+        for number in 0..self.last.slots.len() as u32 {
+            let Some(slot) = self.last.slots[number as usize] else { continue };
+            let waits = slot.is_there && !slot.is_dropped && !slot.goes_home;
+            if waits && slot.tag.is_some_and(|(by, _)| by < end) {
+                self.bring_slot_home(number, at, below);
+            }
+        }
+    }
+
+    fn bring_slot_home(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let Some(Slot { line, data, tag: Some((by, _)), .. }) = self.last.slots[number as usize]
+        else {
+            return;
+        };
+        if self.last.has_newer(line, by, self.transactions.retired) {
+            return self.last.drop_slot(number);
+        }
+        let place = cells::place(&below.shape, number);
+        let ready = below.memory.read(at + self.path, place, at) + self.path;
+        if let Some(slot) = &mut self.last.slots[number as usize] {
+            slot.goes_home = true;
+        }
+        send_home(line, data, ready, LocKilnEvent::OverflowHome(number), below);
+        if !self.rules.keep_overflow_until_home {
+            self.last.drop_slot(number);
+        }
+    }
+}
+
+fn new_slot(line: Line, data: LineData, tag: Option<(Place, u64)>) -> Slot {
+    Slot {
+        line,
+        data,
+        tag,
+        expected: false,
+        writes: 0,
+        is_there: false,
+        goes_home: false,
+        is_dropped: false,
+    }
+}
+
+fn send_home(
+    line: Line,
+    data: LineData,
+    at: Cycle,
+    event: LocKilnEvent,
+    below: &mut Below<LocKilnEvent>,
+) {
+    let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+    below.send(at, write, Notify::Design(event));
+}

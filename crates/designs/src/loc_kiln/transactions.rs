@@ -1,0 +1,279 @@
+//! Transactions: the window, from TxBegin to retirement.
+
+use std::collections::VecDeque;
+
+use model::design::{Below, Fence, Progress, Tx};
+use model::units::{CoreId, Cycle, Line, PerCore, TxId};
+
+use super::{LocKiln, LocKilnEvent};
+use crate::loc::entry::{Entry, Place};
+use crate::loc::window::{Composed, Issue, Transaction, Version, Window};
+
+/// What the cores' transactions are.
+pub struct Transactions {
+    cores: PerCore<Core>,
+    pub window: Window,
+    /// Of each transaction in the window, by its receipt, entries that are on their way.
+    expected: Vec<u64>,
+    free: Vec<usize>,
+    /// The register: transactions before this one are retired.
+    pub retired: Place,
+    /// Entries without a line that have arrived, until their transactions are retired.
+    pub notes: Vec<(Place, Entry)>,
+}
+
+/// What a core does.
+#[derive(Default)]
+struct Core {
+    /// Lines that its transaction stored to, in order of the first stores.
+    lines: Vec<Line>,
+    /// The line that it stored to last.
+    last: Option<Line>,
+    /// Transactions that have ended and of which it has not heard that they are durable.
+    ended: VecDeque<Ended>,
+    /// Those of them that stored.
+    not_durable: u64,
+    wait: Option<Wait>,
+}
+
+/// A transaction that has ended; it is durable when all transactions before `until` are.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    id: TxId,
+    until: Place,
+    stored: bool,
+}
+
+/// What a core waits for.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    /// A place in the window.
+    Begin,
+    /// That all transactions before a place are durable.
+    Durable(Place),
+}
+
+impl Transactions {
+    pub fn new(cores: u8) -> Transactions {
+        Transactions {
+            cores: PerCore::new(cores, |_| Core::default()),
+            window: Window::default(),
+            expected: Vec::new(),
+            free: Vec::new(),
+            retired: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    fn receipt(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.expected.push(0);
+            self.expected.len() - 1
+        })
+    }
+
+    /// An entry of a transaction is on its way.
+    pub fn expect(&mut self, by: Place) {
+        if by >= self.window.first {
+            let receipt = self.window.get(by).receipt;
+            self.expected[receipt] += 1;
+        }
+    }
+
+    /// An entry of a transaction is where it survives; whether all are.
+    fn is_complete_with(&mut self, by: Place) -> bool {
+        if by < self.window.first {
+            return false;
+        }
+        let expected = &mut self.expected[self.window.get(by).receipt];
+        *expected -= 1;
+        *expected == 0
+    }
+}
+
+impl LocKiln {
+    /// TxBegin: a transaction needs a place in its core's window.
+    pub(super) fn take_place(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
+        let core = &self.transactions.cores[tx.core];
+        if core.not_durable < self.params.sd {
+            return Progress::Done(tx.at);
+        }
+        self.counts.window_full += 1;
+        let oldest = core.ended.iter().find(|ended| ended.stored);
+        let end = oldest.map_or(0, |ended| ended.until);
+        self.drain(end, tx.at, below);
+        self.transactions.cores[tx.core].wait = Some(Wait::Begin);
+        Progress::Wait
+    }
+
+    /// A transaction stores to a line.
+    pub(super) fn mark(&mut self, core: CoreId, line: Line, below: &mut Below<LocKilnEvent>) {
+        let state = &mut self.transactions.cores[core];
+        if state.last == Some(line) {
+            return;
+        }
+        state.last = Some(line);
+        if self.last.own(line, core) {
+            self.transactions.cores[core].lines.push(line);
+            below.caches.pinned.insert(line);
+        }
+    }
+
+    /// TxEnd: the transaction takes its place, and its lines become versions.
+    pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
+        let core = tx.core;
+        let speculative = self.params.sd > 1;
+        self.transactions.cores[core].last = None;
+        let lines = std::mem::take(&mut self.transactions.cores[core].lines);
+        let stored = !lines.is_empty();
+        if stored {
+            self.counts.transactions += 1;
+            self.become_versions(core, &lines, below);
+            self.transactions.cores[core].not_durable += 1;
+        }
+        // One that stored nothing is as durable as what it loaded. Without speculation that is:
+        // who stored it kept its locks until then.
+        let until = if stored || speculative { self.transactions.window.next() } else { 0 };
+        let ended = Ended { id: tx.id, until, stored };
+        self.transactions.cores[core].ended.push_back(ended);
+        let ready = tx.stored.max(tx.at);
+        if speculative {
+            self.drain_if_half(core, ready, below);
+        }
+        if speculative || !stored {
+            self.tell(core, tx.at, below);
+            return Progress::Done(tx.at);
+        }
+        self.transactions.cores[core].wait = Some(Wait::Durable(until));
+        self.drain(until, ready, below);
+        Progress::Wait
+    }
+
+    fn become_versions(&mut self, core: CoreId, lines: &[Line], below: &Below<LocKilnEvent>) {
+        let place = self.transactions.window.next();
+        let version = |&line| Version { line, data: below.line(line), state: Issue::Kept };
+        let versions = lines.iter().map(version).collect();
+        let receipt = self.transactions.receipt();
+        let window = &mut self.transactions.window;
+        window.push(Transaction::new(core, versions, None, 0, receipt));
+        for (index, &line) in lines.iter().enumerate() {
+            if let Some(before) = self.last.end(line, core, (place, index))
+                && window.absorb(place, before, self.commit, &self.shared)
+            {
+                self.counts.coalesced += 1;
+            }
+        }
+    }
+
+    /// Drains everything that has ended, if half of a core's window has and is not drained.
+    fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocKilnEvent>) {
+        if self.params.drain == 1 {
+            return;
+        }
+        let drained = self.transactions.window.drained;
+        let ended = self.transactions.cores[core].ended.iter().rev();
+        let waiting = ended.take_while(|ended| ended.until > drained).filter(|ended| ended.stored);
+        if waiting.count() as u64 >= self.params.sd / 2 {
+            self.drain(self.transactions.window.next(), ready, below);
+        }
+    }
+
+    /// TxFlush: everything that the core has ended is drained, and the core waits for it.
+    pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocKilnEvent>) -> Progress {
+        let Some(&Ended { until, .. }) = self.transactions.cores[fence.core].ended.back() else {
+            return Progress::Done(fence.at);
+        };
+        self.drain(until, fence.drained.max(fence.at), below);
+        self.transactions.cores[fence.core].wait = Some(Wait::Durable(until));
+        Progress::Wait
+    }
+
+    /// Drains the transactions before `end`, and those that must be drained with them: whatever of
+    /// theirs has not been sent leaves the first level from `ready` on.
+    fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocKilnEvent>) {
+        let window = &mut self.transactions.window;
+        let end = if self.rules.drain_closure { window.closure(end) } else { end };
+        if end <= window.drained {
+            return;
+        }
+        self.counts.drains += 1;
+        self.counts.closure_max = self.counts.closure_max.max(end - window.drained);
+        let mut arrival = ready + self.walk + self.params.llc_write;
+        for Composed { by, entry, data } in window.compose(end, self.commit, &self.shared) {
+            self.send(by, entry, data, arrival, below);
+            arrival += self.params.flush_interval;
+        }
+    }
+
+    /// An entry of a transaction is where it survives.
+    pub(super) fn arrived(&mut self, by: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        if self.transactions.is_complete_with(by) {
+            self.advance(at, below);
+        }
+    }
+
+    /// Moves the end of the durable prefix, and tells whoever waits for that.
+    fn advance(&mut self, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let Transactions { window, expected, .. } = &self.transactions;
+        let is_written = |transaction: &Transaction| expected[transaction.receipt] == 0;
+        let (durable, end) = (window.durable, window.settled(is_written, &self.shared));
+        if end <= durable {
+            return;
+        }
+        for place in durable..end {
+            let core = self.transactions.window.get(place).core;
+            self.transactions.cores[core].not_durable -= 1;
+        }
+        self.counts.durable_at_once_max = self.counts.durable_at_once_max.max(end - durable);
+        self.transactions.window.durable = end;
+        for core in (0..self.transactions.cores.cores()).map(CoreId) {
+            self.tell(core, at + self.walk, below);
+        }
+        below.at(at + self.write, LocKilnEvent::Retire(end));
+    }
+
+    /// Tells a core which of its transactions are durable, and wakes it if it waits for that.
+    fn tell(&mut self, core: CoreId, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let durable = self.transactions.window.durable;
+        let state = &mut self.transactions.cores[core];
+        let mut last = None;
+        while let Some(&Ended { id, until, .. }) = state.ended.front()
+            && until <= durable
+        {
+            state.ended.pop_front();
+            last = Some(id);
+        }
+        if let Some(id) = last {
+            below.durable(core, id, at);
+        }
+        let goes_on = match state.wait {
+            Some(Wait::Begin) => state.not_durable < self.params.sd,
+            Some(Wait::Durable(until)) => until <= durable,
+            None => false,
+        };
+        if goes_on {
+            state.wait = None;
+            below.wake(core, at);
+        }
+    }
+
+    /// The register is written: transactions before `end` are retired.
+    pub(super) fn retire(&mut self, end: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        if end <= self.transactions.retired {
+            return;
+        }
+        self.transactions.retired = end;
+        self.transactions.notes.retain(|&(by, _)| by >= end);
+        let transactions: Vec<Transaction> = self.transactions.window.truncate(end).collect();
+        for transaction in &transactions {
+            self.transactions.expected[transaction.receipt] = 0;
+            self.transactions.free.push(transaction.receipt);
+            for version in &transaction.versions {
+                if self.last.retire(version.line, end) {
+                    below.caches.pinned.remove(&version.line);
+                }
+            }
+        }
+        self.bring_home(end, at, below);
+    }
+}
