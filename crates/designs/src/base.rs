@@ -18,7 +18,7 @@ use crate::parts::hardware;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, LogRules, Place};
 use crate::parts::record::Record;
-use crate::parts::ring::{RecoveryRules, Ring};
+use crate::parts::ring::{RecoveryRules, Ring, committed};
 
 /// Bytes of a record, padded to 32 with its share of the line's last byte.
 const PADDED: usize = 31;
@@ -129,6 +129,7 @@ impl Design for Base {
         let commit_rules = CommitRules {
             after_record: rules.acknowledge_after_record,
             after_all_before: rules.acknowledge_after_all_before,
+            ends: true,
         };
         let mut log = Log::new(shape, ring(setup), params.log_buffer, log_rules);
         // A committed transaction's lines are home before its commit record is.
@@ -207,7 +208,7 @@ impl Design for Base {
             redo_oldest_first: setup.rules.redo_oldest_first,
             undo_newest_first: setup.rules.undo_newest_first,
         };
-        ring(setup).recover(image, setup.shape.cores, &rules)
+        ring(setup).recover(image, &rules, |records| committed(records, setup.shape.cores))
     }
 
     fn hardware(setup: &Setup<'_, Base>) -> Vec<Structure> {

@@ -22,7 +22,7 @@ use crate::parts::hardware;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, LogRules, Place};
 use crate::parts::record::Record;
-use crate::parts::ring::{RecoveryRules, Ring};
+use crate::parts::ring::{RecoveryRules, Ring, committed};
 use crate::parts::scan::{self, Scan, ScanRules};
 
 model::params! {
@@ -129,6 +129,7 @@ impl Design for Fwb {
         let commit_rules = CommitRules {
             after_record: rules.acknowledge_after_record,
             after_all_before: rules.acknowledge_after_all_before,
+            ends: true,
         };
         let ring = ring(setup);
         Fwb {
@@ -210,7 +211,7 @@ impl Design for Fwb {
             redo_oldest_first: setup.rules.redo_oldest_first,
             undo_newest_first: setup.rules.undo_newest_first,
         };
-        ring(setup).recover(image, setup.shape.cores, &rules)
+        ring(setup).recover(image, &rules, |records| committed(records, setup.shape.cores))
     }
 
     fn hardware(setup: &Setup<'_, Fwb>) -> Vec<Structure> {

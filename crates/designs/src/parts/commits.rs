@@ -14,6 +14,8 @@ pub struct CommitRules {
     pub after_record: bool,
     /// It waits until every record before is accepted, too.
     pub after_all_before: bool,
+    /// With it the transaction needs its undo data no more.
+    pub ends: bool,
 }
 
 /// The commit records that are under way.
@@ -30,7 +32,8 @@ impl Commits {
         Commits { rules, path: shape.path, records: PerCore::new(shape.cores, |_| None) }
     }
 
-    /// Sends the commit record of a core's transaction behind all of its records.
+    /// Sends the commit record of a core's transaction behind all of its records, and says where
+    /// it is.
     pub fn send(
         &mut self,
         core: CoreId,
@@ -38,13 +41,14 @@ impl Commits {
         log: &mut Log,
         at: Cycle,
         below: &mut Below<LogEvent>,
-    ) {
+    ) -> Place {
         let place = log.append(&Record::commit(core, tx), at, below);
         log.flush(place, at, below);
         self.records[core] = Some(place);
         if !self.rules.after_record {
             self.accepted(place, log, at, below);
         }
+        place
     }
 
     /// Acknowledges the transactions whose commit records are durable, `newest` being the place
@@ -65,7 +69,9 @@ impl Commits {
                 *place <= durable || own && !in_order
             };
             if record.take_if(is_due).is_some() {
-                log.ended(core);
+                if self.rules.ends {
+                    log.ended(core);
+                }
                 below.wake(core, at + self.path);
                 any = true;
             }

@@ -65,8 +65,9 @@ pub struct Log {
     under_way: PerCore<[u64; 2]>,
     /// Lines of the ring before this one are of use to nobody, but to running transactions.
     used: u64,
-    /// The line of the first record of each core's transaction, while that is not durable.
-    running: PerCore<Option<u64>>,
+    /// Each core's transactions that need their undo data, oldest first: the line of the first
+    /// record, and whether there is a commit record.
+    running: PerCore<VecDeque<(u64, bool)>>,
     /// Cores whose stores wait, and whether each does.
     waiting: PerCore<bool>,
     /// Lines of the ring that are left for what else must not wait.
@@ -119,7 +120,7 @@ impl Log {
             records: VecDeque::new(),
             under_way: PerCore::new(shape.cores, |_| [0; 2]),
             used: 0,
-            running: PerCore::new(shape.cores, |_| None),
+            running: PerCore::new(shape.cores, |_| VecDeque::new()),
             waiting: PerCore::new(shape.cores, |_| false),
             owed: 0,
             counts: LogCounts::default(),
@@ -141,15 +142,30 @@ impl Log {
         let core = record.core;
         self.records.push_back((place, core, record.kind, record.word.line()));
         self.under_way[core][usize::from(!record.kind.undoes())] += 1;
-        if record.kind == Kind::Commit {
-            self.counts.commits += 1;
-        } else {
-            self.counts.records += 1;
-            self.running[core].get_or_insert(line);
-        }
+        self.count(record, line);
         self.retire();
         self.send(at, below);
         place
+    }
+
+    /// Counts a record that lies in a line, and what transaction begins or ends with it.
+    fn count(&mut self, record: &Record, line: u64) {
+        let running = &mut self.running[record.core];
+        let is_open = running.back().is_some_and(|(_, committed)| !committed);
+        match record.kind {
+            Kind::Commit => {
+                self.counts.commits += 1;
+                let first = if is_open { running.pop_back() } else { None };
+                running.push_back((first.map_or(line, |(first, _)| first), true));
+            }
+            Kind::Count => (),
+            kind => {
+                self.counts.records += 1;
+                if kind.undoes() && !is_open {
+                    running.push_back((line, false));
+                }
+            }
+        }
     }
 
     /// Sends everything up to a place, though its line may not be full.
@@ -232,7 +248,7 @@ impl Log {
 
     /// Whether a core waits for room in the ring that a scan can make.
     pub fn needs_cut(&self) -> bool {
-        let oldest = self.running.iter().filter_map(|(_, line)| *line).min();
+        let oldest = self.oldest();
         let is_waited_for = self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full();
         is_waited_for && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
     }
@@ -240,7 +256,8 @@ impl Log {
     fn check(&self, below: &mut Below<LogEvent>) {
         let head = self.head();
         let mut running = self.running.iter();
-        let is_stuck = running.any(|(core, line)| *line == Some(head) && self.waiting[core]);
+        let is_stuck = running
+            .any(|(core, lines)| lines.front() == Some(&(head, false)) && self.waiting[core]);
         if is_stuck && self.rules.keep_running && self.is_ring_full() {
             below.give_up(format!(
                 "running transactions do not fit the log ring of {} lines: raise it with --set \
@@ -262,9 +279,15 @@ impl Log {
 
     // Truncation.
 
-    /// A core's transaction is durable: it needs its undo data no more.
+    /// The oldest transaction of a core that needs its undo data needs them no more.
     pub fn ended(&mut self, core: CoreId) {
-        self.running[core] = None;
+        self.running[core].pop_front();
+    }
+
+    /// The first line that a transaction needs.
+    fn oldest(&self) -> Option<u64> {
+        let oldest = self.running.iter().filter_map(|(_, lines)| lines.front());
+        oldest.map(|(line, _)| *line).min()
     }
 
     /// The lines of the ring before this one are of use to running transactions only. Whether that
@@ -283,8 +306,7 @@ impl Log {
 
     /// The first line of the ring that must not be overwritten.
     fn head(&self) -> u64 {
-        let running = self.running.iter().filter_map(|(_, line)| *line).min();
-        match running {
+        match self.oldest() {
             Some(line) if self.rules.keep_running => self.used.min(line).min(self.first),
             _ => self.used.min(self.first),
         }

@@ -69,7 +69,8 @@ impl Ring {
 
     /// Bytes that a record takes, of the length that it has.
     pub fn room_for(&self, record: &Record, length: usize) -> usize {
-        if record.kind == Kind::Commit { length } else { length.max(self.least) }
+        let is_mark = matches!(record.kind, Kind::Commit | Kind::Count);
+        if is_mark { length } else { length.max(self.least) }
     }
 
     /// The last byte of a line. The first pass has a torn bit of 1: memory begins as zeros.
@@ -112,22 +113,23 @@ impl Ring {
         records
     }
 
-    /// Replays what committed and revokes what did not; then the log is empty: recovery erases the
-    /// first line's last byte. (Who uses the ring again fills it with zeros first.)
+    /// Replays what committed and revokes what did not, as `judge` says of the records; then the
+    /// log is empty: recovery erases the first line's last byte. (Who uses the ring again fills it
+    /// with zeros first.)
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     pub fn recover(
         &self,
         image: &mut Image<'_>,
-        cores: u8,
         rules: &RecoveryRules,
+        judge: impl FnOnce(&[Record]) -> Judged,
     ) -> Result<(), PowerLoss> {
         let first = self.place(0);
         if image.line(first)[FOOTER] == 0 {
             return Ok(());
         }
-        for (word, value) in outcome(&self.read(image, rules), image, cores, rules) {
+        for (word, value) in outcome(judge(&self.read(image, rules)), image, rules) {
             if image.word(word) != value {
                 image.set_word(word, value)?;
             }
@@ -136,36 +138,49 @@ impl Ring {
     }
 }
 
-/// What the records make of the words that they speak of, in the order of the words.
-fn outcome(
-    records: &[Record],
-    image: &Image<'_>,
-    cores: u8,
-    rules: &RecoveryRules,
-) -> Vec<(Word, u64)> {
-    // A core's transactions follow each other, so a record is a winner's if the next commit of its
-    // core is of its transaction.
+/// What recovery makes of records.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// Those that it replays, oldest first.
+    pub redo: Vec<Record>,
+    /// Those that it revokes, oldest first.
+    pub undo: Vec<Record>,
+}
+
+/// Replays a transaction that has a commit record. A core's transactions follow each other, so a
+/// record is a winner's if the next commit of its core is of its transaction.
+pub fn committed(records: &[Record], cores: u8) -> Judged {
     let mut ended: PerCore<Option<u16>> = PerCore::new(cores, |_| None);
-    let (mut redo, mut undo) = (Vec::new(), Vec::new());
+    let mut judged = Judged::default();
     for record in records.iter().rev() {
-        let Record { kind, core, word, bytes, .. } = *record;
+        let Record { kind, core, .. } = *record;
         let won = ended[core] == Some(record.tx);
         if kind == Kind::Commit {
             ended[core] = Some(record.tx);
         } else if won && kind.redoes() {
-            redo.push((word, bytes, record.redo));
+            judged.redo.push(*record);
         } else if !won && kind.undoes() {
-            undo.push((word, bytes, record.undo));
+            judged.undo.push(*record);
         }
     }
-    if rules.redo_oldest_first {
+    judged.redo.reverse();
+    judged.undo.reverse();
+    judged
+}
+
+/// What the records make of the words that they speak of, in the order of the words.
+fn outcome(judged: Judged, image: &Image<'_>, rules: &RecoveryRules) -> Vec<(Word, u64)> {
+    let Judged { mut redo, mut undo } = judged;
+    if !rules.redo_oldest_first {
         redo.reverse();
     }
-    if !rules.undo_newest_first {
+    if rules.undo_newest_first {
         undo.reverse();
     }
+    let redo = redo.iter().map(|record| (record.word, record.bytes, record.redo));
+    let undo = undo.iter().map(|record| (record.word, record.bytes, record.undo));
     let mut words: WordMap<u64> = WordMap::default();
-    for (word, bytes, value) in redo.into_iter().chain(undo) {
+    for (word, bytes, value) in redo.chain(undo) {
         let bits = spread(bytes);
         let now = words.entry(word).or_insert_with(|| image.word(word));
         *now = *now & !bits | value & bits;
@@ -257,10 +272,10 @@ mod tests {
             let mut memory = memory(&[(0, 0, None), (1, 1, None), (2, 1, commit)]);
             memory.set_word(Word(0), 9);
             let mut image = Image::over(&memory);
-            ring().recover(&mut image, 2, &RULES).expect("power");
+            ring().recover(&mut image, &RULES, |records| committed(records, 2)).expect("power");
             assert_eq!(image.word(Word(0)), value, "{commit:?}");
             assert_eq!(image.writes(), 2, "the word, and the log's end");
-            ring().recover(&mut image, 2, &RULES).expect("power");
+            ring().recover(&mut image, &RULES, |records| committed(records, 2)).expect("power");
             assert_eq!(image.writes(), 2, "there is nothing left to do");
         }
     }
