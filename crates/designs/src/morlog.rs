@@ -16,15 +16,17 @@ use model::design::{
     KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::Both;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
-use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::commits::Commits;
 use crate::parts::hardware::{caches_survive, registers};
 use crate::parts::homes::Homes;
-use crate::parts::log::{Log, LogRules, Place};
-use crate::parts::ring::{RecoveryRules, Ring, committed};
-use crate::parts::scan::{self, Scan, ScanRules};
+use crate::parts::log::{Log, Place};
+use crate::parts::ring::{Ring, committed};
+use crate::parts::rules::{LogRules, ScanRules};
+use crate::parts::scan::{self, Scan};
 
 mod delayed;
 mod entries;
@@ -61,10 +63,9 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps MorLog right (specs/logging.md section 4).
+    /// What keeps MorLog right beside the rules of its log and of the scan (specs/logging.md
+    /// section 4).
     pub struct MorlogRules {
-        /// A line does not overtake the undo data of its words, whoever accepts them.
-        line_after_records,
         /// The commit record follows the transaction's undo+redo entries.
         undo_before_commit,
         /// A commit makes redo entries of the words whose newest data are in the first level only.
@@ -78,35 +79,6 @@ model::rules! {
         keep_redo_of_evicted,
         /// To another transaction every word is clean.
         reset_at_commit,
-        /// The acknowledgement waits until the commit record is accepted.
-        acknowledge_after_record,
-        /// The acknowledgement waits until every record before is accepted, at all controllers.
-        acknowledge_after_all_before,
-        /// The torn bit changes with each pass over the ring.
-        torn_bit_flips,
-        /// The first line of a pass follows the pass before, and the others follow it: recovery
-        /// tells by it which pass is the newest.
-        pass_begins_alone,
-        /// The records of a running transaction are not overwritten.
-        keep_running,
-        /// A line of the ring that is of use is not overwritten: stores wait, and a scan begins.
-        stall_when_full,
-        /// The log is cut when the lines of a scan, and those evicted before, are accepted.
-        cut_when_home,
-        /// The log is cut where it was when the scan before began: what became dirty since then
-        /// has been flagged, and not written back.
-        cut_one_scan_behind,
-        /// A flagged line that moves from one level of the caches to the next stays flagged.
-        flag_moves_with_line,
-        /// For recovery the log ends before the first line of which something is not there.
-        hole_ends_log,
-        /// For recovery nothing counts that is older than a line that has been overwritten.
-        forget_before_overwritten,
-        /// Recovery applies redo records oldest first.
-        redo_oldest_first,
-        /// Recovery applies undo records newest first: a word that the first level lost track of
-        /// has several, and only the oldest has the value from before the transaction.
-        undo_newest_first,
         /// Recovery takes a transaction for committed only if it finds as many redo records behind
         /// the commit record as the count record says.
         count_commits,
@@ -191,6 +163,7 @@ impl Scheme for DelayPersistence {
 pub struct Morlog<S> {
     params: MorlogParams,
     rules: MorlogRules,
+    line_after_records: bool,
     path: u64,
     age: u64,
     /// Cycles of a commit's scan of a first level: a set in each (ours).
@@ -231,40 +204,26 @@ impl<S: Scheme> Design for Morlog<S> {
     const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = MorlogParams;
-    type Rules = MorlogRules;
+    type Rules = Both<LogRules, Both<ScanRules, MorlogRules>>;
     type Event = LogEvent;
     type Library = Bare;
 
     fn new(setup: &Setup<'_, Self>) -> Self {
-        let (params, rules, shape) = (setup.params, setup.rules, setup.shape);
-        let log_rules = LogRules {
-            torn_bit_flips: rules.torn_bit_flips,
-            pass_begins_alone: rules.pass_begins_alone,
-            keep_running: rules.keep_running,
-            stall_when_full: rules.stall_when_full,
-        };
-        let scan_rules = ScanRules {
-            line_after_records: rules.line_after_records,
-            cut_when_home: rules.cut_when_home,
-            cut_one_scan_behind: rules.cut_one_scan_behind,
-        };
-        let commit_rules = CommitRules {
-            after_record: rules.acknowledge_after_record,
-            after_all_before: rules.acknowledge_after_all_before,
-            ends: !S::DELAYED || !rules.keep_until_durable,
-        };
+        let Setup { params, rules, shape } = setup;
+        let Both { first: common, second: Both { first: of_scan, second: own } } = rules;
         let (ring, l1) = (ring(setup), &shape.config.l1d);
         Morlog {
-            params: params.clone(),
-            rules: rules.clone(),
+            params: (*params).clone(),
+            rules: own.clone(),
+            line_after_records: common.line_after_records,
             path: shape.path,
             age: if params.age == 0 { shape.walk } else { params.age },
             scan_cycles: l1.size / LINE_BYTES / l1.assoc,
             cores: PerCore::new(shape.cores, |_| Words::default()),
-            log: Log::new(shape, ring, lines_under_way(setup), log_rules),
+            log: Log::new(shape, ring, lines_under_way(setup), common),
             homes: Homes::new(shape),
-            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), scan_rules),
-            commits: Commits::new(shape, commit_rules),
+            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), of_scan),
+            commits: Commits::new(shape, common, !S::DELAYED || !own.keep_until_durable),
             delayed: Delayed::new(shape.cores),
             leaving: Vec::new(),
             owed: 0,
@@ -314,9 +273,7 @@ impl<S: Scheme> Design for Morlog<S> {
 
     fn leave(&mut self, leave: &Leave, below: &mut Below<LogEvent>) {
         let Leave { core, line, at } = *leave;
-        if !self.rules.flag_moves_with_line {
-            self.scan.clear(line);
-        }
+        self.scan.leave(line);
         for (word, bytes) in self.cores[core].lose(line) {
             self.put_redo(core, word, bytes, at, below);
         }
@@ -325,15 +282,10 @@ impl<S: Scheme> Design for Morlog<S> {
     fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
         let Evict { line, at, .. } = *evict;
         self.scan.clear(line);
-        let mut after = None;
-        if self.rules.line_after_records {
+        if self.line_after_records {
             self.send_entries_of(line, at, below);
-            after = self.log.newest(line);
         }
-        if let Some(place) = after {
-            self.log.flush(place, at, below);
-        }
-        let disposition = self.homes.evict(evict, after);
+        let disposition = self.homes.evict(evict, &mut self.log, below);
         if !self.rules.keep_redo_of_evicted {
             self.leaving.push((self.homes.mark(), line));
         }
@@ -383,14 +335,9 @@ impl<S: Scheme> Design for Morlog<S> {
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
-        let rules = RecoveryRules {
-            hole_ends_log: setup.rules.hole_ends_log,
-            forget_before_overwritten: setup.rules.forget_before_overwritten,
-            redo_oldest_first: setup.rules.redo_oldest_first,
-            undo_newest_first: setup.rules.undo_newest_first,
-        };
-        ring(setup).recover(image, &rules, |records| match S::DELAYED {
-            true => delayed::judge(records, setup.rules),
+        let Both { first: common, second: Both { second: own, .. } } = setup.rules;
+        ring(setup).recover(image, common, |records| match S::DELAYED {
+            true => delayed::judge(records, own),
             false => committed(records, setup.shape.cores),
         })
     }
@@ -523,7 +470,7 @@ impl<S: Scheme> Morlog<S> {
         below: &mut Below<LogEvent>,
         act: fn(&mut Scan, Cycle, &mut Log, &mut Homes, &mut Below<LogEvent>),
     ) {
-        if self.rules.line_after_records && self.scan.may_write(at, &self.log) {
+        if self.line_after_records && self.scan.may_write(at, &self.log) {
             for core in (0..self.cores.cores()).map(CoreId) {
                 self.send_entries(core, usize::MAX, at, below);
             }

@@ -16,6 +16,7 @@ use super::hardware::caches_survive;
 use super::line::Filling;
 use super::record::{Kind, Record};
 use super::ring::{FOOTER, Ring};
+use super::rules::LogRules;
 
 /// A place in the log: a line's number since the log began, and where in it a record ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,19 +25,6 @@ pub struct Place {
     pub line: u64,
     /// Where the record ends.
     pub end: u8,
-}
-
-/// What a log obeys.
-#[derive(Clone, Copy, Debug)]
-pub struct LogRules {
-    /// The torn bit changes with each pass.
-    pub torn_bit_flips: bool,
-    /// The first line of a pass travels alone.
-    pub pass_begins_alone: bool,
-    /// Records of a running transaction are not overwritten.
-    pub keep_running: bool,
-    /// No line is overwritten that is of use.
-    pub stall_when_full: bool,
 }
 
 /// The log: its buffer, and the registers that say how much of the ring is in use.
@@ -105,10 +93,10 @@ impl LogCounts {
 
 impl Log {
     /// An empty log with a buffer of `size` lines.
-    pub fn new(shape: &Shape, ring: Ring, size: u64, rules: LogRules) -> Log {
+    pub fn new(shape: &Shape, ring: Ring, size: u64, rules: &LogRules) -> Log {
         Log {
             ring,
-            rules,
+            rules: rules.clone(),
             path: shape.path,
             survives: caches_survive(shape),
             size: size as usize,
@@ -209,6 +197,20 @@ impl Log {
         let mut newest_first = self.records.iter().rev();
         let undoes = |&&(_, _, kind, other): &&(_, _, Kind, _)| other == line && kind.undoes();
         newest_first.find(undoes).map(|(place, ..)| *place)
+    }
+
+    /// Up to where the log must be durable before a line may go; it is sent that far.
+    pub fn send_before(
+        &mut self,
+        line: Line,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) -> Option<Place> {
+        let after = self.newest(line).filter(|_| self.rules.line_after_records);
+        if let Some(place) = after {
+            self.flush(place, at, below);
+        }
+        after
     }
 
     /// Records of a core that are not durable: those that undo, and the others.
@@ -401,17 +403,11 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Base, BaseParams, BaseRules};
+    use crate::base::{Base, BaseParams};
     use model::config::Config;
     use model::machine::Machine;
     use model::units::{TxId, Word};
 
-    const RULES: LogRules = LogRules {
-        torn_bit_flips: true,
-        pass_begins_alone: true,
-        keep_running: true,
-        stall_when_full: true,
-    };
     const NOW: Cycle = Cycle(100);
 
     /// A log with a ring of so many lines and a buffer of two, on a machine for its writes.
@@ -419,10 +415,10 @@ mod tests {
         let mut config = Config::default();
         (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
         (config.dram.capacity, config.core.cores_max) = (1 << 20, 1);
-        let (params, rules) = (BaseParams::default(), BaseRules::default());
+        let (params, rules) = (BaseParams::default(), Default::default());
         let machine = Machine::new(&config, 1, params, rules).expect("room");
         let shape = &machine.below.shape;
-        let log = Log::new(shape, Ring::new(shape, lines, 0), 2, RULES);
+        let log = Log::new(shape, Ring::new(shape, lines, 0), 2, &LogRules::default());
         (log, machine)
     }
 

@@ -15,6 +15,7 @@ use model::image::{Image, PowerLoss};
 use model::units::{CoreId, LINE_BYTES, Line, PerCore, Word, WordMap};
 
 use super::record::{Kind, Record, spread};
+use super::rules::LogRules;
 
 /// Where a line keeps its torn bit and its counts, and how many bytes records have.
 pub const FOOTER: usize = LINE_BYTES as usize - 1;
@@ -28,19 +29,6 @@ pub struct Ring {
     lines: u64,
     /// Bytes that a record of data takes at the least.
     least: usize,
-}
-
-/// What recovery obeys.
-#[derive(Clone, Copy, Debug)]
-pub struct RecoveryRules {
-    /// It ends the log at the first line that is not there.
-    pub hole_ends_log: bool,
-    /// It takes nothing older than a line that has been overwritten.
-    pub forget_before_overwritten: bool,
-    /// It applies redo records oldest first.
-    pub redo_oldest_first: bool,
-    /// It applies undo records newest first.
-    pub undo_newest_first: bool,
 }
 
 impl Ring {
@@ -80,7 +68,7 @@ impl Ring {
     }
 
     /// The records of an image, oldest first.
-    pub fn read(&self, image: &Image<'_>, rules: &RecoveryRules) -> Vec<Record> {
+    pub fn read(&self, image: &Image<'_>, rules: &LogRules) -> Vec<Record> {
         let footers: Vec<u8> =
             (0..self.lines).map(|slot| image.line(self.place(slot))[FOOTER]).collect();
         let footer = |slot: u64| footers[slot as usize];
@@ -122,7 +110,7 @@ impl Ring {
     pub fn recover(
         &self,
         image: &mut Image<'_>,
-        rules: &RecoveryRules,
+        rules: &LogRules,
         judge: impl FnOnce(&[Record]) -> Judged,
     ) -> Result<(), PowerLoss> {
         let first = self.place(0);
@@ -169,7 +157,7 @@ pub fn committed(records: &[Record], cores: u8) -> Judged {
 }
 
 /// What the records make of the words that they speak of, in the order of the words.
-fn outcome(judged: Judged, image: &Image<'_>, rules: &RecoveryRules) -> Vec<(Word, u64)> {
+fn outcome(judged: Judged, image: &Image<'_>, rules: &LogRules) -> Vec<(Word, u64)> {
     let Judged { mut redo, mut undo } = judged;
     if !rules.redo_oldest_first {
         redo.reverse();
@@ -197,12 +185,6 @@ mod tests {
     use model::contents::Contents;
     use model::units::TxId;
 
-    const RULES: RecoveryRules = RecoveryRules {
-        hole_ends_log: true,
-        forget_before_overwritten: true,
-        redo_oldest_first: true,
-        undo_newest_first: true,
-    };
     const LINES: u64 = 4;
 
     fn shape() -> Shape {
@@ -231,7 +213,7 @@ mod tests {
     }
 
     /// The new values of the records that recovery reads.
-    fn read(lines: &[(u64, u8, Option<u8>)], rules: &RecoveryRules) -> Vec<u64> {
+    fn read(lines: &[(u64, u8, Option<u8>)], rules: &LogRules) -> Vec<u64> {
         let memory = memory(lines);
         let records = ring().read(&Image::over(&memory), rules);
         records.iter().map(|record| record.redo).collect()
@@ -239,30 +221,34 @@ mod tests {
 
     #[test]
     fn records_are_read_oldest_first_across_the_end_of_the_ring() {
-        assert_eq!(read(&[(0, 0, None), (1, 1, None)], &RULES), [1, 2]);
+        assert_eq!(read(&[(0, 0, None), (1, 1, None)], &LogRules::default()), [1, 2]);
         let wrapped = [(2, 1, None), (3, 1, None), (4, 1, None), (5, 1, None)];
-        assert_eq!(read(&wrapped, &RULES), [3, 4, 5, 6]);
+        assert_eq!(read(&wrapped, &LogRules::default()), [3, 4, 5, 6]);
     }
 
     #[test]
     fn the_log_ends_at_a_line_that_is_not_there() {
         let lines = [(0, 0, None), (2, 1, None)];
-        assert_eq!(read(&lines, &RULES), [1]);
-        let lax = RecoveryRules { hole_ends_log: false, ..RULES };
+        assert_eq!(read(&lines, &LogRules::default()), [1]);
+        let lax = LogRules { hole_ends_log: false, ..LogRules::default() };
         assert_eq!(read(&lines, &lax), [1, 3]);
     }
 
     #[test]
     fn the_log_ends_behind_a_line_of_which_a_part_is_not_there() {
-        assert_eq!(read(&[(0, 0, None), (1, 2, None)], &RULES), [1], "line 0 had two records");
+        assert_eq!(
+            read(&[(0, 0, None), (1, 2, None)], &LogRules::default()),
+            [1],
+            "line 0 had two records"
+        );
     }
 
     #[test]
     fn nothing_counts_before_a_line_that_was_overwritten() {
         // Line 5 is not there yet and line 6 is, in the place of line 2.
         let lines = [(1, 1, None), (3, 1, None), (4, 1, None), (6, 1, None)];
-        assert_eq!(read(&lines, &RULES), [4, 5]);
-        let lax = RecoveryRules { forget_before_overwritten: false, ..RULES };
+        assert_eq!(read(&lines, &LogRules::default()), [4, 5]);
+        let lax = LogRules { forget_before_overwritten: false, ..LogRules::default() };
         assert_eq!(read(&lines, &lax), [2, 4, 5]);
     }
 
@@ -272,10 +258,14 @@ mod tests {
             let mut memory = memory(&[(0, 0, None), (1, 1, None), (2, 1, commit)]);
             memory.set_word(Word(0), 9);
             let mut image = Image::over(&memory);
-            ring().recover(&mut image, &RULES, |records| committed(records, 2)).expect("power");
+            ring()
+                .recover(&mut image, &LogRules::default(), |records| committed(records, 2))
+                .expect("power");
             assert_eq!(image.word(Word(0)), value, "{commit:?}");
             assert_eq!(image.writes(), 2, "the word, and the log's end");
-            ring().recover(&mut image, &RULES, |records| committed(records, 2)).expect("power");
+            ring()
+                .recover(&mut image, &LogRules::default(), |records| committed(records, 2))
+                .expect("power");
             assert_eq!(image.writes(), 2, "there is nothing left to do");
         }
     }
