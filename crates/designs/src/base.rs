@@ -10,15 +10,17 @@ use model::design::{
     Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::Both;
 use model::units::{CoreId, Cycle, Line, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
-use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::commits::Commits;
 use crate::parts::hardware;
 use crate::parts::homes::Homes;
-use crate::parts::log::{Log, LogRules, Place};
+use crate::parts::log::{Log, Place};
 use crate::parts::record::Record;
-use crate::parts::ring::{RecoveryRules, Ring};
+use crate::parts::ring::{Ring, committed};
+use crate::parts::rules::LogRules;
 
 /// Bytes of a record, padded to 32 with its share of the line's last byte.
 const PADDED: usize = 31;
@@ -36,33 +38,10 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps Base right.
+    /// What keeps Base right beside the rules of its log.
     pub struct BaseRules {
-        /// A line does not overtake the records of its words, whoever accepts them.
-        line_after_records,
         /// The commit record follows the lines.
         commit_record_after_lines,
-        /// The acknowledgement waits until the commit record is accepted.
-        acknowledge_after_record,
-        /// The acknowledgement waits until every record before is accepted, at all controllers.
-        acknowledge_after_all_before,
-        /// The torn bit changes with each pass over the ring.
-        torn_bit_flips,
-        /// The first line of a pass follows the pass before, and the others follow it: recovery
-        /// tells by it which pass is the newest.
-        pass_begins_alone,
-        /// The records of a running transaction are not overwritten.
-        keep_running,
-        /// A line of the ring that is of use is not overwritten: stores wait.
-        stall_when_full,
-        /// For recovery the log ends before the first line of which something is not there.
-        hole_ends_log,
-        /// For recovery nothing counts that is older than a line that has been overwritten.
-        forget_before_overwritten,
-        /// Recovery applies redo records oldest first.
-        redo_oldest_first,
-        /// Recovery applies undo records newest first.
-        undo_newest_first,
     }
 }
 
@@ -114,31 +93,21 @@ impl Design for Base {
     )];
     const HAS_FENCES: bool = false;
     type Params = BaseParams;
-    type Rules = BaseRules;
+    type Rules = Both<LogRules, BaseRules>;
     type Event = LogEvent;
     type Library = Bare;
 
     fn new(setup: &Setup<'_, Base>) -> Base {
-        let (params, rules, shape) = (setup.params, setup.rules, setup.shape);
-        let log_rules = LogRules {
-            torn_bit_flips: rules.torn_bit_flips,
-            pass_begins_alone: rules.pass_begins_alone,
-            keep_running: rules.keep_running,
-            stall_when_full: rules.stall_when_full,
-        };
-        let commit_rules = CommitRules {
-            after_record: rules.acknowledge_after_record,
-            after_all_before: rules.acknowledge_after_all_before,
-        };
-        let mut log = Log::new(shape, ring(setup), params.log_buffer, log_rules);
+        let Setup { params, rules, shape } = setup;
+        let mut log = Log::new(shape, ring(setup), params.log_buffer, &rules.first);
         // A committed transaction's lines are home before its commit record is.
         log.forget(u64::MAX);
         Base {
-            params: params.clone(),
-            rules: rules.clone(),
+            params: (*params).clone(),
+            rules: rules.second.clone(),
             log,
             homes: Homes::new(shape),
-            commits: Commits::new(shape, commit_rules),
+            commits: Commits::new(shape, &rules.first, true),
             cores: PerCore::new(shape.cores, |_| Writer::default()),
         }
     }
@@ -171,11 +140,7 @@ impl Design for Base {
     }
 
     fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
-        let after = self.records_of(evict.line);
-        if let Some(place) = after {
-            self.log.flush(place, evict.at, below);
-        }
-        self.homes.evict(evict, after)
+        self.homes.evict(evict, &mut self.log, below)
     }
 
     fn event(&mut self, at: Cycle, event: LogEvent, below: &mut Below<LogEvent>) {
@@ -201,13 +166,8 @@ impl Design for Base {
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Base>) -> Result<(), PowerLoss> {
-        let rules = RecoveryRules {
-            hole_ends_log: setup.rules.hole_ends_log,
-            forget_before_overwritten: setup.rules.forget_before_overwritten,
-            redo_oldest_first: setup.rules.redo_oldest_first,
-            undo_newest_first: setup.rules.undo_newest_first,
-        };
-        ring(setup).recover(image, setup.shape.cores, &rules)
+        let cores = setup.shape.cores;
+        ring(setup).recover(image, &setup.rules.first, |records| committed(records, cores))
     }
 
     fn hardware(setup: &Setup<'_, Base>) -> Vec<Structure> {
@@ -222,13 +182,8 @@ impl Design for Base {
 }
 
 impl Base {
-    /// Up to where the log must be durable before a line may go.
-    fn records_of(&self, line: Line) -> Option<Place> {
-        self.log.newest(line).filter(|_| self.rules.line_after_records)
-    }
-
     fn write_back(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
-        let after = self.records_of(line);
+        let after = self.log.send_before(line, at, below);
         self.homes.force(line, at, after, below);
     }
 

@@ -14,16 +14,18 @@ use model::design::{
     Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::Both;
 use model::units::{Cycle, PerCore, TxId};
 
 use crate::parts::LogEvent;
-use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::commits::Commits;
 use crate::parts::hardware;
 use crate::parts::homes::Homes;
-use crate::parts::log::{Log, LogRules, Place};
+use crate::parts::log::{Log, Place};
 use crate::parts::record::Record;
-use crate::parts::ring::{RecoveryRules, Ring};
-use crate::parts::scan::{self, Scan, ScanRules};
+use crate::parts::ring::{Ring, committed};
+use crate::parts::rules::{LogRules, ScanRules};
+use crate::parts::scan::{self, Scan};
 
 model::params! {
     /// The sizes of the paper (from memory: specs/logging.md section 14).
@@ -42,45 +44,8 @@ model::params! {
     }
 }
 
-model::rules! {
-    /// What keeps FWB right (specs/logging.md section 3).
-    pub struct FwbRules {
-        /// A line does not overtake the records of its words, whoever accepts them.
-        line_after_records,
-        /// The acknowledgement waits until the commit record is accepted.
-        acknowledge_after_record,
-        /// The acknowledgement waits until every record before is accepted, at all controllers.
-        acknowledge_after_all_before,
-        /// The torn bit changes with each pass over the ring.
-        torn_bit_flips,
-        /// The first line of a pass follows the pass before, and the others follow it: recovery
-        /// tells by it which pass is the newest.
-        pass_begins_alone,
-        /// The records of a running transaction are not overwritten.
-        keep_running,
-        /// A line of the ring that is of use is not overwritten: stores wait, and a scan begins.
-        stall_when_full,
-        /// The log is cut when the lines of a scan, and those evicted before, are accepted.
-        cut_when_home,
-        /// The log is cut where it was when the scan before began: what became dirty since then
-        /// has been flagged, and not written back.
-        cut_one_scan_behind,
-        /// A flagged line that moves from one level of the caches to the next stays flagged.
-        flag_moves_with_line,
-        /// For recovery the log ends before the first line of which something is not there.
-        hole_ends_log,
-        /// For recovery nothing counts that is older than a line that has been overwritten.
-        forget_before_overwritten,
-        /// Recovery applies redo records oldest first.
-        redo_oldest_first,
-        /// Recovery applies undo records newest first.
-        undo_newest_first,
-    }
-}
-
 /// The design.
 pub struct Fwb {
-    rules: FwbRules,
     log: Log,
     homes: Homes,
     scan: Scan,
@@ -109,34 +74,18 @@ impl Design for Fwb {
     const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = FwbParams;
-    type Rules = FwbRules;
+    type Rules = Both<LogRules, ScanRules>;
     type Event = LogEvent;
     type Library = Bare;
 
     fn new(setup: &Setup<'_, Fwb>) -> Fwb {
-        let (params, rules, shape) = (setup.params, setup.rules, setup.shape);
-        let log_rules = LogRules {
-            torn_bit_flips: rules.torn_bit_flips,
-            pass_begins_alone: rules.pass_begins_alone,
-            keep_running: rules.keep_running,
-            stall_when_full: rules.stall_when_full,
-        };
-        let scan_rules = ScanRules {
-            line_after_records: rules.line_after_records,
-            cut_when_home: rules.cut_when_home,
-            cut_one_scan_behind: rules.cut_one_scan_behind,
-        };
-        let commit_rules = CommitRules {
-            after_record: rules.acknowledge_after_record,
-            after_all_before: rules.acknowledge_after_all_before,
-        };
+        let Setup { params, rules, shape } = setup;
         let ring = ring(setup);
         Fwb {
-            rules: rules.clone(),
-            log: Log::new(shape, ring, params.log_buffer, log_rules),
+            log: Log::new(shape, ring, params.log_buffer, &rules.first),
             homes: Homes::new(shape),
-            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), scan_rules),
-            commits: Commits::new(shape, commit_rules),
+            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), &rules.second),
+            commits: Commits::new(shape, &rules.first, true),
             cores: PerCore::new(shape.cores, |_| Writer::default()),
         }
     }
@@ -163,18 +112,12 @@ impl Design for Fwb {
     }
 
     fn leave(&mut self, leave: &Leave, _below: &mut Below<LogEvent>) {
-        if !self.rules.flag_moves_with_line {
-            self.scan.clear(leave.line);
-        }
+        self.scan.leave(leave.line);
     }
 
     fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
         self.scan.clear(evict.line);
-        let after = self.log.newest(evict.line).filter(|_| self.rules.line_after_records);
-        if let Some(place) = after {
-            self.log.flush(place, evict.at, below);
-        }
-        self.homes.evict(evict, after)
+        self.homes.evict(evict, &mut self.log, below)
     }
 
     fn event(&mut self, at: Cycle, event: LogEvent, below: &mut Below<LogEvent>) {
@@ -204,13 +147,8 @@ impl Design for Fwb {
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Fwb>) -> Result<(), PowerLoss> {
-        let rules = RecoveryRules {
-            hole_ends_log: setup.rules.hole_ends_log,
-            forget_before_overwritten: setup.rules.forget_before_overwritten,
-            redo_oldest_first: setup.rules.redo_oldest_first,
-            undo_newest_first: setup.rules.undo_newest_first,
-        };
-        ring(setup).recover(image, setup.shape.cores, &rules)
+        let cores = setup.shape.cores;
+        ring(setup).recover(image, &setup.rules.first, |records| committed(records, cores))
     }
 
     fn hardware(setup: &Setup<'_, Fwb>) -> Vec<Structure> {

@@ -6,27 +6,33 @@
 //! leaves, or when a commit scans the first level. Lines go home as in FWB: steal, no force, and a
 //! forced write-back that bounds the log.
 //!
-//! Delay-persistence, which acknowledges before redo data are logged, is not here: the oracle
-//! knows synchronous designs only (docs/crash.md).
+//! Delay-persistence acknowledges before the newest redo data are logged. That is a weaker promise,
+//! so it is a design of its own, `morlog-dp`.
+
+use std::marker::PhantomData;
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Leave,
-    Needs, Progress, Setup, Store, Structure, Tx,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Gasp, Granularity,
+    KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::Both;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
-use crate::parts::commits::{CommitRules, Commits};
+use crate::parts::commits::Commits;
 use crate::parts::hardware::{caches_survive, registers};
 use crate::parts::homes::Homes;
-use crate::parts::log::{Log, LogRules, Place};
-use crate::parts::ring::{RecoveryRules, Ring};
-use crate::parts::scan::{self, Scan, ScanRules};
+use crate::parts::log::{Log, Place};
+use crate::parts::ring::{Ring, committed};
+use crate::parts::rules::{LogRules, ScanRules};
+use crate::parts::scan::{self, Scan};
 
+mod delayed;
 mod entries;
 mod words;
 
+use delayed::Delayed;
 use words::{Stored, Words};
 
 model::params! {
@@ -57,10 +63,9 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps MorLog right (specs/logging.md section 4).
+    /// What keeps MorLog right beside the rules of its log and of the scan (specs/logging.md
+    /// section 4).
     pub struct MorlogRules {
-        /// A line does not overtake the undo data of its words, whoever accepts them.
-        line_after_records,
         /// The commit record follows the transaction's undo+redo entries.
         undo_before_commit,
         /// A commit makes redo entries of the words whose newest data are in the first level only.
@@ -74,42 +79,91 @@ model::rules! {
         keep_redo_of_evicted,
         /// To another transaction every word is clean.
         reset_at_commit,
-        /// The acknowledgement waits until the commit record is accepted.
-        acknowledge_after_record,
-        /// The acknowledgement waits until every record before is accepted, at all controllers.
-        acknowledge_after_all_before,
-        /// The torn bit changes with each pass over the ring.
-        torn_bit_flips,
-        /// The first line of a pass follows the pass before, and the others follow it: recovery
-        /// tells by it which pass is the newest.
-        pass_begins_alone,
-        /// The records of a running transaction are not overwritten.
-        keep_running,
-        /// A line of the ring that is of use is not overwritten: stores wait, and a scan begins.
-        stall_when_full,
-        /// The log is cut when the lines of a scan, and those evicted before, are accepted.
-        cut_when_home,
-        /// The log is cut where it was when the scan before began: what became dirty since then
-        /// has been flagged, and not written back.
-        cut_one_scan_behind,
-        /// A flagged line that moves from one level of the caches to the next stays flagged.
-        flag_moves_with_line,
-        /// For recovery the log ends before the first line of which something is not there.
-        hole_ends_log,
-        /// For recovery nothing counts that is older than a line that has been overwritten.
-        forget_before_overwritten,
-        /// Recovery applies redo records oldest first.
-        redo_oldest_first,
-        /// Recovery applies undo records newest first: a word that the first level lost track of
-        /// has several, and only the oldest has the value from before the transaction.
-        undo_newest_first,
+        /// Recovery takes a transaction for committed only if it finds as many redo records behind
+        /// the commit record as the count record says.
+        count_commits,
+        /// Recovery commits nothing behind a transaction that is not complete.
+        commit_in_order,
+        /// Recovery replays redo records in the order of the commits.
+        replay_in_commit_order,
+        /// A transaction is announced as durable when its count record and redo records are
+        /// accepted.
+        announce_after_redo,
+        /// And when all that committed before it are durable.
+        announce_in_order,
+        /// The undo data of a transaction that is not durable are not overwritten.
+        keep_until_durable,
     }
 }
 
+/// The two designs.
+pub trait Scheme: 'static {
+    /// What is said of it.
+    const CARD: Card;
+    /// Rules that it does not need.
+    const NEEDLESS: &'static [(&'static str, &'static str)];
+    /// Whether redo data may be logged after the acknowledgement.
+    const DELAYED: bool;
+}
+
+/// Redo data are logged before the acknowledgement.
+pub struct Synchronous;
+
+/// They are logged after it: delay-persistence.
+pub struct DelayPersistence;
+
+const fn card(name: &'static str, summary: &'static str, durability: Durability) -> Card {
+    Card {
+        name,
+        paper: "Wei, Feng, Tong, Liu and Ye, ISCA 2020",
+        family: "hardware logging",
+        summary,
+        file: file!(),
+        durability,
+        granularity: Granularity::Word,
+        needs: Needs::Adr,
+    }
+}
+
+const COMPLETE: &str = "a commit record says that everything before it is logged";
+const COUNTED: &str = "the count says what is missing, and nothing is promised before";
+
+impl Scheme for Synchronous {
+    const CARD: Card = card(
+        "morlog",
+        "undo+redo log of first stores; later redo data stay in the first level",
+        Durability::Synchronous,
+    );
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[
+        ("count_commits", COMPLETE),
+        ("commit_in_order", COMPLETE),
+        ("replay_in_commit_order", COMPLETE),
+        ("announce_after_redo", COMPLETE),
+        ("announce_in_order", COMPLETE),
+        ("keep_until_durable", COMPLETE),
+    ];
+    const DELAYED: bool = false;
+}
+
+impl Scheme for DelayPersistence {
+    const CARD: Card = card(
+        "morlog-dp",
+        "MorLog with delay-persistence: redo data are logged after the acknowledgement",
+        Durability::Asynchronous,
+    );
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[
+        ("redo_before_commit", COUNTED),
+        ("acknowledge_after_record", COUNTED),
+        ("acknowledge_after_all_before", COUNTED),
+    ];
+    const DELAYED: bool = true;
+}
+
 /// The design.
-pub struct Morlog {
+pub struct Morlog<S> {
     params: MorlogParams,
     rules: MorlogRules,
+    line_after_records: bool,
     path: u64,
     age: u64,
     /// Cycles of a commit's scan of a first level: a set in each (ours).
@@ -119,12 +173,14 @@ pub struct Morlog {
     homes: Homes,
     scan: Scan,
     commits: Commits,
+    delayed: Delayed,
     /// Lines that were evicted, with the mark before which they are home; kept only for a test of
     /// what happens if redo entries do not stay.
     leaving: Vec<(u64, Line)>,
     /// Records of all cores that are still to come, at the most.
     owed: u64,
     counts: Counts,
+    scheme: PhantomData<S>,
 }
 
 #[derive(Debug, Default)]
@@ -142,56 +198,37 @@ struct Counts {
     discarded: u64,
 }
 
-impl Design for Morlog {
-    const CARD: Card = Card {
-        name: "morlog",
-        paper: "Wei, Feng, Tong, Liu and Ye, ISCA 2020",
-        family: "hardware logging",
-        summary: "undo+redo log of first stores; later redo data stay in the first level",
-        file: file!(),
-        durability: Durability::Synchronous,
-        granularity: Granularity::Word,
-        needs: Needs::Adr,
-    };
+impl<S: Scheme> Design for Morlog<S> {
+    const CARD: Card = S::CARD;
+    const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
     const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = MorlogParams;
-    type Rules = MorlogRules;
+    type Rules = Both<LogRules, Both<ScanRules, MorlogRules>>;
     type Event = LogEvent;
     type Library = Bare;
 
-    fn new(setup: &Setup<'_, Morlog>) -> Morlog {
-        let (params, rules, shape) = (setup.params, setup.rules, setup.shape);
-        let log_rules = LogRules {
-            torn_bit_flips: rules.torn_bit_flips,
-            pass_begins_alone: rules.pass_begins_alone,
-            keep_running: rules.keep_running,
-            stall_when_full: rules.stall_when_full,
-        };
-        let scan_rules = ScanRules {
-            line_after_records: rules.line_after_records,
-            cut_when_home: rules.cut_when_home,
-            cut_one_scan_behind: rules.cut_one_scan_behind,
-        };
-        let commit_rules = CommitRules {
-            after_record: rules.acknowledge_after_record,
-            after_all_before: rules.acknowledge_after_all_before,
-        };
+    fn new(setup: &Setup<'_, Self>) -> Self {
+        let Setup { params, rules, shape } = setup;
+        let Both { first: common, second: Both { first: of_scan, second: own } } = rules;
         let (ring, l1) = (ring(setup), &shape.config.l1d);
         Morlog {
-            params: params.clone(),
-            rules: rules.clone(),
+            params: (*params).clone(),
+            rules: own.clone(),
+            line_after_records: common.line_after_records,
             path: shape.path,
             age: if params.age == 0 { shape.walk } else { params.age },
             scan_cycles: l1.size / LINE_BYTES / l1.assoc,
             cores: PerCore::new(shape.cores, |_| Words::default()),
-            log: Log::new(shape, ring, lines_under_way(setup), log_rules),
+            log: Log::new(shape, ring, lines_under_way(setup), common),
             homes: Homes::new(shape),
-            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), scan_rules),
-            commits: Commits::new(shape, commit_rules),
+            scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), of_scan),
+            commits: Commits::new(shape, common, !S::DELAYED || !own.keep_until_durable),
+            delayed: Delayed::new(shape.cores),
             leaving: Vec::new(),
             owed: 0,
             counts: Counts::default(),
+            scheme: PhantomData,
         }
     }
 
@@ -216,8 +253,18 @@ impl Design for Morlog {
         if waits { Progress::Wait } else { Progress::Done(at) }
     }
 
+    fn fence(&mut self, fence: &Fence, _below: &mut Below<LogEvent>) -> Progress {
+        match fence.kind {
+            FenceKind::Durable if S::DELAYED => self.wait_for_durability(fence),
+            _ => Progress::Done(fence.at),
+        }
+    }
+
     fn commit(&mut self, tx: &Tx, below: &mut Below<LogEvent>) -> Progress {
         if !std::mem::take(&mut self.cores[tx.core].stored) {
+            if S::DELAYED {
+                self.commit_nothing(tx, below);
+            }
             return Progress::Done(tx.at);
         }
         below.at(tx.stored.max(tx.at), LogEvent::Commit(tx.core));
@@ -226,9 +273,7 @@ impl Design for Morlog {
 
     fn leave(&mut self, leave: &Leave, below: &mut Below<LogEvent>) {
         let Leave { core, line, at } = *leave;
-        if !self.rules.flag_moves_with_line {
-            self.scan.clear(line);
-        }
+        self.scan.leave(line);
         for (word, bytes) in self.cores[core].lose(line) {
             self.put_redo(core, word, bytes, at, below);
         }
@@ -237,15 +282,10 @@ impl Design for Morlog {
     fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
         let Evict { line, at, .. } = *evict;
         self.scan.clear(line);
-        let mut after = None;
-        if self.rules.line_after_records {
+        if self.line_after_records {
             self.send_entries_of(line, at, below);
-            after = self.log.newest(line);
         }
-        if let Some(place) = after {
-            self.log.flush(place, at, below);
-        }
-        let disposition = self.homes.evict(evict, after);
+        let disposition = self.homes.evict(evict, &mut self.log, below);
         if !self.rules.keep_redo_of_evicted {
             self.leaving.push((self.homes.mark(), line));
         }
@@ -258,6 +298,7 @@ impl Design for Morlog {
                 self.log.accepted(line, end, at, below);
                 self.homes.release(self.log.durable(), at, below);
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
+                self.announce(at, below);
                 for core in (0..self.cores.cores()).map(CoreId) {
                     self.go_on(core, at, below);
                 }
@@ -276,8 +317,12 @@ impl Design for Morlog {
                 if self.rules.undo_before_commit {
                     self.send_entries(core, usize::MAX, at, below);
                 }
+                if S::DELAYED {
+                    return self.commit_early(core, at, below);
+                }
                 below.at(at + self.scan_cycles, LogEvent::Scanned(core));
             }
+            LogEvent::Scanned(core) if S::DELAYED => self.log_count(core, at, below),
             LogEvent::Scanned(core) => self.scanned(core, at, below),
         }
     }
@@ -289,23 +334,21 @@ impl Design for Morlog {
         self.log.save(gasp, entries.map(|(core, entry)| self.record(core, entry)))
     }
 
-    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Morlog>) -> Result<(), PowerLoss> {
-        let rules = RecoveryRules {
-            hole_ends_log: setup.rules.hole_ends_log,
-            forget_before_overwritten: setup.rules.forget_before_overwritten,
-            redo_oldest_first: setup.rules.redo_oldest_first,
-            undo_newest_first: setup.rules.undo_newest_first,
-        };
-        ring(setup).recover(image, setup.shape.cores, &rules)
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        let Both { first: common, second: Both { second: own, .. } } = setup.rules;
+        ring(setup).recover(image, common, |records| match S::DELAYED {
+            true => delayed::judge(records, own),
+            false => committed(records, setup.shape.cores),
+        })
     }
 
-    fn hardware(setup: &Setup<'_, Morlog>) -> Vec<Structure> {
+    fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
         hardware(setup)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
-        let own = vec![
+        let mut own = vec![
             ("ur_entries", counts.entries),
             ("stores_coalesced", counts.coalesced),
             ("stores_deferred", counts.deferred),
@@ -313,11 +356,14 @@ impl Design for Morlog {
             ("redo_entries_merged", counts.redo_merged),
             ("redo_sent_before_entry", counts.redo_first),
             ("words_scanned_at_commit", counts.scanned),
-            ("commit_scans_held", counts.scans_held),
             ("entries_sent_for_a_line", counts.forced),
             ("ur_or_r_buffer_full", counts.full),
             ("silent_entries_discarded", counts.discarded),
         ];
+        own.push(match S::DELAYED {
+            true => ("not_durable_max", self.delayed.pending_max),
+            false => ("commit_scans_held", counts.scans_held),
+        });
         let shared = [self.log.counts.list(), self.homes.counts.list(), self.scan.counts.list()];
         // Its own buffers are what fills, and not the log's.
         let shared = shared.concat().into_iter().filter(|(name, _)| *name != "log_buffer_full");
@@ -327,7 +373,7 @@ impl Design for Morlog {
 
 // What waits, and goes on.
 
-impl Morlog {
+impl<S: Scheme> Morlog<S> {
     /// Whether a core's store has to wait for room, which is then being made.
     fn make_room(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) -> bool {
         if self.is_over(core) {
@@ -354,6 +400,9 @@ impl Morlog {
     /// Records of a core may be durable: its redo entries, its commit and its store go on.
     fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.send_redo(core, self.params.r_entries, at, below);
+        if S::DELAYED {
+            self.drain(core, at, below);
+        }
         self.go_on_committing(core, at, below);
         if self.cores[core].waiting && !self.is_over(core) {
             self.cores[core].waiting = false;
@@ -369,13 +418,19 @@ impl Morlog {
 
     /// A commit has scanned the first level.
     fn scanned(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
-        let words = &mut self.cores[core];
-        words.scan(self.rules.reset_at_commit);
-        words.scanned = true;
-        if !self.rules.scan_before_commit {
-            words.left.clear();
-        }
+        self.scan_first_level(core, below);
+        self.cores[core].scanned = true;
         self.go_on_committing(core, at, below);
+    }
+
+    /// Finds the redo data that only the first level has.
+    fn scan_first_level(&mut self, core: CoreId, below: &Below<LogEvent>) {
+        let words = &mut self.cores[core];
+        let before = words.left.len();
+        words.scan(self.rules.reset_at_commit, |word| below.view.word(word));
+        if !self.rules.scan_before_commit {
+            words.left.truncate(before);
+        }
     }
 
     /// Makes a commit's redo entries as far as there is room, and then its record.
@@ -386,9 +441,10 @@ impl Morlog {
         if !self.rules.redo_before_commit {
             self.send_commit(core, at, below);
         }
-        while let Some((word, bytes)) = self.cores[core].left.pop() {
+        while let Some(redo) = self.cores[core].left.pop_front() {
             self.counts.scanned += 1;
-            self.put_redo(core, word, bytes, at, below);
+            self.put(core, redo);
+            self.send_redo(core, self.params.r_entries, at, below);
             if self.is_over(core) {
                 self.counts.scans_held += 1;
                 break;
@@ -414,7 +470,7 @@ impl Morlog {
         below: &mut Below<LogEvent>,
         act: fn(&mut Scan, Cycle, &mut Log, &mut Homes, &mut Below<LogEvent>),
     ) {
-        if self.rules.line_after_records && self.scan.may_write(at, &self.log) {
+        if self.line_after_records && self.scan.may_write(at, &self.log) {
             for core in (0..self.cores.cores()).map(CoreId) {
                 self.send_entries(core, usize::MAX, at, below);
             }
@@ -423,18 +479,19 @@ impl Morlog {
     }
 }
 
-fn ring(setup: &Setup<'_, Morlog>) -> Ring {
+fn ring<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Ring {
     Ring::new(setup.shape, setup.params.log_lines, 0)
 }
 
 /// Log lines that are under way at the most: one for each entry that is, with a redo entry before
-/// each undo+redo entry and one store's beyond, and one for each commit.
-fn lines_under_way(setup: &Setup<'_, Morlog>) -> u64 {
-    let each = 2 * (setup.params.ur_entries + 1) + setup.params.r_entries + 1;
+/// each undo+redo entry and one store's beyond, and one for each commit and its count.
+fn lines_under_way<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> u64 {
+    let counts = u64::from(S::DELAYED);
+    let each = 2 * (setup.params.ur_entries + 1) + setup.params.r_entries + 1 + counts;
     each * u64::from(setup.shape.cores)
 }
 
-fn hardware(setup: &Setup<'_, Morlog>) -> Vec<Structure> {
+fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     let Setup { params, shape, .. } = setup;
     let cores = u64::from(shape.cores);
     let lines = shape.config.l1d.size / LINE_BYTES * cores;

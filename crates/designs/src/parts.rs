@@ -11,6 +11,7 @@ pub mod line;
 pub mod log;
 pub mod record;
 pub mod ring;
+pub mod rules;
 pub mod scan;
 
 /// What is due in a hardware log.

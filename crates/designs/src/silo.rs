@@ -26,6 +26,7 @@ mod region;
 mod remote;
 mod update;
 
+use overflow::Spill;
 use region::{RECORD_BYTES, Record, Region};
 use remote::Told;
 
@@ -37,6 +38,10 @@ model::params! {
         /// Logs that one overflow moves to memory: as many 18-B records as a 256-B line of the
         /// on-DIMM buffer holds.
         overflow_batch = 14 in 1..=4096, tight [3];
+        /// Whether logs of an overflow leave one by one while others arrive (parallel: the paper's
+        /// overflow runs in parallel with new logs), or nothing arrives before the batch has left
+        /// (blocking).
+        overflow = "parallel" of ["parallel", "blocking"];
         /// Cycles of an access to the log buffer.
         buffer_latency = 8 in 1..=4096;
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
@@ -84,6 +89,10 @@ model::rules! {
         drain_others_first,
         /// An overflow's update in place supersedes older committed logs of the word.
         supersede_on_overflow,
+        /// It supersedes no newer log of the word: one that arrived since the batch was chosen.
+        supersede_only_older,
+        /// A log that is leaving in an overflow takes no store in: its word may be on its way.
+        keep_leaving,
         /// The undo data of logs that leave the buffer in an overflow are saved.
         save_undo_on_overflow,
         /// An evicted line that another controller accepted sets flush-bits like any other.
@@ -129,7 +138,7 @@ struct LogBuffer {
     /// Committed transactions with logs in the buffer, and the places of their commits.
     committed: VecDeque<(TxId, u64)>,
     region: Region,
-    /// What an overflow still has to write before its logs may leave.
+    /// An overflow that is under way.
     spill: Option<Spill>,
     /// An update in place is under way, or waits for room at its controller.
     updating: bool,
@@ -163,11 +172,6 @@ struct Log {
     committed: Option<u64>,
     /// The number of its last store, among the stores of all cores.
     stamp: u64,
-}
-
-struct Spill {
-    logs: usize,
-    writes: VecDeque<(Write, Option<Word>)>,
 }
 
 /// What is due.
@@ -464,14 +468,16 @@ impl Silo {
     fn merge(&mut self, core: CoreId, log: &Log) -> bool {
         let (stamp, rules) = (log.stamp, &self.rules);
         let buffer = &mut self.cores[core];
-        if buffer.spill.is_some() {
-            // The oldest logs are leaving; nothing joins them any more.
+        if buffer.spill.is_some() && self.params.overflow == BLOCKING {
             return false;
         }
         let same = |other: &&mut Log| {
             other.word == log.word && other.tx == log.tx && other.committed.is_none()
         };
-        let Some(merged) = buffer.logs.iter_mut().find(same) else { return false };
+        // Nothing joins the logs that are leaving.
+        let leaving = if rules.keep_leaving { buffer.leaving() } else { 0 };
+        let staying = buffer.logs.iter_mut().skip(leaving);
+        let Some(merged) = staying.rev().find(same) else { return false };
         merged.new = log.new;
         merged.stamp = stamp;
         if rules.flush_bit_reset_on_merge {
@@ -487,7 +493,8 @@ impl Silo {
     /// Appends a log; if there is no room, has some made and returns false.
     fn append(&mut self, core: CoreId, log: Log, at: Cycle, below: &mut Below<SiloEvent>) -> bool {
         let buffer = &mut self.cores[core];
-        if (buffer.logs.len() as u64) < self.params.entries && buffer.spill.is_none() {
+        let held_up = buffer.spill.is_some() && self.params.overflow == BLOCKING;
+        if (buffer.logs.len() as u64) < self.params.entries && !held_up {
             buffer.logs.push_back(log);
             self.counts.logs_max = self.counts.logs_max.max(buffer.logs.len() as u64);
             return true;
@@ -519,6 +526,9 @@ impl Silo {
         self.start_updating(core, at, below);
     }
 }
+
+/// The parameter `overflow` that holds up what arrives.
+const BLOCKING: u64 = 1;
 
 fn channel_survives(setup: &Setup<'_, Silo>) -> bool {
     matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)

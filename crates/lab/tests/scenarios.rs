@@ -5,6 +5,7 @@
 //! begin          a transaction begins             flush 8     ask for the line to be written back
 //! store 8 1      the word at byte 8 becomes 1     order       order stores in what survives
 //! fill 0 30 7    30 words from byte 0 become 7    durable     wait until stores are durable
+//! bytes 60 8 7   8 bytes from byte 60 become 7
 //! load 8         load the word at byte 8          work 500    execute 500 instructions
 //! commit         the transaction ends             evict 8     make the line leave all caches
 //! ```
@@ -71,6 +72,9 @@ impl Program for Script {
                 ("begin", []) => pm.begin()?,
                 ("commit", []) => pm.commit(),
                 ("store", &[address, value]) => pm.store(at(address), value),
+                ("bytes", &[address, length, value]) => {
+                    pm.store_bytes(at(address), &vec![value as u8; length as usize]);
+                }
                 ("load", &[address]) => _ = pm.load(at(address)),
                 ("flush", &[address]) => pm.flush(at(address)),
                 ("order", []) => pm.order(),

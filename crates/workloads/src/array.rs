@@ -28,6 +28,8 @@ shared_params! {
         distribution = "uniform" of Keys::NAMES;
         /// Bytes of an element, a multiple of 8 (Silo-23: 64; SSP-19: 8).
         element = 64 in 8..=4096;
+        /// Swaps of a transaction (ours: write sets of any size; papers have one).
+        operations = 1 in 1..=4096;
     }
 }
 
@@ -116,6 +118,7 @@ impl Workload for Array {
             array: self.arrays[self.plan.structure_of(core)],
             element: self.params.element,
             indices: Keys::of(self.params.distribution, items),
+            operations: self.params.operations,
             random: Random::new(self.plan.site.seed, core, Array::ABOUT.name),
             lock: self.plan.lock,
         }))
@@ -136,19 +139,23 @@ struct Swapper {
     array: u64,
     element: u64,
     indices: Keys,
+    /// Swaps of a transaction.
+    operations: u64,
     random: Random,
     lock: Option<LockId>,
 }
 
 impl Program for Swapper {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
-        let (first, second) = draw_two(&self.indices, &mut self.random);
-        pm.work(OPERATION_WORK);
+        pm.work(self.operations * OPERATION_WORK);
         let (array, element) = (self.array, self.element);
+        let place = |index| Ptr::to(array + index * element);
         locked(pm, self.lock, |pm| {
             pm.tx(|pm| {
-                let place = |index| Ptr::to(array + index * element);
-                swap(pm, place(first), place(second), element);
+                for _ in 0..self.operations {
+                    let (first, second) = draw_two(&self.indices, &mut self.random);
+                    swap(pm, place(first), place(second), element);
+                }
                 Ok(())
             })
         })

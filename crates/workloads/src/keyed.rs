@@ -51,6 +51,8 @@ macro_rules! keyed_params {
                 value = 64 in 8..=4096;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
                 alignment = "auto" of $crate::heap::Alignment::NAMES;
+                /// Operations of a transaction (ours: write sets of any size; papers have one).
+                operations = 1 in 1..=4096;
                 $($more)*
             }
         }
@@ -241,6 +243,7 @@ impl<S: Structure> Workload for Toggled<S> {
             stamps: self.stamps[usize::from(core.0)].clone(),
             random: Random::new(self.plan.site.seed, core, S::ABOUT.name),
             keys: Keys::of(self.params.get("distribution"), key_space),
+            operations: self.params.get("operations"),
             lock: self.plan.lock,
         }))
     }
@@ -263,16 +266,21 @@ struct Toggler<S> {
     stamps: Stamps,
     random: Random,
     keys: Keys,
+    /// Operations of a transaction.
+    operations: u64,
     lock: Option<LockId>,
 }
 
 impl<S: Structure> Program for Toggler<S> {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
-        let key = self.keys.draw(&mut self.random);
-        let stamp = self.stamps.issue();
-        pm.work(OPERATION_WORK);
+        pm.work(self.operations * OPERATION_WORK);
         locked(pm, self.lock, |pm| {
-            pm.tx(|pm| self.structure.toggle(pm, &mut self.heap, key, stamp))
+            pm.tx(|pm| {
+                (0..self.operations).try_for_each(|_| {
+                    let key = self.keys.draw(&mut self.random);
+                    self.structure.toggle(pm, &mut self.heap, key, self.stamps.issue())
+                })
+            })
         })
     }
 }

@@ -36,6 +36,8 @@ shared_params! {
         value = 64 in 8..=4096;
         /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
         alignment = "auto" of Alignment::NAMES;
+        /// Operations of a transaction (ours: write sets of any size; papers have one).
+        operations = 1 in 1..=4096;
     }
 }
 
@@ -98,6 +100,7 @@ impl Workload for Queue {
             stamps: self.stamps[usize::from(core.0)].clone(),
             random: Random::new(self.plan.site.seed, core, Queue::ABOUT.name),
             second: None,
+            operations: self.params.operations,
             lock: self.plan.lock,
         }))
     }
@@ -224,11 +227,23 @@ struct QueueProgram {
     random: Random,
     /// The second operation of a pair that has begun: whether it is an enqueue.
     second: Option<bool>,
+    /// Operations of a transaction.
+    operations: u64,
     lock: Option<LockId>,
 }
 
 impl Program for QueueProgram {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        pm.work(self.operations * OPERATION_WORK);
+        locked(pm, self.lock, |pm| {
+            pm.tx(|pm| (0..self.operations).try_for_each(|_| self.operate(pm)))
+        })
+    }
+}
+
+impl QueueProgram {
+    /// Enqueues an element, or dequeues one.
+    fn operate(&mut self, pm: &mut Pm<'_>) -> Step {
         let enqueues = match self.second.take() {
             Some(enqueues) => enqueues,
             None => {
@@ -237,15 +252,10 @@ impl Program for QueueProgram {
                 enqueues
             }
         };
-        pm.work(OPERATION_WORK);
-        locked(pm, self.lock, |pm| {
-            pm.tx(|pm| {
-                if enqueues {
-                    return self.list.enqueue(pm, &mut self.heap, self.stamps.issue());
-                }
-                self.list.dequeue(pm, &mut self.heap);
-                Ok(())
-            })
-        })
+        if enqueues {
+            return self.list.enqueue(pm, &mut self.heap, self.stamps.issue());
+        }
+        self.list.dequeue(pm, &mut self.heap);
+        Ok(())
     }
 }

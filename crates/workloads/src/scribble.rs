@@ -200,10 +200,14 @@ impl Scribbler {
         }
     }
 
-    /// Stores 1 to 16 bytes at any alignment, within what one lock covers.
+    /// Stores 1 to 16 bytes at any alignment, within what one lock covers and those after it that
+    /// are next to each other: across words, and across lines.
     fn store_bytes(&mut self, pm: &mut Pm<'_>) {
-        let lock = self.locks[self.random.below(self.locks.len() as u64) as usize];
-        let covered = self.covered(lock);
+        let first = self.random.below(self.locks.len() as u64) as usize;
+        let mut covered = self.covered(self.locks[first]);
+        for pair in self.locks[first..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]) {
+            covered.end = self.covered(pair[1]).end;
+        }
         let size = covered.end - covered.start;
         let length = 1 + self.random.below(size.min(16));
         let start = covered.start + self.random.below(size - length + 1);

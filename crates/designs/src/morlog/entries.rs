@@ -3,13 +3,13 @@
 use model::design::Below;
 use model::units::{CoreId, Cycle, Line, Word};
 
-use super::Morlog;
 use super::words::{Redo, State, UndoRedo};
+use super::{Morlog, Scheme};
 use crate::parts::LogEvent;
 use crate::parts::log::Place;
 use crate::parts::record::{Kind, Record};
 
-impl Morlog {
+impl<S: Scheme> Morlog<S> {
     /// The record that an undo+redo entry becomes.
     pub(super) fn record(&self, core: CoreId, entry: &UndoRedo) -> Record {
         let UndoRedo { tx, word, undo, redo, .. } = *entry;
@@ -100,7 +100,8 @@ impl Morlog {
         self.send_redo(core, self.params.r_entries, at, below);
     }
 
-    fn put(&mut self, core: CoreId, redo: Redo) {
+    /// Redo data come to the redo buffer, or to the entry that has older ones of the word.
+    pub(super) fn put(&mut self, core: CoreId, redo: Redo) {
         let merged = self.cores[core].put_redo(redo);
         self.counts.redo_entries += u64::from(!merged);
         self.counts.redo_merged += u64::from(merged);
@@ -126,11 +127,11 @@ impl Morlog {
         self.tell_owed(core);
     }
 
-    fn has_room_for_redo(&self, core: CoreId) -> bool {
+    pub(super) fn has_room_for_redo(&self, core: CoreId) -> bool {
         self.log.under_way(core)[1] < self.params.r_entries
     }
 
-    fn append_redo(
+    pub(super) fn append_redo(
         &mut self,
         core: CoreId,
         entry: &Redo,
@@ -139,7 +140,9 @@ impl Morlog {
     ) -> Place {
         let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
         let record = Record::of(core, entry.tx, entry.word, 0, entry.redo);
-        self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below)
+        let place = self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below);
+        self.delayed.sent(core, entry.tx, place);
+        place
     }
 
     /// Leaves room in the ring for the records that are still to come.
@@ -154,8 +157,14 @@ impl Morlog {
     pub(super) fn drop_redo(&mut self) {
         let homes = &self.homes;
         for (_, line) in self.leaving.extract_if(.., |(mark, _)| homes.are_home(*mark)) {
-            for (_, words) in self.cores.iter_mut() {
-                words.r.retain(|entry| entry.word.line() != line);
+            for (core, words) in self.cores.iter_mut() {
+                words.r.retain(|entry| {
+                    let stays = entry.word.line() != line;
+                    if !stays {
+                        self.delayed.dropped(core, entry.tx);
+                    }
+                    stays
+                });
             }
         }
     }

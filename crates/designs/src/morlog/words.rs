@@ -78,12 +78,15 @@ pub struct Words {
     pub r: VecDeque<Redo>,
     /// Words in state ULog.
     pub ulog: u64,
-    /// Words whose redo entries a commit has still to make, the next one last.
-    pub left: Vec<(Word, u8)>,
+    /// Redo data that commits found in the first level and that no buffer has taken yet, oldest
+    /// first.
+    pub left: VecDeque<Redo>,
     /// A commit has scanned the first level.
     pub scanned: bool,
     /// The core's store waits for room in a buffer.
     pub waiting: bool,
+    /// Count records that are still to come.
+    pub counts_left: u64,
     /// Records that the log was told of as still to come.
     pub told: u64,
 }
@@ -179,22 +182,24 @@ impl Words {
         unlogged.map(move |place| (Word(line.first_word().0 + place as u64), tags.bytes[place]))
     }
 
-    /// The transaction ends: its words in state ULog, and, if it is obeyed, no word has a state.
-    pub fn scan(&mut self, reset: bool) {
+    /// The transaction ends: redo data are left of its words in state ULog, which have these
+    /// values, and, if it is obeyed, no word has a state.
+    pub fn scan(&mut self, reset: bool, value: impl Fn(Word) -> u64) {
         for line in std::mem::take(&mut self.lines) {
             let kept = if reset { None } else { self.tags.get(&line).copied() };
             let unlogged = self.lose(line);
-            self.left.extend(unlogged);
+            let tx = self.tx;
+            let redo = |(word, bytes)| Redo { tx, word, bytes, redo: value(word) };
+            self.left.extend(unlogged.map(redo));
             if let Some(tags) = kept {
                 self.tags.insert(line, Tags { states: tags.states.map(logged), ..tags });
             }
         }
-        self.left.reverse();
     }
 
     /// Records that are still to come, at the most; a word of an undo+redo entry may need two.
     pub fn owed(&self) -> u64 {
-        self.ulog + (2 * self.ur.len() + self.r.len() + self.left.len()) as u64
+        self.ulog + self.counts_left + (2 * self.ur.len() + self.r.len() + self.left.len()) as u64
     }
 }
 
@@ -271,7 +276,9 @@ mod tests {
         store(&mut words, 0);
         words.leave_ur(State::UrLog, false);
         store(&mut words, 1);
-        words.scan(true);
-        assert_eq!((words.left.clone(), words.ulog, words.tags.len()), (vec![(WORD, 1)], 0, 0));
+        words.scan(true, |word| word.0);
+        let left: Vec<_> = words.left.iter().map(|redo| (redo.word, redo.bytes)).collect();
+        assert_eq!((left, words.left[0].redo), (vec![(WORD, 1)], WORD.0));
+        assert_eq!((words.ulog, words.tags.len()), (0, 0));
     }
 }

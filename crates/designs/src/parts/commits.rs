@@ -6,31 +6,28 @@ use model::units::{CoreId, Cycle, PerCore, TxId};
 use super::LogEvent;
 use super::log::{Log, Place};
 use super::record::Record;
-
-/// What an acknowledgement obeys.
-#[derive(Clone, Copy, Debug)]
-pub struct CommitRules {
-    /// It waits until the commit record is accepted.
-    pub after_record: bool,
-    /// It waits until every record before is accepted, too.
-    pub after_all_before: bool,
-}
+use super::rules::LogRules;
 
 /// The commit records that are under way.
 #[derive(Debug)]
 pub struct Commits {
-    rules: CommitRules,
+    rules: LogRules,
+    /// Whether a transaction that is acknowledged needs its undo data no more.
+    ends: bool,
     path: u64,
     records: PerCore<Option<Place>>,
 }
 
 impl Commits {
-    /// None is under way.
-    pub fn new(shape: &Shape, rules: CommitRules) -> Commits {
-        Commits { rules, path: shape.path, records: PerCore::new(shape.cores, |_| None) }
+    /// None is under way. With `ends`, a transaction that is acknowledged needs its undo data no
+    /// more.
+    pub fn new(shape: &Shape, rules: &LogRules, ends: bool) -> Commits {
+        let records = PerCore::new(shape.cores, |_| None);
+        Commits { rules: rules.clone(), ends, path: shape.path, records }
     }
 
-    /// Sends the commit record of a core's transaction behind all of its records.
+    /// Sends the commit record of a core's transaction behind all of its records, and says where
+    /// it is.
     pub fn send(
         &mut self,
         core: CoreId,
@@ -38,13 +35,14 @@ impl Commits {
         log: &mut Log,
         at: Cycle,
         below: &mut Below<LogEvent>,
-    ) {
+    ) -> Place {
         let place = log.append(&Record::commit(core, tx), at, below);
         log.flush(place, at, below);
         self.records[core] = Some(place);
-        if !self.rules.after_record {
+        if !self.rules.acknowledge_after_record {
             self.accepted(place, log, at, below);
         }
+        place
     }
 
     /// Acknowledges the transactions whose commit records are durable, `newest` being the place
@@ -57,7 +55,8 @@ impl Commits {
         below: &mut Below<LogEvent>,
     ) {
         let durable = log.durable();
-        let in_order = self.rules.after_record && self.rules.after_all_before;
+        let rules = &self.rules;
+        let in_order = rules.acknowledge_after_record && rules.acknowledge_after_all_before;
         let mut any = false;
         for (core, record) in self.records.iter_mut() {
             let is_due = |place: &mut Place| {
@@ -65,7 +64,9 @@ impl Commits {
                 *place <= durable || own && !in_order
             };
             if record.take_if(is_due).is_some() {
-                log.ended(core);
+                if self.ends {
+                    log.ended(core);
+                }
                 below.wake(core, at + self.path);
                 any = true;
             }

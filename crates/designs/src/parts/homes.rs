@@ -10,7 +10,7 @@ use model::meters::Class;
 use model::units::{Cycle, Line};
 
 use super::LogEvent;
-use super::log::Place;
+use super::log::{Log, Place};
 
 /// Data lines that have left the caches and that no controller has accepted.
 #[derive(Debug)]
@@ -69,8 +69,19 @@ impl Homes {
         }
     }
 
+    /// A line leaves the caches, and waits until the undo data of its words are durable.
+    pub fn evict(
+        &mut self,
+        evict: &Evict,
+        log: &mut Log,
+        below: &mut Below<LogEvent>,
+    ) -> Disposition<LogEvent> {
+        let after = log.send_before(evict.line, evict.at, below);
+        self.hold(evict, after)
+    }
+
     /// A line leaves the caches, and waits until the log is durable up to `after`.
-    pub fn evict(&mut self, evict: &Evict, after: Option<Place>) -> Disposition<LogEvent> {
+    fn hold(&mut self, evict: &Evict, after: Option<Place>) -> Disposition<LogEvent> {
         let Evict { line, data, at } = *evict;
         let notify = self.count(false);
         let Some(after) = after else {
@@ -174,9 +185,9 @@ mod tests {
     #[test]
     fn a_line_whose_records_are_not_durable_is_held() {
         let mut homes = Homes::new(&Shape::new(&Config::default(), 1));
-        assert!(homes.evict(&evict(1), None) != Disposition::Taken);
+        assert!(homes.hold(&evict(1), None) != Disposition::Taken);
         let after = Some(Place { line: 3, end: 26 });
-        assert_eq!(homes.evict(&evict(2), after), Disposition::Taken);
+        assert_eq!(homes.hold(&evict(2), after), Disposition::Taken);
         assert_eq!((homes.held.len(), homes.counts.evictions_held), (1, 1));
     }
 
@@ -185,9 +196,9 @@ mod tests {
         let mut homes = Homes::new(&Shape::new(&Config::default(), 1));
         let nothing = homes.mark();
         assert!(homes.are_home(nothing));
-        let groups = [1, 2].map(|line| group(homes.evict(&evict(line), None)));
+        let groups = [1, 2].map(|line| group(homes.hold(&evict(line), None)));
         let mark = homes.mark();
-        let later = group(homes.evict(&evict(3), None));
+        let later = group(homes.hold(&evict(3), None));
         homes.accepted(later);
         homes.accepted(groups[0]);
         assert!(!homes.are_home(mark));

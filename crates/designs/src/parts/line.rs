@@ -43,7 +43,7 @@ impl Filling {
         self.data[start..start + length].copy_from_slice(&bytes[..length]);
         self.filled += room as u8;
         self.count += 1;
-        if record.kind != Kind::Commit {
+        if !matches!(record.kind, Kind::Commit | Kind::Count) {
             self.logged = self.filled;
         }
         Some(self.filled)

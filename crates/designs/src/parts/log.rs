@@ -16,6 +16,7 @@ use super::hardware::caches_survive;
 use super::line::Filling;
 use super::record::{Kind, Record};
 use super::ring::{FOOTER, Ring};
+use super::rules::LogRules;
 
 /// A place in the log: a line's number since the log began, and where in it a record ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,19 +25,6 @@ pub struct Place {
     pub line: u64,
     /// Where the record ends.
     pub end: u8,
-}
-
-/// What a log obeys.
-#[derive(Clone, Copy, Debug)]
-pub struct LogRules {
-    /// The torn bit changes with each pass.
-    pub torn_bit_flips: bool,
-    /// The first line of a pass travels alone.
-    pub pass_begins_alone: bool,
-    /// Records of a running transaction are not overwritten.
-    pub keep_running: bool,
-    /// No line is overwritten that is of use.
-    pub stall_when_full: bool,
 }
 
 /// The log: its buffer, and the registers that say how much of the ring is in use.
@@ -65,8 +53,9 @@ pub struct Log {
     under_way: PerCore<[u64; 2]>,
     /// Lines of the ring before this one are of use to nobody, but to running transactions.
     used: u64,
-    /// The line of the first record of each core's transaction, while that is not durable.
-    running: PerCore<Option<u64>>,
+    /// Each core's transactions that need their undo data, oldest first: the line of the first
+    /// record, and whether there is a commit record.
+    running: PerCore<VecDeque<(u64, bool)>>,
     /// Cores whose stores wait, and whether each does.
     waiting: PerCore<bool>,
     /// Lines of the ring that are left for what else must not wait.
@@ -104,10 +93,10 @@ impl LogCounts {
 
 impl Log {
     /// An empty log with a buffer of `size` lines.
-    pub fn new(shape: &Shape, ring: Ring, size: u64, rules: LogRules) -> Log {
+    pub fn new(shape: &Shape, ring: Ring, size: u64, rules: &LogRules) -> Log {
         Log {
             ring,
-            rules,
+            rules: rules.clone(),
             path: shape.path,
             survives: caches_survive(shape),
             size: size as usize,
@@ -119,7 +108,7 @@ impl Log {
             records: VecDeque::new(),
             under_way: PerCore::new(shape.cores, |_| [0; 2]),
             used: 0,
-            running: PerCore::new(shape.cores, |_| None),
+            running: PerCore::new(shape.cores, |_| VecDeque::new()),
             waiting: PerCore::new(shape.cores, |_| false),
             owed: 0,
             counts: LogCounts::default(),
@@ -141,15 +130,30 @@ impl Log {
         let core = record.core;
         self.records.push_back((place, core, record.kind, record.word.line()));
         self.under_way[core][usize::from(!record.kind.undoes())] += 1;
-        if record.kind == Kind::Commit {
-            self.counts.commits += 1;
-        } else {
-            self.counts.records += 1;
-            self.running[core].get_or_insert(line);
-        }
+        self.count(record, line);
         self.retire();
         self.send(at, below);
         place
+    }
+
+    /// Counts a record that lies in a line, and what transaction begins or ends with it.
+    fn count(&mut self, record: &Record, line: u64) {
+        let running = &mut self.running[record.core];
+        let is_open = running.back().is_some_and(|(_, committed)| !committed);
+        match record.kind {
+            Kind::Commit => {
+                self.counts.commits += 1;
+                let first = if is_open { running.pop_back() } else { None };
+                running.push_back((first.map_or(line, |(first, _)| first), true));
+            }
+            Kind::Count => (),
+            kind => {
+                self.counts.records += 1;
+                if kind.undoes() && !is_open {
+                    running.push_back((line, false));
+                }
+            }
+        }
     }
 
     /// Sends everything up to a place, though its line may not be full.
@@ -195,6 +199,20 @@ impl Log {
         newest_first.find(undoes).map(|(place, ..)| *place)
     }
 
+    /// Up to where the log must be durable before a line may go; it is sent that far.
+    pub fn send_before(
+        &mut self,
+        line: Line,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) -> Option<Place> {
+        let after = self.newest(line).filter(|_| self.rules.line_after_records);
+        if let Some(place) = after {
+            self.flush(place, at, below);
+        }
+        after
+    }
+
     /// Records of a core that are not durable: those that undo, and the others.
     pub fn under_way(&self, core: CoreId) -> [u64; 2] {
         self.under_way[core]
@@ -232,7 +250,7 @@ impl Log {
 
     /// Whether a core waits for room in the ring that a scan can make.
     pub fn needs_cut(&self) -> bool {
-        let oldest = self.running.iter().filter_map(|(_, line)| *line).min();
+        let oldest = self.oldest();
         let is_waited_for = self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full();
         is_waited_for && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
     }
@@ -240,7 +258,8 @@ impl Log {
     fn check(&self, below: &mut Below<LogEvent>) {
         let head = self.head();
         let mut running = self.running.iter();
-        let is_stuck = running.any(|(core, line)| *line == Some(head) && self.waiting[core]);
+        let is_stuck = running
+            .any(|(core, lines)| lines.front() == Some(&(head, false)) && self.waiting[core]);
         if is_stuck && self.rules.keep_running && self.is_ring_full() {
             below.give_up(format!(
                 "running transactions do not fit the log ring of {} lines: raise it with --set \
@@ -262,9 +281,15 @@ impl Log {
 
     // Truncation.
 
-    /// A core's transaction is durable: it needs its undo data no more.
+    /// The oldest transaction of a core that needs its undo data needs them no more.
     pub fn ended(&mut self, core: CoreId) {
-        self.running[core] = None;
+        self.running[core].pop_front();
+    }
+
+    /// The first line that a transaction needs.
+    fn oldest(&self) -> Option<u64> {
+        let oldest = self.running.iter().filter_map(|(_, lines)| lines.front());
+        oldest.map(|(line, _)| *line).min()
     }
 
     /// The lines of the ring before this one are of use to running transactions only. Whether that
@@ -283,8 +308,7 @@ impl Log {
 
     /// The first line of the ring that must not be overwritten.
     fn head(&self) -> u64 {
-        let running = self.running.iter().filter_map(|(_, line)| *line).min();
-        match running {
+        match self.oldest() {
             Some(line) if self.rules.keep_running => self.used.min(line).min(self.first),
             _ => self.used.min(self.first),
         }
@@ -379,17 +403,11 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Base, BaseParams, BaseRules};
+    use crate::base::{Base, BaseParams};
     use model::config::Config;
     use model::machine::Machine;
     use model::units::{TxId, Word};
 
-    const RULES: LogRules = LogRules {
-        torn_bit_flips: true,
-        pass_begins_alone: true,
-        keep_running: true,
-        stall_when_full: true,
-    };
     const NOW: Cycle = Cycle(100);
 
     /// A log with a ring of so many lines and a buffer of two, on a machine for its writes.
@@ -397,10 +415,10 @@ mod tests {
         let mut config = Config::default();
         (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
         (config.dram.capacity, config.core.cores_max) = (1 << 20, 1);
-        let (params, rules) = (BaseParams::default(), BaseRules::default());
+        let (params, rules) = (BaseParams::default(), Default::default());
         let machine = Machine::new(&config, 1, params, rules).expect("room");
         let shape = &machine.below.shape;
-        let log = Log::new(shape, Ring::new(shape, lines, 0), 2, RULES);
+        let log = Log::new(shape, Ring::new(shape, lines, 0), 2, &LogRules::default());
         (log, machine)
     }
 

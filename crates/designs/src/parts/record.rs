@@ -4,6 +4,7 @@
 //! header   kind and flag 1, thread 1, transaction 2, address 6        10 bytes
 //! data     undo word 8, redo word 8, as the kind has them             18 or 26 bytes in all
 //! commit   kind and flag 1, thread 1, transaction 2, nothing 3         7 bytes
+//! count    kind and flag 1, thread 1, transaction 2, redo records 3    7 bytes
 //! packed   after the header a byte that says which bytes of the word follow, and only those
 //! ```
 //!
@@ -28,6 +29,8 @@ pub enum Kind {
     Undo = 3,
     /// That a transaction has committed.
     Commit = 4,
+    /// How many redo records follow the record of a commit.
+    Count = 5,
 }
 
 impl Kind {
@@ -57,7 +60,7 @@ pub struct Record {
     pub bytes: u8,
     /// What the word was.
     pub undo: u64,
-    /// What the word is.
+    /// What the word is; or how many redo records there are.
     pub redo: u64,
 }
 
@@ -72,6 +75,11 @@ impl Record {
         Record { kind: Kind::Commit, ..Record::of(core, tx, Word(0), 0, 0) }
     }
 
+    /// The record that so many redo records follow the record of a commit.
+    pub fn count(core: CoreId, tx: TxId, records: u64) -> Record {
+        Record { kind: Kind::Count, ..Record::of(core, tx, Word(0), 0, records) }
+    }
+
     /// The record as bytes, and how many these are.
     pub fn encode(&self) -> ([u8; LONGEST], usize) {
         let mut out = [0; LONGEST];
@@ -79,7 +87,8 @@ impl Record {
         out[0] = self.kind as u8 | if packed { PACKED } else { 0 };
         out[1] = self.core.0;
         out[2..4].copy_from_slice(&self.tx.to_le_bytes());
-        if self.kind == Kind::Commit {
+        if matches!(self.kind, Kind::Commit | Kind::Count) {
+            out[4..COMMIT].copy_from_slice(&self.redo.to_le_bytes()[..3]);
             return (out, COMMIT);
         }
         out[4..HEADER].copy_from_slice(&self.word.address().to_le_bytes()[..6]);
@@ -107,12 +116,14 @@ impl Record {
             2 => Kind::Redo,
             3 => Kind::Undo,
             4 => Kind::Commit,
+            5 => Kind::Count,
             _ => return None,
         };
         let packed = bytes[0] & PACKED != 0;
         let (core, tx) = (CoreId(*bytes.get(1)?), TxId(u64_of(bytes.get(2..4)?)));
-        if kind == Kind::Commit {
-            return Some((Record::commit(core, tx), COMMIT));
+        if matches!(kind, Kind::Commit | Kind::Count) {
+            let records = u64_of(bytes.get(4..COMMIT)?);
+            return Some((Record { kind, ..Record::count(core, tx, records) }, COMMIT));
         }
         let word = Word::of(u64_of(bytes.get(4..HEADER)?));
         let mut record = Record { kind, ..Record::of(core, tx, word, 0, 0) };
@@ -168,7 +179,7 @@ mod tests {
         let length = |kind| Record { kind, ..full() }.encode().1;
         assert_eq!(length(Kind::UndoRedo), 26);
         assert_eq!((length(Kind::Redo), length(Kind::Undo)), (18, 18));
-        assert_eq!(length(Kind::Commit), 7);
+        assert_eq!((length(Kind::Commit), length(Kind::Count)), (7, 7));
         assert_eq!(full().tx, 2, "transaction numbers wrap at 16 bits");
     }
 
@@ -185,6 +196,8 @@ mod tests {
                 assert_eq!(Record::decode(&out[..length - 1]), None, "a part is no record");
             }
         }
+        let count = Record::count(CoreId(3), TxId(9), 0x1_2345);
+        assert_eq!(Record::decode(&count.encode().0), Some((count, 7)));
         assert_eq!(Record::decode(&[0; 64]), None);
     }
 

@@ -15,6 +15,7 @@ use model::image::{Image, PowerLoss};
 use model::units::{CoreId, LINE_BYTES, Line, PerCore, Word, WordMap};
 
 use super::record::{Kind, Record, spread};
+use super::rules::LogRules;
 
 /// Where a line keeps its torn bit and its counts, and how many bytes records have.
 pub const FOOTER: usize = LINE_BYTES as usize - 1;
@@ -28,19 +29,6 @@ pub struct Ring {
     lines: u64,
     /// Bytes that a record of data takes at the least.
     least: usize,
-}
-
-/// What recovery obeys.
-#[derive(Clone, Copy, Debug)]
-pub struct RecoveryRules {
-    /// It ends the log at the first line that is not there.
-    pub hole_ends_log: bool,
-    /// It takes nothing older than a line that has been overwritten.
-    pub forget_before_overwritten: bool,
-    /// It applies redo records oldest first.
-    pub redo_oldest_first: bool,
-    /// It applies undo records newest first.
-    pub undo_newest_first: bool,
 }
 
 impl Ring {
@@ -69,7 +57,8 @@ impl Ring {
 
     /// Bytes that a record takes, of the length that it has.
     pub fn room_for(&self, record: &Record, length: usize) -> usize {
-        if record.kind == Kind::Commit { length } else { length.max(self.least) }
+        let is_mark = matches!(record.kind, Kind::Commit | Kind::Count);
+        if is_mark { length } else { length.max(self.least) }
     }
 
     /// The last byte of a line. The first pass has a torn bit of 1: memory begins as zeros.
@@ -79,7 +68,7 @@ impl Ring {
     }
 
     /// The records of an image, oldest first.
-    pub fn read(&self, image: &Image<'_>, rules: &RecoveryRules) -> Vec<Record> {
+    pub fn read(&self, image: &Image<'_>, rules: &LogRules) -> Vec<Record> {
         let footers: Vec<u8> =
             (0..self.lines).map(|slot| image.line(self.place(slot))[FOOTER]).collect();
         let footer = |slot: u64| footers[slot as usize];
@@ -112,22 +101,23 @@ impl Ring {
         records
     }
 
-    /// Replays what committed and revokes what did not; then the log is empty: recovery erases the
-    /// first line's last byte. (Who uses the ring again fills it with zeros first.)
+    /// Replays what committed and revokes what did not, as `judge` says of the records; then the
+    /// log is empty: recovery erases the first line's last byte. (Who uses the ring again fills it
+    /// with zeros first.)
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     pub fn recover(
         &self,
         image: &mut Image<'_>,
-        cores: u8,
-        rules: &RecoveryRules,
+        rules: &LogRules,
+        judge: impl FnOnce(&[Record]) -> Judged,
     ) -> Result<(), PowerLoss> {
         let first = self.place(0);
         if image.line(first)[FOOTER] == 0 {
             return Ok(());
         }
-        for (word, value) in outcome(&self.read(image, rules), image, cores, rules) {
+        for (word, value) in outcome(judge(&self.read(image, rules)), image, rules) {
             if image.word(word) != value {
                 image.set_word(word, value)?;
             }
@@ -136,36 +126,49 @@ impl Ring {
     }
 }
 
-/// What the records make of the words that they speak of, in the order of the words.
-fn outcome(
-    records: &[Record],
-    image: &Image<'_>,
-    cores: u8,
-    rules: &RecoveryRules,
-) -> Vec<(Word, u64)> {
-    // A core's transactions follow each other, so a record is a winner's if the next commit of its
-    // core is of its transaction.
+/// What recovery makes of records.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// Those that it replays, oldest first.
+    pub redo: Vec<Record>,
+    /// Those that it revokes, oldest first.
+    pub undo: Vec<Record>,
+}
+
+/// Replays a transaction that has a commit record. A core's transactions follow each other, so a
+/// record is a winner's if the next commit of its core is of its transaction.
+pub fn committed(records: &[Record], cores: u8) -> Judged {
     let mut ended: PerCore<Option<u16>> = PerCore::new(cores, |_| None);
-    let (mut redo, mut undo) = (Vec::new(), Vec::new());
+    let mut judged = Judged::default();
     for record in records.iter().rev() {
-        let Record { kind, core, word, bytes, .. } = *record;
+        let Record { kind, core, .. } = *record;
         let won = ended[core] == Some(record.tx);
         if kind == Kind::Commit {
             ended[core] = Some(record.tx);
         } else if won && kind.redoes() {
-            redo.push((word, bytes, record.redo));
+            judged.redo.push(*record);
         } else if !won && kind.undoes() {
-            undo.push((word, bytes, record.undo));
+            judged.undo.push(*record);
         }
     }
-    if rules.redo_oldest_first {
+    judged.redo.reverse();
+    judged.undo.reverse();
+    judged
+}
+
+/// What the records make of the words that they speak of, in the order of the words.
+fn outcome(judged: Judged, image: &Image<'_>, rules: &LogRules) -> Vec<(Word, u64)> {
+    let Judged { mut redo, mut undo } = judged;
+    if !rules.redo_oldest_first {
         redo.reverse();
     }
-    if !rules.undo_newest_first {
+    if rules.undo_newest_first {
         undo.reverse();
     }
+    let redo = redo.iter().map(|record| (record.word, record.bytes, record.redo));
+    let undo = undo.iter().map(|record| (record.word, record.bytes, record.undo));
     let mut words: WordMap<u64> = WordMap::default();
-    for (word, bytes, value) in redo.into_iter().chain(undo) {
+    for (word, bytes, value) in redo.chain(undo) {
         let bits = spread(bytes);
         let now = words.entry(word).or_insert_with(|| image.word(word));
         *now = *now & !bits | value & bits;
@@ -182,12 +185,6 @@ mod tests {
     use model::contents::Contents;
     use model::units::TxId;
 
-    const RULES: RecoveryRules = RecoveryRules {
-        hole_ends_log: true,
-        forget_before_overwritten: true,
-        redo_oldest_first: true,
-        undo_newest_first: true,
-    };
     const LINES: u64 = 4;
 
     fn shape() -> Shape {
@@ -216,7 +213,7 @@ mod tests {
     }
 
     /// The new values of the records that recovery reads.
-    fn read(lines: &[(u64, u8, Option<u8>)], rules: &RecoveryRules) -> Vec<u64> {
+    fn read(lines: &[(u64, u8, Option<u8>)], rules: &LogRules) -> Vec<u64> {
         let memory = memory(lines);
         let records = ring().read(&Image::over(&memory), rules);
         records.iter().map(|record| record.redo).collect()
@@ -224,30 +221,34 @@ mod tests {
 
     #[test]
     fn records_are_read_oldest_first_across_the_end_of_the_ring() {
-        assert_eq!(read(&[(0, 0, None), (1, 1, None)], &RULES), [1, 2]);
+        assert_eq!(read(&[(0, 0, None), (1, 1, None)], &LogRules::default()), [1, 2]);
         let wrapped = [(2, 1, None), (3, 1, None), (4, 1, None), (5, 1, None)];
-        assert_eq!(read(&wrapped, &RULES), [3, 4, 5, 6]);
+        assert_eq!(read(&wrapped, &LogRules::default()), [3, 4, 5, 6]);
     }
 
     #[test]
     fn the_log_ends_at_a_line_that_is_not_there() {
         let lines = [(0, 0, None), (2, 1, None)];
-        assert_eq!(read(&lines, &RULES), [1]);
-        let lax = RecoveryRules { hole_ends_log: false, ..RULES };
+        assert_eq!(read(&lines, &LogRules::default()), [1]);
+        let lax = LogRules { hole_ends_log: false, ..LogRules::default() };
         assert_eq!(read(&lines, &lax), [1, 3]);
     }
 
     #[test]
     fn the_log_ends_behind_a_line_of_which_a_part_is_not_there() {
-        assert_eq!(read(&[(0, 0, None), (1, 2, None)], &RULES), [1], "line 0 had two records");
+        assert_eq!(
+            read(&[(0, 0, None), (1, 2, None)], &LogRules::default()),
+            [1],
+            "line 0 had two records"
+        );
     }
 
     #[test]
     fn nothing_counts_before_a_line_that_was_overwritten() {
         // Line 5 is not there yet and line 6 is, in the place of line 2.
         let lines = [(1, 1, None), (3, 1, None), (4, 1, None), (6, 1, None)];
-        assert_eq!(read(&lines, &RULES), [4, 5]);
-        let lax = RecoveryRules { forget_before_overwritten: false, ..RULES };
+        assert_eq!(read(&lines, &LogRules::default()), [4, 5]);
+        let lax = LogRules { forget_before_overwritten: false, ..LogRules::default() };
         assert_eq!(read(&lines, &lax), [2, 4, 5]);
     }
 
@@ -257,10 +258,14 @@ mod tests {
             let mut memory = memory(&[(0, 0, None), (1, 1, None), (2, 1, commit)]);
             memory.set_word(Word(0), 9);
             let mut image = Image::over(&memory);
-            ring().recover(&mut image, 2, &RULES).expect("power");
+            ring()
+                .recover(&mut image, &LogRules::default(), |records| committed(records, 2))
+                .expect("power");
             assert_eq!(image.word(Word(0)), value, "{commit:?}");
             assert_eq!(image.writes(), 2, "the word, and the log's end");
-            ring().recover(&mut image, 2, &RULES).expect("power");
+            ring()
+                .recover(&mut image, &LogRules::default(), |records| committed(records, 2))
+                .expect("power");
             assert_eq!(image.writes(), 2, "there is nothing left to do");
         }
     }

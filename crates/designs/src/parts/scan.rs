@@ -12,17 +12,7 @@ use model::units::{Cycle, LINE_BYTES, Line, LineSet};
 use super::LogEvent;
 use super::homes::Homes;
 use super::log::Log;
-
-/// What a scan obeys.
-#[derive(Clone, Copy, Debug)]
-pub struct ScanRules {
-    /// A line does not overtake its records.
-    pub line_after_records: bool,
-    /// The log is cut when lines are accepted, and not when they leave.
-    pub cut_when_home: bool,
-    /// The log is cut where it was when the scan before began, and not this one.
-    pub cut_one_scan_behind: bool,
-}
+use super::rules::ScanRules;
 
 /// The scanner, and the fwb bits of all lines.
 #[derive(Debug)]
@@ -74,10 +64,10 @@ impl ScanCounts {
 impl Scan {
     /// A scanner with the given period in cycles, or with half the time in which the memory can
     /// fill a ring of so many lines.
-    pub fn new(shape: &Shape, period: u64, width: u64, lines: u64, rules: ScanRules) -> Scan {
+    pub fn new(shape: &Shape, period: u64, width: u64, lines: u64, rules: &ScanRules) -> Scan {
         let period = if period == 0 { time_to_wrap(shape, lines) / 2 } else { period };
         Scan {
-            rules,
+            rules: rules.clone(),
             period: period.max(1),
             width,
             due: Cycle(period),
@@ -88,6 +78,13 @@ impl Scan {
             began: 0,
             began_before: 0,
             counts: ScanCounts::default(),
+        }
+    }
+
+    /// A line leaves a first level.
+    pub fn leave(&mut self, line: Line) {
+        if !self.rules.flag_moves_with_line {
+            self.clear(line);
         }
     }
 
@@ -164,10 +161,7 @@ impl Scan {
                     self.stage = Stage::Waiting(homes.mark());
                     break;
                 };
-                let after = log.newest(line).filter(|_| self.rules.line_after_records);
-                if let Some(place) = after {
-                    log.flush(place, at, below);
-                }
+                let after = log.send_before(line, at, below);
                 self.under_way += u64::from(homes.force(line, at, after, below));
             }
         }

@@ -1,13 +1,43 @@
 //! Silo's overflow: a transaction with more logs than the buffer holds.
+//!
+//! The oldest logs leave as a batch: their undo records first, which are lines of the log region, then
+//! the new data, word by word. A log's place is free as soon as both are accepted, and logs that
+//! arrive meanwhile take the places that are free. A transaction that commits with logs of a batch
+//! still in the buffer needs their records no more: they are updates like any other then.
 
 use std::collections::VecDeque;
 
 use model::design::Below;
-use model::units::{CoreId, Cycle, Word};
+use model::device::Write;
+use model::units::{CoreId, Cycle};
 
 use super::region::Record;
 use super::remote::is_remote;
-use super::{Log, Silo, SiloEvent, Spill, word_write};
+use super::{Log, LogBuffer, Silo, SiloEvent, word_write};
+
+/// A batch on its way to memory.
+pub struct Spill {
+    /// How many of the buffer's first logs are still in it.
+    pub logs: usize,
+    /// Undo records that no controller has accepted.
+    pub records: VecDeque<Write>,
+}
+
+impl LogBuffer {
+    /// How many of its first logs are leaving it.
+    pub(super) fn leaving(&self) -> usize {
+        self.spill.as_ref().map_or(0, |spill| spill.logs)
+    }
+
+    /// What the log controller writes next: records of an overflow, or else the word of the first
+    /// log, and the log.
+    pub(super) fn next_write(&self) -> Option<(Write, Option<Log>)> {
+        if let Some(record) = self.spill.as_ref().and_then(|spill| spill.records.front()) {
+            return Some((record.clone(), None));
+        }
+        self.logs.front().map(|log| (word_write(log.word, log.new), Some(*log)))
+    }
+}
 
 impl Silo {
     /// The buffer is full of logs of the running transaction: the oldest have their undo data
@@ -16,79 +46,89 @@ impl Silo {
         let reserve = self.logs_on_chip();
         let buffer = &mut self.cores[core];
         let logs = buffer.logs.len().min(self.params.overflow_batch as usize);
-        let batch: Vec<Log> = buffer.logs.iter().take(logs).copied().collect();
         let flush_bit = self.rules.overflow_record_is_undo;
         let record = |log: &Log| Record::of(core, log.tx, log.word, log.old);
-        let records = batch.iter().map(|log| record(log).with_flush_bit(flush_bit));
-        let mut writes = VecDeque::new();
+        let batch = buffer.logs.iter().take(logs);
+        let mut records = VecDeque::new();
         if self.rules.save_undo_on_overflow {
-            let Some(records) = buffer.region.append(records, reserve) else {
+            let batch = batch.map(|log| record(log).with_flush_bit(flush_bit));
+            let Some(writes) = buffer.region.append(batch, reserve) else {
                 return below.give_up(format!(
                     "a transaction does not fit Silo's log region of {} bytes: raise it with --set \
                      pm.log_size=...",
                     buffer.region.bytes()
                 ));
             };
-            writes.extend(records.into_iter().map(|write| (write, None)));
+            records.extend(writes);
         }
-        writes.extend(batch.iter().map(|log| (word_write(log.word, log.new), Some(log.word))));
-        buffer.spill = Some(Spill { logs, writes });
+        buffer.spill = Some(Spill { logs, records });
         self.counts.overflows += 1;
         below.at(at, SiloEvent::Spill(core));
     }
 
     pub(super) fn go_on_spilling(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        let next = self.spill(core).writes.front().cloned();
-        let Some((write, word)) = next else {
+        let buffer = &self.cores[core];
+        let is_running = buffer.logs.front().is_some_and(|log| log.committed.is_none());
+        if buffer.leaving() == 0 || !is_running {
             return self.end_spill(core, at, below);
-        };
-        if word.and_then(|word| self.running(core, word)).is_some_and(|log| log.flushed) {
-            // An eviction has carried the new data meanwhile, or newer ones.
-            self.spill(core).writes.pop_front();
-            below.at(at, SiloEvent::Spill(core));
-            return;
         }
-        let log = word.and_then(|word| self.running(core, word));
-        if log.is_some_and(|log| self.is_overtaking(log) || self.is_delivered(core, log.word)) {
-            self.cores[core].stalled = Some(SiloEvent::Spill(core));
-            return;
+        let (write, log) = buffer.next_write().expect("an overflow moves logs");
+        if let Some(log) = log {
+            if log.flushed {
+                // An eviction has carried the new data meanwhile, or newer ones.
+                self.leave_spilled(core, at, below);
+                return below.at(at, SiloEvent::Spill(core));
+            }
+            if self.is_overtaking(&log) || self.is_delivered(core, log.word) {
+                self.cores[core].stalled = Some(SiloEvent::Spill(core));
+                return;
+            }
         }
         if is_remote(write.line, below) {
-            return self.deliver(core, word, at, below);
+            return self.deliver(core, log.map(|log| log.word), at, below);
         }
         if !below.memory.has_room(write.line) {
             below.memory.when_room(write.line, SiloEvent::Spill(core));
             return;
         }
         below.give(at, write);
-        self.write_spilled(core, at, below);
+        self.spilled(core, at, below);
         below.at(at + 1, SiloEvent::Spill(core));
     }
 
-    /// The first write of an overflow is durable.
-    pub(super) fn write_spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        if let Some((_, Some(word))) = self.spill(core).writes.pop_front() {
-            self.spilled(core, word);
-            self.retry_stalled(at, below);
+    /// What an overflow wrote last is durable: durable first, forgotten after.
+    pub(super) fn spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let spill = self.cores[core].spill.as_mut().expect("an overflow is under way");
+        if spill.records.pop_front().is_some() {
+            return;
         }
+        let first = *self.cores[core].logs.front().expect("an overflow wrote a log's word");
+        self.supersede(&first);
+        self.leave_spilled(core, at, below);
     }
 
-    pub(super) fn spill(&mut self, core: CoreId) -> &mut Spill {
-        self.cores[core].spill.as_mut().expect("an overflow is under way")
+    /// The first log leaves the buffer, and only its undo record is left of it.
+    fn leave_spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        let saved = u64::from(self.rules.save_undo_on_overflow);
+        let buffer = &mut self.cores[core];
+        buffer.spill.as_mut().expect("an overflow is under way").logs -= 1;
+        buffer.region.keep(saved);
+        self.leave(core, at, below);
     }
 
-    pub(super) fn running(&self, core: CoreId, word: Word) -> Option<&Log> {
-        let mut logs = self.cores[core].logs.iter();
-        logs.find(|log| log.word == word && log.committed.is_none())
-    }
-
-    /// New data of a running transaction have been written in place.
-    pub(super) fn spilled(&mut self, core: CoreId, word: Word) {
-        for (other, buffer) in self.cores.iter_mut() {
-            for log in buffer.logs.iter_mut().filter(|log| log.word == word && !log.flushed) {
-                if other == core && log.committed.is_none() {
-                    log.flushed = true;
-                } else if self.rules.supersede_on_overflow {
+    /// New data of a log were written in place: older committed logs of the word are worth nothing.
+    fn supersede(&mut self, first: &Log) {
+        let Log { word, stamp, committed, .. } = *first;
+        let is_older = |log: &Log| {
+            log.committed.is_some_and(|commit| committed.is_none_or(|own| commit < own))
+        };
+        if !self.rules.supersede_on_overflow {
+            return;
+        }
+        for (_, buffer) in self.cores.iter_mut() {
+            let same = |log: &&mut Log| log.word == word && log.stamp != stamp && !log.flushed;
+            for log in buffer.logs.iter_mut().filter(same) {
+                if is_older(log) || !self.rules.supersede_only_older {
                     log.flushed = true;
                     self.counts.superseded += 1;
                 }
@@ -96,12 +136,10 @@ impl Silo {
         }
     }
 
-    /// Everything that an overflow had to write is durable: its logs leave.
-    pub(super) fn end_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        let buffer = &mut self.cores[core];
-        let spill = buffer.spill.take().expect("an overflow is under way");
-        buffer.logs.drain(..spill.logs);
-        buffer.region.keep(spill.logs as u64 * u64::from(self.rules.save_undo_on_overflow));
+    /// The batch has left the buffer, or what is left of it has been committed.
+    fn end_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        self.cores[core].spill = None;
+        self.start_updating(core, at, below);
         self.go_on(core, at, below);
     }
 }

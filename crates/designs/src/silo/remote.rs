@@ -11,7 +11,7 @@
 use model::design::Below;
 use model::units::{CoreId, Cycle, Line, PerCore, Word};
 
-use super::{LogBuffer, Silo, SiloEvent, word_write};
+use super::{LogBuffer, Silo, SiloEvent};
 
 /// An evicted line that another controller accepted.
 pub struct Told {
@@ -63,19 +63,9 @@ impl Silo {
     /// The other controller accepts the write, refuses it, or has no room for it yet.
     pub(super) fn reach(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let back = at + self.params.controller_hop;
-        let buffer = &self.cores[core];
-        let (write, stamp) = match &buffer.spill {
-            Some(spill) => {
-                let (write, word) = spill.writes.front().expect("an overflow sent a write");
-                (write.clone(), word.and_then(|word| self.running(core, word)).map(|log| log.stamp))
-            }
-            None => {
-                let log = buffer.logs.front().expect("an update was sent for the first log");
-                (word_write(log.word, log.new), Some(log.stamp))
-            }
-        };
+        let (write, log) = self.cores[core].next_write().expect("what is sent is not forgotten");
         let newer =
-            |told: &Told| told.line == write.line && stamp.is_some_and(|stamp| stamp <= told.left);
+            |told: &Told| told.line == write.line && log.is_some_and(|log| log.stamp <= told.left);
         if self.rules.refuse_what_is_superseded && self.told.iter().any(newer) {
             self.counts.refused += 1;
             return below.at(back, SiloEvent::Refused(core));
@@ -91,7 +81,7 @@ impl Silo {
     pub(super) fn delivered(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.cores[core].delivery = None;
         if self.cores[core].spill.is_some() {
-            self.write_spilled(core, at, below);
+            self.spilled(core, at, below);
             below.at(at, SiloEvent::Spill(core));
         } else {
             self.counts.updates += 1;

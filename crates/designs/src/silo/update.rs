@@ -88,7 +88,8 @@ impl Silo {
     pub(super) fn leave(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let buffer = &mut self.cores[core];
         let Some(log) = buffer.logs.pop_front() else { return };
-        if buffer.logs.front().is_none_or(|next| next.committed != log.committed) {
+        let is_last = buffer.logs.front().is_none_or(|next| next.committed != log.committed);
+        if log.committed.is_some() && is_last {
             buffer.committed.retain(|&(tx, _)| tx != log.tx);
             if self.rules.truncate_after_commit {
                 buffer.region.truncate();

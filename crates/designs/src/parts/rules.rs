@@ -1,0 +1,45 @@
+//! What keeps the logs of words in memory right, said once for all of them.
+
+model::rules! {
+    /// What a log in memory obeys, its commits and its recovery (specs/logging.md sections 2 to 4).
+    pub struct LogRules {
+        /// A line does not overtake the undo data of its words, whoever accepts them.
+        line_after_records,
+        /// The acknowledgement waits until the commit record is accepted.
+        acknowledge_after_record,
+        /// The acknowledgement waits until every record before is accepted, at all controllers.
+        acknowledge_after_all_before,
+        /// The torn bit changes with each pass over the ring.
+        torn_bit_flips,
+        /// The first line of a pass follows the pass before, and the others follow it: recovery
+        /// tells by it which pass is the newest.
+        pass_begins_alone,
+        /// The records of a running transaction are not overwritten.
+        keep_running,
+        /// A line of the ring that is of use is not overwritten: stores wait, and where there is a
+        /// scan, one begins.
+        stall_when_full,
+        /// For recovery the log ends before the first line of which something is not there.
+        hole_ends_log,
+        /// For recovery nothing counts that is older than a line that has been overwritten.
+        forget_before_overwritten,
+        /// Recovery applies redo records oldest first.
+        redo_oldest_first,
+        /// Recovery applies undo records newest first: a word may have several, and only the oldest
+        /// has the value from before the transaction.
+        undo_newest_first,
+    }
+}
+
+model::rules! {
+    /// What the forced write-back obeys (specs/logging.md section 3).
+    pub struct ScanRules {
+        /// The log is cut when the lines of a scan, and those evicted before, are accepted.
+        cut_when_home,
+        /// The log is cut where it was when the scan before began: what became dirty since then
+        /// has been flagged, and not written back.
+        cut_one_scan_behind,
+        /// A flagged line that moves from one level of the caches to the next stays flagged.
+        flag_moves_with_line,
+    }
+}
