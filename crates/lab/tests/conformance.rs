@@ -133,6 +133,9 @@ const SMALL_STRUCTURES: &[(&str, &str)] = &[
     ("serial_bits", "2"),
     ("ur_entries", "2"),
     ("r_entries", "1"),
+    ("write_set", "2"),
+    ("slots", "3"),
+    ("journal_lines", "20"),
 ];
 
 /// Designs whose log is a ring of a core's own that one transaction of the micro-benchmarks nearly
