@@ -83,9 +83,9 @@ model::params! {
         /// Pages that are consolidated at once (ours: a thread that works on a few, so that one
         /// write latency is not the bound).
         consolidations = 8 in 1..=4096;
-        /// Into which frame a page is consolidated: the one with more lines, or always that of the
-        /// page table.
-        direction = "min_copy" of ["min_copy", "page_table"];
+        /// Into which frame a page is consolidated: the one with more lines, always that of the
+        /// page table, or always the extra page.
+        direction = "min_copy" of ["min_copy", "page_table", "extra_page"];
     }
 }
 
@@ -221,7 +221,6 @@ pub enum SspEvent {
 struct Counts {
     tlb_misses: u64,
     flips: u64,
-    dirty_first: u64,
     line_conflicts: u64,
     fallbacks: u64,
     slots_exhausted: u64,
@@ -388,7 +387,8 @@ impl Design for Ssp {
         ];
         if config.tlb.l2_entries > 0 {
             let entries = config.tlb.l2_entries * cores;
-            structures.insert(1, volatile("second-level TLB extension", extension, entries, "core"));
+            structures
+                .insert(1, volatile("second-level TLB extension", extension, entries, "core"));
         }
         structures
     }
@@ -398,7 +398,6 @@ impl Design for Ssp {
         vec![
             ("tlb_misses", counts.tlb_misses),
             ("flips", counts.flips),
-            ("lines_dirty_before_flip", counts.dirty_first),
             ("line_conflicts", counts.line_conflicts),
             ("fallbacks", counts.fallbacks),
             ("slots_exhausted", counts.slots_exhausted),

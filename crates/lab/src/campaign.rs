@@ -164,7 +164,7 @@ const OWN_TRIALS: usize = 2;
 
 /// Log structures of designs that have them, so small that they fill, overflow and wrap. The ring
 /// (`log_lines`) has room for all that runs, for little more than that, or for less.
-fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 11] {
+fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static str); 12] {
     let ring = if is_tight { "20" } else { ["24", "48", "160", "8", "48", "160"][index % 6] };
     let buffer = ["8", "2"][index % 2];
     let entries = if index % 6 == 5 { "1" } else { "4" };
@@ -178,8 +178,9 @@ fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static st
         ("r_entries", buffer),
         ("scan_width", ["64", "1"][index % 2]),
         ("write_set", ["64", "2", "3"][index % 3]),
-        ("slots", ["3", "6", "4", "9"][index / 2 % 4]),
+        ("slots", ["3", "40", "6", "9"][index / 2 % 4]),
         ("journal_lines", "20"),
+        ("checkpoint_percent", ["50", "100"][index / 4 % 2]),
     ]
 }
 
@@ -274,7 +275,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         }
         // Pages that come and go, and have a few lines each.
         if has("write_set") {
-            set("workload.apart", ["1024", "2048", "512"][index as usize / 2 % 3]);
+            set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
+            set("tlb.entries", ["4", "1"][index as usize % 2]);
+            set("tlb.assoc", "1");
+            set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
         }
         // Much in flight over few words and a ring that is nearly full.
         let is_tight = has("log_lines") && index % 4 == 2 && index % 3 != 1;

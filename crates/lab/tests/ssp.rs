@@ -6,7 +6,8 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{all_hold, run};
+use common::{all_hold, resolve, run};
+use model::design::{Shape, Structure};
 
 /// Programs over lines of several pages.
 const PROGRAMS: &[&str] = &[
@@ -18,12 +19,13 @@ const PROGRAMS: &[&str] = &[
 
 /// Sizes and choices under which SSP has to work hard.
 const SIZES: &[&str] = &[
-    "design.slots=3 design.write_set=2 design.journal_lines=20",
+    "design.slots=3 design.write_set=2 design.journal_lines=20 design.direction=extra_page",
     "design.slots=6 design.journal_lines=20 design.consolidations=1 design.direction=page_table",
     "design.over_provision=0 design.write_set=3 design.journal=rewrite design.journal_lines=20 \
      llc.size=256B l2.size=128B l1d.size=128B",
     "design.slots=7 design.allocate=first_store design.journal_lines=20 controller.domain=media",
-    "design.slots=5 design.journal_lines=20 controller.count=2 controller.intlv_size=64B \
+    "design.slots=5 design.journal_lines=20 design.checkpoint_percent=100 \
+     design.direction=extra_page controller.count=2 controller.intlv_size=64B \
      controller.write_buffer_size=1 controller.writeback_buffer_size=64 pm.xpbuffer_entries=1 \
      pm.tWRITE=400cycles",
 ];
@@ -52,4 +54,16 @@ fn recovery_may_be_interrupted() {
     for (program, sizes) in PROGRAMS.iter().zip(SIZES) {
         all_hold([format!("ssp scribble {program} {sizes}").replace("txs=60", "txs=30")]);
     }
+}
+
+/// What the paper says of its hardware (MICRO'19 section 4.3), of one core: 832 bytes beside a data
+/// TLB of 64 entries, 13 KB beside a second level of 1,024, 800 bytes of write-set buffer; 14.6 KB.
+#[test]
+fn the_declared_hardware_is_the_paper_s() {
+    let resolved = resolve("ssp scribble cores=1 tlb.entries=64 tlb.l2_entries=1024");
+    let shape = Shape::new(&resolved.machine.config, 1);
+    let bytes: Vec<u64> =
+        (resolved.design.hardware)(&[], &shape).iter().map(Structure::bytes).collect();
+    assert_eq!(bytes, [832, 13 * 1024, 800]);
+    assert_eq!(bytes.iter().sum::<u64>() * 10 / 1024, 145, "14.59 KiB");
 }

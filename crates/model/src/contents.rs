@@ -53,7 +53,8 @@ impl Contents {
     pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
         let page = |address: u64| (address - self.first) / PAGE_BYTES;
         let (from, until) = (page(addresses.start), page(addresses.end + PAGE_BYTES - 1));
-        let words = (from / 64..until.div_ceil(64)).filter(|&word| self.touched[word as usize] != 0);
+        let words =
+            (from / 64..until.div_ceil(64)).filter(|&word| self.touched[word as usize] != 0);
         let pages = words.flat_map(|word| (64 * word).max(from)..(64 * (word + 1)).min(until));
         let touched = |page: &u64| self.touched[(page / 64) as usize] >> (page % 64) & 1 == 1;
         pages.filter(touched).map(|page| Page(page + self.first / PAGE_BYTES)).collect()

@@ -39,7 +39,8 @@ impl Ssp {
         let lines = self.write_entries(until, below);
         let left = lines.len() as u64;
         for (line, sent) in lines.into_iter().zip(0..) {
-            let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint };
+            let write =
+                Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint };
             below.send(at + sent, write, Notify::Design(SspEvent::Checkpointed));
         }
         self.counts.checkpoints += 1;
@@ -89,7 +90,8 @@ impl Ssp {
         let word = self.layout.tail();
         below.view.set_word(word, until);
         let line = word.line();
-        let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint };
+        let write =
+            Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint };
         below.send(at, write, Notify::Design(SspEvent::TailMoved));
     }
 

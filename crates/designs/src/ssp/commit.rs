@@ -79,7 +79,6 @@ impl Ssp {
         if below.caches.clean(line, true) {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
             below.send(at, Write { line: to, data, mask: u64::MAX, class }, Notify::Nobody);
-            self.counts.dirty_first += 1;
         }
         Claimed::At(at + self.remap_cycles)
     }
@@ -127,8 +126,10 @@ impl Ssp {
                     return Claimed::Refused;
                 }
                 // In software it cannot give up any more, and whoever waits for it can.
-                self.waiting[last] = None;
-                below.retry(last, claim.at);
+                if !self.running[last].fell_back {
+                    self.waiting[last] = None;
+                    below.retry(last, claim.at);
+                }
                 break;
             }
             last = next;
@@ -211,7 +212,13 @@ impl Ssp {
     }
 
     /// An update has come. With the last, the group is appended as a whole.
-    pub(super) fn update(&mut self, core: CoreId, index: u8, at: Cycle, below: &mut Below<SspEvent>) {
+    pub(super) fn update(
+        &mut self,
+        core: CoreId,
+        index: u8,
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
         let running = &mut self.running[core];
         if !self.rules.append_whole_groups
             && let Some(&written) = running.pages.get(usize::from(index))

@@ -115,8 +115,11 @@ impl Ssp {
         slot.state = State::Consolidating;
         let page = slot.page.expect("a slot that is used is bound");
         let Kept { ppn0, ppn1, com } = slot.kept;
-        let is_minority = u64::from(com.count_ones()) <= PAGE_LINES / 2;
-        let stays = self.params.direction == 1 || is_minority || !self.layout.is_whole(page);
+        let is_less = match self.params.direction {
+            0 => u64::from(com.count_ones()) <= PAGE_LINES / 2,
+            direction => direction == 1,
+        };
+        let stays = is_less || !self.layout.is_whole(page);
         let (after, lines) = match stays {
             true => (Kept { ppn0, ppn1, com: 0 }, com),
             false => (Kept { ppn0: ppn1, ppn1: ppn0, com: 0 }, !com),

@@ -23,8 +23,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
     image.see_through(Placement::default());
     let layout = layout_of(setup);
     let rules = &setup.rules.first;
-    let before: Vec<Kept> =
-        layout.all_slots().map(|slot| layout.read_entry(slot, image)).collect();
+    let before: Vec<Kept> = layout.all_slots().map(|slot| layout.read_entry(slot, image)).collect();
     let mut kept = before.clone();
     let tail = image.word(layout.tail());
     let mut at = tail;
@@ -73,8 +72,8 @@ fn group(
             records.push(record);
             continue;
         };
-        let is_right = !rules.verify_checksum_of_group
-            || sum == checksum(&records, start & 0xffff_ffff);
+        let is_right =
+            !rules.verify_checksum_of_group || sum == checksum(&records, start & 0xffff_ffff);
         if count == records.len() as u64 && position == start & 0xffff_ffff && is_right {
             return Some((records.into_iter().map(Entry::decode).collect(), at + 1));
         }
@@ -85,7 +84,8 @@ fn group(
     }
     let tid = |record: &Record| record[1] & 0xfff;
     let of_first = records.iter().take_while(|record| tid(record) == tid(&records[0])).count();
-    let entries: Vec<Entry> = records[..of_first].iter().map(|&record| Entry::decode(record)).collect();
+    let entries: Vec<Entry> =
+        records[..of_first].iter().map(|&record| Entry::decode(record)).collect();
     Some((entries, start + of_first as u64))
 }
 
