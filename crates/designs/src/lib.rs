@@ -25,6 +25,7 @@ pub mod redo;
 pub mod redo_log;
 pub mod silo;
 pub mod software;
+pub mod ssp;
 pub mod swal;
 pub mod undo;
 pub mod undo_log;
@@ -48,6 +49,7 @@ pub const ALL: &[Entry] = &[
     entry::<software::Software<software::RedoX86>>(),
     entry::<software::Software<software::SWalX86>>(),
     entry::<silo::Silo>(),
+    entry::<ssp::Ssp>(),
     entry::<undo_log::UndoLog>(),
     entry::<software::Software<software::UndoBbb>>(),
     entry::<software::Software<software::UndoEadr>>(),

@@ -251,6 +251,13 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
+        // Pages that come and go, and have a few lines each.
+        if has("write_set") {
+            set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
+            set("tlb.entries", ["4", "1"][index as usize % 2]);
+            set("tlb.assoc", "1");
+            set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
+        }
         if index % 5 != 4 {
             for field in resolved.design.fields.iter().filter(|field| !field.tight.is_empty()) {
                 let value = field.tight[index as usize % field.tight.len()];

@@ -167,6 +167,22 @@ config! {
         transfer "transfer_latency" ["transfer"], Unit::Time, 20 * NS, 0..=MAX_TIME,
             "ours: a crossing of the die and back";
     }
+    /// The data translation look-aside buffers of a core, under designs that translate.
+    tlb Tlb {
+        /// Entries of the first level.
+        entries "entries" [], Unit::Count, 64, 1..=65_536, "ours: Skylake's data TLB, from memory";
+        /// Ways of the first level.
+        assoc "assoc" ["ways"], Unit::Count, 4, 1..=65_536, "ours: Skylake's data TLB, from memory";
+        /// Entries of the second level, which includes the first; 0 for none.
+        l2_entries "l2_entries" [], Unit::Count, 1024, 0..=65_536,
+            "ours: the second-level TLB that SSP's hardware cost assumes (MICRO'19 section 4.3)";
+        /// Ways of the second level.
+        l2_assoc "l2_assoc" ["l2_ways"], Unit::Count, 8, 1..=65_536,
+            "ours: Haswell's second-level TLB of 1,024 entries, from memory";
+        /// Time that a hit in the second level adds.
+        l2_latency "l2_latency" [], Unit::Time, 3_500, 0..=MAX_TIME,
+            "ours: 7 cycles at 2 GHz, Intel's optimisation manual, from memory";
+    }
     /// The memory controllers, between the last-level cache and the memories.
     controller Controller {
         /// How many there are; lines are spread over them.
@@ -350,6 +366,18 @@ impl Config {
                     format!("{assoc} ways do not divide {size} bytes of 64-byte lines"),
                 ));
             }
+        }
+        for (path, entries, assoc) in [
+            ("tlb.assoc", self.tlb.entries, self.tlb.assoc),
+            ("tlb.l2_assoc", self.tlb.l2_entries, self.tlb.l2_assoc),
+        ] {
+            if !entries.is_multiple_of(assoc) {
+                return Err((path, format!("{assoc} ways do not divide {entries} entries")));
+            }
+        }
+        if self.tlb.l2_entries != 0 && self.tlb.l2_entries < self.tlb.entries {
+            let problem = "the second level includes the first and is smaller";
+            return Err(("tlb.l2_entries", problem.into()));
         }
         if self.l2.size < self.l1d.size {
             return Err(("l2.size", "the second level includes the first and is smaller".into()));

@@ -1,8 +1,10 @@
 //! The contents of memories: bytes by address, of which only what was touched takes room.
 
+use std::ops::Range;
+
 use memmap2::{MmapMut, MmapOptions};
 
-use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, Word};
+use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word};
 
 /// The bytes of one memory. They begin as zeros, and a page of the host is taken only when a byte
 /// of it is written.
@@ -12,9 +14,6 @@ pub struct Contents {
     /// Pages that were written, one bit each, so that a copy takes what was touched and no more.
     touched: Vec<u64>,
 }
-
-/// Bytes of a page of the host.
-const PAGE_BYTES: u64 = 4096;
 
 impl Contents {
     /// A memory of `capacity` bytes whose first byte has the address `first`.
@@ -48,6 +47,17 @@ impl Contents {
     fn touch(&mut self, at: usize) {
         let page = at as u64 / PAGE_BYTES;
         self.touched[(page / 64) as usize] |= 1 << (page % 64);
+    }
+
+    /// The pages from an address to another, both of this memory, that were written.
+    pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
+        let page = |address: u64| (address - self.first) / PAGE_BYTES;
+        let (from, until) = (page(addresses.start), page(addresses.end + PAGE_BYTES - 1));
+        let words =
+            (from / 64..until.div_ceil(64)).filter(|&word| self.touched[word as usize] != 0);
+        let pages = words.flat_map(|word| (64 * word).max(from)..(64 * (word + 1)).min(until));
+        let touched = |page: &u64| self.touched[(page / 64) as usize] >> (page % 64) & 1 == 1;
+        pages.filter(touched).map(|page| Page(page + self.first / PAGE_BYTES)).collect()
     }
 
     /// How many bytes it holds.

@@ -340,6 +340,14 @@ impl Core {
         self.stores.push_back(self.stored);
     }
 
+    /// The newest store leaves at `at` at the earliest: until then the core does not know where to.
+    pub fn delay_store(&mut self, at: Cycle) {
+        if at.0 > self.stored {
+            self.stored = at.0;
+            *self.stores.back_mut().expect("a store has dispatched") = at.0;
+        }
+    }
+
     /// A store that missed: its line is there at `done`.
     pub fn store_miss(&mut self, place: usize, line: Line, start: Cycle, done: Cycle) {
         let latency = done.since(start);

@@ -8,7 +8,7 @@ use crate::device::Write;
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, LINE_WORDS, Line, LineSet, Word};
+use crate::units::{CoreId, Cycle, LINE_WORDS, Line, LineMap, Word};
 use crate::workload::Workload;
 
 /// At which of a run's crash points the power is cut.
@@ -238,19 +238,37 @@ impl Probe {
     fn recover<D: Design>(&mut self, at: Cycle, image: Image<'_>, setup: &Setup<'_, D>) {
         let mut recovered = image.failing_after(u64::MAX - 1);
         D::recover(&mut recovered, setup).expect("the power does not fail");
-        self.check(at, None, &recovered);
+        let writes = recovered.writes();
+        self.check_recovered::<D>(at, None, recovered, setup);
         if !self.campaign.nested || self.is_done() {
             return;
         }
-        for writes in 0..recovered.writes() {
+        for writes in 0..writes {
             self.nested_points += 1;
             let mut twice = image.failing_after(writes);
             let interrupted = D::recover(&mut twice, setup);
             assert_eq!(interrupted, Err(PowerLoss), "recovery is deterministic");
             let mut twice = twice.powered();
             D::recover(&mut twice, setup).expect("the power does not fail");
-            self.check(at, Some(writes), &twice);
+            self.check_recovered::<D>(at, Some(writes), twice, setup);
         }
+    }
+
+    /// Checks an image of which recovery is done, read as the design says.
+    fn check_recovered<D: Design>(
+        &mut self,
+        at: Cycle,
+        nested: Option<u64>,
+        mut image: Image<'_>,
+        setup: &Setup<'_, D>,
+    ) {
+        if D::TRANSLATES {
+            match D::resolve(&image, setup) {
+                Ok(placement) => image.see_through(placement),
+                Err(text) => return self.report(at, nested, format!("placement: {text}"), None),
+            }
+        }
+        self.check(at, nested, &image);
     }
 
     fn check(&mut self, at: Cycle, nested: Option<u64>, image: &Image<'_>) {
@@ -435,11 +453,12 @@ fn save_caches<D: Design>(
     image: &mut Image<'_>,
 ) {
     let under_way = below.memory.under_way(true);
-    let mut newest: LineSet =
-        below.caches.dirty_lines().into_iter().chain(combining.iter().copied()).collect();
-    newest.retain(|&line| line.is_persistent() && !design.leaves_behind(line));
+    let dirty = below.caches.dirty_lines().into_iter().chain(combining.iter().copied());
+    let saved = dirty.filter(|&line| line.is_persistent() && !design.leaves_behind(line));
+    // The line whose bytes each physical line is to hold.
+    let newest: LineMap<Line> = saved.map(|line| (design.locate(line), line)).collect();
     let mut lines: Vec<Line> =
-        under_way.iter().map(|write| write.line).chain(newest.iter().copied()).collect();
+        under_way.iter().map(|write| write.line).chain(newest.keys().copied()).collect();
     lines.sort_unstable();
     lines.dedup();
     lines.truncate((below.shape.config.controller.flush_bytes / 64) as usize);
@@ -449,8 +468,8 @@ fn save_caches<D: Design>(
         }
     }
     for line in lines {
-        if newest.contains(&line) {
-            image.set_line(line, &below.line(line), u64::MAX).expect("the power is on");
+        if let Some(&of) = newest.get(&line) {
+            image.set_line(line, &below.line(of), u64::MAX).expect("the power is on");
         }
     }
 }

@@ -7,10 +7,11 @@ use crate::config::Config;
 use crate::contents::View;
 use crate::controller::{Event, Memory, Notify};
 use crate::device::Write;
-use crate::image::{Image, PowerLoss};
+use crate::image::{Image, Placement, PowerLoss};
 use crate::meters::Class;
 use crate::params::{Params, Rules};
-use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, PerCore, TxId, Word};
+use crate::tlb::Tlbs;
+use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, Word};
 use crate::workload::{Flush, Ptr, Stop};
 
 pub use crate::card::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
@@ -51,6 +52,9 @@ pub trait Design: Sized + 'static {
     /// Whether it is told which changed lines a core's second level gives to the last
     /// ([`Design::come_down`]).
     const WATCHES_L2: bool = false;
+    /// Whether it decides which physical line holds a line of a program's data. It then hears of
+    /// each page that a TLB gains or loses, and is asked before each store.
+    const TRANSLATES: bool = false;
     /// Its parameters.
     type Params: Params;
     /// Its rules, each of which a test can switch off.
@@ -120,6 +124,55 @@ pub trait Design: Sized + 'static {
     /// A line changes owner; the answer is when the new owner has it.
     fn transfer(&mut self, transfer: &Transfer, _below: &mut Below<Self::Event>) -> Cycle {
         transfer.at
+    }
+
+    // From the translation, if [`Design::TRANSLATES`]. Lines everywhere else are virtual: the
+    // addresses that programs use, and the caches' tags.
+
+    /// Bytes of persistent memory that it keeps for itself beside the machine's, from
+    /// [`Shape::capacity`] on. They begin as zeros.
+    fn reserved(_setup: &Setup<'_, Self>) -> u64 {
+        0
+    }
+
+    /// The line of the page table that a walk reads last.
+    fn page_table(&self, page: Page) -> Line {
+        page.line(0)
+    }
+
+    /// A walk has found a page's translation; the answer is when the core has it. If it is to wait,
+    /// it asks again when it is woken by [`Below::retry`].
+    fn tlb_fill(&mut self, fill: &TlbFill, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(fill.at)
+    }
+
+    /// A page's translation leaves a core's TLBs.
+    fn tlb_evict(&mut self, _evict: &TlbEvict, _below: &mut Below<Self::Event>) {}
+
+    /// A core is about to store to a line whose translation it has.
+    fn claim(&mut self, claim: &Claim, _below: &mut Below<Self::Event>) -> Claimed {
+        Claimed::At(claim.at)
+    }
+
+    /// A library gives up its transaction in hardware ([`Cpu::abort`]): what it stored is revoked,
+    /// and its further stores are plain ones. If it is to wait, it asks again when it is woken by
+    /// [`Below::retry`].
+    fn abort(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(tx.at)
+    }
+
+    /// The physical line whose bytes are, or will be, the newest of a line.
+    #[inline]
+    fn locate(&self, line: Line) -> Line {
+        line
+    }
+
+    /// Where lines lie once recovery is done, as those find it who read the image then.
+    ///
+    /// # Errors
+    /// A sentence that says how what survived contradicts itself.
+    fn resolve(_image: &Image<'_>, _setup: &Setup<'_, Self>) -> Result<Placement, String> {
+        Ok(Placement::default())
     }
 
     // From the passing of time.
@@ -295,6 +348,52 @@ pub struct Store {
     pub at: Cycle,
 }
 
+/// A page that a core's TLB is to gain.
+#[derive(Clone, Copy, Debug)]
+pub struct TlbFill {
+    /// The core.
+    pub core: CoreId,
+    /// The page.
+    pub page: Page,
+    /// When the walk has read the page table.
+    pub at: Cycle,
+}
+
+/// A page that a core's TLBs lose.
+#[derive(Clone, Copy, Debug)]
+pub struct TlbEvict {
+    /// The core.
+    pub core: CoreId,
+    /// The page.
+    pub page: Page,
+    /// When.
+    pub at: Cycle,
+}
+
+/// A store that a core is about to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The core.
+    pub core: CoreId,
+    /// The transaction that it belongs to, if any.
+    pub tx: Option<TxId>,
+    /// The line.
+    pub line: Line,
+    /// When.
+    pub at: Cycle,
+}
+
+/// What a design answers to a [`Claim`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// The store may be made; it leaves the core at this cycle at the earliest.
+    At(Cycle),
+    /// The core asks again when it is woken by [`Below::retry`].
+    Wait,
+    /// The transaction is more than the design can keep apart.
+    Refused,
+}
+
 /// What a program asks for besides loads and stores.
 #[derive(Clone, Copy, Debug)]
 pub struct Fence {
@@ -397,8 +496,12 @@ pub struct Below<E> {
     /// What is known of the machine.
     pub shape: Shape,
     pub(crate) agenda: Agenda<Event<E>>,
+    /// Translations that cores have; empty unless [`Design::TRANSLATES`].
+    pub(crate) tlbs: Tlbs,
     /// Cores to be woken, and when.
     pub(crate) wakes: Vec<(CoreId, Cycle)>,
+    /// Cores that are to ask again, and when.
+    pub(crate) retries: Vec<(CoreId, Cycle)>,
     /// Why the run cannot go on.
     pub(crate) stopped: Option<Stop>,
     /// Writes of each core that are not durable yet, for its fences.
@@ -422,6 +525,17 @@ impl<E: Copy> Below<E> {
     /// Lets a parked core go on at a cycle.
     pub fn wake(&mut self, core: CoreId, at: Cycle) {
         self.wakes.push((core, at));
+    }
+
+    /// Lets a core ask again that was told to wait for a translation, for a line to store to, or
+    /// with an abort.
+    pub fn retry(&mut self, core: CoreId, at: Cycle) {
+        self.retries.push((core, at));
+    }
+
+    /// Cores whose TLBs have a page, one bit each.
+    pub fn tlb_cores(&self, page: Page) -> u64 {
+        self.tlbs.holders(page)
     }
 
     /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
@@ -496,14 +610,27 @@ impl<E: Copy> Below<E> {
         class: Class,
         notify: Notify<E>,
     ) -> bool {
+        self.write_back_to(at, line, line, keep, class, notify)
+    }
+
+    /// Has a line written back ([`Below::write_back`]) to the physical line that holds it.
+    pub fn write_back_to(
+        &mut self,
+        at: Cycle,
+        line: Line,
+        to: Line,
+        keep: bool,
+        class: Class,
+        notify: Notify<E>,
+    ) -> bool {
         let dirty = self.caches.clean(line, keep);
         // A line that was evicted, or that another core flushed, may still be on its way: who
         // waits for this one waits for that, too.
-        if !dirty && !self.memory.is_under_way(line) {
+        if !dirty && !self.memory.is_under_way(to) {
             return false;
         }
         let mask = if dirty { u64::MAX } else { 0 };
-        let write = Write { line, data: self.line(line), mask, class };
+        let write = Write { line: to, data: self.line(line), mask, class };
         let walk = self.shape.walk - self.shape.path;
         self.send(at + walk, write, notify);
         true
@@ -591,6 +718,12 @@ pub trait Cpu {
     fn load(&mut self, at: Ptr) -> (u64, Cycle);
     /// Stores the bytes of a word that `mask` selects.
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
+    /// Before a store in a transaction, under a design that translates: waits until the core may
+    /// store to the line ([`Design::claim`]). False: the design refuses, and the transaction has
+    /// to be given up.
+    fn claim(&mut self, at: Ptr) -> bool;
+    /// Gives up the transaction in hardware ([`Design::abort`]).
+    fn abort(&mut self);
     /// Reads a word without any effect on the machine.
     fn peek(&self, word: Word) -> u64;
     /// Executes instructions that touch no memory.

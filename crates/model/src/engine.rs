@@ -10,7 +10,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
 use crate::crash::{Campaign, Probe};
-use crate::design::{Cpu, Design, FenceKind, Library, Model, Progress};
+use crate::design::{Claimed, Cpu, Design, FenceKind, Library, Model, Progress};
 use crate::epochs::{self, Epochs};
 use crate::locks::lock_line;
 use crate::machine::Machine;
@@ -18,7 +18,7 @@ use crate::meters::{Class, Stall};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
-use crate::units::{CoreId, Cycle, Line, Word};
+use crate::units::{CoreId, Cycle, Line, Page, Word};
 use crate::workload::{Flush, LockId, Pm, Port, Program, Ptr, Step, Stop, Workload};
 
 /// Bytes of the stack on which a program runs; SQLite's deepest recursion fits many times.
@@ -400,6 +400,7 @@ impl<D: Design> OnCore<'_, D> {
     #[inline]
     fn load_line(&self, line: Line, known: Cycle) -> Cycle {
         self.issue(true);
+        let known = if D::TRANSLATES { self.translate(line, known) } else { known };
         if !self.machine().may_lead(self.core) {
             self.turn();
         }
@@ -412,6 +413,56 @@ impl<D: Design> OnCore<'_, D> {
             return self.machine().cores[self.core].timing.load_hit(line, known);
         }
         self.machine().load_miss(self.core, line, known)
+    }
+
+    /// When the address of a load, which the program knows at `known`, is translated.
+    #[inline]
+    fn translate(&self, line: Line, known: Cycle) -> Cycle {
+        if !self.machine().is_translated(line) {
+            return known;
+        }
+        let page = Page::of(line);
+        match self.machine().translation(self.core, page) {
+            Some(0) => known,
+            Some(cycles) => known.max(self.machine().cores[self.core].timing.clock()) + cycles,
+            None => self.translate_slowly(page, known),
+        }
+    }
+
+    #[cold]
+    fn translate_slowly(&self, page: Page, known: Cycle) -> Cycle {
+        loop {
+            self.turn();
+            match self.machine().translate(self.core, page, known) {
+                Some(at) => return at,
+                None => self.park(Stall::LoadMiss),
+            }
+        }
+    }
+
+    /// Returns when it is this core's turn to store to a line, with when the store may leave.
+    /// Nothing: the design refuses.
+    fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
+        loop {
+            self.turn_with_room(line, true, Stall::StoreBuffer);
+            if !self.machine().is_translated(line) {
+                return Some(known);
+            }
+            let page = Page::of(line);
+            if let Some(cycles) = self.machine().translation(self.core, page) {
+                known = known + cycles;
+            } else if let Some(at) = self.machine().translate(self.core, page, known) {
+                known = at;
+            } else {
+                self.park(Stall::StoreBuffer);
+                continue;
+            }
+            match self.machine().claim(self.core, line) {
+                Claimed::At(at) => return Some(known.max(at)),
+                Claimed::Wait => self.park(Stall::LogFull),
+                Claimed::Refused => return None,
+            }
+        }
     }
 
     fn commit(&mut self) {
@@ -493,9 +544,24 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
         self.issue_store();
-        self.turn_with_room(Line::of(at.address), true, Stall::StoreBuffer);
-        let progress = self.machine().store(self.core, at, value, mask);
+        let leaves = self.turn_to_store(Line::of(at.address), at.known);
+        let leaves = leaves.expect("who stores has claimed the line, or stores outside");
+        let progress = self.machine().store(self.core, at, value, mask, leaves);
         self.obey(progress, Stall::LogFull);
+    }
+
+    fn claim(&mut self, at: Ptr) -> bool {
+        self.turn_to_store(Line::of(at.address), at.known).is_some()
+    }
+
+    fn abort(&mut self) {
+        loop {
+            self.turn();
+            match self.machine().abort(self.core) {
+                Progress::Done(at) => return self.wait(at, Stall::LogFull),
+                Progress::Wait => self.park(Stall::LogFull),
+            }
+        }
     }
 
     fn peek(&self, word: Word) -> u64 {
@@ -553,7 +619,8 @@ impl<D: Design> Port for Front<'_, '_, D> {
 
     fn store_past_caches(&mut self, at: Ptr, value: u64) {
         self.cpu.issue_store();
-        self.cpu.turn_with_room(Line::of(at.address), true, Stall::StoreBuffer);
+        let ready = self.cpu.turn_to_store(Line::of(at.address), at.known);
+        ready.expect("a store past the caches is outside of transactions, or fits");
         self.cpu.machine().record(self.cpu.core, at, value, u64::MAX);
         let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
         self.cpu.obey(progress, Stall::LogFull);

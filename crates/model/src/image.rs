@@ -1,9 +1,12 @@
 //! What is left after the power has failed: the durable bytes, and what recovery makes of them.
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
-use crate::units::{LINE_BYTES, Line, LineData, Word};
+use crate::units::{LINE_BYTES, Line, LineData, PAGE_LINES, Page, Word};
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +23,58 @@ pub struct PowerLoss;
 pub struct Image<'a> {
     base: &'a Contents,
     changed: FxHashMap<Line, LineData>,
+    placement: Rc<Placement>,
     writes_left: u64,
     writes: u64,
+}
+
+/// Which physical lines hold the lines of pages, where those are not the lines of the same numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Placement {
+    pages: FxHashMap<Page, Frames>,
+}
+
+/// Where the lines of a page lie.
+#[derive(Clone, Copy, Debug)]
+struct Frames {
+    first: Page,
+    second: Page,
+    /// The lines, one bit each, that are in the second frame.
+    in_second: u64,
+}
+
+impl Placement {
+    /// Says where a page's lines are: in the first frame, or in the second where `in_second` has
+    /// their bit.
+    pub fn place(&mut self, page: Page, first: Page, second: Page, in_second: u64) {
+        if page != first || in_second != 0 {
+            self.pages.insert(page, Frames { first, second, in_second });
+        }
+    }
+
+    /// The physical line that holds a line.
+    pub fn locate(&self, line: Line) -> Line {
+        if self.pages.is_empty() {
+            return line;
+        }
+        let Some(frames) = self.pages.get(&Page::of(line)) else { return line };
+        let place = line.place_in_page();
+        let second = frames.in_second >> place & 1 == 1;
+        (if second { frames.second } else { frames.first }).line(place)
+    }
+
+    /// The lines that physical lines of other numbers hold.
+    pub fn moved(&self) -> impl Iterator<Item = Line> + '_ {
+        let lines = |&page: &Page| (0..PAGE_LINES).map(move |place| page.line(place));
+        self.pages.keys().flat_map(lines).filter(|&line| self.locate(line) != line)
+    }
 }
 
 impl<'a> Image<'a> {
     /// The image of the given durable bytes, with power that does not fail again.
     pub fn over(base: &'a Contents) -> Image<'a> {
-        Image { base, changed: FxHashMap::default(), writes_left: u64::MAX, writes: 0 }
+        let placement = Rc::default();
+        Image { base, changed: FxHashMap::default(), placement, writes_left: u64::MAX, writes: 0 }
     }
 
     /// This image, in which power fails again once `writes` more writes have taken effect.
@@ -47,6 +94,26 @@ impl<'a> Image<'a> {
         self.base.capacity()
     }
 
+    /// From now on words and lines are those that `placement` says, and not physical ones.
+    pub fn see_through(&mut self, placement: Placement) {
+        self.placement = Rc::new(placement);
+    }
+
+    /// Where lines are seen ([`Image::see_through`]).
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The physical pages from an address to another that may hold something but zeros.
+    pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
+        let mut pages = self.base.touched_pages(addresses.clone());
+        let within = |line: &&Line| addresses.contains(&line.address());
+        pages.extend(self.changed.keys().filter(within).map(|line| Page::of(*line)));
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
     /// How many writes took effect since power came back.
     pub fn writes(&self) -> u64 {
         self.writes
@@ -54,15 +121,17 @@ impl<'a> Image<'a> {
 
     /// A word.
     pub fn word(&self, word: Word) -> u64 {
-        match self.changed.get(&word.line()) {
+        let line = self.placement.locate(word.line());
+        match self.changed.get(&line) {
             Some(line) => word_of(line, word),
-            None => word_of(self.before(word.line()), word),
+            None => word_of(before(self.base, line), word),
         }
     }
 
     /// A line.
     pub fn line(&self, line: Line) -> &LineData {
-        self.changed.get(&line).unwrap_or_else(|| self.before(line))
+        let line = self.placement.locate(line);
+        self.changed.get(&line).unwrap_or_else(|| before(self.base, line))
     }
 
     /// Changes a word. A word is written whole or not at all.
@@ -87,22 +156,15 @@ impl<'a> Image<'a> {
         Ok(())
     }
 
-    /// The lines that differ, or may differ, from the durable bytes.
+    /// The physical lines that differ, or may differ, from the durable bytes.
     pub fn changed_lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.changed.keys().copied()
     }
 
     fn line_mut(&mut self, line: Line) -> &mut LineData {
-        let before = *self.before(line);
-        self.changed.entry(line).or_insert(before)
-    }
-
-    /// A line as it was before anything was written here.
-    fn before(&self, line: Line) -> &LineData {
-        match line.address() < self.base.capacity() {
-            true => self.base.line(line),
-            false => &[0; LINE_BYTES as usize],
-        }
+        let line = self.placement.locate(line);
+        let base = self.base;
+        self.changed.entry(line).or_insert_with(|| *before(base, line))
     }
 
     fn spend(&mut self) -> Result<(), PowerLoss> {
@@ -112,6 +174,14 @@ impl<'a> Image<'a> {
         self.writes_left -= 1;
         self.writes += 1;
         Ok(())
+    }
+}
+
+/// A line as it was before anything was written over it.
+fn before(base: &Contents, line: Line) -> &LineData {
+    match line.address() < base.capacity() {
+        true => base.line(line),
+        false => &[0; LINE_BYTES as usize],
     }
 }
 
@@ -163,6 +233,22 @@ mod tests {
         assert_eq!(image.word(cell), 0);
         image.set_word(cell, 7).expect("power");
         assert_eq!((image.word(cell), image.line(cell.line())[8]), (7, 7));
+    }
+
+    #[test]
+    fn lines_are_seen_where_they_are_placed() {
+        let mut durable = Contents::new(0, 4 * 4096).expect("room");
+        durable.set_word(Word(512 + 8), 7);
+        let mut image = Image::over(&durable);
+        let mut placement = Placement::default();
+        placement.place(Page(0), Page(0), Page(1), 0b10);
+        placement.place(Page(2), Page(2), Page(3), 0);
+        assert_eq!(placement.moved().collect::<Vec<_>>(), [Line(1)]);
+        image.see_through(placement);
+        assert_eq!((image.word(Word(8)), image.word(Word(0))), (7, 0));
+        image.set_word(Word(9), 8).expect("power");
+        assert_eq!(image.changed_lines().collect::<Vec<_>>(), [Page(1).line(1)]);
+        assert_eq!(image.touched_pages(0..4 * 4096), [Page(1)]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod device;
 pub mod wpq;
 pub mod controller;
 pub mod caches;
+pub mod tlb;
 pub mod core;
 pub mod write_combining;
 pub mod locks;

@@ -18,12 +18,14 @@ use crate::device::Write;
 use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::meters::{Class, Stall};
+use crate::tlb::Tlbs;
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, LineMap, PerCore, TxId, Word};
 use crate::workload::{Ptr, Stop};
 use crate::write_combining::Combining;
 
 mod measure;
 mod order;
+mod translate;
 
 use measure::Counts;
 
@@ -86,7 +88,13 @@ impl<D: Design> Machine<D> {
         rules: D::Rules,
     ) -> std::io::Result<Machine<D>> {
         let shape = Shape::new(config, cores);
-        let design = D::new(&Setup { params: &params, rules: &rules, shape: &shape });
+        let setup = Setup { params: &params, rules: &rules, shape: &shape };
+        let design = D::new(&setup);
+        // What the design keeps for itself lies beside what programs and logs have, so that these
+        // have the same addresses under every design.
+        let mut config = config.clone();
+        config.pm.capacity += D::reserved(&setup);
+        let config = &config;
         Ok(Machine {
             design,
             below: Below {
@@ -99,7 +107,9 @@ impl<D: Design> Machine<D> {
                 view: View::new(config.pm.capacity, config.dram.capacity)?,
                 shape,
                 agenda: Agenda::default(),
+                tlbs: Tlbs::new(if D::TRANSLATES { cores } else { 0 }, config),
                 wakes: Vec::new(),
+                retries: Vec::new(),
                 stopped: None,
                 unacknowledged: PerCore::new(cores, |_| Unacknowledged::default()),
             },
@@ -269,6 +279,9 @@ impl<D: Design> Machine<D> {
     /// Wakes cores, each of which is woken as often as a hook answered [`Progress::Wait`], in
     /// program order: first its fence or commit that is open is done, then it goes on.
     fn process_wakes(&mut self) {
+        while let Some((id, at)) = self.below.retries.pop() {
+            self.unpark(id, at);
+        }
         while let Some((id, at)) = self.below.wakes.pop() {
             let core = &mut self.cores[id];
             let Some(stall) = core.timing.open() else {
@@ -378,8 +391,16 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A store takes effect: in the caches, in the view, and in the design.
-    pub(crate) fn store(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) -> Progress {
+    /// A store takes effect: in the caches, in the view, and in the design. It leaves the core at
+    /// `leaves` at the earliest.
+    pub(crate) fn store(
+        &mut self,
+        id: CoreId,
+        at: Ptr,
+        value: u64,
+        mask: u64,
+        leaves: Cycle,
+    ) -> Progress {
         let line = Line::of(at.address);
         let persistent = line.is_persistent();
         if self.stores_survive && persistent && self.probe.is_some() {
@@ -393,6 +414,9 @@ impl<D: Design> Machine<D> {
             let (place, start) = self.cores[id].timing.miss_start(at.known);
             let done = self.fetch(id, line, true, start);
             self.cores[id].timing.store_miss(place, line, start, done);
+        }
+        if D::TRANSLATES {
+            self.cores[id].timing.delay_store(leaves);
         }
         let word = Word::of(at.address);
         let old = self.below.view.word(word);
@@ -461,7 +485,7 @@ impl<D: Design> Machine<D> {
             Found::Memory => {
                 let path = self.below.shape.path;
                 let asked = done + times.llc + path;
-                done = self.below.memory.read(asked, line, now) + path;
+                done = self.below.memory.read(asked, self.locate(line), now) + path;
                 if line.is_persistent() {
                     let fill = Fill { core: id, line, memory: true, write, at: done };
                     done = self.design.fill(&fill, &mut self.below);
@@ -521,8 +545,15 @@ impl<D: Design> Machine<D> {
         if let Disposition::Home { at, notify } = self.design.evict(&evict, &mut self.below) {
             let log = line.address() >= self.below.shape.log_base;
             let class = if log { Class::Log } else { Class::HomeWriteBack };
+            let line = self.locate(line);
             self.below.send(at, Write { line, data, mask: u64::MAX, class }, notify);
         }
+    }
+
+    /// The physical line that holds a line.
+    #[inline]
+    fn locate(&self, line: Line) -> Line {
+        if D::TRANSLATES { self.design.locate(line) } else { line }
     }
 
     /// A store past the caches: into a write-combining buffer, which is sent when it is full or
@@ -567,8 +598,9 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    fn send_combined(&mut self, id: CoreId, at: Cycle, write: Write) {
+    fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
         if write.line.is_persistent() {
+            write.line = self.locate(write.line);
             self.below.send(at, write, Notify::Core(id));
         } else {
             let arrival = at + self.below.shape.path;

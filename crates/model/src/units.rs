@@ -69,6 +69,11 @@ impl Line {
         Word(self.0 * LINE_WORDS)
     }
 
+    /// The line's place in its page, 0 to 63.
+    pub fn place_in_page(self) -> u64 {
+        self.0 % PAGE_LINES
+    }
+
     /// Whether the line lies in persistent memory.
     pub fn is_persistent(self) -> bool {
         self.address() < DRAM_BASE
@@ -103,6 +108,32 @@ impl Word {
     /// The word's bytes in a byte mask of its line.
     pub fn mask(self) -> u64 {
         0xff << (8 * self.place())
+    }
+}
+
+/// Bytes in a page, the unit of translation.
+pub const PAGE_BYTES: u64 = 4096;
+/// Lines in a page.
+pub const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES;
+
+/// A page, by its number: virtual, as programs see it, or physical (a frame).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Page(pub u64);
+
+impl Page {
+    /// The page that holds a line.
+    pub fn of(line: Line) -> Page {
+        Page(line.0 / PAGE_LINES)
+    }
+
+    /// The address of the page's first byte.
+    pub fn address(self) -> u64 {
+        self.0 * PAGE_BYTES
+    }
+
+    /// A line of the page, by its place in it.
+    pub fn line(self, place: u64) -> Line {
+        Line(self.0 * PAGE_LINES + place)
     }
 }
 

@@ -6,6 +6,8 @@
 //!      | lock 0 covers a line (or a word) | lock 1 covers the next | ...
 //! ```
 //!
+//! Lines follow each other, or lie `apart`, so that they are in several pages.
+//!
 //! A transaction takes a few locks in ascending order and then stores into the words that they
 //! cover: whole words, bytes at any alignment, the same word again, the value that is there
 //! already, another value and the old one back; and it loads between. One in 24 takes many locks
@@ -34,6 +36,8 @@ model::params! {
         stores = 8 in 1..=64;
         /// What one lock covers. Locks on words give false sharing of lines.
         lock_grain = "line" of ["line", "word"];
+        /// Bytes from one line to the next, a multiple of 64; 0 for none between them.
+        apart = 0 in 0..=65_536;
     }
 }
 
@@ -57,7 +61,12 @@ impl Declared for Scribble {
 
     fn new(params: &ScribbleParams, site: &Site) -> Step<Scribble> {
         let first = site.heap.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
-        let (asked, free) = (params.words * WORD_BYTES, site.heap.end.saturating_sub(first));
+        if !params.apart.is_multiple_of(LINE_BYTES) {
+            let text = format!("workload.apart is {}; it takes a multiple of 64", params.apart);
+            return Err(Stop::Input(text));
+        }
+        let asked = place((params.words - 1) * WORD_BYTES, params.apart) + WORD_BYTES;
+        let free = site.heap.end.saturating_sub(first);
         if asked > free {
             return Err(Stop::OutOfMemory { asked, free });
         }
@@ -68,7 +77,8 @@ impl Declared for Scribble {
 impl Workload for Scribble {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         for word in 0..self.params.words {
-            pm.store(Ptr::to(self.first + word * WORD_BYTES), word + 1);
+            let offset = place(word * WORD_BYTES, self.params.apart);
+            pm.store(Ptr::to(self.first + offset), word + 1);
         }
         Ok(())
     }
@@ -80,9 +90,16 @@ impl Workload for Scribble {
             bytes: self.params.words * WORD_BYTES,
             grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
             stores: self.params.stores,
+            apart: self.params.apart,
             locks: Vec::new(),
         }))
     }
+}
+
+/// Where a byte of the words lies in the heap, of which each line begins `apart` bytes after the one
+/// before.
+fn place(byte: u64, apart: u64) -> u64 {
+    byte / LINE_BYTES * apart.max(LINE_BYTES) + byte % LINE_BYTES
 }
 
 /// The program of one core.
@@ -93,6 +110,7 @@ struct Scribbler {
     /// Bytes that one lock covers.
     grain: u64,
     stores: u64,
+    apart: u64,
     /// The locks of the present transaction, ascending.
     locks: Vec<u32>,
 }
@@ -139,7 +157,8 @@ impl Scribbler {
     /// The bytes that one of the locks covers.
     fn covered(&self, lock: u32) -> std::ops::Range<u64> {
         let start = u64::from(lock) * self.grain;
-        self.first + start..self.first + (start + self.grain).min(self.bytes)
+        let first = self.first + place(start, self.apart);
+        first..first + self.grain.min(self.bytes - start)
     }
 
     /// Any word that a lock of the transaction covers.

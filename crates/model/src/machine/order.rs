@@ -8,7 +8,7 @@ use crate::units::{CoreId, Cycle, TxId};
 use crate::workload::LockId;
 
 impl<D: Design> Machine<D> {
-    fn tx(&self, id: CoreId) -> Tx {
+    pub(super) fn tx(&self, id: CoreId) -> Tx {
         let core = &self.cores[id];
         let number = core.tx.unwrap_or(core.next_tx);
         let (at, stored) = (core.timing.clock(), core.timing.stored());

@@ -1,0 +1,482 @@
+//! SSP, shadow sub-paging (Ni, Zhao, Litz, Bittman and Miller, MICRO 2019): each page in use has
+//! two frames, and each of its lines a current copy in one of them. The first store of a
+//! transaction to a line makes the other copy the current one; the line's tag changes with it, so
+//! nothing is copied and evictions are free. A commit writes the lines back and then journals,
+//! for each page, which copies are the committed ones. Pages that left every TLB are consolidated
+//! into one frame in the background.
+//!
+//! ```text
+//! core         extended TLB (PPN1, current bitmap), write-set buffer (updated bitmaps)   commit.rs
+//! controller   SSP cache: slots with both frames and bitmaps, references of cores        slots.rs
+//! memory       page table, extra pages, persistent SSP cache, journal                    layout.rs
+//! journal      update records, switch records, commit records       record.rs, journal.rs
+//! background   checkpoint.rs, consolidation.rs
+//! ```
+//!
+//! What the paper leaves open, or says in two ways, follows specs/remapping.md section 1; each such
+//! choice is a parameter or a rule here.
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::design::{
+    Below, Card, Claim, Claimed, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Needs,
+    Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
+};
+use model::device::Write;
+use model::image::{Image, Placement, PowerLoss};
+use model::meters::Class;
+use model::params::Both;
+use model::units::{CoreId, Cycle, Line, LineMap, Page, PerCore};
+use model::workload::Flush;
+
+use crate::orders::evictions;
+use crate::undo::{UndoParams, UndoRules};
+
+mod checkpoint;
+mod commit;
+mod consolidation;
+mod fallback;
+mod journal;
+mod layout;
+mod record;
+mod recovery;
+mod slots;
+
+use checkpoint::Checkpoint;
+use commit::{Running, Written};
+use consolidation::{Job, JobId};
+use fallback::FallBack;
+use journal::Journal;
+use layout::{Layout, SlotId};
+use record::{Entry, SLOTS_MAX};
+use slots::Slots;
+
+model::params! {
+    /// Sizes, and the choices that the paper leaves open.
+    pub struct SspParams {
+        /// Pages that a core's write-set buffer holds (MICRO'19 section 4.3: 64).
+        write_set = 64 in 1..=64, tight [64, 2, 3];
+        /// Slots of the SSP cache beside one for each TLB entry of each core (section 5: about
+        /// 1,024 in all on its machine, of which 256 are for the TLBs).
+        over_provision = 768 in 0..=4092;
+        /// Slots in all; 0 for TLB entries x cores + `over_provision`, as the paper has it, but no
+        /// more than the 4,093 that 12 bits of a record can name.
+        slots = 0 in 0..=4093, tight [3, 3, 40, 40, 6, 6, 9, 9];
+        /// Slots that the last level of the caches has room for (section 5: about 1,024).
+        l3_slots = 1024 in 0..=4093;
+        /// Cycles of looking a page up in the SSP cache after a walk; 0 for the last level's time,
+        /// or DRAM's where it is not there (section 5: 27 and 185 cycles).
+        ssp_cache_latency = 0 in 0..=100_000;
+        /// Cycles that telling every TLB of a changed bit adds to a first store (ours: none, as
+        /// the message rides on an invalidation; section 4.1.1 says as much).
+        flip = 0 in 0..=100_000;
+        /// When a page gets a slot: when a TLB gains it, as in the paper, or with its first store.
+        allocate = "tlb_fill" of ["tlb_fill", "first_store"];
+        /// Lines of the journal's ring (ours: 256 KiB; the paper gives none).
+        journal_lines = 4096 in 20..=65_536, tight [20];
+        /// What becomes of a line of the journal that a commit does not fill: it is left, or
+        /// written again with the next group (ours: left; specs/remapping.md 1.6).
+        journal = "pad" of ["pad", "rewrite"];
+        /// Percent of the ring from which on there is a checkpoint (ours: half).
+        checkpoint_percent = 50 in 1..=100, tight [50, 50, 50, 50, 100, 100, 100, 100];
+        /// Pages that are consolidated at once (ours: a thread that works on a few, so that one
+        /// write latency is not the bound).
+        consolidations = 8 in 1..=4096;
+        /// Into which frame a page is consolidated: the one with more lines, always that of the
+        /// page table, or always the extra page.
+        direction = "min_copy" of ["min_copy", "page_table", "extra_page"];
+    }
+}
+
+model::rules! {
+    /// What keeps it right (specs/remapping.md sections 1.2 to 1.7).
+    pub struct SspRules {
+        /// The first store of a transaction to a line makes its other copy the current one.
+        remap_first_store,
+        /// A first store is one whose updated bit is clear, whatever the current bit is.
+        trigger_is_the_updated_bit,
+        /// A store to a line that another transaction stored to waits for that one's end.
+        line_conflict_guard,
+        /// That lasts until the journal has the other transaction's group.
+        hold_lines_until_durable,
+        /// A commit writes the lines of its transaction back.
+        write_back_at_commit,
+        /// The journal's group follows the lines.
+        journal_after_lines,
+        /// A group's records are made and appended in one step, with the last update.
+        append_whole_groups,
+        /// A commit changes the committed bits of its own lines and no others.
+        commit_own_lines_only,
+        /// The acknowledgement follows the group.
+        acknowledge_after_journal,
+        /// A group counts when all before it do.
+        groups_in_order,
+        /// A group that the ring has no room for waits.
+        stall_when_full,
+        /// Cores that refer to a page are known one by one, and not counted together.
+        core_reference_vector,
+        /// A core refers to its pages until the journal has its group.
+        refer_until_durable,
+        /// The switch record follows the copies.
+        switch_after_copies,
+        /// The page table follows the switch record.
+        page_table_after_switch,
+        /// A slot is free when the switch record counts.
+        reuse_after_switch,
+        /// The switch record has both frames; recovery derives none of them.
+        log_both_pages,
+        /// A checkpoint writes what groups that count say, and nothing else.
+        checkpoint_what_counts,
+        /// A checkpoint keeps switch records of which the page table does not know.
+        checkpoint_after_page_table,
+        /// The tail of the journal follows the entries.
+        tail_after_entries,
+        /// Recovery believes a group only if it has its commit record.
+        wait_for_commit_record,
+        /// Recovery believes a commit record only if its checksum is right.
+        verify_checksum_of_group,
+        /// Recovery repeats what a switch does to the page table.
+        redo_page_table,
+        /// A transaction of more pages than the write-set buffer holds runs in software.
+        fall_back_when_full,
+        /// One core at a time runs in software.
+        fall_back_one_at_a_time,
+    }
+}
+
+/// The design.
+pub struct Ssp {
+    params: SspParams,
+    rules: SspRules,
+    layout: Layout,
+    log_base: u64,
+    /// Cycles that a first store takes to own the other copy and tell the TLBs.
+    remap_cycles: u64,
+    dram_cycles: u64,
+    slots: Slots,
+    running: PerCore<Running>,
+    /// Who may store to a line, while a transaction does.
+    claims: LineMap<CoreId>,
+    waiting: PerCore<Option<For>>,
+    /// The core whose transaction runs in software.
+    in_software: Option<CoreId>,
+    journal: Journal<What>,
+    /// Groups that the ring has no room for.
+    stalled: VecDeque<What>,
+    checkpoint: Option<Checkpoint>,
+    /// Switches of which the page table does not know: where their groups are.
+    swaps: Vec<(u64, JobId)>,
+    /// Pages to be consolidated.
+    queue: VecDeque<SlotId>,
+    jobs: Vec<Job>,
+    counts: Counts,
+}
+
+/// What a core waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// The end of another core's transaction.
+    Line(CoreId),
+    /// The end of a page's consolidation.
+    Page(SlotId),
+    /// A slot.
+    Slot,
+    /// Its turn to run in software.
+    Software,
+}
+
+/// What a group of the journal is for.
+enum What {
+    /// A commit: the pages and lines of the transaction.
+    Commit { core: CoreId, pages: Vec<Written>, lines: Vec<Line>, early: Vec<Entry> },
+    /// The end of a consolidation.
+    Switch(JobId),
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SspEvent {
+    /// A line of a commit is durable, or all have been sent.
+    WrittenBack(CoreId),
+    /// The update of a page of a commit has come to the controller.
+    Update(CoreId, u8),
+    /// A line of the journal's group that begins here is durable.
+    Journaled(u64),
+    /// A line to be copied has been read.
+    Copy(JobId, u8),
+    /// A copy is durable, or all have been read.
+    Copied(JobId),
+    /// The copies of a consolidation are durable, and the controller hears of it.
+    Switch(JobId),
+    /// An entry of the page table is durable.
+    TableWritten(JobId),
+    /// A line of entries of a checkpoint is durable, or all have been sent.
+    Checkpointed,
+    /// The tail of the journal is durable.
+    TailMoved,
+}
+
+#[derive(Default)]
+struct Counts {
+    tlb_misses: u64,
+    flips: u64,
+    line_conflicts: u64,
+    fallbacks: u64,
+    slots_exhausted: u64,
+    fills_without_slot: u64,
+    fills_delayed: u64,
+    queue_cancelled: u64,
+    commits_stalled: u64,
+    checkpoints: u64,
+    consolidations: u64,
+    copied_lines: u64,
+    swaps: u64,
+}
+
+impl Design for Ssp {
+    const CARD: Card = Card {
+        name: "ssp",
+        paper: "Ni et al., MICRO 2019",
+        family: "shadow paging",
+        summary: "each line of a page in use has two copies, and a commit says which ones count",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Word,
+        needs: Needs::Nothing,
+    };
+    const TRANSLATES: bool = true;
+    type Params = Both<SspParams, UndoParams>;
+    type Rules = Both<SspRules, UndoRules>;
+    type Event = SspEvent;
+    type Library = FallBack;
+
+    fn new(setup: &Setup<'_, Ssp>) -> Ssp {
+        let (layout, shape) = (layout_of(setup), setup.shape);
+        let (params, rules) = (setup.params.first.clone(), setup.rules.first.clone());
+        let dram = &shape.config.dram;
+        Ssp {
+            log_base: shape.log_base,
+            remap_cycles: shape.times.l2 + shape.times.llc + params.flip,
+            dram_cycles: shape.config.cycles(dram.t_rp + dram.t_rcd + dram.t_hit),
+            slots: Slots::new(&layout),
+            running: PerCore::new(shape.cores, |_| Running::default()),
+            claims: LineMap::default(),
+            waiting: PerCore::new(shape.cores, |_| None),
+            in_software: None,
+            journal: Journal::new(&layout, params.journal == 0),
+            stalled: VecDeque::new(),
+            checkpoint: None,
+            swaps: Vec::new(),
+            queue: VecDeque::new(),
+            jobs: Vec::new(),
+            counts: Counts::default(),
+            params,
+            rules,
+            layout,
+        }
+    }
+
+    fn begin(&mut self, tx: &Tx, _below: &mut Below<SspEvent>) -> Progress {
+        Progress::Done(tx.stored)
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<SspEvent>) -> Progress {
+        self.stored(store, below);
+        Progress::Done(store.at)
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below<SspEvent>) -> Progress {
+        let Fence { core, kind, at, drained } = *fence;
+        match kind {
+            FenceKind::Flush(line, class, how) => {
+                let (to, keep) = (self.locate(line), how == Flush::WriteBack);
+                if line.is_persistent() {
+                    below.write_back_to(drained, line, to, keep, class, Notify::Core(core));
+                } else {
+                    below.flush(core, drained, line, keep, class);
+                }
+                match how {
+                    Flush::EvictInOrder => below.fence(core, drained),
+                    _ => Progress::Done(at),
+                }
+            }
+            FenceKind::Order | FenceKind::Durable => below.fence(core, drained),
+        }
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+        self.end(tx, below)
+    }
+
+    fn reserved(setup: &Setup<'_, Ssp>) -> u64 {
+        layout_of(setup).bytes()
+    }
+
+    fn page_table(&self, page: Page) -> Line {
+        self.layout.table_entry(page).line()
+    }
+
+    fn tlb_fill(&mut self, fill: &TlbFill, below: &mut Below<SspEvent>) -> Progress {
+        self.tlb_gains(fill, below)
+    }
+
+    fn tlb_evict(&mut self, evict: &TlbEvict, below: &mut Below<SspEvent>) {
+        self.tlb_loses(evict, below);
+    }
+
+    fn claim(&mut self, claim: &Claim, below: &mut Below<SspEvent>) -> Claimed {
+        self.claim_line(claim, below)
+    }
+
+    fn abort(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+        self.give_up(tx, below)
+    }
+
+    #[inline]
+    fn locate(&self, line: Line) -> Line {
+        if line.address() < self.log_base { self.slots.locate(line) } else { line }
+    }
+
+    fn resolve(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Result<Placement, String> {
+        recovery::resolve(image, setup)
+    }
+
+    fn event(&mut self, at: Cycle, event: SspEvent, below: &mut Below<SspEvent>) {
+        match event {
+            SspEvent::WrittenBack(core) => self.written_back(core, at, below),
+            SspEvent::Update(core, page) => self.update(core, page, at, below),
+            SspEvent::Journaled(start) => self.journaled(start, at, below),
+            SspEvent::Copy(job, place) => self.copy(job, place, at, below),
+            SspEvent::Copied(job) => self.copied(job, at, below),
+            SspEvent::Switch(job) => self.append_in_turn(What::Switch(job), at, below),
+            SspEvent::TableWritten(job) => self.table_written(job, at, below),
+            SspEvent::Checkpointed => self.checkpointed(at, below),
+            SspEvent::TailMoved => self.tail_moved(at, below),
+        }
+    }
+
+    fn could_be_durable(
+        &self,
+        below: &Below<SspEvent>,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Vec<Write> {
+        let mut writes = evictions(below, arrived);
+        writes.iter_mut().for_each(|write| write.line = self.locate(write.line));
+        writes
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), PowerLoss> {
+        recovery::recover(image, setup)
+    }
+
+    fn hardware(setup: &Setup<'_, Ssp>) -> Vec<Structure> {
+        let (config, cores) = (&setup.shape.config, u64::from(setup.shape.cores));
+        let volatile = |name, bits, count, place| Structure {
+            name,
+            bits,
+            count,
+            place,
+            kept_by: KeptBy::Nothing,
+        };
+        // Section 4.3: 40 bits of PPN1 and the current bitmap; 36 of a page and the updated one.
+        let (extension, written) = (40 + 64, 36 + 64);
+        let mut structures = vec![
+            volatile("first-level TLB extension", extension, config.tlb.entries * cores, "core"),
+            volatile("write-set buffer", written, setup.params.first.write_set * cores, "core"),
+        ];
+        if config.tlb.l2_entries > 0 {
+            let entries = config.tlb.l2_entries * cores;
+            structures
+                .insert(1, volatile("second-level TLB extension", extension, entries, "core"));
+        }
+        structures
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("tlb_misses", counts.tlb_misses),
+            ("flips", counts.flips),
+            ("line_conflicts", counts.line_conflicts),
+            ("fallbacks", counts.fallbacks),
+            ("slots_exhausted", counts.slots_exhausted),
+            ("fills_without_slot", counts.fills_without_slot),
+            ("fills_delayed", counts.fills_delayed),
+            ("consolidations_cancelled", counts.queue_cancelled),
+            ("consolidations", counts.consolidations),
+            ("lines_copied", counts.copied_lines),
+            ("frames_swapped", counts.swaps),
+            ("slots_reused", self.slots.reused),
+            ("journal_wraps", self.journal.wraps),
+            ("groups_stalled", counts.commits_stalled),
+            ("checkpoints", counts.checkpoints),
+        ]
+    }
+}
+
+impl Ssp {
+    /// Appends a group, or has it wait until the ring has room.
+    fn append_in_turn(&mut self, what: What, at: Cycle, below: &mut Below<SspEvent>) {
+        if self.stalled.is_empty() && self.fits(&what) {
+            return self.append(what, at, below);
+        }
+        self.counts.commits_stalled += 1;
+        self.stalled.push_back(what);
+        self.consider_checkpoint(at, below);
+    }
+
+    fn fits(&self, what: &What) -> bool {
+        let records = match what {
+            What::Commit { pages, .. } => pages.len() as u64,
+            What::Switch(_) => 2,
+        };
+        self.journal.has_room(records) || !self.rules.stall_when_full
+    }
+
+    /// Appends a group to the journal. What it says is so, for whoever is still running.
+    fn append(&mut self, mut what: What, at: Cycle, below: &mut Below<SspEvent>) {
+        let (entries, class) = match &mut what {
+            What::Commit { pages, early, .. } if self.rules.append_whole_groups => {
+                debug_assert!(early.is_empty(), "records are made here");
+                (pages.iter().map(|written| self.publish(written)).collect(), Class::Log)
+            }
+            What::Commit { early, .. } => (std::mem::take(early), Class::Log),
+            What::Switch(job) => {
+                (self.switch_entries(*job, at, below).to_vec(), Class::Consolidation)
+            }
+        };
+        if let What::Commit { core, pages, lines, .. } = &what {
+            if !self.rules.hold_lines_until_durable {
+                self.release_lines(*core, lines, at, below);
+            }
+            if !self.rules.refer_until_durable {
+                self.drop_references(*core, pages, at, below);
+            }
+        }
+        let notify = Notify::Design(SspEvent::Journaled(self.journal.next()));
+        self.journal.append(&self.layout, &entries, what, class, at, notify, below);
+    }
+
+    /// A line of a group is durable: who waits for the groups that count from now on goes on.
+    fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<SspEvent>) {
+        for what in self.journal.landed(start, self.rules.groups_in_order) {
+            match what {
+                What::Commit { core, pages, lines, .. } => {
+                    self.committed(core, &pages, &lines, at, below);
+                }
+                What::Switch(job) => self.switched(job, at, below),
+            }
+        }
+        self.consider_checkpoint(at, below);
+    }
+}
+
+fn layout_of(setup: &Setup<'_, Ssp>) -> Layout {
+    let (params, shape) = (&setup.params.first, setup.shape);
+    let tlb = &shape.config.tlb;
+    let entries = if tlb.l2_entries > 0 { tlb.l2_entries } else { tlb.entries };
+    let usual = entries * u64::from(shape.cores) + params.over_provision;
+    let slots = if params.slots > 0 { params.slots } else { usual.min(u64::from(SLOTS_MAX)) };
+    Layout::new(shape, slots as u16, params.journal_lines)
+}

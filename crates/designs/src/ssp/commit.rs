@@ -1,0 +1,358 @@
+//! Transactions: the write-set buffer, the leave to store, the first store to a line, and the
+//! commit (MICRO'19 sections 3.2 and 4.1; specs/remapping.md 1.2 and 1.3).
+
+use model::controller::Notify;
+use model::design::{Below, Claim, Claimed, Progress, Store, Tx};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, LineData, Page};
+
+use crate::ssp::layout::SlotId;
+use crate::ssp::record::Entry;
+use crate::ssp::slots::{Slot, State};
+use crate::ssp::{For, Ssp, SspEvent, What};
+
+/// What a core's hardware keeps of its transaction.
+#[derive(Default)]
+pub struct Running {
+    /// The write-set buffer.
+    pub pages: Vec<Written>,
+    /// Lines that it may store to, in order.
+    pub lines: Vec<Line>,
+    /// What the lines held before their first store. It stands for the other copies, which hold it
+    /// in memory.
+    old: Vec<(Line, LineData)>,
+    /// Lines of a commit that are not durable, and one more while they are being sent.
+    writing_back: u64,
+    /// The committed bitmaps of the pages whose updates have come, if each is computed by itself.
+    early: Vec<Entry>,
+    /// It was given up, and runs in software.
+    pub fell_back: bool,
+}
+
+/// An entry of the write-set buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    page: Page,
+    pub slot: SlotId,
+    /// The updated bitmap: lines that the transaction has stored to.
+    upd: u64,
+}
+
+impl Running {
+    fn written(&mut self, page: Page) -> Option<&mut Written> {
+        self.pages.iter_mut().rev().find(|written| written.page == page)
+    }
+}
+
+impl Ssp {
+    /// A core is about to store to a line.
+    pub(super) fn claim_line(&mut self, claim: &Claim, below: &mut Below<SspEvent>) -> Claimed {
+        let Claim { core, tx, line, at } = *claim;
+        match self.claims.get(&line) {
+            Some(&holder) if holder != core && self.rules.line_conflict_guard => {
+                return self.conflict(claim, holder, below);
+            }
+            _ if tx.is_none() => return Claimed::At(at),
+            _ => (),
+        }
+        if self.running[core].fell_back {
+            if self.claims.insert(line, core) != Some(core) {
+                self.running[core].lines.push(line);
+            }
+            return Claimed::At(at);
+        }
+        let bit = 1 << line.place_in_page();
+        match self.running[core].written(Page::of(line)) {
+            Some(written) if written.upd & bit != 0 => return Claimed::At(at),
+            Some(_) => (),
+            None => match self.track(core, Page::of(line), below) {
+                Claimed::At(_) => (),
+                other => return other,
+            },
+        }
+        if self.claims.insert(line, core) != Some(core) {
+            self.running[core].lines.push(line);
+        }
+        // The bytes that the line has by now stay in the copy that it leaves.
+        let to = self.slots.locate(line);
+        if below.caches.clean(line, true) {
+            let (data, class) = (below.line(line), Class::HomeWriteBack);
+            below.send(at, Write { line: to, data, mask: u64::MAX, class }, Notify::Nobody);
+        }
+        Claimed::At(at + self.remap_cycles)
+    }
+
+    /// Gives a page an entry in a core's write-set buffer, and a slot.
+    fn track(&mut self, core: CoreId, page: Page, below: &Below<SspEvent>) -> Claimed {
+        if self.running[core].pages.len() as u64 >= self.params.write_set {
+            if self.rules.fall_back_when_full {
+                return Claimed::Refused;
+            }
+            self.running[core].pages.remove(0);
+        }
+        let slot = match self.slots.of(page) {
+            Some(slot) if self.slots[slot].state == State::Consolidating => {
+                self.waiting[core] = Some(For::Page(slot));
+                return Claimed::Wait;
+            }
+            Some(slot) => slot,
+            None => match self.slots.bind(page, below.tlb_cores(page)) {
+                Some(slot) => slot,
+                None if !self.jobs.is_empty() => {
+                    self.waiting[core] = Some(For::Slot);
+                    return Claimed::Wait;
+                }
+                None => {
+                    self.counts.slots_exhausted += 1;
+                    return Claimed::Refused;
+                }
+            },
+        };
+        self.slots[slot].state = State::Bound;
+        self.slots[slot].cores |= Slot::bit(core);
+        self.running[core].pages.push(Written { page, slot, upd: 0 });
+        Claimed::At(Cycle(0))
+    }
+
+    /// Another core may store to the line, until its transaction ends: the core waits, unless that
+    /// one waits for it in turn; then one of them gives up.
+    fn conflict(&mut self, claim: &Claim, holder: CoreId, below: &mut Below<SspEvent>) -> Claimed {
+        let core = claim.core;
+        let mut last = holder;
+        while let Some(For::Line(next)) = self.waiting[last] {
+            if next == core {
+                if !self.running[core].fell_back {
+                    return Claimed::Refused;
+                }
+                // In software it cannot give up any more, and whoever waits for it can.
+                if !self.running[last].fell_back {
+                    self.waiting[last] = None;
+                    below.retry(last, claim.at);
+                }
+                break;
+            }
+            last = next;
+        }
+        self.counts.line_conflicts += 1;
+        self.waiting[core] = Some(For::Line(holder));
+        Claimed::Wait
+    }
+
+    /// A store has taken effect: the first to its line makes the other copy the newest.
+    pub(super) fn stored(&mut self, store: &Store, below: &Below<SspEvent>) {
+        let line = store.word.line();
+        let running = &mut self.running[store.core];
+        if store.tx.is_none() || running.fell_back || line.address() >= self.log_base {
+            return;
+        }
+        let bit = 1 << line.place_in_page();
+        let Some(written) = running.written(Page::of(line)) else { return };
+        let slot = &mut self.slots[written.slot];
+        let is_first = written.upd & bit == 0;
+        let stays = !self.rules.trigger_is_the_updated_bit && slot.cur & bit != 0;
+        if !is_first || stays || !self.rules.remap_first_store {
+            return;
+        }
+        written.upd |= bit;
+        slot.cur ^= bit;
+        let mut old = below.line(line);
+        let place = store.word.place() * 8;
+        old[place..place + 8].copy_from_slice(&store.old.to_le_bytes());
+        running.old.push((line, old));
+        self.counts.flips += 1;
+    }
+
+    /// A transaction ends: its lines are written back, then its pages' updates go to the
+    /// controller.
+    pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+        let core = tx.core;
+        if self.running[core].fell_back {
+            self.leave_software(core, tx.stored, below);
+            return Progress::Done(tx.stored);
+        }
+        let running = &mut self.running[core];
+        if running.lines.is_empty() {
+            return Progress::Done(tx.stored);
+        }
+        running.old.clear();
+        let mut at = tx.stored;
+        for &line in &running.lines {
+            let notify = Notify::Design(SspEvent::WrittenBack(core));
+            let to = self.slots.locate(line);
+            if self.rules.write_back_at_commit
+                && below.write_back_to(at, line, to, true, Class::Data, notify)
+            {
+                running.writing_back += 1;
+            }
+            at += 1;
+        }
+        running.writing_back += 1;
+        below.at(at, SspEvent::WrittenBack(core));
+        if !self.rules.journal_after_lines {
+            self.send_updates(core, tx.stored, below);
+        }
+        Progress::Wait
+    }
+
+    /// A line of a commit is durable, or all have been sent.
+    pub(super) fn written_back(&mut self, core: CoreId, at: Cycle, below: &mut Below<SspEvent>) {
+        let running = &mut self.running[core];
+        running.writing_back -= 1;
+        if running.writing_back == 0 && self.rules.journal_after_lines {
+            self.send_updates(core, at + below.shape.path, below);
+        }
+    }
+
+    /// Sends an update of each page to the controller, one a cycle.
+    fn send_updates(&mut self, core: CoreId, at: Cycle, below: &mut Below<SspEvent>) {
+        for page in 0..self.running[core].pages.len().max(1) as u64 {
+            below.at(at + below.shape.path + page, SspEvent::Update(core, page as u8));
+        }
+    }
+
+    /// An update has come. With the last, the group is appended as a whole.
+    pub(super) fn update(
+        &mut self,
+        core: CoreId,
+        index: u8,
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
+        let running = &mut self.running[core];
+        if !self.rules.append_whole_groups
+            && let Some(&written) = running.pages.get(usize::from(index))
+        {
+            let entry = self.publish(&written);
+            self.running[core].early.push(entry);
+        }
+        let running = &mut self.running[core];
+        if usize::from(index) + 1 < running.pages.len() {
+            return;
+        }
+        let pages = std::mem::take(&mut running.pages);
+        let lines = std::mem::take(&mut running.lines);
+        let early = std::mem::take(&mut running.early);
+        self.append_in_turn(What::Commit { core, pages, lines, early }, at, below);
+        if !self.rules.acknowledge_after_journal {
+            below.wake(core, at + below.shape.path);
+        }
+    }
+
+    /// Makes the lines of a transaction the committed ones of a page, and says so in a record.
+    pub(super) fn publish(&mut self, written: &Written) -> Entry {
+        let slot = &mut self.slots[written.slot];
+        slot.kept.com = match self.rules.commit_own_lines_only {
+            true => slot.kept.com ^ written.upd,
+            false => slot.cur,
+        };
+        Entry::Update { slot: written.slot, ppn0: slot.kept.ppn0, com: slot.kept.com }
+    }
+
+    /// The group of a commit counts: the transaction is acknowledged, and what it held is free.
+    pub(super) fn committed(
+        &mut self,
+        core: CoreId,
+        pages: &[Written],
+        lines: &[Line],
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
+        if self.rules.hold_lines_until_durable {
+            self.release_lines(core, lines, at, below);
+        }
+        if self.rules.refer_until_durable {
+            self.drop_references(core, pages, at, below);
+        }
+        if self.rules.acknowledge_after_journal {
+            below.wake(core, at + below.shape.path);
+        }
+    }
+
+    /// Others may store to the lines of a transaction.
+    pub(super) fn release_lines(
+        &mut self,
+        core: CoreId,
+        lines: &[Line],
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
+        for line in lines {
+            if self.claims.get(line) == Some(&core) {
+                self.claims.remove(line);
+            }
+        }
+        self.retry_where(|what| what == For::Line(core), at, below);
+    }
+
+    /// A core's transaction does not refer to its pages any more.
+    pub(super) fn drop_references(
+        &mut self,
+        core: CoreId,
+        pages: &[Written],
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
+        for written in pages {
+            let slot = &mut self.slots[written.slot];
+            slot.cores &= match self.rules.core_reference_vector {
+                true => !Slot::bit(core),
+                false => 0,
+            };
+            self.retire(written.slot, at, below);
+        }
+    }
+
+    /// The program gives its transaction up in hardware: its lines are the old copies again. One
+    /// core at a time goes on in software.
+    pub(super) fn give_up(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+        let core = tx.core;
+        if !self.running[core].fell_back {
+            let running = std::mem::take(&mut self.running[core]);
+            for written in &running.pages {
+                self.slots[written.slot].cur ^= written.upd;
+            }
+            for (line, old) in running.old.iter().rev() {
+                below.caches.clean(*line, false);
+                *below.view.pm.line_mut(*line) = *old;
+            }
+            self.running[core].fell_back = true;
+            self.counts.fallbacks += 1;
+            self.release_lines(core, &running.lines, tx.at, below);
+            self.drop_references(core, &running.pages, tx.at, below);
+        }
+        match self.in_software {
+            Some(other) if other != core && self.rules.fall_back_one_at_a_time => {
+                self.waiting[core] = Some(For::Software);
+                Progress::Wait
+            }
+            _ => {
+                self.in_software = Some(core);
+                Progress::Done(tx.at)
+            }
+        }
+    }
+
+    /// A transaction that ran in software is durable.
+    fn leave_software(&mut self, core: CoreId, at: Cycle, below: &mut Below<SspEvent>) {
+        let running = std::mem::take(&mut self.running[core]);
+        self.in_software = self.in_software.filter(|&other| other != core);
+        self.release_lines(core, &running.lines, at, below);
+        self.retry_where(|what| what == For::Software, at, below);
+    }
+
+    /// Lets cores ask again that wait for something.
+    pub(super) fn retry_where(
+        &mut self,
+        is_over: impl Fn(For) -> bool,
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
+        for (core, waiting) in self.waiting.iter_mut() {
+            if waiting.is_some_and(&is_over) {
+                *waiting = None;
+                below.retry(core, at + below.shape.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! References of TLBs, and consolidation: the lines of a page that nobody refers to are brought
+//! into one of its two frames (MICRO'19 section 3.4; specs/remapping.md 1.5).
+//!
+//! ```text
+//! C1 copy the fewer lines   C2 copies durable   C3 switch record durable
+//! C4 if the frames change places: page table durable   C5 the slot is free
+//! ```
+
+use model::controller::Notify;
+use model::design::{Below, Progress, TlbEvict, TlbFill};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{Cycle, PAGE_LINES, Page};
+
+use crate::ssp::layout::{Kept, SlotId};
+use crate::ssp::record::Entry;
+use crate::ssp::slots::{Slot, State};
+use crate::ssp::{For, Ssp, SspEvent, What};
+
+/// A consolidation under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    number: JobId,
+    slot: SlotId,
+    page: Page,
+    /// The frame and the extra page when it is done.
+    after: Kept,
+    /// Whether they change places.
+    swaps: bool,
+    /// Copies that are not durable, and one more while they are being made.
+    copies: u64,
+    /// What is not done: the copies, the switch record, and the page table's entry.
+    open: u64,
+}
+
+/// A consolidation, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobId(u64);
+
+impl Ssp {
+    /// A core's TLB is to gain a page.
+    pub(super) fn tlb_gains(&mut self, fill: &TlbFill, below: &Below<SspEvent>) -> Progress {
+        let TlbFill { core, page, at } = *fill;
+        self.counts.tlb_misses += 1;
+        let found = self.slots.of(page);
+        let slot = match found {
+            Some(slot) if self.slots[slot].state == State::Consolidating => {
+                self.counts.fills_delayed += 1;
+                self.waiting[core] = Some(For::Page(slot));
+                return Progress::Wait;
+            }
+            None if self.params.allocate == 0 => self.slots.bind(page, below.tlb_cores(page)),
+            found => found,
+        };
+        self.counts.fills_without_slot += u64::from(slot.is_none());
+        if let Some(id) = slot {
+            let slot = &mut self.slots[id];
+            self.counts.queue_cancelled += u64::from(slot.state == State::Queued);
+            slot.state = State::Bound;
+            slot.tlbs |= Slot::bit(core);
+        }
+        Progress::Done(at + self.lookup_cycles(found, below))
+    }
+
+    /// Cycles of looking a page's frame up in the SSP cache: in the last level if it is there, and
+    /// otherwise in DRAM (MICRO'19 section 5: 27 and 185 cycles).
+    fn lookup_cycles(&self, found: Option<SlotId>, below: &Below<SspEvent>) -> u64 {
+        if self.params.ssp_cache_latency > 0 {
+            return self.params.ssp_cache_latency;
+        }
+        match found {
+            Some(slot) if u64::from(slot.0) < self.params.l3_slots => below.shape.times.llc,
+            _ => self.dram_cycles,
+        }
+    }
+
+    /// A core's TLBs lose a page.
+    pub(super) fn tlb_loses(&mut self, evict: &TlbEvict, below: &mut Below<SspEvent>) {
+        if let Some(slot) = self.slots.of(evict.page) {
+            self.slots[slot].tlbs &= !Slot::bit(evict.core);
+            self.retire(slot, evict.at, below);
+        }
+    }
+
+    /// If nobody refers to a slot, it is idle, or its page is to be consolidated.
+    pub(super) fn retire(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
+        let slot = &mut self.slots[id];
+        if slot.state != State::Bound || !slot.is_unused() {
+            return;
+        }
+        if slot.kept.com == 0 {
+            self.slots.release(id);
+            self.retry_where(|what| what == For::Slot, at, below);
+            return;
+        }
+        slot.state = State::Queued;
+        self.queue.push_back(id);
+        self.consolidate_next(at, below);
+    }
+
+    /// Starts as many consolidations as there may be at once.
+    fn consolidate_next(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
+        while (self.jobs.len() as u64) < self.params.consolidations
+            && let Some(slot) = self.queue.pop_front()
+        {
+            if self.slots[slot].state == State::Queued {
+                self.consolidate(slot, at, below);
+            }
+        }
+    }
+
+    /// C1: reads the lines to be copied, coherently.
+    fn consolidate(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
+        let slot = &mut self.slots[id];
+        slot.state = State::Consolidating;
+        let page = slot.page.expect("a slot that is used is bound");
+        let Kept { ppn0, ppn1, com } = slot.kept;
+        let is_less = match self.params.direction {
+            0 => u64::from(com.count_ones()) <= PAGE_LINES / 2,
+            direction => direction == 1,
+        };
+        let stays = is_less || !self.layout.is_whole(page);
+        let (after, lines) = match stays {
+            true => (Kept { ppn0, ppn1, com: 0 }, com),
+            false => (Kept { ppn0: ppn1, ppn1: ppn0, com: 0 }, !com),
+        };
+        let copies = u64::from(lines.count_ones()) + 1;
+        let number = JobId(self.counts.consolidations);
+        let swaps = !stays;
+        self.jobs.push(Job { number, slot: id, page, after, swaps, copies, open: 2 });
+        self.counts.consolidations += 1;
+        self.counts.swaps += u64::from(swaps);
+        self.counts.copied_lines += copies - 1;
+        let mut asked = at;
+        for place in (0..PAGE_LINES).filter(|place| lines >> place & 1 == 1) {
+            let line = page.line(place);
+            let (times, path) = (below.shape.times, below.shape.path);
+            let read = match below.caches.holds(line) {
+                true => asked + times.llc,
+                false => below.memory.read(asked + path, self.slots.locate(line), at) + path,
+            };
+            below.at(read, SspEvent::Copy(number, place as u8));
+            asked += 1;
+        }
+        below.at(asked, SspEvent::Copied(number));
+        if !self.rules.switch_after_copies {
+            self.append_in_turn(What::Switch(number), at, below);
+        }
+    }
+
+    /// A line to be copied has been read.
+    pub(super) fn copy(&mut self, id: JobId, place: u8, at: Cycle, below: &mut Below<SspEvent>) {
+        let after = self.job(id).after;
+        let line = self.job(id).page.line(u64::from(place));
+        let (to, data) = (after.ppn0.line(u64::from(place)), below.line(line));
+        let write = Write { line: to, data, mask: u64::MAX, class: Class::Consolidation };
+        below.send(at, write, Notify::Design(SspEvent::Copied(id)));
+    }
+
+    /// C2: a copy is durable, or all have been read.
+    pub(super) fn copied(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+        let job = self.job(id);
+        job.copies -= 1;
+        if job.copies > 0 {
+            return;
+        }
+        if self.rules.switch_after_copies {
+            // The thread hears of it, and tells the controller.
+            below.at(at + 2 * below.shape.path, SspEvent::Switch(id));
+        }
+        self.close(id, at, below);
+    }
+
+    /// The records of a consolidation.
+    pub(super) fn switch_entries(
+        &mut self,
+        id: JobId,
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) -> [Entry; 2] {
+        let position = self.journal.next();
+        let Job { slot, page, after, swaps, .. } = *self.job(id);
+        if swaps {
+            self.swaps.push((position, id));
+            if !self.rules.page_table_after_switch {
+                self.write_page_table(id, at, below);
+            }
+        }
+        if !self.rules.reuse_after_switch {
+            self.slots.switch(slot, after.ppn0, after.ppn1);
+            self.free(slot, at, below);
+        }
+        [Entry::Switch { slot, ppn0: after.ppn0, ppn1: after.ppn1 }, Entry::Page(page)]
+    }
+
+    /// C3: the switch record counts.
+    pub(super) fn switched(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+        let job = *self.job(id);
+        if self.rules.reuse_after_switch {
+            self.slots.switch(job.slot, job.after.ppn0, job.after.ppn1);
+        }
+        if job.swaps && self.rules.page_table_after_switch {
+            self.write_page_table(id, at, below);
+        }
+        self.close(id, at, below);
+    }
+
+    fn write_page_table(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+        let job = self.job(id);
+        job.open += 1;
+        let (page, frame) = (job.page, job.after.ppn0);
+        let word = self.layout.table_entry(page);
+        below.view.set_word(word, page.0 ^ frame.0);
+        let line = word.line();
+        let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Metadata };
+        below.send(at + 2 * below.shape.path, write, Notify::Design(SspEvent::TableWritten(id)));
+    }
+
+    /// C4: the page table's entry is durable.
+    pub(super) fn table_written(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+        let swap = self.swaps.iter().position(|&(_, job)| job == id);
+        self.swaps.remove(swap.expect("the switch is known until its entry is durable"));
+        self.close(id, at, below);
+        self.consider_checkpoint(at, below);
+    }
+
+    /// C5: with the last of it, the page is in one piece, and the slot free.
+    fn close(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+        let job = self.job(id);
+        job.open -= 1;
+        if job.open > 0 {
+            return;
+        }
+        let slot = job.slot;
+        self.jobs.retain(|job| job.number != id);
+        if self.rules.reuse_after_switch {
+            self.free(slot, at, below);
+        }
+        self.consolidate_next(at, below);
+    }
+
+    fn free(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
+        self.slots[id].state = State::Bound;
+        self.retire(id, at, below);
+        self.retry_where(|what| what == For::Page(id), at, below);
+    }
+
+    fn job(&mut self, id: JobId) -> &mut Job {
+        let job = self.jobs.iter_mut().find(|job| job.number == id);
+        job.expect("it is under way")
+    }
+}

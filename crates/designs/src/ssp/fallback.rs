@@ -1,0 +1,71 @@
+//! The way out for transactions that the hardware cannot hold (MICRO'19 section 3.2): the
+//! transaction is given up in hardware, and what the program stored is stored again, in plain
+//! stores, behind the software undo log of this repository. The paper leaves the handler to the
+//! programmer. What a real program would also do again, its loads and its arithmetic, is not
+//! charged.
+
+use model::design::{Cpu, Library, Setup};
+use model::units::{CoreId, TxId};
+use model::workload::Ptr;
+
+use crate::software::Log;
+use crate::ssp::Ssp;
+use crate::undo::Undo;
+
+/// The handler of one core.
+pub struct FallBack {
+    undo: Undo,
+    tx: TxId,
+    /// What the transaction has stored in hardware.
+    stores: Vec<(Ptr, u64, u64)>,
+    is_in_software: bool,
+}
+
+impl Library<Ssp> for FallBack {
+    fn new(setup: &Setup<'_, Ssp>, core: CoreId) -> FallBack {
+        let (params, rules) = (&setup.params.second, &setup.rules.second);
+        FallBack {
+            undo: Undo::new(params, rules, setup.shape, core),
+            tx: TxId(0),
+            stores: Vec::new(),
+            is_in_software: false,
+        }
+    }
+
+    fn begin(&mut self, tx: TxId, _cpu: &mut impl Cpu) {
+        self.tx = tx;
+    }
+
+    #[inline]
+    fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        if !self.is_in_software {
+            if cpu.claim(at) {
+                self.stores.push((at, value, mask));
+                return cpu.store(at, value, mask);
+            }
+            cpu.abort();
+            self.is_in_software = true;
+            self.undo.begin(self.tx, cpu);
+            for (at, value, mask) in std::mem::take(&mut self.stores) {
+                self.store_logged(at, value, mask, cpu);
+            }
+        }
+        self.store_logged(at, value, mask, cpu);
+    }
+
+    fn commit(&mut self, cpu: &mut impl Cpu) {
+        self.stores.clear();
+        if std::mem::take(&mut self.is_in_software) {
+            self.undo.commit(cpu);
+        }
+    }
+}
+
+impl FallBack {
+    /// A store behind the undo log, of a line that nobody else may store to by then.
+    fn store_logged(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        let is_ours = cpu.claim(at);
+        assert!(is_ours, "in software a transaction may be of any size");
+        self.undo.store(at, value, mask, cpu);
+    }
+}

@@ -1,0 +1,159 @@
+//! The SSP cache as the memory controller sees it: slots, which pages they are bound to, and who
+//! refers to them (MICRO'19 section 4.1.2).
+
+use std::collections::VecDeque;
+
+use model::units::{CoreId, Line, Page};
+
+use crate::ssp::layout::{Kept, Layout, SlotId};
+
+/// The slots, and where every page lies.
+pub struct Slots {
+    slots: Vec<Slot>,
+    /// For each page its slot's number and 1; 0 if it has none.
+    slot_of: Vec<u16>,
+    /// For each page its frame, exclusive-or its own number.
+    frames: Vec<u32>,
+    /// Slots that were idle when they were put here, and may be bound to another page.
+    free: VecDeque<SlotId>,
+    /// Pages bound in place of others.
+    pub reused: u64,
+}
+
+/// An entry of the transient SSP cache.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// The page that it is bound to, if it ever was to one.
+    pub page: Option<Page>,
+    /// The page's frame, the slot's extra page, and which lines are committed in the latter.
+    pub kept: Kept,
+    /// Which lines' newest bytes are in the extra page: the current bitmap, of which every TLB
+    /// entry has a copy.
+    pub cur: u64,
+    /// Cores whose TLBs have the page: the TLB reference count.
+    pub tlbs: u64,
+    /// Cores in a transaction that stored to the page: the core references.
+    pub cores: u64,
+    /// What it is doing.
+    pub state: State,
+    is_listed: bool,
+}
+
+/// What a slot is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nobody refers to it, and its page is in one piece.
+    Idle,
+    /// Somebody refers to it.
+    Bound,
+    /// Its page is to be consolidated.
+    Queued,
+    /// Its page is being consolidated.
+    Consolidating,
+}
+
+impl Slots {
+    /// Slots that are bound to nothing.
+    pub fn new(layout: &Layout) -> Slots {
+        let empty = |slot| Slot {
+            page: None,
+            kept: Kept { ppn1: layout.first_extra(slot), ..Kept::default() },
+            cur: 0,
+            tlbs: 0,
+            cores: 0,
+            state: State::Idle,
+            is_listed: true,
+        };
+        Slots {
+            slots: layout.all_slots().map(empty).collect(),
+            slot_of: vec![0; layout.pages as usize],
+            frames: vec![0; layout.pages as usize],
+            free: layout.all_slots().collect(),
+            reused: 0,
+        }
+    }
+
+    /// The slot that a page is bound to.
+    #[inline]
+    pub fn of(&self, page: Page) -> Option<SlotId> {
+        self.slot_of[page.0 as usize].checked_sub(1).map(SlotId)
+    }
+
+    /// The physical line that holds the newest bytes of a line.
+    #[inline]
+    pub fn locate(&self, line: Line) -> Line {
+        let (page, place) = (Page::of(line), line.place_in_page());
+        let Some(slot) = self.of(page) else { return self.frame(page).line(place) };
+        let slot = &self[slot];
+        let extra = slot.cur >> place & 1 == 1;
+        (if extra { slot.kept.ppn1 } else { slot.kept.ppn0 }).line(place)
+    }
+
+    /// Binds a page that has no slot to one that is idle, the one that has been so longest.
+    pub fn bind(&mut self, page: Page, tlbs: u64) -> Option<SlotId> {
+        let id = loop {
+            let id = self.free.pop_front()?;
+            self[id].is_listed = false;
+            if self[id].state == State::Idle {
+                break id;
+            }
+        };
+        if let Some(before) = self[id].page {
+            self.slot_of[before.0 as usize] = 0;
+            self.reused += 1;
+        }
+        self.slot_of[page.0 as usize] = id.0 + 1;
+        let ppn0 = self.frame(page);
+        let slot = &mut self[id];
+        (slot.page, slot.kept.ppn0, slot.kept.com, slot.cur) = (Some(page), ppn0, 0, 0);
+        (slot.tlbs, slot.cores, slot.state) = (tlbs, 0, State::Bound);
+        Some(id)
+    }
+
+    /// Makes a slot idle, to be bound to another page when it is its turn.
+    pub fn release(&mut self, id: SlotId) {
+        self[id].state = State::Idle;
+        if !std::mem::replace(&mut self[id].is_listed, true) {
+            self.free.push_back(id);
+        }
+    }
+
+    /// A page has been consolidated: its frame and the slot's extra page.
+    pub fn switch(&mut self, id: SlotId, ppn0: Page, ppn1: Page) {
+        let slot = &mut self[id];
+        slot.kept = Kept { ppn0, ppn1, com: 0 };
+        slot.cur = 0;
+        if let Some(page) = slot.page {
+            self.frames[page.0 as usize] = (page.0 ^ ppn0.0) as u32;
+        }
+    }
+
+    fn frame(&self, page: Page) -> Page {
+        Page(page.0 ^ u64::from(self.frames[page.0 as usize]))
+    }
+}
+
+impl Slot {
+    /// Whether nobody refers to it.
+    pub fn is_unused(&self) -> bool {
+        self.tlbs == 0 && self.cores == 0
+    }
+
+    /// A core's bit in a vector of references.
+    pub fn bit(core: CoreId) -> u64 {
+        1 << core.0
+    }
+}
+
+impl std::ops::Index<SlotId> for Slots {
+    type Output = Slot;
+    fn index(&self, id: SlotId) -> &Slot {
+        &self.slots[usize::from(id.0)]
+    }
+}
+
+impl std::ops::IndexMut<SlotId> for Slots {
+    fn index_mut(&mut self, id: SlotId) -> &mut Slot {
+        &mut self.slots[usize::from(id.0)]
+    }
+}

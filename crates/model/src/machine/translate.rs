@@ -1,0 +1,66 @@
+//! Translation, under designs that have it: TLBs, page walks, and the leave to store.
+
+use crate::design::{Claim, Claimed, Design, Progress, TlbEvict, TlbFill};
+use crate::machine::Machine;
+use crate::units::{CoreId, Cycle, Line, Page};
+
+impl<D: Design> Machine<D> {
+    /// Whether a line is translated: programs' data are, what a design or a log keeps is not.
+    #[inline]
+    pub(crate) fn is_translated(&self, line: Line) -> bool {
+        D::TRANSLATES && line.address() < self.below.shape.log_base
+    }
+
+    /// The cycles that a core's own TLBs take to translate a page, if they have it.
+    #[inline]
+    pub(crate) fn translation(&mut self, id: CoreId, page: Page) -> Option<u64> {
+        self.below.tlbs.hit(id, page)
+    }
+
+    /// Walks the page table for a page that the core's TLBs lack and whose number is known at
+    /// `known`: when its translation is there. Nothing: the core is to be parked, and to ask again.
+    pub(crate) fn translate(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
+        let now = self.cores[id].timing.clock();
+        let at = self.walk(id, page, known.max(now));
+        if let Some(victim) = self.below.tlbs.make_room(id, page) {
+            let evict = TlbEvict { core: id, page: victim, at: now };
+            self.design.tlb_evict(&evict, &mut self.below);
+        }
+        let progress = self.design.tlb_fill(&TlbFill { core: id, page, at }, &mut self.below);
+        self.process_wakes();
+        match progress {
+            Progress::Done(at) => {
+                self.below.tlbs.fill(id, page);
+                Some(at)
+            }
+            Progress::Wait => None,
+        }
+    }
+
+    /// Reads the last level of the page table, through the core's caches; the levels above are
+    /// taken to be in the walker's own caches.
+    fn walk(&mut self, id: CoreId, page: Page, start: Cycle) -> Cycle {
+        let line = self.design.page_table(page);
+        if self.below.caches.hit(id, line) {
+            return start + self.below.shape.times.l1;
+        }
+        self.fetch(id, line, false, start)
+    }
+
+    /// Asks the design whether a core may store to a line now.
+    pub(crate) fn claim(&mut self, id: CoreId, line: Line) -> Claimed {
+        let core = &self.cores[id];
+        let claim = Claim { core: id, tx: core.tx, line, at: core.timing.clock() };
+        let claimed = self.design.claim(&claim, &mut self.below);
+        self.process_wakes();
+        claimed
+    }
+
+    /// Gives up a core's transaction in hardware.
+    pub(crate) fn abort(&mut self, id: CoreId) -> Progress {
+        let tx = self.tx(id);
+        let progress = self.design.abort(&tx, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+}

@@ -1,0 +1,195 @@
+//! The translation look-aside buffers of a machine whose design translates: which pages each core
+//! has a translation of, and for how long. What a translation says is the design's business.
+
+use crate::config::Config;
+use crate::units::{CoreId, Page, PerCore};
+
+/// The TLBs of every core: a first level, and a second that includes it, if there is one.
+#[derive(Clone, Debug)]
+pub struct Tlbs {
+    cores: PerCore<Tlb>,
+    /// Cycles that a hit in the second level adds.
+    second_level: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Tlb {
+    /// The page of the last hit, which is the most recent of its set in the first level.
+    last: Option<Page>,
+    first: Level,
+    second: Option<Level>,
+}
+
+impl Tlbs {
+    /// Empty TLBs.
+    pub fn new(cores: u8, config: &Config) -> Tlbs {
+        let tlb = &config.tlb;
+        let second = (tlb.l2_entries > 0).then(|| Level::new(tlb.l2_entries, tlb.l2_assoc));
+        let one = Tlb { last: None, first: Level::new(tlb.entries, tlb.assoc), second };
+        Tlbs {
+            cores: PerCore::new(cores, |_| one.clone()),
+            second_level: config.cycles(tlb.l2_latency),
+        }
+    }
+
+    /// Whether a core has the translation of a page, and the cycles that finding it adds.
+    #[inline]
+    pub fn hit(&mut self, core: CoreId, page: Page) -> Option<u64> {
+        let tlb = &mut self.cores[core];
+        if tlb.last == Some(page) {
+            return Some(0);
+        }
+        if tlb.first.touch(page) {
+            tlb.last = Some(page);
+            return Some(0);
+        }
+        if !tlb.second.as_mut()?.touch(page) {
+            return None;
+        }
+        tlb.first.insert(page);
+        tlb.last = Some(page);
+        Some(self.second_level)
+    }
+
+    /// Cores that have the translation of a page, one bit each.
+    pub fn holders(&self, page: Page) -> u64 {
+        let holds = |tlb: &Tlb| tlb.second.as_ref().unwrap_or(&tlb.first).holds(page);
+        let holders = self.cores.iter().filter(|(_, tlb)| holds(tlb));
+        holders.fold(0, |bits, (core, _)| bits | 1 << core.0)
+    }
+
+    /// Takes the translation that a new one of `page` would replace, if there is no room.
+    pub fn make_room(&mut self, core: CoreId, page: Page) -> Option<Page> {
+        let tlb = &mut self.cores[core];
+        let victim = match &mut tlb.second {
+            Some(second) => second.make_room(page),
+            None => tlb.first.make_room(page),
+        }?;
+        if tlb.second.is_some() {
+            tlb.first.remove(victim);
+        }
+        tlb.last = tlb.last.filter(|&last| last != victim);
+        Some(victim)
+    }
+
+    /// Gives a core the translation of a page, for which there is room.
+    pub fn fill(&mut self, core: CoreId, page: Page) {
+        let tlb = &mut self.cores[core];
+        if let Some(second) = &mut tlb.second {
+            second.insert(page);
+        }
+        tlb.first.insert(page);
+        tlb.last = Some(page);
+    }
+}
+
+/// Ways of sets, each set in order of recency. An entry is a page's number and 1, and 0 is empty.
+#[derive(Clone, Debug)]
+struct Level {
+    entries: Vec<u64>,
+    ways: usize,
+    sets: u64,
+}
+
+impl Level {
+    fn new(entries: u64, ways: u64) -> Level {
+        Level { entries: vec![0; entries as usize], ways: ways as usize, sets: entries / ways }
+    }
+
+    fn first(&self, page: Page) -> usize {
+        (page.0 % self.sets) as usize * self.ways
+    }
+
+    fn set(&mut self, page: Page) -> &mut [u64] {
+        let first = self.first(page);
+        &mut self.entries[first..first + self.ways]
+    }
+
+    fn holds(&self, page: Page) -> bool {
+        let first = self.first(page);
+        self.entries[first..first + self.ways].contains(&(page.0 + 1))
+    }
+
+    /// Makes a page the most recent of its set; whether it is there.
+    #[inline]
+    fn touch(&mut self, page: Page) -> bool {
+        let set = self.set(page);
+        let Some(at) = set.iter().position(|&entry| entry == page.0 + 1) else { return false };
+        set[..=at].rotate_right(1);
+        true
+    }
+
+    /// Puts a page into its set, in place of an empty entry or of the least recent.
+    fn insert(&mut self, page: Page) {
+        let set = self.set(page);
+        let at = set.iter().position(|&entry| entry == 0).unwrap_or(set.len() - 1);
+        set[at] = page.0 + 1;
+        set[..=at].rotate_right(1);
+    }
+
+    /// Takes the least recent page of a set that is full.
+    fn make_room(&mut self, page: Page) -> Option<Page> {
+        let set = self.set(page);
+        if set.contains(&0) {
+            return None;
+        }
+        let last = set.len() - 1;
+        Some(Page(std::mem::take(&mut set[last]) - 1))
+    }
+
+    fn remove(&mut self, page: Page) {
+        let set = self.set(page);
+        if let Some(at) = set.iter().position(|&entry| entry == page.0 + 1) {
+            set[at..].rotate_left(1);
+            let last = set.len() - 1;
+            set[last] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CORE: CoreId = CoreId(0);
+
+    /// A first level of 2 entries in one set, and a second of so many in one set.
+    fn tlbs(second: u64) -> Tlbs {
+        let mut config = Config::default();
+        (config.tlb.entries, config.tlb.assoc) = (2, 2);
+        (config.tlb.l2_entries, config.tlb.l2_assoc) = (second, second.max(1));
+        Tlbs::new(1, &config)
+    }
+
+    fn fill(tlbs: &mut Tlbs, page: u64) -> Option<Page> {
+        let victim = tlbs.make_room(CORE, Page(page));
+        tlbs.fill(CORE, Page(page));
+        victim
+    }
+
+    #[test]
+    fn the_least_recent_page_leaves() {
+        let mut tlbs = tlbs(0);
+        assert_eq!(tlbs.hit(CORE, Page(0)), None);
+        assert_eq!((fill(&mut tlbs, 0), fill(&mut tlbs, 1)), (None, None));
+        assert_eq!(tlbs.hit(CORE, Page(0)), Some(0));
+        assert_eq!(fill(&mut tlbs, 2), Some(Page(1)));
+        assert_eq!((tlbs.holders(Page(1)), tlbs.holders(Page(2))), (0, 1));
+        assert_eq!(tlbs.hit(CORE, Page(1)), None);
+        assert_eq!(tlbs.hit(CORE, Page(0)), Some(0));
+    }
+
+    #[test]
+    fn a_page_that_leaves_the_second_level_leaves_the_first() {
+        let mut tlbs = tlbs(3);
+        for page in 0..3 {
+            assert_eq!(fill(&mut tlbs, page), None);
+        }
+        assert!(tlbs.hit(CORE, Page(0)).is_some_and(|cycles| cycles > 0), "in the second level");
+        assert_eq!(tlbs.hit(CORE, Page(0)), Some(0), "in the first by now");
+        tlbs.hit(CORE, Page(1));
+        tlbs.hit(CORE, Page(2));
+        assert_eq!(fill(&mut tlbs, 3), Some(Page(0)));
+        assert_eq!(tlbs.hit(CORE, Page(0)), None);
+    }
+}
