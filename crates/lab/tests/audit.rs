@@ -140,3 +140,20 @@ fn a_cancelled_run_ends_and_says_so() {
         serde_json::from_str(&lab::run(&text, &control).expect("a row")).expect("JSON");
     assert_eq!((&row["cancelled"], &row["txs"]), (&true.into(), &0.into()));
 }
+
+/// Where the machine says so, designs that use translation for nothing pay for it, too; where it
+/// does not, the sizes of TLBs change nothing.
+#[test]
+fn walks_take_time_under_every_design_if_they_are_to() {
+    for design in ["native", "undo@x86", "silo"] {
+        let cycles = |settings: &str| {
+            let line = format!("{design} array txs=100 cores=2 workload.items=1000 {settings}");
+            run(&line)["cycles"].as_u64().expect("cycles")
+        };
+        let one_entry = "tlb.entries=1 tlb.assoc=1 tlb.l2_entries=0";
+        let free = cycles("");
+        assert_eq!(cycles(one_entry), free, "{design}");
+        let many = cycles("tlb.walks=all tlb.entries=64 tlb.assoc=64");
+        assert!(free < many && many < cycles(&format!("tlb.walks=all {one_entry}")), "{design}");
+    }
+}

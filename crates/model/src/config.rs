@@ -167,8 +167,12 @@ config! {
         transfer "transfer_latency" ["transfer"], Unit::Time, 20 * NS, 0..=MAX_TIME,
             "ours: a crossing of the die and back";
     }
-    /// The data translation look-aside buffers of a core, under designs that translate.
+    /// The data translation look-aside buffers of a core.
     tlb Tlb {
+        /// Whose address translation takes time: that of designs that use it for something, or that
+        /// of all, with a page table in DRAM for the others.
+        walks "walks" [], Unit::Choice(&["designs", "all"]), 0, 0..=1,
+            "ours: what translation costs is nearly the same under every other design";
         /// Entries of the first level.
         entries "entries" [], Unit::Count, 64, 1..=65_536, "ours: Skylake's data TLB, from memory";
         /// Ways of the first level.

@@ -11,7 +11,9 @@ use crate::image::{Image, Placement, PowerLoss};
 use crate::meters::Class;
 use crate::params::{Params, Rules};
 use crate::tlb::Tlbs;
-use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, Word};
+use crate::units::{
+    CoreId, Cycle, DRAM_BASE, LINE_BYTES, Line, LineData, Page, PerCore, TxId, WORD_BYTES, Word,
+};
 use crate::workload::{Flush, Ptr, Stop};
 
 pub use crate::card::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
@@ -24,6 +26,9 @@ pub enum Progress {
     /// When the design wakes it ([`Below::wake`]); until then it is parked.
     Wait,
 }
+
+/// Where the page table begins in DRAM, behind the largest heap that there can be.
+const PAGE_TABLE: u64 = 1 << 42;
 
 /// A design: its hooks in the order in which a store, a crash and a recovery meet them.
 ///
@@ -135,9 +140,10 @@ pub trait Design: Sized + 'static {
         0
     }
 
-    /// The line of the page table that a walk reads last.
+    /// The line of the page table that a walk reads last; in DRAM, beside what locks have there,
+    /// unless the design keeps it elsewhere.
     fn page_table(&self, page: Page) -> Line {
-        page.line(0)
+        Line::of(DRAM_BASE + PAGE_TABLE + page.0 * WORD_BYTES)
     }
 
     /// A walk has found a page's translation; the answer is when the core has it. If it is to wait,

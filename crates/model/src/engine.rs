@@ -400,7 +400,7 @@ impl<D: Design> OnCore<'_, D> {
     #[inline]
     fn load_line(&self, line: Line, known: Cycle) -> Cycle {
         self.issue(true);
-        let known = if D::TRANSLATES { self.translate(line, known) } else { known };
+        let known = if self.machine().walks { self.translate(line, known) } else { known };
         if !self.machine().may_lead(self.core) {
             self.turn();
         }
@@ -456,6 +456,9 @@ impl<D: Design> OnCore<'_, D> {
             } else {
                 self.park(Stall::StoreBuffer);
                 continue;
+            }
+            if !D::TRANSLATES {
+                return Some(known);
             }
             match self.machine().claim(self.core, line) {
                 Claimed::At(at) => return Some(known.max(at)),

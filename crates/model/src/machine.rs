@@ -44,6 +44,8 @@ pub struct Machine<D: Design> {
     /// The core that runs must not do anything that others can see after this cycle.
     pub(crate) turn_limit: u64,
     quantum: u64,
+    /// Translation takes time.
+    pub(crate) walks: bool,
     /// Lines that come from memory, and when they are there.
     coming: LineMap<Cycle>,
     coming_until: Cycle,
@@ -95,6 +97,7 @@ impl<D: Design> Machine<D> {
         let mut config = config.clone();
         config.pm.capacity += D::reserved(&setup);
         let config = &config;
+        let walks = D::TRANSLATES || config.tlb.walks != 0;
         Ok(Machine {
             design,
             below: Below {
@@ -107,7 +110,7 @@ impl<D: Design> Machine<D> {
                 view: View::new(config.pm.capacity, config.dram.capacity)?,
                 shape,
                 agenda: Agenda::default(),
-                tlbs: Tlbs::new(if D::TRANSLATES { cores } else { 0 }, config),
+                tlbs: Tlbs::new(if walks { cores } else { 0 }, config),
                 wakes: Vec::new(),
                 retries: Vec::new(),
                 stopped: None,
@@ -130,6 +133,7 @@ impl<D: Design> Machine<D> {
             probe: None,
             turn_limit: 0,
             quantum: config.core.quantum,
+            walks,
             coming: LineMap::default(),
             coming_until: Cycle(0),
             stores_survive: D::STORES_SURVIVE
@@ -415,7 +419,7 @@ impl<D: Design> Machine<D> {
             let done = self.fetch(id, line, true, start);
             self.cores[id].timing.store_miss(place, line, start, done);
         }
-        if D::TRANSLATES {
+        if self.walks {
             self.cores[id].timing.delay_store(leaves);
         }
         let word = Word::of(at.address);

@@ -1,4 +1,4 @@
-//! Translation, under designs that have it: TLBs, page walks, and the leave to store.
+//! Translation, where it takes time: TLBs, page walks, and the leave to store.
 
 use crate::design::{Claim, Claimed, Design, Progress, TlbEvict, TlbFill};
 use crate::machine::Machine;
@@ -8,7 +8,7 @@ impl<D: Design> Machine<D> {
     /// Whether a line is translated: programs' data are, what a design or a log keeps is not.
     #[inline]
     pub(crate) fn is_translated(&self, line: Line) -> bool {
-        D::TRANSLATES && line.address() < self.below.shape.log_base
+        self.walks && line.address() < self.below.shape.log_base
     }
 
     /// The cycles that a core's own TLBs take to translate a page, if they have it.
