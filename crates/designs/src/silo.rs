@@ -19,7 +19,8 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word, WordMap};
+use model::sieve::Sieve;
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
 
 mod overflow;
 mod region;
@@ -122,8 +123,10 @@ pub struct Silo {
     /// Evicted lines that another controller accepted and of which the log controller does not
     /// know, or that controller not that it does.
     told: Vec<Told>,
-    /// How many committed logs of a word are in the buffers of all cores.
-    pending: WordMap<u64>,
+    /// Cores whose logs have something on its way to another controller.
+    deliveries: u64,
+    /// The words of the committed logs in the buffers of all cores.
+    pending: Sieve,
     commits: u64,
     stamps: u64,
     counts: Counts,
@@ -152,6 +155,13 @@ struct LogBuffer {
     full: bool,
     /// The core's store waits for room in the channel.
     waiting: bool,
+}
+
+impl LogBuffer {
+    /// The logs of the running transaction, newest first. Committed ones are before them.
+    fn running(&mut self) -> impl Iterator<Item = &mut Log> {
+        self.logs.iter_mut().rev().take_while(|log| log.committed.is_none())
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -255,7 +265,8 @@ impl Design for Silo {
             held: VecDeque::new(),
             leaving: Vec::new(),
             told: Vec::new(),
-            pending: WordMap::default(),
+            deliveries: 0,
+            pending: Sieve::default(),
             commits: 0,
             stamps: 0,
             counts: Counts::default(),
@@ -471,13 +482,11 @@ impl Silo {
         if buffer.spill.is_some() && self.params.overflow == BLOCKING {
             return false;
         }
-        let same = |other: &&mut Log| {
-            other.word == log.word && other.tx == log.tx && other.committed.is_none()
-        };
-        // Nothing joins the logs that are leaving.
+        // Nothing joins the logs that are leaving, which are the first.
         let leaving = if rules.keep_leaving { buffer.leaving() } else { 0 };
-        let staying = buffer.logs.iter_mut().skip(leaving);
-        let Some(merged) = staying.rev().find(same) else { return false };
+        let staying = buffer.logs.len() - leaving;
+        let same = |other: &&mut Log| other.word == log.word && other.tx == log.tx;
+        let Some(merged) = buffer.running().take(staying).find(same) else { return false };
         merged.new = log.new;
         merged.stamp = stamp;
         if rules.flush_bit_reset_on_merge {
@@ -512,9 +521,9 @@ impl Silo {
         let commits = self.commits;
         let buffer = &mut self.cores[core];
         let mut any = false;
-        for log in buffer.logs.iter_mut().filter(|log| log.tx == tx) {
+        for log in buffer.running().filter(|log| log.tx == tx) {
             log.committed = Some(commits);
-            *self.pending.entry(log.word).or_default() += 1;
+            self.pending.add(log.word.0);
             any = true;
         }
         if any {
@@ -535,9 +544,10 @@ fn channel_survives(setup: &Setup<'_, Silo>) -> bool {
 }
 
 fn word_write(word: Word, value: u64) -> Write {
+    // The mask selects one word. That the others are the same spares the host a partial store that
+    // a whole load has to wait for.
     let mut data = [0; LINE_BYTES as usize];
-    let at = word.place() * 8;
-    data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    data.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&value.to_le_bytes()));
     Write { line: word.line(), data, mask: word.mask(), class: Class::Data }
 }
 

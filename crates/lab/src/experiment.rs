@@ -100,6 +100,8 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     let stop = |stop| stopped(stop, resolved.workload.about.name);
     let mut workload = resolved.make_workload()?;
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
+    // The simulator's memory has them, too.
+    view.pm.use_large_pages().map_err(|error| failed(Failure::Host(error), &resolved))?;
     let cores = || (0..resolved.cores).map(CoreId);
     let mut programs = cores().map(|core| workload.program(core)).collect::<Result<Vec<_>, _>>();
     let programs = programs.as_mut().map_err(|error| stop(error.clone()))?;

@@ -20,9 +20,12 @@ pub struct Agenda<E> {
     /// The events of the wheel, and those that are free, as linked lists.
     nodes: Vec<Node<E>>,
     free: u32,
-    /// A bit for each queue of the wheel that is not empty.
+    /// A bit for each queue of the wheel that is not empty, and one for each word of such bits.
     taken: [u64; WORDS],
+    taken_words: u32,
     later: BinaryHeap<Reverse<Entry<E>>>,
+    /// When the first event of the heap is due.
+    later_next: Cycle,
     /// The time of the event that was taken last: the wheel begins here.
     now: Cycle,
     next: Cycle,
@@ -58,7 +61,9 @@ impl<E> Default for Agenda<E> {
             nodes: Vec::new(),
             free: NONE,
             taken: [0; WORDS],
+            taken_words: 0,
             later: BinaryHeap::new(),
+            later_next: Cycle::NEVER,
             now: Cycle(0),
             next: Cycle::NEVER,
             sequence: 0,
@@ -68,16 +73,16 @@ impl<E> Default for Agenda<E> {
 
 impl<E: Copy> Agenda<E> {
     /// Enters an event.
+    #[inline]
     pub fn enter(&mut self, at: Cycle, event: E) {
         assert!(at >= self.now, "an event is not due before one that has happened");
         self.next = self.next.min(at);
         if at.since(self.now) >= SPAN {
-            self.sequence += 1;
-            self.later.push(Reverse(Entry { at, sequence: self.sequence, event }));
-            return;
+            return self.enter_later(at, event);
         }
         let slot = (at.0 % SPAN) as usize;
         self.taken[slot / 64] |= 1 << (slot % 64);
+        self.taken_words |= 1 << (slot / 64);
         let node = self.node(event);
         let queue = &mut self.wheel[slot];
         if queue.first == NONE {
@@ -88,6 +93,13 @@ impl<E: Copy> Agenda<E> {
         queue.last = node;
     }
 
+    fn enter_later(&mut self, at: Cycle, event: E) {
+        self.sequence += 1;
+        self.later_next = self.later_next.min(at);
+        self.later.push(Reverse(Entry { at, sequence: self.sequence, event }));
+    }
+
+    #[inline]
     fn node(&mut self, event: E) -> u32 {
         let node = Node { event, next: NONE };
         if self.free == NONE {
@@ -108,6 +120,7 @@ impl<E: Copy> Agenda<E> {
         queue.first = node.next;
         if queue.first == NONE {
             self.taken[slot / 64] &= !(1 << (slot % 64));
+            self.taken_words &= !(u32::from(self.taken[slot / 64] == 0) << (slot / 64));
         }
         node.next = self.free;
         self.free = index;
@@ -128,14 +141,14 @@ impl<E: Copy> Agenda<E> {
         let at = self.next;
         self.now = self.now.max(at);
         // An event of the heap was entered when its time was far off: before any of the wheel's.
-        let event = match self.later.peek() {
-            Some(Reverse(entry)) if entry.at == at => {
-                self.later.pop().map(|Reverse(entry)| entry.event)
-            }
-            _ => Some(self.take_from_wheel((at.0 % SPAN) as usize)),
+        let event = if self.later_next == at {
+            let first = self.later.pop();
+            self.later_next = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
+            first.map(|Reverse(entry)| entry.event)
+        } else {
+            Some(self.take_from_wheel((at.0 % SPAN) as usize))
         };
-        let later = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
-        self.next = later.min(self.first_of_wheel());
+        self.next = self.later_next.min(self.first_of_wheel());
         event.map(|event| (at, event))
     }
 
@@ -143,22 +156,20 @@ impl<E: Copy> Agenda<E> {
     fn first_of_wheel(&self) -> Cycle {
         let start = (self.now.0 % SPAN) as usize;
         let (word, bit) = (start / 64, start % 64);
-        // The first word is looked at twice: from the present bit on, and at the end up to it.
-        for step in 0..=WORDS {
-            let index = (word + step) % WORDS;
-            let mask = match step {
-                0 => u64::MAX << bit,
-                WORDS => !(u64::MAX << bit),
-                _ => u64::MAX,
-            };
-            let bits = self.taken[index] & mask;
-            if bits != 0 {
-                let slot = index * 64 + bits.trailing_zeros() as usize;
-                let ahead = (slot + SPAN as usize - start) % SPAN as usize;
-                return self.now + ahead as u64;
-            }
+        let near = self.taken[word] >> bit;
+        if near != 0 {
+            return self.now + u64::from(near.trailing_zeros());
         }
-        Cycle::NEVER
+        if self.taken_words == 0 {
+            return Cycle::NEVER;
+        }
+        // The next word that is not empty; after the others the present one comes again, up to the
+        // present bit.
+        let turned = (self.taken_words | self.taken_words << WORDS) >> (word + 1);
+        let index = (word + 1 + turned.trailing_zeros() as usize) % WORDS;
+        let slot = index * 64 + self.taken[index].trailing_zeros() as usize;
+        let ahead = (slot + SPAN as usize - start) % SPAN as usize;
+        self.now + ahead as u64
     }
 }
 

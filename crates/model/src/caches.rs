@@ -2,6 +2,7 @@
 //! data, call nobody, and say what happened.
 
 use crate::config::Config;
+use crate::contents::prefetch;
 use crate::units::{CoreId, Line, LineSet, PerCore};
 
 /// A private cache's state of a line, in the low bits of its tag.
@@ -52,21 +53,36 @@ impl<T: Copy + Default> Sets<T> {
 /// A private cache. An entry is `line << 2 | state`, and 0 is empty.
 type Private = Sets<u64>;
 
+/// Whether an entry is that of a line, in any of the three states.
+#[inline]
+fn is_of(entry: u64, line: Line) -> bool {
+    (entry ^ line.0 << 2).wrapping_sub(1) < 3
+}
+
 impl Private {
     /// Finds a line, makes it the most recent of its set, and returns its entry.
     #[inline]
     fn touch(&mut self, line: Line) -> Option<&mut u64> {
         let set = self.set(line);
-        if set[0] >> 2 == line.0 && set[0] != 0 {
+        if is_of(set[0], line) {
             return Some(&mut set[0]);
         }
-        let way = set.iter().position(|&entry| entry >> 2 == line.0 && entry != 0)?;
-        set[..=way].rotate_right(1);
+        let way = set.iter().position(|&entry| is_of(entry, line))?;
+        let entry = set[way];
+        set.copy_within(..way, 1);
+        set[0] = entry;
         Some(&mut set[0])
     }
 
+    #[inline]
+    fn has(&self, line: Line) -> bool {
+        let first = self.first(line);
+        let set = &self.entries[first..first + self.ways];
+        set.iter().any(|&entry| is_of(entry, line))
+    }
+
     fn peek(&mut self, line: Line) -> Option<&mut u64> {
-        self.set(line).iter_mut().find(|entry| **entry >> 2 == line.0 && **entry != 0)
+        self.set(line).iter_mut().find(|entry| is_of(**entry, line))
     }
 
     /// Puts a line first and returns the entry that had to go, or 0.
@@ -74,7 +90,7 @@ impl Private {
         let set = self.set(line);
         let way = set.iter().position(|&entry| entry == 0).unwrap_or(set.len() - 1);
         let out = set[way];
-        set[..=way].rotate_right(1);
+        set.copy_within(..way, 1);
         set[0] = line.0 << 2 | state;
         out
     }
@@ -118,8 +134,11 @@ impl Last {
     /// Makes an entry the most recent of its set, and returns where it is now.
     fn touch(&mut self, at: usize, line: Line) -> usize {
         let first = self.tags.first(line);
-        self.tags.entries[first..=at].rotate_right(1);
-        self.sharers[first..=at].rotate_right(1);
+        for entries in [&mut self.tags.entries, &mut self.sharers] {
+            let entry = entries[at];
+            entries.copy_within(first..at, first + 1);
+            entries[first] = entry;
+        }
         first
     }
 
@@ -236,6 +255,30 @@ impl Caches {
     #[inline]
     pub fn hit(&mut self, core: CoreId, line: Line) -> bool {
         self.l1[core].touch(line).is_some()
+    }
+
+    /// Whether the core's first level has the line. Nothing changes.
+    #[inline]
+    pub fn is_near(&self, core: CoreId, line: Line) -> bool {
+        self.l1[core].has(line)
+    }
+
+    /// Tells the host that a search for a line in the last level comes soon.
+    #[inline]
+    pub fn prefetch(&self, line: Line) {
+        let first = self.llc.tags.first(line);
+        prefetch(&self.llc.tags.entries[first]);
+        prefetch(&self.llc.sharers[first]);
+    }
+
+    /// The line that would leave the last level, and memory be told its bytes, if a core asked for
+    /// `line` now.
+    pub fn victim(&self, line: Line) -> Option<Line> {
+        if self.llc.find(line).is_some() {
+            return None;
+        }
+        let out = self.llc.tags.entries[self.llc.victim(line, &self.pinned)];
+        (out & DIRTY != 0).then(|| Line((out >> 2) - 1))
     }
 
     /// A store: whether the core's first level has the line and may change it. It is then dirty.

@@ -12,18 +12,10 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// The start of the first free interval of `duration` cycles at or after `at`. Nobody asks for
-    /// time before `now` any more.
+    /// Whether the resource is free at `at`.
     #[inline]
-    pub fn earliest(&self, at: u64, duration: u64) -> u64 {
-        let mut start = at;
-        for &(from, until) in &self.busy {
-            if start + duration <= from {
-                break;
-            }
-            start = start.max(until);
-        }
-        start
+    pub fn is_free(&self, at: u64) -> bool {
+        !self.busy.iter().any(|&(from, until)| from <= at && at < until)
     }
 
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
@@ -31,6 +23,18 @@ impl Calendar {
     pub fn reserve(&mut self, at: u64, duration: u64, now: u64) -> u64 {
         while self.busy.front().is_some_and(|&(_, until)| until <= now) {
             self.busy.pop_front();
+        }
+        // Most requests come after all others.
+        match self.busy.back_mut() {
+            Some((_, until)) if *until == at => {
+                *until = at + duration;
+                return at;
+            }
+            Some(&mut (_, until)) if until > at => (),
+            _ => {
+                self.busy.push_back((at, at + duration));
+                return at;
+            }
         }
         let mut start = at;
         let mut index = 0;
@@ -108,7 +112,9 @@ mod tests {
         let mut bank = Calendar::default();
         bank.reserve(100, 50, 0);
         bank.reserve(200, 50, 0);
-        assert_eq!(bank.earliest(60, 50), 150);
+        assert!(bank.is_free(60));
+        assert!(!bank.is_free(100));
+        assert!(bank.is_free(150));
         assert_eq!(bank.reserve(60, 60, 0), 250);
         assert_eq!(bank.reserve(60, 40, 0), 60);
     }

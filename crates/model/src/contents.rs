@@ -15,6 +15,9 @@ pub struct Contents {
     touched: Vec<u64>,
 }
 
+/// Pages that one large page of the host replaces.
+const LARGE_PAGES: usize = 512;
+
 impl Contents {
     /// A memory of `capacity` bytes whose first byte has the address `first`.
     ///
@@ -27,9 +30,38 @@ impl Contents {
         Ok(Contents { bytes, first, touched: vec![0; pages.div_ceil(64) as usize] })
     }
 
-    /// Copies every page of `other`, a memory of the same size, that was written.
+    /// Moves what was written to large pages of the host, where it fills them. Random accesses to
+    /// it are then twice as fast, and it takes the same room.
+    ///
+    /// # Errors
+    /// When the host has no address space of that size.
+    pub fn use_large_pages(&mut self) -> std::io::Result<()> {
+        if self.dense().next().is_some() {
+            let mut moved = Contents::new(self.first, self.capacity())?;
+            moved.copy_from(self);
+            *self = moved;
+        }
+        Ok(())
+    }
+
+    /// The parts, as large as a large page of the host, of which every page was written.
+    fn dense(&self) -> impl Iterator<Item = usize> + '_ {
+        let parts = self.touched.chunks_exact(LARGE_PAGES / 64).enumerate();
+        parts
+            .filter(|(_, pages)| pages.iter().all(|&pages| pages == u64::MAX))
+            .map(|(part, _)| part)
+    }
+
+    /// Copies every page of `other`, a memory of the same size, that was written. What fills large
+    /// pages of the host gets them.
     pub fn copy_from(&mut self, other: &Contents) {
         assert_eq!(self.bytes.len(), other.bytes.len(), "a copy has the size of its original");
+        #[cfg(target_os = "linux")]
+        for part in other.dense() {
+            let length = LARGE_PAGES * PAGE_BYTES as usize;
+            // A host that has no large pages says so; it is then as slow as before.
+            _ = self.bytes.advise_range(memmap2::Advice::HugePage, part * length, length);
+        }
         for (index, &pages) in other.touched.iter().enumerate() {
             let mut left = pages;
             while left != 0 {
@@ -75,13 +107,21 @@ impl Contents {
     /// Changes a word and returns what it was.
     #[inline]
     pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
+        self.merge_word(word, value, u64::MAX).0
+    }
+
+    /// Changes the bits of a word that `mask` selects to those of `value`, and returns what it was
+    /// and what it is.
+    #[inline]
+    pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
         let at = (word.address() - self.first) as usize;
         self.touch(at);
         let place: &mut [u8; 8] =
             (&mut self.bytes[at..at + 8]).try_into().expect("a word has 8 bytes");
         let old = u64::from_le_bytes(*place);
-        *place = value.to_le_bytes();
-        old
+        let new = (old & !mask) | (value & mask);
+        *place = new.to_le_bytes();
+        (old, new)
     }
 
     /// A line.
@@ -103,15 +143,9 @@ impl Contents {
     #[inline]
     pub fn prefetch(&self, line: Line) {
         let at = (line.address() - self.first) as usize;
-        let bytes = &self.bytes[at..at + LINE_BYTES as usize];
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: Every x86-64 processor has SSE, and a prefetch of any address is harmless.
-            unsafe { _mm_prefetch(bytes.as_ptr().cast(), _MM_HINT_T0) };
+        if let Some(byte) = self.bytes.get(at) {
+            prefetch(byte);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = bytes;
     }
 
     /// Bytes from an address on.
@@ -119,6 +153,19 @@ impl Contents {
         let at = (address - self.first) as usize;
         &self.bytes[at..at + length as usize]
     }
+}
+
+/// Tells the host that what lies here will be used soon. It changes nothing but the host's time.
+#[inline]
+pub fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: Every x86-64 processor has SSE, and a prefetch of any address is harmless.
+        unsafe { _mm_prefetch(std::ptr::from_ref(place).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }
 
 impl std::fmt::Debug for Contents {
@@ -162,9 +209,26 @@ impl View {
         }
     }
 
+    /// Changes the bits of a word that `mask` selects to those of `value`, and returns what it was
+    /// and what it is.
+    #[inline]
+    pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
+        if word.address() < DRAM_BASE {
+            self.pm.merge_word(word, value, mask)
+        } else {
+            self.dram.merge_word(word, value, mask)
+        }
+    }
+
     /// A line.
     #[inline]
     pub fn line(&self, line: Line) -> &LineData {
         if line.is_persistent() { self.pm.line(line) } else { self.dram.line(line) }
+    }
+
+    /// Tells the host that a line will be used soon. It changes nothing but the host's time.
+    #[inline]
+    pub fn prefetch(&self, line: Line) {
+        if line.is_persistent() { self.pm.prefetch(line) } else { self.dram.prefetch(line) }
     }
 }

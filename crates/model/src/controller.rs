@@ -11,6 +11,7 @@ use crate::contents::Contents;
 use crate::device::{Dram, Pm, Write, mask_bytes};
 use crate::image::apply_masked;
 use crate::meters::Meters;
+use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line};
 use crate::wpq::{Controller, Sent, Slot};
 
@@ -58,6 +59,7 @@ impl<E: Copy> Memory<E> {
                 free: (0..settings.wpq as usize).rev().collect(),
                 lines: Vec::new(),
                 queue: Vec::new(),
+                sieve: Sieve::default(),
                 waiting: VecDeque::new(),
                 reserved: Vec::new(),
                 reads: Places::new(settings.read_queue),
@@ -280,6 +282,15 @@ impl<E: Copy> Memory<E> {
     pub fn give(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
         assert!(self.has_room(write.line), "the write-pending queue has room for the write");
         self.accept_given(at, write, agenda);
+    }
+
+    /// Gives a write to its controller in this moment if it has room; whether it had.
+    pub fn give_if_room(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) -> bool {
+        let has_room = self.has_room(write.line);
+        if has_room {
+            self.accept_given(at, write, agenda);
+        }
+        has_room
     }
 
     fn accept_given(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
@@ -548,6 +559,7 @@ impl<E: Copy> Memory<E> {
                 controller.pm.write(now.0, write.line, &write.data, write.mask, now.0);
             }
             controller.lines.clear();
+            controller.sieve.clear();
             controller.pm.settle(now.0);
         }
     }

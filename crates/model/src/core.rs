@@ -31,6 +31,8 @@ pub struct Core {
     loads: u64,
     /// What retires late, in program order.
     late: VecDeque<Late>,
+    /// What the first of it keeps from dispatching.
+    bound: Bound,
     retired: u64,
     barrier: Barrier,
     /// When the stores that have not left are done, in program order.
@@ -52,6 +54,20 @@ struct Late {
     load: u64,
     retires: u64,
     stall: Stall,
+}
+
+/// What the first that retires late keeps from dispatching: when it leaves, and the numbers that the
+/// next instruction and the next load must not reach before.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    retires: u64,
+    instruction: u64,
+    load: u64,
+}
+
+impl Bound {
+    /// Nothing retires late.
+    const NONE: Bound = Bound { retires: u64::MAX, instruction: u64::MAX, load: u64::MAX };
 }
 
 /// The time of what nobody knows the time of yet.
@@ -80,6 +96,7 @@ impl Core {
             instructions: 0,
             loads: 0,
             late: VecDeque::new(),
+            bound: Bound::NONE,
             retired: 0,
             barrier: Barrier::None,
             stores: VecDeque::new(),
@@ -115,6 +132,7 @@ impl Core {
         // The window counts instructions by the same number, so it begins anew.
         self.late.clear();
         self.loads = 0;
+        self.look();
     }
 
     /// Waits until `until`, for the given reason.
@@ -131,7 +149,7 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn dispatch(&mut self, load: bool) -> bool {
-        if !self.late.is_empty() && !self.make_room(load) {
+        if self.is_bound(load) && !self.make_room(load) {
             return false;
         }
         self.instructions += 1;
@@ -143,19 +161,38 @@ impl Core {
         true
     }
 
+    /// Whether the first that retires late has to leave before one more dispatches, or may leave.
+    #[inline]
+    fn is_bound(&self, load: bool) -> bool {
+        let Bound { retires, instruction, load: loads } = self.bound;
+        self.clock >= retires
+            || self.instructions + 1 >= instruction
+            || load && self.loads + 1 >= loads
+    }
+
+    /// Looks at the first that retires late, which may be another one now.
+    fn look(&mut self) {
+        self.bound = self.late.front().map_or(Bound::NONE, |first| Bound {
+            retires: first.retires,
+            instruction: first.instruction + self.rob,
+            load: first.load + self.lq,
+        });
+    }
+
     /// Dispatches instructions that touch no memory, and returns how many have no room before the
     /// fence or commit that is open is done.
     #[must_use]
     pub fn work(&mut self, mut instructions: u64) -> u64 {
         while instructions > 0 {
             let mut step = instructions;
-            if let Some(first) = self.late.front() {
-                if first.retires <= self.clock {
+            if !self.late.is_empty() {
+                if self.bound.retires <= self.clock {
                     self.late.pop_front();
+                    self.look();
                     continue;
                 }
                 // As many as fit before the reorder buffer is full.
-                let room = (first.instruction + self.rob).saturating_sub(self.instructions + 1);
+                let room = self.bound.instruction.saturating_sub(self.instructions + 1);
                 if room == 0 {
                     if !self.make_room(false) {
                         return instructions;
@@ -176,17 +213,14 @@ impl Core {
     /// Waits until the reorder buffer, and for a load the load queue, has room for one more; false
     /// if nobody knows when that will be.
     fn make_room(&mut self, load: bool) -> bool {
-        while let Some(&first) = self.late.front() {
-            let full = first.instruction + self.rob <= self.instructions + 1
-                || load && first.load + self.lq <= self.loads + 1;
-            if first.retires > self.clock && !full {
-                break;
-            }
-            if first.retires == OPEN {
+        while self.is_bound(load) {
+            let Some(&Late { retires, stall, .. }) = self.late.front() else { break };
+            if retires == OPEN {
                 return false;
             }
-            self.wait(Cycle(first.retires), first.stall);
+            self.wait(Cycle(retires), stall);
             self.late.pop_front();
+            self.look();
         }
         true
     }
@@ -208,6 +242,7 @@ impl Core {
             self.retired = retires;
         }
         self.late.push_back(Late { instruction, load, retires, stall });
+        self.look();
     }
 
     /// The fence or commit whose time was open is done at `at`: what came after it retires after
@@ -221,6 +256,7 @@ impl Core {
             retired = retired.max(own);
             late.retires = retired;
         }
+        self.look();
         self.retired = self.retired.max(retired);
     }
 
@@ -314,6 +350,7 @@ impl Core {
         let (instruction, load) = (self.instructions, self.loads);
         let retires = self.retired;
         self.late.push_back(Late { instruction, load, retires, stall: Stall::LoadMiss });
+        self.look();
     }
 
     /// Waits until the store queue has room for one more store.

@@ -581,6 +581,12 @@ impl<E: Copy> Below<E> {
         self.memory.give(at, write, &mut self.agenda);
     }
 
+    /// Gives a write to its controller now if it has room, and says whether it had; only from
+    /// [`Design::event`].
+    pub fn give_if_room(&mut self, at: Cycle, write: Write) -> bool {
+        self.memory.give_if_room(at, write, &mut self.agenda)
+    }
+
     /// Takes a slot of the write-pending queue for what must not reach memory yet
     /// ([`Memory::reserve`]); only from [`Design::event`].
     pub fn reserve(&mut self, at: Cycle, line: Line) -> bool {

@@ -4,7 +4,8 @@ use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
-use crate::units::{LINE_BYTES, Line, LineData, Word};
+use crate::sieve::Sieve;
+use crate::units::{Divisor, LINE_BYTES, Line, LineData, Word};
 
 /// Times, in cycles, and sizes of a memory device.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ struct Bank {
 struct Banks {
     timing: Timing,
     row_bytes: u64,
+    row: Divisor,
+    count: Divisor,
     /// Bytes in a row that belong to one controller, and how many controllers there are.
     interleave: u64,
     controllers: u64,
@@ -43,6 +46,8 @@ impl Banks {
         Banks {
             timing,
             row_bytes,
+            row: Divisor::new(row_bytes),
+            count: Divisor::new(banks),
             interleave: config.controller.interleave,
             controllers: config.controller.count,
             banks: vec![Bank::default(); banks as usize],
@@ -60,8 +65,8 @@ impl Banks {
                 address / stripe * self.interleave + address % self.interleave
             }
         };
-        let row = own / self.row_bytes;
-        ((row % self.banks.len() as u64) as usize, row)
+        let (row, _) = self.row.divide(own);
+        (self.count.divide(row).1 as usize, row)
     }
 
     /// Reads a line; returns when its last byte is on the bus, and whether cells were read.
@@ -135,13 +140,21 @@ impl Dram {
 /// The on-DIMM buffer: lines of several cache lines, in order of recency.
 #[derive(Clone, Debug)]
 struct Buffer {
-    /// The first cache line of each, most recent first, and the place of its bytes.
-    firsts: Vec<Line>,
-    places: Vec<usize>,
+    /// Most recent first.
+    entries: Vec<Entry>,
+    sieve: Sieve,
     held: Vec<Held>,
     capacity: usize,
     /// Cache lines in a line of the buffer.
-    span: u64,
+    span: Divisor,
+}
+
+/// A line of the buffer: its first cache line, the place of its bytes, and its bank.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    first: Line,
+    place: u32,
+    bank: u32,
 }
 
 /// The bytes that were written to a line of the buffer.
@@ -154,85 +167,80 @@ struct Held {
 
 impl Buffer {
     fn new(capacity: u64, span: u64) -> Buffer {
-        let capacity = capacity as usize;
-        Buffer { firsts: Vec::new(), places: Vec::new(), held: Vec::new(), capacity, span }
+        Buffer {
+            entries: Vec::new(),
+            sieve: Sieve::default(),
+            held: Vec::new(),
+            capacity: capacity as usize,
+            span: Divisor::new(span),
+        }
     }
 
     fn first_of(&self, line: Line) -> Line {
-        Line(line.0 - line.0 % self.span)
+        Line(line.0 - self.place(line) as u64)
+    }
+
+    /// The place of a cache line in its line of the buffer.
+    fn place(&self, line: Line) -> usize {
+        self.span.divide(line.0).1 as usize
     }
 
     fn find(&self, line: Line) -> Option<usize> {
         let first = self.first_of(line);
-        self.firsts.iter().position(|&other| other == first)
+        if !self.sieve.may_hold(first.0) {
+            return None;
+        }
+        self.entries.iter().position(|entry| entry.first == first)
     }
 
     /// Whether the buffer holds every byte of a line.
     fn holds_whole(&self, line: Line) -> bool {
         let whole = |index: usize| {
-            self.held[self.places[index]].masks[(line.0 % self.span) as usize] == u64::MAX
+            let held = &self.held[self.entries[index].place as usize];
+            held.masks[self.place(line)] == u64::MAX
         };
         self.find(line).is_some_and(whole)
     }
 
-    /// What most lines that the buffer does not hold fail to pass.
-    fn filter(&self) -> Filter {
-        let mut filter = Filter([0; 8]);
-        for &first in &self.firsts {
-            let (word, bit) = Filter::place(first);
-            filter.0[word] |= bit;
-        }
-        filter
-    }
-
     fn is_full(&self) -> bool {
-        self.firsts.len() == self.capacity
+        self.entries.len() == self.capacity
     }
 
     /// Makes the line at `index` the most recent.
     fn touch(&mut self, index: usize) {
-        self.firsts[..=index].rotate_right(1);
-        self.places[..=index].rotate_right(1);
+        self.entries[..=index].rotate_right(1);
     }
 
-    /// Puts a line, of which nothing is written yet, first. If the buffer is full, the least
-    /// recent one has to have been written to the cells: its room is taken.
-    fn insert(&mut self, line: Line) {
+    /// Takes the least recent line, which has been written to the cells, out of the buffer.
+    fn pop(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop()?;
+        self.sieve.remove(entry.first.0);
+        Some(entry)
+    }
+
+    /// Puts a line of a bank, of which nothing is written yet, first. If the buffer is full, the
+    /// least recent one has to have been written to the cells: its room is taken.
+    fn insert(&mut self, line: Line, bank: u32) {
         let place = if self.is_full() {
-            self.firsts.pop();
-            self.places.pop().expect("a full buffer has a line")
+            self.pop().expect("a full buffer has a line").place
         } else {
-            let span = self.span as usize;
+            let span = self.span.value() as usize;
             let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
             self.held.push(Held { masks, data });
-            self.held.len() - 1
+            self.held.len() as u32 - 1
         };
-        self.held[place].masks.fill(0);
-        self.firsts.insert(0, self.first_of(line));
-        self.places.insert(0, place);
+        self.held[place as usize].masks.fill(0);
+        let first = self.first_of(line);
+        self.entries.insert(0, Entry { first, place, bank });
+        self.sieve.add(first.0);
     }
 
     /// Merges bytes into the most recent line.
     fn merge(&mut self, line: Line, data: &LineData, mask: u64) {
-        let index = (line.0 % self.span) as usize;
-        let held = &mut self.held[self.places[0]];
+        let index = self.place(line);
+        let held = &mut self.held[self.entries[0].place as usize];
         crate::image::apply_masked(&mut held.data[index], data, mask);
         held.masks[index] |= mask;
-    }
-}
-
-/// A bit for each line held, so that a search for many lines looks at few of them.
-struct Filter([u64; 8]);
-
-impl Filter {
-    fn place(first: Line) -> (usize, u64) {
-        let hash = first.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
-        ((hash / 64) as usize, 1 << (hash % 64))
-    }
-
-    fn may_hold(&self, first: Line) -> bool {
-        let (word, bit) = Filter::place(first);
-        self.0[word] & bit != 0
     }
 }
 
@@ -316,28 +324,29 @@ impl Pm {
     /// that it needs is idle. What FR-FCFS calls first ready.
     pub fn first_ready(&self, at: u64, lines: &[Line]) -> Option<usize> {
         if self.buffer.capacity == 0 {
-            return lines.iter().position(|&line| self.is_idle(at, line));
+            return lines.iter().position(|&line| self.is_idle(at, self.bank_of(line)));
         }
         if !self.buffer.is_full() || self.idle_victim(at).is_some() {
             return Some(0);
         }
-        let filter = self.buffer.filter();
-        let joins = |&line: &Line| {
-            filter.may_hold(self.buffer.first_of(line)) && self.buffer.find(line).is_some()
-        };
-        lines.iter().position(joins)
+        lines.iter().position(|&line| self.buffer.find(line).is_some())
     }
 
-    fn is_idle(&self, at: u64, line: Line) -> bool {
-        let (bank, _) = self.banks.place(line.address());
-        self.banks.banks[bank].calendar.earliest(at, 1) == at
+    fn bank_of(&self, line: Line) -> u32 {
+        self.banks.place(line.address()).0 as u32
+    }
+
+    fn is_idle(&self, at: u64, bank: u32) -> bool {
+        self.banks.banks[bank as usize].calendar.is_free(at)
     }
 
     /// The least recent line of the full on-DIMM buffer whose bank is idle, in the older half of
     /// it: a device does not wait for a busy bank while others are idle.
     fn idle_victim(&self, at: u64) -> Option<usize> {
-        let firsts = &self.buffer.firsts;
-        (firsts.len() / 2..firsts.len()).rev().find(|&index| self.is_idle(at, firsts[index]))
+        let entries = &self.buffer.entries;
+        let older = entries.len() / 2;
+        let index = entries[older..].iter().rposition(|entry| self.is_idle(at, entry.bank))?;
+        Some(older + index)
     }
 
     /// Writes the bytes of a line that `mask` selects, one bit a byte.
@@ -352,15 +361,16 @@ impl Pm {
             Some(index) => self.buffer.touch(index),
             None => {
                 if self.buffer.is_full() {
-                    let oldest = self.buffer.firsts.len() - 1;
+                    let oldest = self.buffer.entries.len() - 1;
                     let victim = self.idle_victim(arrived).unwrap_or(oldest);
                     let start = self.program_buffered(victim, arrived, now);
                     free = free.max(start + self.banks.timing.buffer);
                 }
-                self.buffer.insert(line);
+                self.buffer.insert(line, self.bank_of(self.buffer.first_of(line)));
             }
         }
         self.cells.prefetch(line);
+        self.wear.prefetch(Word(self.buffer.span.divide(line.0).0).line());
         self.buffer.merge(line, data, mask);
         Taken { free, next: free, programmed: None }
     }
@@ -368,22 +378,20 @@ impl Pm {
     /// Writes a line of the on-DIMM buffer to the cells, and makes it the least recent, whose room
     /// can be taken; returns when the write starts.
     fn program_buffered(&mut self, index: usize, at: u64, now: u64) -> u64 {
-        self.buffer.firsts[index..].rotate_left(1);
-        self.buffer.places[index..].rotate_left(1);
-        let first = *self.buffer.firsts.last().expect("the buffer has a line");
-        let place = *self.buffer.places.last().expect("the buffer has a line");
-        let held = std::mem::take(&mut self.buffer.held[place]);
+        self.buffer.entries[index..].rotate_left(1);
+        let &Entry { first, place, .. } =
+            self.buffer.entries.last().expect("the buffer has a line");
+        let held = std::mem::take(&mut self.buffer.held[place as usize]);
         let (start, _) = self.program(at, first, &held.masks, &held.data, now);
-        self.buffer.held[place] = held;
+        self.buffer.held[place as usize] = held;
         start
     }
 
     /// Writes what the on-DIMM buffer holds to the cells, so that it is counted.
     pub fn settle(&mut self, now: u64) {
-        while !self.buffer.firsts.is_empty() {
-            self.program_buffered(self.buffer.firsts.len() - 1, now, now);
-            self.buffer.firsts.pop();
-            self.buffer.places.pop();
+        while !self.buffer.entries.is_empty() {
+            self.program_buffered(self.buffer.entries.len() - 1, now, now);
+            self.buffer.pop();
         }
         self.buffer.held.clear();
     }
@@ -428,8 +436,6 @@ impl Pm {
             return;
         }
         let cells = self.cells.line_mut(line);
-        let mut new = *cells;
-        crate::image::apply_masked(&mut new, data, mask);
         let (mut set, mut reset) = (0, 0);
         // Where bits are compared, words of which nothing is written do not differ.
         let mut left = if self.encoder == 0 { u64::MAX } else { mask };
@@ -439,7 +445,9 @@ impl Pm {
             let word = |line: &LineData| {
                 u64::from_le_bytes(line[first..first + 8].try_into().expect("8 bytes"))
             };
-            let (old, new) = (word(cells), word(&new));
+            let written = bits_of_bytes(mask >> first);
+            let old = word(cells);
+            let new = old & !written | word(data) & written;
             if old == new && self.encoder != 0 {
                 continue;
             }
@@ -450,10 +458,18 @@ impl Pm {
             };
             set += to_set;
             reset += to_reset;
+            cells[first..first + 8].copy_from_slice(&new.to_le_bytes());
         }
         self.meters.media_bits += set + reset;
         self.meters.energy_fj += set * self.energy_set + reset * self.energy_reset;
-        *cells = new;
+    }
+}
+
+/// The bits of a word whose bytes the lowest eight bits of a mask select.
+fn bits_of_bytes(mask: u64) -> u64 {
+    match mask & 0xff {
+        0xff => u64::MAX,
+        mask => (0..8).filter(|byte| mask >> byte & 1 == 1).map(|byte| 0xff << (8 * byte)).sum(),
     }
 }
 

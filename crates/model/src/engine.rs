@@ -153,6 +153,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         Machine::<D>::new(&config, run.cores, run.params, run.rules).map_err(Failure::Host)?;
     let mut workload = run.workload;
     workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
+    machine.below.view.pm.use_large_pages().map_err(Failure::Host)?;
     machine.below.memory.install(&machine.below.view.pm);
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
@@ -401,12 +402,21 @@ impl<D: Design> OnCore<'_, D> {
     fn load_line(&self, line: Line, known: Cycle) -> Cycle {
         self.issue(true);
         let known = if self.machine().walks { self.translate(line, known) } else { known };
+        match self.machine().load_near(self.core, line, known) {
+            Some(done) => done,
+            None => self.load_far(line, known),
+        }
+    }
+
+    /// A load that has to wait for its turn, or that may miss the first level.
+    fn load_far(&self, line: Line, known: Cycle) -> Cycle {
         if !self.machine().may_lead(self.core) {
             self.turn();
         }
         if self.machine().has(self.core, line) {
             return self.machine().cores[self.core].timing.load_hit(line, known);
         }
+        self.machine().prefetch(line);
         // While the core waited for its turn, its first level may have gained the line.
         let waited = self.turn_with_room(line, false, Stall::LoadMiss);
         if waited && self.machine().has(self.core, line) {
@@ -546,8 +556,12 @@ impl<D: Design> Cpu for OnCore<'_, D> {
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        let line = Line::of(at.address);
         self.issue_store();
-        let leaves = self.turn_to_store(Line::of(at.address), at.known);
+        if !self.machine().below.caches.is_near(self.core, line) {
+            self.machine().prefetch(line);
+        }
+        let leaves = self.turn_to_store(line, at.known);
         let leaves = leaves.expect("who stores has claimed the line, or stores outside");
         let progress = self.machine().store(self.core, at, value, mask, leaves);
         self.obey(progress, Stall::LogFull);

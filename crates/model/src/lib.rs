@@ -8,6 +8,7 @@ pub mod workload;
 pub mod config;
 pub mod calendar;
 pub mod agenda;
+pub mod sieve;
 pub mod meters;
 pub mod device;
 pub mod wpq;

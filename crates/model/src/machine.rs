@@ -49,6 +49,8 @@ pub struct Machine<D: Design> {
     /// Lines that come from memory, and when they are there.
     coming: LineMap<Cycle>,
     coming_until: Cycle,
+    /// Rises with misses of the last level and falls with hits, from 0 to [`MEMORY_MISSES_MAX`].
+    memory_misses: u8,
     /// Stores are durable when they are visible.
     stores_survive: bool,
     started: Cycle,
@@ -60,6 +62,9 @@ pub struct Machine<D: Design> {
 
 /// Lines on their way that are remembered before those that have come are forgotten.
 const COMING: usize = 1024;
+
+/// How far [`Machine::memory_misses`] rises (ours: the misses that a core may have under way, nearly).
+const MEMORY_MISSES_MAX: u8 = 16;
 
 /// What a core is doing, beside its time.
 pub(crate) struct CoreState {
@@ -136,6 +141,7 @@ impl<D: Design> Machine<D> {
             walks,
             coming: LineMap::default(),
             coming_until: Cycle(0),
+            memory_misses: 0,
             stores_survive: D::STORES_SURVIVE
                 || matches!(config.domain(), Domain::Eadr | Domain::Gpf),
             started: Cycle(0),
@@ -182,7 +188,19 @@ impl<D: Design> Machine<D> {
 
     /// Whether a core may do something that others can see: nobody else is behind it, and what is
     /// due by now has happened.
+    #[inline]
     pub(crate) fn may_act(&mut self, id: CoreId) -> bool {
+        let core = &self.cores[id];
+        let clock = core.timing.clock();
+        let turn = core.parked.is_none() && clock.0 <= self.turn_limit;
+        // Nearly always nothing is due.
+        if turn && self.below.stopped.is_none() && self.below.agenda.next() > clock {
+            return true;
+        }
+        self.may_act_after_events(id)
+    }
+
+    fn may_act_after_events(&mut self, id: CoreId) -> bool {
         loop {
             let clock = self.cores[id].timing.clock();
             let core = &self.cores[id];
@@ -282,7 +300,14 @@ impl<D: Design> Machine<D> {
 
     /// Wakes cores, each of which is woken as often as a hook answered [`Progress::Wait`], in
     /// program order: first its fence or commit that is open is done, then it goes on.
+    #[inline]
     fn process_wakes(&mut self) {
+        if !self.below.wakes.is_empty() || !self.below.retries.is_empty() {
+            self.process_all_wakes();
+        }
+    }
+
+    fn process_all_wakes(&mut self) {
         while let Some((id, at)) = self.below.retries.pop() {
             self.unpark(id, at);
         }
@@ -364,10 +389,34 @@ impl<D: Design> Machine<D> {
         self.counts.operations += 1;
     }
 
+    /// A load that disturbs nobody: the core may lead, and its first level has the line.
+    #[inline]
+    pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
+        if !self.may_lead(id) || !self.below.caches.hit(id, line) {
+            return None;
+        }
+        Some(self.cores[id].timing.load_hit(line, known))
+    }
+
     /// Whether the core's first level has a line.
     #[inline]
     pub(crate) fn has(&mut self, id: CoreId, line: Line) -> bool {
         self.below.caches.hit(id, line)
+    }
+
+    /// Tells the host what an access will look at if it goes as far as memory: until it is the
+    /// core's turn, others have theirs. It changes nothing but the host's time.
+    #[inline]
+    pub(crate) fn prefetch(&self, line: Line) {
+        let Below { caches, view, .. } = &self.below;
+        caches.prefetch(line);
+        view.prefetch(line);
+        // The search for a victim is worth its while where most misses go to memory.
+        if self.memory_misses > MEMORY_MISSES_MAX / 2
+            && let Some(victim) = caches.victim(line)
+        {
+            view.prefetch(victim);
+        }
     }
 
     /// A load that misses the core's first level.
@@ -389,9 +438,7 @@ impl<D: Design> Machine<D> {
         let tx = self.cores[id].tx;
         let load = Load { core: id, tx, word: Word::of(at.address), at: done };
         let progress = self.design.load(&load, &mut self.below);
-        if !self.below.wakes.is_empty() {
-            self.process_wakes();
-        }
+        self.process_wakes();
         progress
     }
 
@@ -423,9 +470,7 @@ impl<D: Design> Machine<D> {
             self.cores[id].timing.delay_store(leaves);
         }
         let word = Word::of(at.address);
-        let old = self.below.view.word(word);
-        let new = (old & !mask) | (value & mask);
-        self.below.view.set_word(word, new);
+        let (old, new) = self.below.view.merge_word(word, value, mask);
         let core = &self.cores[id];
         let now = core.timing.clock();
         if let Some(epochs) = &mut self.epochs {
@@ -473,6 +518,7 @@ impl<D: Design> Machine<D> {
         match access.found {
             Found::L2 => return done,
             Found::Llc => {
+                self.memory_misses = self.memory_misses.saturating_sub(1);
                 done = self.arrived_by(line, done + times.llc);
                 if line.is_persistent() {
                     let fill = Fill { core: id, line, memory: false, write, at: done };
@@ -487,6 +533,7 @@ impl<D: Design> Machine<D> {
                 }
             }
             Found::Memory => {
+                self.memory_misses = (self.memory_misses + 1).min(MEMORY_MISSES_MAX);
                 let path = self.below.shape.path;
                 let asked = done + times.llc + path;
                 done = self.below.memory.read(asked, self.locate(line), now) + path;
@@ -595,7 +642,11 @@ impl<D: Design> Machine<D> {
     }
 
     /// A store through the caches comes after those past them to the same line.
+    #[inline]
     fn send_combined_line(&mut self, id: CoreId, line: Line) {
+        if self.cores[id].combining.is_empty() {
+            return;
+        }
         if let Some(write) = self.cores[id].combining.take_line(line) {
             let now = self.cores[id].timing.clock();
             self.send_combined(id, now, write);

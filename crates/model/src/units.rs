@@ -190,6 +190,34 @@ impl<T> IndexMut<CoreId> for PerCore<T> {
     }
 }
 
+/// A number that others are divided by; nearly always a power of two.
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    value: u64,
+    shift: Option<u32>,
+}
+
+impl Divisor {
+    /// Divides by `value`.
+    pub fn new(value: u64) -> Divisor {
+        Divisor { value, shift: value.is_power_of_two().then(|| value.trailing_zeros()) }
+    }
+
+    /// The number itself.
+    pub fn value(self) -> u64 {
+        self.value
+    }
+
+    /// How often it goes into a number, and what is left.
+    #[inline]
+    pub fn divide(self, number: u64) -> (u64, u64) {
+        match self.shift {
+            Some(shift) => (number >> shift, number & (self.value - 1)),
+            None => (number / self.value, number % self.value),
+        }
+    }
+}
+
 /// A set of lines, hashed the same way in every run.
 pub type LineSet = rustc_hash::FxHashSet<Line>;
 

@@ -7,6 +7,7 @@ use crate::calendar::Places;
 use crate::config::Domain;
 use crate::device::{Dram, Pm, Write};
 use crate::image::apply_masked;
+use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, TxId};
 
 /// What may happen at a point in time. `E` is a design's own events.
@@ -105,6 +106,7 @@ pub(crate) struct Controller<E> {
     /// The lines of the slots that have not been sent to the device, and their slots, oldest first.
     pub lines: Vec<Line>,
     pub queue: Vec<usize>,
+    pub sieve: Sieve,
     pub waiting: VecDeque<Sent<E>>,
     /// Lines for which a design has taken a slot, and those slots.
     pub reserved: Vec<(Line, usize)>,
@@ -166,7 +168,11 @@ impl<E: Copy> Controller<E> {
     }
 
     pub(crate) fn joins(&self, line: Line) -> Option<usize> {
-        let index = self.lines.iter().position(|&queued| queued == line)?;
+        if !self.sieve.may_hold(line.0) {
+            return None;
+        }
+        // Most writes that join another come soon after it.
+        let index = self.lines.iter().rposition(|&queued| queued == line)?;
         Some(self.queue[index])
     }
 
@@ -196,6 +202,7 @@ impl<E: Copy> Controller<E> {
         let slot = self.free.pop().expect("the caller saw room");
         self.lines.push(write.line);
         self.queue.push(slot);
+        self.sieve.add(write.line.0);
         self.slots[slot].write = Some(write);
         slot
     }
@@ -212,7 +219,8 @@ impl<E: Copy> Controller<E> {
         let ready = if first_ready { self.pm.first_ready(at.0, &self.lines) } else { None };
         let chosen = ready.unwrap_or(0);
         let slot = self.queue.remove(chosen);
-        self.lines.remove(chosen);
+        let line = self.lines.remove(chosen);
+        self.sieve.remove(line.0);
         let entry = &mut self.slots[slot];
         let write = entry.write.as_ref().expect("a queued slot is full");
         let taken = self.pm.write(at.0, write.line, &write.data, write.mask, at.0);

@@ -43,8 +43,13 @@ impl Combining {
         out
     }
 
-    /// Empties the buffer of a line, if there is one.
+    /// Whether no buffer is in use.
     #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.buffers.is_empty()
+    }
+
+    /// Empties the buffer of a line, if there is one.
     pub fn take_line(&mut self, line: Line) -> Option<Write> {
         let index = self.buffers.iter().position(|buffer| buffer.line == line)?;
         Some(self.buffers.remove(index))

@@ -43,7 +43,8 @@ impl Silo {
         let same = |other: CoreId, delivery: Option<Option<Word>>| {
             other != core && delivery == Some(Some(word))
         };
-        self.rules.one_delivery_of_a_word
+        self.deliveries > 0
+            && self.rules.one_delivery_of_a_word
             && self.cores.iter().any(|(other, buffer)| same(other, buffer.delivery))
     }
 
@@ -56,6 +57,7 @@ impl Silo {
         below: &mut Below<SiloEvent>,
     ) {
         self.cores[core].delivery = Some(word);
+        self.deliveries += 1;
         self.counts.delivered += 1;
         below.at(at + self.params.controller_hop, SiloEvent::Reach(core));
     }
@@ -80,6 +82,7 @@ impl Silo {
     /// What was sent is durable: durable first, forgotten after.
     pub(super) fn delivered(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.cores[core].delivery = None;
+        self.deliveries -= 1;
         if self.cores[core].spill.is_some() {
             self.spilled(core, at, below);
             below.at(at, SiloEvent::Spill(core));
@@ -95,6 +98,7 @@ impl Silo {
     /// What was sent is old: the eviction that says so has been heard of by now.
     pub(super) fn refused(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.cores[core].delivery = None;
+        self.deliveries -= 1;
         let again = match self.cores[core].spill {
             Some(_) => SiloEvent::Spill(core),
             None => SiloEvent::Update(core),

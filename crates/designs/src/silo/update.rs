@@ -60,11 +60,10 @@ impl Silo {
         if is_remote(line, below) {
             return self.deliver(core, Some(log.word), at, below);
         }
-        if !below.memory.has_room(line) {
+        if !below.give_if_room(at, word_write(log.word, log.new)) {
             below.memory.when_room(line, SiloEvent::Update(core));
             return;
         }
-        below.give(at, word_write(log.word, log.new));
         self.counts.updates += 1;
         self.cores[core].updated = true;
         below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
@@ -77,7 +76,7 @@ impl Silo {
                 && !other.flushed
                 && other.committed.is_some_and(|commit| Some(commit) < log.committed)
         };
-        if self.pending.get(&log.word).is_none_or(|&logs| logs < 2) {
+        if self.pending.count(log.word.0) < 2 {
             return false;
         }
         let mut others = self.cores.iter().filter(|(other, _)| *other != core);
@@ -95,11 +94,8 @@ impl Silo {
                 buffer.region.truncate();
             }
         }
-        if let Some(logs) = self.pending.get_mut(&log.word).filter(|_| log.committed.is_some()) {
-            *logs -= 1;
-            if *logs == 0 {
-                self.pending.remove(&log.word);
-            }
+        if log.committed.is_some() {
+            self.pending.remove(log.word.0);
         }
         self.retry_stalled(at, below);
         self.go_on(core, at, below);

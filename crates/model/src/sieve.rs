@@ -1,0 +1,67 @@
+//! A quick answer to whether a short list may hold a key: most searches of a queue find nothing.
+
+/// How many keys of a list fall into each of a few classes. A key whose class is empty is not in the
+/// list; whoever gets another answer has to search it.
+#[derive(Clone, Debug)]
+pub struct Sieve {
+    counts: [u32; CLASSES],
+}
+
+const CLASSES: usize = 256;
+
+impl Default for Sieve {
+    fn default() -> Sieve {
+        Sieve { counts: [0; CLASSES] }
+    }
+}
+
+impl Sieve {
+    #[inline]
+    fn class(key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+    }
+
+    /// Whether the list may hold a key.
+    #[inline]
+    pub fn may_hold(&self, key: u64) -> bool {
+        self.count(key) > 0
+    }
+
+    /// How many of the list's keys are in the class of this one: at least those that equal it.
+    #[inline]
+    pub fn count(&self, key: u64) -> u32 {
+        self.counts[Sieve::class(key)]
+    }
+
+    /// A key was added to the list.
+    #[inline]
+    pub fn add(&mut self, key: u64) {
+        self.counts[Sieve::class(key)] += 1;
+    }
+
+    /// A key was taken from the list.
+    #[inline]
+    pub fn remove(&mut self, key: u64) {
+        self.counts[Sieve::class(key)] -= 1;
+    }
+
+    /// The list is empty.
+    pub fn clear(&mut self) {
+        *self = Sieve::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_list_is_never_denied() {
+        let mut sieve = Sieve::default();
+        (0..1000).for_each(|key| sieve.add(key));
+        (0..500).for_each(|key| sieve.remove(key));
+        assert!((500..1000).all(|key| sieve.may_hold(key)));
+        (500..1000).for_each(|key| sieve.remove(key));
+        assert!((0..1000).all(|key| !sieve.may_hold(key)));
+    }
+}
