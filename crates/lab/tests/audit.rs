@@ -147,7 +147,9 @@ fn a_cancelled_run_ends_and_says_so() {
 fn walks_take_time_under_every_design_if_they_are_to() {
     for design in ["native", "undo@x86", "silo"] {
         let cycles = |settings: &str| {
-            let line = format!("{design} array txs=100 cores=2 workload.items=1000 {settings}");
+            let line = format!(
+                "{design} array txs=100 cores=2 workload.items=1000 core.model=inorder {settings}"
+            );
             run(&line)["cycles"].as_u64().expect("cycles")
         };
         let one_entry = "tlb.entries=1 tlb.assoc=1 tlb.l2_entries=0";
