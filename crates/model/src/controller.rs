@@ -250,7 +250,7 @@ impl<E: Copy> Memory<E> {
         }
         let controller = &mut self.controllers[index];
         if controller.waiting.is_empty() && controller.takes(&sent.write) {
-            return self.accept(at, index, sent, agenda);
+            return self.accept(at, index, &sent.write, sent.notify, agenda);
         }
         controller.waiting.push_back(sent);
         self.kick(at, index, agenda);
@@ -269,7 +269,7 @@ impl<E: Copy> Memory<E> {
             return None;
         }
         let sent = controller.waiting.pop_front()?;
-        let accepted = self.accept(at, index, sent, agenda);
+        let accepted = self.accept(at, index, &sent.write, sent.notify, agenda);
         self.offer_room(at, index, agenda);
         accepted
     }
@@ -280,12 +280,17 @@ impl<E: Copy> Memory<E> {
     /// # Panics
     /// When the controller has no room; see [`Memory::has_room`].
     pub fn give(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
-        assert!(self.has_room(write.line), "the write-pending queue has room for the write");
-        self.accept_given(at, write, agenda);
+        let accepted = self.give_if_room(at, &write, agenda);
+        assert!(accepted, "the write-pending queue has room for the write");
     }
 
     /// Gives a write to its controller in this moment if it has room; whether it had.
-    pub fn give_if_room(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) -> bool {
+    pub fn give_if_room(
+        &mut self,
+        at: Cycle,
+        write: &Write,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> bool {
         let has_room = self.has_room(write.line);
         if has_room {
             self.accept_given(at, write, agenda);
@@ -293,12 +298,11 @@ impl<E: Copy> Memory<E> {
         has_room
     }
 
-    fn accept_given(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
+    fn accept_given(&mut self, at: Cycle, write: &Write, agenda: &mut Agenda<Event<E>>) {
         assert!(self.domain != Domain::Media, "what a controller accepts is durable");
         let index = self.controller_of(write.line);
         self.given.push(write.line);
-        let sent = Sent { write, notify: Notify::Nobody, cached: false, at, number: 0 };
-        self.accept(at, index, sent, agenda);
+        self.accept(at, index, write, Notify::Nobody, agenda);
     }
 
     /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
@@ -331,7 +335,7 @@ impl<E: Copy> Memory<E> {
         let place = controller.reserved.iter().position(|&(other, _)| other == line);
         let (_, slot) = controller.reserved.remove(place.expect("a slot is reserved"));
         controller.free.push(slot);
-        if let Some(write) = write {
+        if let Some(write) = &write {
             self.accept_given(at, write, agenda);
         }
         self.offer_room(at, index, agenda);
@@ -385,10 +389,10 @@ impl<E: Copy> Memory<E> {
         &mut self,
         at: Cycle,
         index: usize,
-        sent: Sent<E>,
+        write: &Write,
+        notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
-        let Sent { write, notify, .. } = sent;
         let line = write.line;
         let controller = &mut self.controllers[index];
         if write.mask == 0 {

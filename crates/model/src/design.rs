@@ -583,7 +583,7 @@ impl<E: Copy> Below<E> {
 
     /// Gives a write to its controller now if it has room, and says whether it had; only from
     /// [`Design::event`].
-    pub fn give_if_room(&mut self, at: Cycle, write: Write) -> bool {
+    pub fn give_if_room(&mut self, at: Cycle, write: &Write) -> bool {
         self.memory.give_if_room(at, write, &mut self.agenda)
     }
 

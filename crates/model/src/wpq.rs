@@ -191,7 +191,7 @@ impl<E: Copy> Controller<E> {
         !self.waiting.is_empty() || wpq - self.free.len() >= high
     }
 
-    pub(crate) fn place(&mut self, write: Write) -> usize {
+    pub(crate) fn place(&mut self, write: &Write) -> usize {
         if let Some(slot) = self.joins(write.line) {
             self.pm.meters.wpq_merged += 1;
             let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
@@ -203,7 +203,7 @@ impl<E: Copy> Controller<E> {
         self.lines.push(write.line);
         self.queue.push(slot);
         self.sieve.add(write.line.0);
-        self.slots[slot].write = Some(write);
+        self.slots[slot].write = Some(write.clone());
         slot
     }
 

@@ -60,7 +60,7 @@ impl Silo {
         if is_remote(line, below) {
             return self.deliver(core, Some(log.word), at, below);
         }
-        if !below.give_if_room(at, word_write(log.word, log.new)) {
+        if !below.give_if_room(at, &word_write(log.word, log.new)) {
             below.memory.when_room(line, SiloEvent::Update(core));
             return;
         }
