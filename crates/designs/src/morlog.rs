@@ -16,7 +16,7 @@ use model::design::{
     KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::Both;
+use model::params::{Both, Params};
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
@@ -62,6 +62,15 @@ model::params! {
     }
 }
 
+model::params! {
+    /// What delay-persistence adds.
+    pub struct DelayParams {
+        /// Cycles from the end of a commit's scan until redo data leave for the log that nothing
+        /// has sent before (ours: the paper says lazily; a few transactions long).
+        redo_delay = 1000 in 0..=1_000_000;
+    }
+}
+
 model::rules! {
     /// What keeps MorLog right beside the rules of its log and of the scan (specs/logging.md
     /// section 4).
@@ -104,6 +113,10 @@ pub trait Scheme: 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)];
     /// Whether redo data may be logged after the acknowledgement.
     const DELAYED: bool;
+    /// Its parameters.
+    type Params: Params;
+    /// Those of both designs, and the delay of redo data.
+    fn split(params: &Self::Params) -> (&MorlogParams, u64);
 }
 
 /// Redo data are logged before the acknowledgement.
@@ -143,6 +156,10 @@ impl Scheme for Synchronous {
         ("keep_until_durable", COMPLETE),
     ];
     const DELAYED: bool = false;
+    type Params = MorlogParams;
+    fn split(params: &MorlogParams) -> (&MorlogParams, u64) {
+        (params, 0)
+    }
 }
 
 impl Scheme for DelayPersistence {
@@ -157,11 +174,16 @@ impl Scheme for DelayPersistence {
         ("acknowledge_after_all_before", COUNTED),
     ];
     const DELAYED: bool = true;
+    type Params = Both<MorlogParams, DelayParams>;
+    fn split(params: &Self::Params) -> (&MorlogParams, u64) {
+        (&params.first, params.second.redo_delay)
+    }
 }
 
 /// The design.
 pub struct Morlog<S> {
     params: MorlogParams,
+    redo_delay: u64,
     rules: MorlogRules,
     line_after_records: bool,
     path: u64,
@@ -203,17 +225,19 @@ impl<S: Scheme> Design for Morlog<S> {
     const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
     const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
-    type Params = MorlogParams;
+    type Params = S::Params;
     type Rules = Both<LogRules, Both<ScanRules, MorlogRules>>;
     type Event = LogEvent;
     type Library = Bare;
 
     fn new(setup: &Setup<'_, Self>) -> Self {
         let Setup { params, rules, shape } = setup;
+        let (params, redo_delay) = S::split(params);
         let Both { first: common, second: Both { first: of_scan, second: own } } = rules;
         let (ring, l1) = (ring(setup), &shape.config.l1d);
         Morlog {
-            params: (*params).clone(),
+            params: params.clone(),
+            redo_delay,
             rules: own.clone(),
             line_after_records: common.line_after_records,
             path: shape.path,
@@ -253,9 +277,9 @@ impl<S: Scheme> Design for Morlog<S> {
         if waits { Progress::Wait } else { Progress::Done(at) }
     }
 
-    fn fence(&mut self, fence: &Fence, _below: &mut Below<LogEvent>) -> Progress {
+    fn fence(&mut self, fence: &Fence, below: &mut Below<LogEvent>) -> Progress {
         match fence.kind {
-            FenceKind::Durable if S::DELAYED => self.wait_for_durability(fence),
+            FenceKind::Durable if S::DELAYED => self.wait_for_durability(fence, below),
             _ => Progress::Done(fence.at),
         }
     }
@@ -300,7 +324,9 @@ impl<S: Scheme> Design for Morlog<S> {
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
                 self.announce(at, below);
                 for core in (0..self.cores.cores()).map(CoreId) {
-                    self.go_on(core, at, below);
+                    if self.cores[core].waits_for_log() {
+                        self.go_on(core, at, below);
+                    }
                 }
                 self.scan_tags(at, below, Scan::make_room);
             }
@@ -312,7 +338,12 @@ impl<S: Scheme> Design for Morlog<S> {
                 self.drop_redo();
                 self.scan_tags(at, below, Scan::go_on);
             }
-            LogEvent::Age(core) => self.send_aged(core, at, below),
+            LogEvent::Age(core) => {
+                self.send_aged(core, at, below);
+                if S::DELAYED {
+                    self.drain(core, at, below);
+                }
+            }
             LogEvent::Commit(core) => {
                 if self.rules.undo_before_commit {
                     self.send_entries(core, usize::MAX, at, below);
@@ -378,16 +409,27 @@ impl<S: Scheme> Morlog<S> {
     fn make_room(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) -> bool {
         if self.is_over(core) {
             self.counts.full += 1;
-            self.cores[core].waiting = true;
             self.send_entries(core, usize::MAX, at, below);
             self.send_redo(core, self.params.r_entries, at, below);
-            return true;
+            // Silent entries leave at once.
+            self.cores[core].waiting = self.is_over(core);
+            if self.cores[core].waiting {
+                return true;
+            }
         }
-        if self.log.is_full() {
-            self.log.wait(core, below);
-            return true;
+        let is_full = self.log.is_full();
+        if is_full {
+            self.wait_for_log(core, at, below);
         }
-        false
+        is_full
+    }
+
+    /// A core's store waits for room in the log.
+    fn wait_for_log(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        self.log.wait(core, below);
+        if S::DELAYED {
+            self.drain_all(at, below);
+        }
     }
 
     /// Whether a core's buffers hold more than they have room for, what is under way included.
@@ -407,7 +449,7 @@ impl<S: Scheme> Morlog<S> {
         if self.cores[core].waiting && !self.is_over(core) {
             self.cores[core].waiting = false;
             if self.log.is_full() {
-                self.log.wait(core, below);
+                self.wait_for_log(core, at, below);
             } else {
                 below.wake(core, at + self.path);
             }
@@ -480,19 +522,20 @@ impl<S: Scheme> Morlog<S> {
 }
 
 fn ring<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Ring {
-    Ring::new(setup.shape, setup.params.log_lines, 0)
+    Ring::new(setup.shape, S::split(setup.params).0.log_lines, 0)
 }
 
 /// Log lines that are under way at the most: one for each entry that is, with a redo entry before
 /// each undo+redo entry and one store's beyond, and one for each commit and its count.
 fn lines_under_way<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> u64 {
+    let (params, _) = S::split(setup.params);
     let counts = u64::from(S::DELAYED);
-    let each = 2 * (setup.params.ur_entries + 1) + setup.params.r_entries + 1 + counts;
+    let each = 2 * (params.ur_entries + 1) + params.r_entries + 1 + counts;
     each * u64::from(setup.shape.cores)
 }
 
 fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
-    let Setup { params, shape, .. } = setup;
+    let (shape, (params, _)) = (setup.shape, S::split(setup.params));
     let cores = u64::from(shape.cores);
     let lines = shape.config.l1d.size / LINE_BYTES * cores;
     let at_core = |name, bytes: u64, count| {

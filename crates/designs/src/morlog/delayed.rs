@@ -37,6 +37,8 @@ struct Pending {
     is_logged: bool,
     /// Whether its count record is in the log.
     counted: bool,
+    /// When its redo data leave for the log, if nothing sends them before.
+    due: Cycle,
     /// Its redo records behind the commit record, and how many of them are in the log.
     redo: u64,
     sent: u64,
@@ -90,6 +92,7 @@ impl<S: Scheme> Morlog<S> {
             tx: id,
             is_logged: false,
             counted,
+            due: at,
             redo: 0,
             sent: 0,
             last,
@@ -120,11 +123,12 @@ impl<S: Scheme> Morlog<S> {
             tx,
             is_logged: true,
             counted: false,
+            due: at + self.scan_cycles + self.redo_delay,
             redo,
             sent: 0,
             last,
         });
-        self.drain(core, at, below);
+        self.tell_owed(core);
         below.at(at + self.scan_cycles, LogEvent::Scanned(core));
     }
 
@@ -137,19 +141,28 @@ impl<S: Scheme> Morlog<S> {
         pending.last = pending.last.max(place);
         self.cores[core].counts_left -= 1;
         self.log.flush(place, at, below);
-        self.drain(core, at, below);
+        self.tell_owed(core);
+        below.at(at + self.redo_delay, LogEvent::Age(core));
     }
 
-    /// Logs redo data of transactions that have committed, as far as there is room.
+    /// Logs redo data of transactions that have committed, as far as there is room: those that are
+    /// due, or all if somebody waits for room in the ring or for durability.
     pub(super) fn drain(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        let is_pressed =
+            self.log.is_short() || self.delayed.waiting.iter().any(|(_, waits)| *waits);
         let mut last = None;
         while self.has_room_for_redo(core) {
             let delayed = &mut self.delayed;
+            let mut leaves = |redo: &Redo| {
+                delayed.of(core, redo.tx).is_some_and(|pending| is_pressed || pending.due <= at)
+            };
             let words = &mut self.cores[core];
-            let committed = words.r.iter().position(|entry| delayed.of(core, entry.tx).is_some());
-            let redo = match committed {
-                Some(index) => words.r.remove(index),
-                None => words.left.pop_front().inspect(|_| self.counts.redo_entries += 1),
+            let redo = if let Some(index) = words.r.iter().position(&mut leaves) {
+                words.r.remove(index)
+            } else {
+                words.left.pop_front_if(|redo| leaves(redo)).inspect(|_| {
+                    self.counts.redo_entries += 1;
+                })
             };
             let Some(redo) = redo else { break };
             last = Some(self.append_redo(core, &redo, at, below));
@@ -158,6 +171,13 @@ impl<S: Scheme> Morlog<S> {
             self.log.flush(place, at, below);
         }
         self.tell_owed(core);
+    }
+
+    /// Has every core drain what it must.
+    pub(super) fn drain_all(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        for core in (0..self.cores.cores()).map(CoreId) {
+            self.drain(core, at, below);
+        }
     }
 
     /// Says which transactions are durable.
@@ -197,11 +217,16 @@ impl<S: Scheme> Morlog<S> {
     }
 
     /// Waits until the transactions of a core are durable.
-    pub(super) fn wait_for_durability(&mut self, fence: &Fence) -> Progress {
+    pub(super) fn wait_for_durability(
+        &mut self,
+        fence: &Fence,
+        below: &mut Below<LogEvent>,
+    ) -> Progress {
         if !self.delayed.has(fence.core) {
             return Progress::Done(fence.at);
         }
         self.delayed.waiting[fence.core] = true;
+        self.drain_all(fence.at, below);
         Progress::Wait
     }
 }

@@ -197,6 +197,11 @@ impl Words {
         }
     }
 
+    /// Whether something waits for records to be durable.
+    pub fn waits_for_log(&self) -> bool {
+        self.waiting || self.scanned || !self.r.is_empty() || !self.left.is_empty()
+    }
+
     /// Records that are still to come, at the most; a word of an undo+redo entry may need two.
     pub fn owed(&self) -> u64 {
         self.ulog + self.counts_left + (2 * self.ur.len() + self.r.len() + self.left.len()) as u64

@@ -16,6 +16,8 @@ pub struct Commits {
     ends: bool,
     path: u64,
     records: PerCore<Option<Place>>,
+    /// How many of them there are.
+    under_way: u64,
 }
 
 impl Commits {
@@ -23,7 +25,7 @@ impl Commits {
     /// more.
     pub fn new(shape: &Shape, rules: &LogRules, ends: bool) -> Commits {
         let records = PerCore::new(shape.cores, |_| None);
-        Commits { rules: rules.clone(), ends, path: shape.path, records }
+        Commits { rules: rules.clone(), ends, path: shape.path, records, under_way: 0 }
     }
 
     /// Sends the commit record of a core's transaction behind all of its records, and says where
@@ -39,6 +41,7 @@ impl Commits {
         let place = log.append(&Record::commit(core, tx), at, below);
         log.flush(place, at, below);
         self.records[core] = Some(place);
+        self.under_way += 1;
         if !self.rules.acknowledge_after_record {
             self.accepted(place, log, at, below);
         }
@@ -54,6 +57,9 @@ impl Commits {
         at: Cycle,
         below: &mut Below<LogEvent>,
     ) {
+        if self.under_way == 0 {
+            return;
+        }
         let durable = log.durable();
         let rules = &self.rules;
         let in_order = rules.acknowledge_after_record && rules.acknowledge_after_all_before;
@@ -64,6 +70,7 @@ impl Commits {
                 *place <= durable || own && !in_order
             };
             if record.take_if(is_due).is_some() {
+                self.under_way -= 1;
                 if self.ends {
                     log.ended(core);
                 }

@@ -123,6 +123,9 @@ impl Homes {
     /// The log is durable up to a place: lines that waited for that go on, those of one line in
     /// order, since a later one waits at least as long.
     pub fn release(&mut self, durable: Place, at: Cycle, below: &mut Below<LogEvent>) {
+        if self.held.is_empty() {
+            return;
+        }
         let (path, hop) = (self.path, self.hop);
         self.held.retain(|held| {
             if held.after > durable {

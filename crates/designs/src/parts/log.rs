@@ -248,11 +248,15 @@ impl Log {
         }
     }
 
+    /// Whether a core waits for room in the ring.
+    pub fn is_short(&self) -> bool {
+        self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full()
+    }
+
     /// Whether a core waits for room in the ring that a scan can make.
     pub fn needs_cut(&self) -> bool {
         let oldest = self.oldest();
-        let is_waited_for = self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full();
-        is_waited_for && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
+        self.is_short() && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
     }
 
     fn check(&self, below: &mut Below<LogEvent>) {
@@ -320,7 +324,7 @@ impl Log {
         loop {
             let index = (self.next - self.first) as usize;
             let (number, is_last) = (self.next, index + 1 == self.lines.len());
-            let line = self.lines[index];
+            let line = &self.lines[index];
             let is_wanted = !is_last || self.wanted > Place { line: number, end: line.sent };
             if line.sent < line.filled && is_wanted {
                 if !self.may_send(number) {

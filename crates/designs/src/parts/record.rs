@@ -99,6 +99,11 @@ impl Record {
         }
         let words = [(self.kind.undoes(), self.undo), (self.kind.redoes(), self.redo)];
         for (_, value) in words.into_iter().filter(|(has, _)| *has) {
+            if !packed {
+                out[length..length + 8].copy_from_slice(&value.to_le_bytes());
+                length += 8;
+                continue;
+            }
             for (place, byte) in value.to_le_bytes().into_iter().enumerate() {
                 if self.bytes >> place & 1 == 1 {
                     out[length] = byte;
