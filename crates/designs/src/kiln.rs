@@ -41,8 +41,9 @@ model::params! {
         flush_interval = 1 in 1..=4096;
         /// When the committed version of a line is written to memory: when a newer one reaches the
         /// last level (specs/ordering.md 14.2), or when a transaction first stores to the line (ours:
-        /// as early as it can be known).
-        write_out = "arrival" of ["arrival", "store"];
+        /// as early as it can be known); or never, since another way of its set keeps it until the
+        /// newer one is committed.
+        write_out = "arrival" of ["arrival", "store", "never"];
         /// Cycles that a read of the last level takes longer than the machine says (LOC, ICCD'14,
         /// compares at equal latencies).
         llc_read = 0 in 0..=1000;
@@ -61,8 +62,8 @@ model::rules! {
         tag_what_comes_down,
         /// A pending line that leaves the last level goes to the overflow area, and not to its place.
         pending_to_overflow,
-        /// The committed version of a line is in memory before a newer one takes its place in the last
-        /// level.
+        /// The committed version of a line is in memory, or in another way, before a newer one takes its
+        /// place in the last level.
         home_before_newer,
         /// The status changes when the lines of the transaction are in the last level.
         status_after_lines,
@@ -280,8 +281,11 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     let controller = &config.controller;
     let leaving = (controller.wpq + controller.writebacks) * controller.count
         + cores * (config.core.mshrs + 1);
+    // What another way keeps takes no line's place in the model: there may be one for each line.
+    let lines = config.llc.size / LINE_BYTES;
+    let older = if params.write_out == lines::OTHER_WAY { lines } else { 0 };
     vec![
-        cells("line (64 B, address, TxID, state)", cells::LINE_BITS, config.llc.size / LINE_BYTES),
+        cells("line (64 B, address, TxID, state)", cells::LINE_BITS, lines + older),
         cells("write-back buffer entry (64 B, address)", cells::LINE_BITS, leaving),
         cells("status table row", 2, params.tx_ids.next_multiple_of(32)),
         cells(

@@ -44,6 +44,8 @@ struct LineState {
     /// The transaction that stored to it and is not committed.
     owner: Option<Owner>,
     held: Option<Held>,
+    /// The committed version that lies in another way while the one that is held is pending.
+    older: Option<Version>,
     /// Versions that have arrived and wait until the one that is held is home.
     waiting: VecDeque<Version>,
     /// Versions that are on their way to the last level.
@@ -52,6 +54,13 @@ struct LineState {
     left: u64,
     /// The slot of the overflow area that has its pending version.
     slot: Option<u32>,
+}
+
+impl LineState {
+    /// The versions that the last level has.
+    fn versions(&self) -> impl Iterator<Item = &Version> {
+        self.held.iter().map(|held| &held.version).chain(&self.older)
+    }
 }
 
 /// A slot of the overflow area, as the overflow table has it.
@@ -110,16 +119,17 @@ impl LastLevel {
         }
         state.owner = None;
         state.slot = None;
+        state.older = None;
         self.forget_if_done(line);
         true
     }
 
     /// Takes a TxID from a line.
     pub fn untag(&mut self, line: Line, id: u16) {
-        if let Some(held) = self.lines.get_mut(&line).and_then(|state| state.held.as_mut())
-            && held.version.tag == Some(id)
-        {
-            held.version.tag = None;
+        let Some(state) = self.lines.get_mut(&line) else { return };
+        let held = state.held.as_mut().map(|held| &mut held.version);
+        for version in held.into_iter().chain(&mut state.older) {
+            version.tag.take_if(|tag| *tag == id);
         }
     }
 
@@ -158,8 +168,7 @@ impl LastLevel {
     /// Everything that the cells of the last level and of the write-back buffer hold, and memory
     /// may not.
     pub fn held(&self) -> impl Iterator<Item = &Version> {
-        let held = self.lines.values().filter_map(|state| state.held.as_ref());
-        held.map(|held| &held.version).chain(&self.leaving)
+        self.lines.values().flat_map(LineState::versions).chain(&self.leaving)
     }
 
     /// The overflow table.
@@ -247,6 +256,12 @@ impl Kiln {
         if !is_newer_pending || !self.is_committed(version.tag) || !self.rules.home_before_newer {
             return false;
         }
+        if self.params.write_out == OTHER_WAY {
+            if let Some(state) = self.last.lines.get_mut(&newer.line) {
+                state.older = Some(version);
+            }
+            return false;
+        }
         self.write_out(newer.line, at, below);
         true
     }
@@ -297,11 +312,15 @@ impl Kiln {
         if let Some(state) = self.last.lines.get_mut(&line) {
             state.left = stamp;
             gone = std::mem::take(&mut state.waiting);
+            let older = state.older.take();
             if let Some(held) = state.held.take()
                 && owner.is_some()
                 && held.version.tag.is_none_or(|id| self.transactions.is_committed(id))
             {
                 self.depart(held.version, held.written_out, at, below);
+            }
+            if let Some(older) = older {
+                self.depart(older, false, at, below);
             }
         }
         match owner.filter(|_| self.rules.pending_to_overflow) {
@@ -423,6 +442,10 @@ impl Kiln {
         }
     }
 }
+
+/// The choice of `write_out` in which a committed version is not written out: it is kept in another way
+/// of its set.
+pub const OTHER_WAY: u64 = 2;
 
 /// The line of a slot that is dropped while a write of it is under way: no line.
 const NOBODY: Line = Line(u64::MAX >> 8);
