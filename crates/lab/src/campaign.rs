@@ -177,10 +177,10 @@ fn small_structures(index: usize, is_tight: bool) -> [(&'static str, &'static st
         ("ur_entries", buffer),
         ("r_entries", buffer),
         ("scan_width", ["64", "1"][index % 2]),
-        ("write_set", ["64", "2", "3"][index % 3]),
+        ("write_set", ["64", "1", "2"][index % 3]),
         ("slots", ["3", "40", "6", "9"][index / 2 % 4]),
         ("journal_lines", "20"),
-        ("checkpoint_percent", ["50", "100"][index / 4 % 2]),
+        ("checkpoint_percent", ["1", "100"][index / 2 % 2]),
     ]
 }
 
