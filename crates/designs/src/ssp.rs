@@ -56,7 +56,7 @@ model::params! {
     /// Sizes, and the choices that the paper leaves open.
     pub struct SspParams {
         /// Pages that a core's write-set buffer holds (MICRO'19 section 4.3: 64).
-        write_set = 64 in 1..=64, tight [64, 2, 3];
+        write_set = 64 in 1..=64, tight [64, 1, 2];
         /// Slots of the SSP cache beside one for each TLB entry of each core (section 5: about
         /// 1,024 in all on its machine, of which 256 are for the TLBs).
         over_provision = 768 in 0..=4092;
@@ -79,7 +79,7 @@ model::params! {
         /// written again with the next group (ours: left; specs/remapping.md 1.6).
         journal = "pad" of ["pad", "rewrite"];
         /// Percent of the ring from which on there is a checkpoint (ours: half).
-        checkpoint_percent = 50 in 1..=100, tight [50, 50, 50, 50, 100, 100, 100, 100];
+        checkpoint_percent = 50 in 1..=100, tight [1, 1, 100, 100];
         /// Pages that are consolidated at once (ours: a thread that works on a few, so that one
         /// write latency is not the bound).
         consolidations = 8 in 1..=4096;

@@ -460,7 +460,7 @@ impl<D: Design> OnCore<'_, D> {
             }
             let page = Page::of(line);
             if let Some(cycles) = self.machine().translation(self.core, page) {
-                known = known + cycles;
+                known += cycles;
             } else if let Some(at) = self.machine().translate(self.core, page, known) {
                 known = at;
             } else {

@@ -48,7 +48,6 @@ struct Group<W> {
 impl<W> Journal<W> {
     /// An empty journal.
     pub fn new(layout: &Layout, pads: bool) -> Journal<W> {
-        let initial = |slot| Kept { ppn1: layout.first_extra(slot), ..Kept::default() };
         Journal {
             head: 0,
             tail: 0,
@@ -56,7 +55,7 @@ impl<W> Journal<W> {
             ring_records: layout.ring_lines * LINE_RECORDS,
             pads,
             groups: VecDeque::new(),
-            kept: layout.all_slots().map(initial).collect(),
+            kept: layout.all_slots().map(|slot| layout.first_kept(slot)).collect(),
             touched: VecDeque::new(),
             tid: 0,
             wraps: 0,

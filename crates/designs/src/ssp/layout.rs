@@ -11,7 +11,7 @@
 
 use model::design::Shape;
 use model::image::{Image, PowerLoss};
-use model::units::{Line, PAGE_BYTES, Page, WORD_BYTES, Word};
+use model::units::{LINE_BYTES, Line, PAGE_BYTES, Page, WORD_BYTES, Word};
 
 /// Bytes of a slot's entry in the persistent SSP cache: three words, two entries a line.
 const ENTRY_BYTES: u64 = 32;
@@ -42,6 +42,8 @@ pub struct Layout {
     pub ring_lines: u64,
     /// Pages of which programs have every line, so that their frames may be given away.
     whole_pages: u64,
+    /// Lines of a bank's row.
+    row_lines: u64,
     start: u64,
     table: u64,
 }
@@ -51,8 +53,15 @@ impl Layout {
     pub fn new(shape: &Shape, slots: u16, ring_lines: u64) -> Layout {
         let pages = shape.log_base.div_ceil(PAGE_BYTES);
         let table = shape.capacity.next_multiple_of(PAGE_BYTES);
-        let whole_pages = shape.log_base / PAGE_BYTES;
-        Layout { pages, slots, ring_lines, whole_pages, start: shape.capacity, table }
+        Layout {
+            pages,
+            slots,
+            ring_lines,
+            whole_pages: shape.log_base / PAGE_BYTES,
+            row_lines: shape.config.pm.row / LINE_BYTES,
+            start: shape.capacity,
+            table,
+        }
     }
 
     /// Bytes of all of it.
@@ -88,14 +97,41 @@ impl Layout {
         Word::of(end.next_multiple_of(PAGE_BYTES))
     }
 
-    /// A line of the ring.
+    /// A line of the ring. One after the other they lie in different rows, so that the banks
+    /// program the groups of several cores at once.
     pub fn ring(&self, index: u64) -> Line {
-        Line(self.tail().line().0 + 1 + index)
+        let rows = self.ring_lines / self.row_lines;
+        let place = match index < rows * self.row_lines {
+            true => index % rows * self.row_lines + index / rows,
+            false => index,
+        };
+        Line(self.tail().line().0 + 1 + place)
     }
 
     /// The slots, in order.
     pub fn all_slots(&self) -> impl Iterator<Item = SlotId> {
         (0..self.slots).map(SlotId)
+    }
+
+    /// The slots whose entries may say something else than at first.
+    pub fn written_slots(&self, image: &Image<'_>) -> Vec<SlotId> {
+        let entries = self.entry(SlotId(0)).address();
+        let pages = image.touched_pages(entries..self.entry(SlotId(self.slots)).address());
+        let per_page = PAGE_BYTES / ENTRY_BYTES;
+        let first = |page: &Page| (page.address() - entries) / ENTRY_BYTES;
+        let slots = pages.iter().flat_map(|page| first(page)..first(page) + per_page);
+        slots.filter(|&slot| slot < u64::from(self.slots)).map(|slot| SlotId(slot as u16)).collect()
+    }
+
+    /// What is so of a slot at first.
+    pub fn first_kept(&self, slot: SlotId) -> Kept {
+        Kept { ppn1: self.first_extra(slot), ..Kept::default() }
+    }
+
+    /// The slot that has an extra page at first, if one has.
+    pub fn slot_of_extra(&self, page: Page) -> Option<SlotId> {
+        let index = page.0.checked_sub(self.first_extra(SlotId(0)).0)?;
+        (index < u64::from(self.slots)).then_some(SlotId(index as u16))
     }
 
     /// What a slot's entry says.
@@ -164,6 +200,11 @@ mod tests {
         assert!(!layout.is_whole(last), "the logs begin in it");
         assert_eq!(layout.first_extra(SlotId(9)).address(), layout.entry(SlotId(0)).address());
         assert!(layout.entry(SlotId(8)).0 + 3 <= layout.tail().0);
+        let mut ring: Vec<u64> = (0..20).map(|index| layout.ring(index).0).collect();
+        ring.sort_unstable();
+        ring.dedup();
+        assert_eq!((ring.len(), ring[19] - ring[0]), (20, 19));
+        assert!(ring[0] > layout.tail().line().0);
         assert!(layout.ring(20).address() - shape.capacity <= layout.bytes());
     }
 }

@@ -10,7 +10,7 @@ use model::units::Page;
 
 use crate::software::Log;
 use crate::ssp::journal::{apply, frame_of, record_words};
-use crate::ssp::layout::{Kept, Layout};
+use crate::ssp::layout::{Kept, Layout, SlotId};
 use crate::ssp::record::{Entry, LINE_RECORDS, Record, checksum};
 use crate::ssp::{Ssp, SspRules, layout_of};
 use crate::undo::Undo;
@@ -23,7 +23,10 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
     image.see_through(Placement::default());
     let layout = layout_of(setup);
     let rules = &setup.rules.first;
-    let before: Vec<Kept> = layout.all_slots().map(|slot| layout.read_entry(slot, image)).collect();
+    let mut before: Vec<Kept> = layout.all_slots().map(|slot| layout.first_kept(slot)).collect();
+    for slot in layout.written_slots(image) {
+        before[usize::from(slot.0)] = layout.read_entry(slot, image);
+    }
     let mut kept = before.clone();
     let tail = image.word(layout.tail());
     let mut at = tail;
@@ -39,9 +42,10 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
         let pads = setup.params.first.journal == 0;
         at = if pads { end.next_multiple_of(LINE_RECORDS) } else { end };
     }
-    for (slot, (before, kept)) in layout.all_slots().zip(before.iter().zip(&kept)) {
+    let slots = layout.all_slots().zip(before.iter().zip(&kept));
+    for (slot, (_, kept)) in slots.filter(|(_, (before, kept))| before != kept) {
         for (word, value) in layout.entry_words(slot, kept) {
-            if before != kept && image.word(word) != value {
+            if image.word(word) != value {
                 image.set_word(word, value)?;
             }
         }
@@ -110,9 +114,19 @@ pub fn resolve(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Result<Placement, S
         return Err(format!("page {page:?} has the frame {frame:?}, which is another's"));
     }
     let mut extras: BTreeSet<Page> = BTreeSet::default();
-    for slot in layout.all_slots() {
+    let written = layout.written_slots(image);
+    let is_written = |slot: &SlotId| written.binary_search_by_key(&slot.0, |slot| slot.0).is_ok();
+    let unwritten = |page| layout.slot_of_extra(page).filter(|slot| !is_written(slot));
+    if let Some((page, frame)) = moved.iter().find(|(_, frame)| unwritten(*frame).is_some()) {
+        return Err(format!("page {page:?} has the frame {frame:?}, which is an extra page"));
+    }
+    for &slot in &written {
         let Kept { ppn0, ppn1, com } = layout.read_entry(slot, image);
-        if is_home(ppn1) || page_of.contains_key(&ppn1) || !extras.insert(ppn1) {
+        if unwritten(ppn1).is_some()
+            || is_home(ppn1)
+            || page_of.contains_key(&ppn1)
+            || !extras.insert(ppn1)
+        {
             return Err(format!("{ppn1:?} is the extra page of {slot:?}, and has another use"));
         }
         if com == 0 {

@@ -57,7 +57,7 @@ impl Slots {
     pub fn new(layout: &Layout) -> Slots {
         let empty = |slot| Slot {
             page: None,
-            kept: Kept { ppn1: layout.first_extra(slot), ..Kept::default() },
+            kept: layout.first_kept(slot),
             cur: 0,
             tlbs: 0,
             cores: 0,
