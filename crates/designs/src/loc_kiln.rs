@@ -44,8 +44,10 @@ model::params! {
         /// Lines of the last level that hold a version older than the newest there (ours: a quarter of
         /// the last level of the machine `loc`). One that finds no room goes to the overflow area.
         old_versions = 4096 in 1..=65536, tight [1, 4];
-        /// As in `kiln`.
-        overflow_lines = 1024 in 1..=65536;
+        /// Lines that the overflow area holds, as far as the log area has room; no transaction begins
+        /// while more than half of them are in use (ours: a quarter of the last level of the machine
+        /// `loc`).
+        overflow_lines = 4096 in 1..=65536;
         /// As in `kiln`.
         flush_interval = 1 in 1..=4096;
         /// As in `kiln`.
@@ -267,7 +269,10 @@ impl Design for LocKiln {
             LocKilnEvent::Arrive(index) => self.arrive(index, at, below),
             LocKilnEvent::Home(line, stamp) => self.last.home(line, stamp),
             LocKilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
-            LocKilnEvent::OverflowHome(slot) => self.last.slot_home(slot),
+            LocKilnEvent::OverflowHome(slot) => {
+                self.last.slot_home(slot);
+                self.tell_all(at, below);
+            }
             LocKilnEvent::Retire(end) => self.retire(end, at, below),
         }
     }

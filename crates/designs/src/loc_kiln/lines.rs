@@ -144,6 +144,11 @@ impl LastLevel {
         is_free
     }
 
+    /// Whether more than half of the overflow area is in use.
+    pub fn is_crowded(&self) -> bool {
+        2 * self.free_slots.len() < self.slots.len()
+    }
+
     /// A version that left is home: older ones are of no use.
     pub fn home(&mut self, line: Line, stamp: u64) {
         let index = self.leaving.iter().position(|held| held.stamp == stamp);
@@ -412,6 +417,7 @@ impl LocKiln {
         self.last.leaving.retain(|held| held.moves_to != Some(number));
         if is_dropped {
             self.last.drop_slot(number);
+            self.tell_all(at, below);
         }
         let Some((by, _)) = tag else { return };
         if expected {

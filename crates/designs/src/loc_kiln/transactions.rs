@@ -92,18 +92,23 @@ impl Transactions {
 }
 
 impl LocKiln {
-    /// TxBegin: a transaction needs a place in its core's window.
+    /// TxBegin: a transaction needs a place in its core's window, and room in the overflow area.
     pub(super) fn take_place(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
-        let core = &self.transactions.cores[tx.core];
-        if core.not_durable < self.params.sd {
+        if self.has_place(tx.core) {
             return Progress::Done(tx.at);
         }
         self.counts.window_full += 1;
-        let oldest = core.ended.iter().find(|ended| ended.stored);
-        let end = oldest.map_or(0, |ended| ended.until);
+        let mut ended = self.transactions.cores[tx.core].ended.iter();
+        let oldest = ended.find(|ended| ended.stored).map_or(0, |ended| ended.until);
+        let is_crowded = self.last.is_crowded();
+        let end = if is_crowded { self.transactions.window.next() } else { oldest };
         self.drain(end, tx.at, below);
         self.transactions.cores[tx.core].wait = Some(Wait::Begin);
         Progress::Wait
+    }
+
+    fn has_place(&self, core: CoreId) -> bool {
+        self.transactions.cores[core].not_durable < self.params.sd && !self.last.is_crowded()
     }
 
     /// A transaction stores to a line.
@@ -129,6 +134,8 @@ impl LocKiln {
         if stored {
             self.counts.transactions += 1;
             self.become_versions(core, &lines, below);
+            // Slots of the overflow area may be free now.
+            self.tell_all(tx.at, below);
             self.transactions.cores[core].not_durable += 1;
         }
         // One that stored nothing is as durable as what it loaded. Without speculation that is:
@@ -226,10 +233,15 @@ impl LocKiln {
         }
         self.counts.durable_at_once_max = self.counts.durable_at_once_max.max(end - durable);
         self.transactions.window.durable = end;
+        self.tell_all(at, below);
+        below.at(at + self.write, LocKilnEvent::Retire(end));
+    }
+
+    /// Tells all cores what has become durable, and lets those begin that have a place.
+    pub(super) fn tell_all(&mut self, at: Cycle, below: &mut Below<LocKilnEvent>) {
         for core in (0..self.transactions.cores.cores()).map(CoreId) {
             self.tell(core, at + self.walk, below);
         }
-        below.at(at + self.write, LocKilnEvent::Retire(end));
     }
 
     /// Tells a core which of its transactions are durable, and wakes it if it waits for that.
@@ -247,7 +259,7 @@ impl LocKiln {
             below.durable(core, id, at);
         }
         let goes_on = match state.wait {
-            Some(Wait::Begin) => state.not_durable < self.params.sd,
+            Some(Wait::Begin) => state.not_durable < self.params.sd && !self.last.is_crowded(),
             Some(Wait::Durable(until)) => until <= durable,
             None => false,
         };
@@ -275,5 +287,6 @@ impl LocKiln {
             }
         }
         self.bring_home(end, at, below);
+        self.tell_all(at, below);
     }
 }
