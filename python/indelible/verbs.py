@@ -188,7 +188,8 @@ def compare(
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = _names(designs, rows["designs"])
     workloads = _names(workloads, rows["workloads"])
-    base = _base(designs, normalize)
+    base = _base(designs, normalize, rows["designs"])
+    designs = designs if base in designs else (base, *designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
@@ -389,9 +390,13 @@ def _names(asked: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str
     return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 
 
-def _base(designs: tuple[str, ...], normalize: str | None) -> str:
+def _base(
+    designs: tuple[str, ...], normalize: str | None, rows: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return the design that is 1.00; it may be one that is not compared with the others yet."""
     base = normalize or designs[0]
-    if base not in designs:
-        among = ", ".join(f"`{name}`" for name in closest_first(base, designs))
-        raise InputError(f"cannot normalize to `{base}`, which is not compared; there are {among}")
+    known = [*designs, *(row["name"] for row in rows)]
+    if base not in known:
+        among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
+        raise InputError(f"cannot normalize to `{base}`, which is no design; there are {among}")
     return base

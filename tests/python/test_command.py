@@ -51,6 +51,14 @@ def test_list_is_rows(command: Command) -> None:
     assert kinds == {"design", "workload", "profile", "machine"}
 
 
+def test_what_is_normalized_to_is_compared_too(command: Command) -> None:
+    words = ["compare", "--designs", "silo,undo@x86", "--workloads", "hash"]
+    answer = json.loads(command(*words, "--normalize", "native", "--no-crash", "--json")[1])
+    named = [(row["design"], row["normalized"]) for row in answer["rows"]]
+    assert [design for design, _ in named] == ["native", "silo", "undo@x86"]
+    assert named[0][1] == 1.0
+
+
 def test_compare_rows_are_runs_with_a_verdict(command: Command) -> None:
     words = ["compare", "--designs", "native,undo@x86,leaky", "--workloads", "hash,btree"]
     code, shown, _ = command(*words, "--cores", "1,8", "--json")
@@ -246,7 +254,7 @@ BAD = {
     "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
     "name": (["explain", "sillo"], "unknown name `sillo`"),
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
-    "base": (["compare", "--normalize", "hops"], "cannot normalize to `hops`"),
+    "base": (["compare", "--normalize", "hopps"], "cannot normalize to `hopps`, which is no design"),
     "cores": ([*RUN, "--cores", "-1"], "--cores: `-1` is not a whole number from"),
     "cores_list": (["compare", "--cores", "1,x"], "--cores: `x` is not a whole number from 1"),
     "seed": ([*RUN, "--seed", "1.5"], "--seed: `1.5` is not a whole number from 0"),
