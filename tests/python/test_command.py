@@ -254,7 +254,10 @@ BAD = {
     "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
     "name": (["explain", "sillo"], "unknown name `sillo`"),
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
-    "base": (["compare", "--normalize", "hopps"], "cannot normalize to `hopps`, which is no design"),
+    "base": (
+        ["compare", "--normalize", "hopps"],
+        "cannot normalize to `hopps`, which is no design",
+    ),
     "cores": ([*RUN, "--cores", "-1"], "--cores: `-1` is not a whole number from"),
     "cores_list": (["compare", "--cores", "1,x"], "--cores: `x` is not a whole number from 1"),
     "seed": ([*RUN, "--seed", "1.5"], "--seed: `1.5` is not a whole number from 0"),

@@ -50,7 +50,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="METRIC",
         help=f"{', '.join(METRICS)} (throughput)",
     )
-    parser.add_argument("--normalize", metavar="D", help="the design that is 1.00, compared too (the first)")
+    parser.add_argument(
+        "--normalize", metavar="D", help="the design that is 1.00, compared too (the first)"
+    )
     parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
     parser.add_argument("--csv", metavar="FILE", help="also write the rows")
     parser.add_argument(
