@@ -159,10 +159,11 @@ impl<S: Scheme> Morlog<S> {
             let words = &mut self.cores[core];
             let redo = if let Some(index) = words.r.iter().position(&mut leaves) {
                 words.r.remove(index)
+            } else if words.left.front().is_some_and(&mut leaves) {
+                self.counts.redo_entries += 1;
+                words.left.pop_front()
             } else {
-                words.left.pop_front_if(|redo| leaves(redo)).inspect(|_| {
-                    self.counts.redo_entries += 1;
-                })
+                None
             };
             let Some(redo) = redo else { break };
             last = Some(self.append_redo(core, &redo, at, below));
