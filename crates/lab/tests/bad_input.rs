@@ -34,7 +34,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash controler.wpq=4",
         "unknown section `controler`; did you mean `controller`? there are: controller, core, \
-          workload, energy, l1d, l2, llc, dram, design, pm",
+          workload, tlb, energy, l1d, l2, llc, dram, design, pm",
     ),
     (
         "silo hash controller.wqp=4",
