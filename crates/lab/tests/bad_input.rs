@@ -56,7 +56,8 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash design.entires=4",
         "unknown parameter `entires` of design silo; did you mean `entries`? there are: \
-          entries, controller_hop, first_transaction, buffer_latency, channel, overflow_batch",
+          entries, controller_hop, first_transaction, buffer_latency, channel, overflow_batch, \
+          overflow",
     ),
     (
         "silo hash design.entries=0",
@@ -66,7 +67,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash workload.item=4",
         "unknown parameter `item` of workload hash; did you mean `items`? there are: items, \
-          alignment, shared, distribution, bucket, buckets, value",
+          alignment, shared, distribution, bucket, buckets, operations, value",
     ),
     (
         "silo hash workload.shared=yes",
