@@ -34,6 +34,9 @@ model::params! {
         stores = 8 in 1..=64;
         /// What one lock covers. Locks on words give false sharing of lines.
         lock_grain = "line" of ["line", "word"];
+        /// Whether stores of bytes go beyond what one lock covers into what the next one does, if
+        /// the transaction has it: across lines, or with locks on words across words.
+        straddle = "no" of ["no", "yes"];
     }
 }
 
@@ -80,6 +83,7 @@ impl Workload for Scribble {
             bytes: self.params.words * WORD_BYTES,
             grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
             stores: self.params.stores,
+            straddles: self.params.straddle == 1,
             locks: Vec::new(),
         }))
     }
@@ -93,6 +97,8 @@ struct Scribbler {
     /// Bytes that one lock covers.
     grain: u64,
     stores: u64,
+    /// Whether stores of bytes go beyond one lock.
+    straddles: bool,
     /// The locks of the present transaction, ascending.
     locks: Vec<u32>,
 }
@@ -200,12 +206,13 @@ impl Scribbler {
         }
     }
 
-    /// Stores 1 to 16 bytes at any alignment, within what one lock covers and those after it that
-    /// are next to each other: across words, and across lines.
+    /// Stores 1 to 16 bytes at any alignment, within what one lock covers, or also those behind it
+    /// that follow each other.
     fn store_bytes(&mut self, pm: &mut Pm<'_>) {
         let first = self.random.below(self.locks.len() as u64) as usize;
         let mut covered = self.covered(self.locks[first]);
-        for pair in self.locks[first..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]) {
+        let mut next = self.locks[first..].windows(2);
+        while let Some(pair) = next.next().filter(|pair| self.straddles && pair[0] + 1 == pair[1]) {
             covered.end = self.covered(pair[1]).end;
         }
         let size = covered.end - covered.start;
