@@ -298,6 +298,24 @@ fn false_sharing() {
     }
 }
 
+/// Stores across the ends of lines, and of words that others may store to.
+#[test]
+fn stores_that_straddle() {
+    let mut lines = Vec::new();
+    for entry in durable() {
+        let grains =
+            if common::is_line_granular(entry) { &["line"][..] } else { &["line", "word"] };
+        for grain in grains {
+            lines.push(format!(
+                "{} scribble txs=60 cores=2 nested=false {SMALL_CACHES} workload.straddle=yes \
+                 workload.words=24 workload.lock_grain={grain}",
+                entry.card.name
+            ));
+        }
+    }
+    all_hold(lines);
+}
+
 /// The check of the checks: where nothing is promised, something is found.
 #[test]
 fn designs_that_promise_nothing_are_caught() {

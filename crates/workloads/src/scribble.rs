@@ -38,6 +38,9 @@ model::params! {
         lock_grain = "line" of ["line", "word"];
         /// Bytes from one line to the next, a multiple of 64; 0 for none between them.
         apart = 0 in 0..=65_536;
+        /// Whether stores of bytes go beyond what one lock covers into what the next one does, if
+        /// the transaction has it: across lines, or with locks on words across words.
+        straddle = "no" of ["no", "yes"];
     }
 }
 
@@ -91,6 +94,7 @@ impl Workload for Scribble {
             grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
             stores: self.params.stores,
             apart: self.params.apart,
+            straddles: self.params.straddle == 1,
             locks: Vec::new(),
         }))
     }
@@ -111,6 +115,8 @@ struct Scribbler {
     grain: u64,
     stores: u64,
     apart: u64,
+    /// Whether stores of bytes go beyond one lock.
+    straddles: bool,
     /// The locks of the present transaction, ascending.
     locks: Vec<u32>,
 }
@@ -219,12 +225,13 @@ impl Scribbler {
         }
     }
 
-    /// Stores 1 to 16 bytes at any alignment, within what one lock covers and those after it that
-    /// are next to each other: across words, and across lines.
+    /// Stores 1 to 16 bytes at any alignment, within what one lock covers, or also those behind it
+    /// that follow each other.
     fn store_bytes(&mut self, pm: &mut Pm<'_>) {
         let first = self.random.below(self.locks.len() as u64) as usize;
         let mut covered = self.covered(self.locks[first]);
-        for pair in self.locks[first..].windows(2).take_while(|pair| pair[0] + 1 == pair[1]) {
+        let mut next = self.locks[first..].windows(2);
+        while let Some(pair) = next.next().filter(|pair| self.straddles && pair[0] + 1 == pair[1]) {
             covered.end = self.covered(pair[1]).end;
         }
         let size = covered.end - covered.start;

@@ -21,7 +21,7 @@ const VARIANTS: &[&str] = &[
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
      index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
-    "operations=5 items=20",
+    "operations=5 items=20 straddle=yes",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
      buckets=4 growth=at-once set_percent=60 overwrite_percent=40 update_interval=9",
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
