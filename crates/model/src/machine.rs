@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::agenda::Agenda;
+use crate::below::Unacknowledged;
 use crate::caches::{Caches, Found, Watched};
 use crate::config::{Config, Domain};
 use crate::contents::View;
@@ -12,7 +13,6 @@ use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{
     Below, Design, Disposition, Evict, Fill, Leave, Load, Progress, Setup, Shape, Store, Transfer,
-    Unacknowledged,
 };
 use crate::device::Write;
 use crate::epochs::Epochs;
@@ -25,6 +25,7 @@ use crate::write_combining::Combining;
 
 mod measure;
 mod order;
+mod past_caches;
 mod translate;
 
 use measure::Counts;
@@ -605,68 +606,5 @@ impl<D: Design> Machine<D> {
     #[inline]
     fn locate(&self, line: Line) -> Line {
         if D::TRANSLATES { self.design.locate(line) } else { line }
-    }
-
-    /// A store past the caches: into a write-combining buffer, which is sent when it is full or
-    /// another one needs its place.
-    pub(crate) fn store_past_caches(&mut self, id: CoreId, at: Ptr, value: u64) -> Progress {
-        let line = Line::of(at.address);
-        let now = self.cores[id].timing.clock();
-        if self.stores_survive && line.is_persistent() && self.probe.is_some() {
-            self.crash_point(now);
-        }
-        let dirty = self.below.caches.clean(line, false);
-        self.tell_departures(now);
-        if dirty {
-            self.write_back(line, now);
-        }
-        let word = Word::of(at.address);
-        let old = self.below.view.set_word(word, value);
-        if let Some(epochs) = &mut self.epochs {
-            epochs.store(id, line, now);
-        }
-        for write in self.cores[id].combining.store(word, value) {
-            self.send_combined(id, now, write);
-        }
-        if !line.is_persistent() {
-            return Progress::Done(now);
-        }
-        if let Some(probe) = &mut self.probe {
-            probe.stored(id, word, (old, value), true);
-        }
-        let tx = self.cores[id].tx;
-        let store = Store { core: id, tx, word, old, new: value, at: now };
-        let progress = self.design.store(&store, &mut self.below);
-        self.process_wakes();
-        progress
-    }
-
-    /// A store through the caches comes after those past them to the same line.
-    #[inline]
-    fn send_combined_line(&mut self, id: CoreId, line: Line) {
-        if self.cores[id].combining.is_empty() {
-            return;
-        }
-        if let Some(write) = self.cores[id].combining.take_line(line) {
-            let now = self.cores[id].timing.clock();
-            self.send_combined(id, now, write);
-        }
-    }
-
-    fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
-        if write.line.is_persistent() {
-            write.line = self.locate(write.line);
-            self.below.send(at, write, Notify::Core(id));
-        } else {
-            let arrival = at + self.below.shape.path;
-            self.below.memory.write_volatile(arrival, write.line, at);
-            self.below.arrives(id, arrival);
-        }
-    }
-
-    fn send_all_combined(&mut self, id: CoreId, at: Cycle) {
-        for write in self.cores[id].combining.take_all() {
-            self.send_combined(id, at, write);
-        }
     }
 }

@@ -1,0 +1,245 @@
+//! What a design stands on: the caches and controllers that it asks, and the last breath.
+
+use crate::agenda::Agenda;
+use crate::caches::Caches;
+use crate::contents::View;
+use crate::controller::{Event, Memory, Notify};
+use crate::device::Write;
+use crate::hooks::Progress;
+use crate::image::{Image, PowerLoss};
+use crate::meters::Class;
+use crate::shape::Shape;
+use crate::tlb::Tlbs;
+use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId};
+use crate::workload::Stop;
+
+/// The floor on which a design stands: caches, controllers, and the agenda for its timed events.
+pub struct Below<E> {
+    /// The caches.
+    pub caches: Caches,
+    /// The controllers and what survives.
+    pub memory: Memory<E>,
+    /// What coherent cores see.
+    pub view: View,
+    /// What is known of the machine.
+    pub shape: Shape,
+    pub(crate) agenda: Agenda<Event<E>>,
+    /// Translations that cores have; empty unless the design translates.
+    pub(crate) tlbs: Tlbs,
+    /// Cores to be woken, and when.
+    pub(crate) wakes: Vec<(CoreId, Cycle)>,
+    /// Cores that are to ask again, and when.
+    pub(crate) retries: Vec<(CoreId, Cycle)>,
+    /// Why the run cannot go on.
+    pub(crate) stopped: Option<Stop>,
+    /// Writes of each core that are not durable yet, for its fences.
+    pub(crate) unacknowledged: PerCore<Unacknowledged>,
+}
+
+/// A core's writes that are not durable yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unacknowledged {
+    pub writes: u64,
+    pub fenced: bool,
+    pub last: Cycle,
+}
+
+impl<E: Copy> Below<E> {
+    /// Enters an event of the design.
+    pub fn at(&mut self, at: Cycle, event: E) {
+        self.agenda.enter(at, Event::Design(event));
+    }
+
+    /// Lets a parked core go on at a cycle.
+    pub fn wake(&mut self, core: CoreId, at: Cycle) {
+        self.wakes.push((core, at));
+    }
+
+    /// Lets a core ask again that was told to wait for a translation, for a line to store to, or
+    /// with an abort.
+    pub fn retry(&mut self, core: CoreId, at: Cycle) {
+        self.retries.push((core, at));
+    }
+
+    /// Cores whose TLBs have a page, one bit each.
+    pub fn tlb_cores(&self, page: Page) -> u64 {
+        self.tlbs.holders(page)
+    }
+
+    /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
+    /// are durable; the core hears of it at a cycle. Every power failure from then on holds the
+    /// design to it. With other designs a transaction is durable when it is acknowledged.
+    pub fn durable(&mut self, core: CoreId, tx: TxId, at: Cycle) {
+        self.agenda.enter(at, Event::Announce { core, tx });
+    }
+
+    /// Ends the run: what it was asked to do does not fit the machine. The text is a sentence for
+    /// the user.
+    pub fn give_up(&mut self, text: String) {
+        self.stopped.get_or_insert(Stop::Input(text));
+    }
+
+    /// The newest bytes of a line of persistent memory.
+    pub fn line(&self, line: Line) -> LineData {
+        *self.view.pm.line(line)
+    }
+
+    /// Sends a write that leaves the caches for a controller at `at`.
+    pub fn send(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+        if let Notify::Core(core) = notify {
+            self.unacknowledged[core].writes += 1;
+        }
+        self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
+    }
+
+    /// Sends a write that reaches its controller at `at` by a path of the design's own.
+    pub fn send_direct(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+        self.memory.send_direct(at, write, notify, &mut self.agenda);
+    }
+
+    /// Gives a write to its controller now; only from [`event`](crate::design::Design::event), and only if the
+    /// controller has room ([`Memory::has_room`]).
+    pub fn give(&mut self, at: Cycle, write: Write) {
+        self.memory.give(at, write, &mut self.agenda);
+    }
+
+    /// Gives a write to its controller now if it has room, and says whether it had; only from
+    /// [`event`](crate::design::Design::event).
+    pub fn give_if_room(&mut self, at: Cycle, write: &Write) -> bool {
+        self.memory.give_if_room(at, write, &mut self.agenda)
+    }
+
+    /// Takes a slot of the write-pending queue for what must not reach memory yet
+    /// ([`Memory::reserve`]); only from [`event`](crate::design::Design::event).
+    pub fn reserve(&mut self, at: Cycle, line: Line) -> bool {
+        self.memory.reserve(at, line, &mut self.agenda)
+    }
+
+    /// Gives back a slot of the write-pending queue ([`Memory::reserve`]), empty or with a write
+    /// that is accepted in this moment; only from [`event`](crate::design::Design::event).
+    pub fn unreserve(&mut self, at: Cycle, line: Line, write: Option<Write>) {
+        self.memory.unreserve(at, line, write, &mut self.agenda);
+    }
+
+    /// Has a line written back if it is dirty: it leaves the core at `at`, walks through the
+    /// caches, and the core's next fence waits for it. The line stays in the caches if `keep`.
+    pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, keep: bool, class: Class) {
+        if line.is_persistent() {
+            self.write_back(at, line, keep, class, Notify::Core(core));
+        } else if self.caches.clean(line, keep) {
+            let arrival = at + self.shape.walk;
+            self.memory.write_volatile(arrival, line, at);
+            self.arrives(core, arrival);
+        }
+    }
+
+    /// Has a line of persistent memory written back if it is dirty: it leaves a first level at
+    /// `at` and walks through the caches, and `notify` is told when its bytes are durable. False:
+    /// they are durable already, and nobody is told.
+    pub fn write_back(
+        &mut self,
+        at: Cycle,
+        line: Line,
+        keep: bool,
+        class: Class,
+        notify: Notify<E>,
+    ) -> bool {
+        self.write_back_to(at, line, line, keep, class, notify)
+    }
+
+    /// Has a line written back ([`Below::write_back`]) to the physical line that holds it.
+    pub fn write_back_to(
+        &mut self,
+        at: Cycle,
+        line: Line,
+        to: Line,
+        keep: bool,
+        class: Class,
+        notify: Notify<E>,
+    ) -> bool {
+        let dirty = self.caches.clean(line, keep);
+        // A line that was evicted, or that another core flushed, may still be on its way: who
+        // waits for this one waits for that, too.
+        if !dirty && !self.memory.is_under_way(to) {
+            return false;
+        }
+        let mask = if dirty { u64::MAX } else { 0 };
+        let write = Write { line: to, data: self.line(line), mask, class };
+        let walk = self.shape.walk - self.shape.path;
+        self.send(at + walk, write, notify);
+        true
+    }
+
+    /// A write of a core to volatile memory reaches its controller at `at`. Its next fence waits for
+    /// that, and for the answer; what the controller does with it is posted.
+    pub(crate) fn arrives(&mut self, core: CoreId, at: Cycle) {
+        let pending = &mut self.unacknowledged[core];
+        pending.last = pending.last.max(at + self.shape.path);
+    }
+
+    /// What a fence answers that waits until a core's writes are durable.
+    pub fn fence(&mut self, core: CoreId, at: Cycle) -> Progress {
+        let pending = &mut self.unacknowledged[core];
+        if pending.writes > 0 {
+            pending.fenced = true;
+            pending.last = pending.last.max(at);
+            return Progress::Wait;
+        }
+        Progress::Done(at.max(pending.last))
+    }
+
+    /// A write of a core has become durable at `at`.
+    pub(crate) fn acknowledge(&mut self, core: CoreId, at: Cycle) {
+        let back = at + self.shape.path;
+        let pending = &mut self.unacknowledged[core];
+        pending.writes -= 1;
+        pending.last = pending.last.max(back);
+        if pending.fenced && pending.writes == 0 {
+            pending.fenced = false;
+            let at = pending.last;
+            self.wake(core, at);
+        }
+    }
+}
+
+/// The last breath of a machine: what a battery may still write.
+pub struct Gasp<'a, 'i> {
+    image: &'a mut Image<'i>,
+    /// When the power failed.
+    pub at: Cycle,
+    left: u64,
+    /// Bytes that the battery saved.
+    pub saved: u64,
+}
+
+impl<'a, 'i> Gasp<'a, 'i> {
+    /// A battery with energy for `bytes` bytes.
+    pub fn new(image: &'a mut Image<'i>, at: Cycle, bytes: u64) -> Gasp<'a, 'i> {
+        Gasp { image, at, left: bytes, saved: 0 }
+    }
+
+    /// Saves `bytes` at an address of persistent memory.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the battery has no energy for them; what it had saved before stays.
+    pub fn save(&mut self, address: u64, bytes: &[u8]) -> Result<(), PowerLoss> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = address + done as u64;
+            let offset = (at % LINE_BYTES) as usize;
+            let length = (LINE_BYTES as usize - offset).min(bytes.len() - done);
+            if self.left < length as u64 {
+                self.left = 0;
+                return Err(PowerLoss);
+            }
+            self.left -= length as u64;
+            self.saved += length as u64;
+            let mut data = [0; LINE_BYTES as usize];
+            data[offset..offset + length].copy_from_slice(&bytes[done..done + length]);
+            let ones = if length == 64 { u64::MAX } else { (1 << length) - 1 };
+            self.image.set_line(Line::of(at), &data, ones << offset)?;
+            done += length;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,424 @@
+//! A core as what runs on it sees it: each operation of a program, or of a library, returns when the
+//! core may go on.
+
+use std::sync::atomic::Ordering;
+
+use corosensei::Yielder;
+
+use super::{Control, Shared};
+use crate::design::{Claimed, Cpu, Design, FenceKind, Library, Progress};
+use crate::locks::lock_line;
+use crate::machine::Machine;
+use crate::meters::{Class, Stall};
+use crate::units::{CoreId, Cycle, Line, Page, Word};
+use crate::workload::{Flush, LockId, Port, Ptr};
+
+/// A core as the code that runs on it sees it: its operations return when the core may go on.
+pub(super) struct OnCore<'y, D: Design> {
+    pub shared: Shared<D>,
+    pub core: CoreId,
+    pub yielder: &'y Yielder<(), ()>,
+}
+
+impl<D: Design> OnCore<'_, D> {
+    #[inline]
+    fn machine(&self) -> &mut Machine<D> {
+        self.shared.machine()
+    }
+
+    /// Returns when it is this core's turn to do something that others can see; whether others
+    /// had theirs before.
+    #[inline]
+    fn turn(&self) -> bool {
+        let mut waited = false;
+        while !self.machine().may_act(self.core) {
+            self.yielder.suspend(());
+            waited = true;
+        }
+        waited
+    }
+
+    /// Parks the core until it is woken.
+    fn park(&self, stall: Stall) {
+        self.machine().park(self.core, stall);
+        self.turn();
+    }
+
+    /// Dispatches an instruction. It waits for room in the reorder buffer, and for a load in the
+    /// load queue.
+    #[inline]
+    fn dispatch(&self, load: bool) {
+        while !self.machine().cores[self.core].timing.dispatch(load) {
+            self.wait_for_open();
+        }
+    }
+
+    /// Parks the core until its fence or commit, whose time is open, is done.
+    fn wait_for_open(&self) {
+        while let Some(stall) = self.machine().cores[self.core].timing.open() {
+            self.park(stall);
+        }
+    }
+
+    /// Dispatches a load, store, flush or fence, which may have to wait for room in the core. What
+    /// it does comes later, when it is the core's turn.
+    #[inline]
+    fn issue(&self, load: bool) {
+        self.machine().count_operation();
+        self.dispatch(load);
+    }
+
+    /// Dispatches a store, with its room in the store queue.
+    fn issue_store(&self) {
+        self.settle();
+        self.issue(false);
+        self.machine().cores[self.core].timing.make_room_for_store();
+    }
+
+    /// Returns when no fence or commit holds back what others can see, and the transaction that
+    /// the program is in has begun for the design.
+    #[inline]
+    fn settle(&self) {
+        let core = &self.machine().cores[self.core];
+        if !core.timing.is_settled() || core.beginning {
+            self.settle_slowly();
+        }
+    }
+
+    #[cold]
+    fn settle_slowly(&self) {
+        self.wait_for_open();
+        self.machine().cores[self.core].timing.settle();
+        if self.machine().cores[self.core].beginning {
+            self.turn();
+            let progress = self.machine().begin(self.core);
+            self.obey(progress, Stall::Commit);
+        }
+    }
+
+    /// Does what the hook of a fence or commit answered: it retires late, and holds back what it
+    /// orders.
+    fn hold(&self, progress: Progress, stall: Stall) {
+        self.machine().hold(self.core, progress, stall);
+        if self.machine().cores[self.core].timing.is_in_order() {
+            self.settle();
+        }
+    }
+
+    fn wait(&self, until: Cycle, stall: Stall) {
+        self.machine().cores[self.core].timing.wait(until, stall);
+    }
+
+    /// Does what a hook answered.
+    #[inline]
+    fn obey(&self, progress: Progress, stall: Stall) {
+        match progress {
+            Progress::Done(at) => self.wait(at, stall),
+            Progress::Wait => self.park(stall),
+        }
+    }
+
+    /// Returns when it is this core's turn and its access of a line finds room for write-backs.
+    #[inline]
+    fn turn_with_room(&self, line: Line, write: bool, stall: Stall) -> bool {
+        let mut waited = self.turn();
+        while self.machine().is_congested(self.core, line, write) {
+            self.park(stall);
+            waited = true;
+        }
+        waited
+    }
+
+    #[inline]
+    fn load_line(&self, line: Line, known: Cycle) -> Cycle {
+        self.issue(true);
+        let known = if self.machine().walks { self.translate(line, known) } else { known };
+        match self.machine().load_near(self.core, line, known) {
+            Some(done) => done,
+            None => self.load_far(line, known),
+        }
+    }
+
+    /// A load that has to wait for its turn, or that may miss the first level.
+    fn load_far(&self, line: Line, known: Cycle) -> Cycle {
+        if !self.machine().may_lead(self.core) {
+            self.turn();
+        }
+        if self.machine().has(self.core, line) {
+            return self.machine().cores[self.core].timing.load_hit(line, known);
+        }
+        self.machine().prefetch(line);
+        // While the core waited for its turn, its first level may have gained the line.
+        let waited = self.turn_with_room(line, false, Stall::LoadMiss);
+        if waited && self.machine().has(self.core, line) {
+            return self.machine().cores[self.core].timing.load_hit(line, known);
+        }
+        self.machine().load_miss(self.core, line, known)
+    }
+
+    /// When the address of a load, which the program knows at `known`, is translated.
+    #[inline]
+    fn translate(&self, line: Line, known: Cycle) -> Cycle {
+        if !self.machine().is_translated(line) {
+            return known;
+        }
+        let page = Page::of(line);
+        match self.machine().translation(self.core, page) {
+            Some(0) => known,
+            Some(cycles) => known.max(self.machine().cores[self.core].timing.clock()) + cycles,
+            None => self.translate_slowly(page, known),
+        }
+    }
+
+    #[cold]
+    fn translate_slowly(&self, page: Page, known: Cycle) -> Cycle {
+        loop {
+            self.turn();
+            match self.machine().translate(self.core, page, known) {
+                Some(at) => return at,
+                None => self.park(Stall::LoadMiss),
+            }
+        }
+    }
+
+    /// Returns when it is this core's turn to store to a line, with when the store may leave.
+    /// Nothing: the design refuses.
+    fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
+        loop {
+            self.turn_with_room(line, true, Stall::StoreBuffer);
+            if !self.machine().is_translated(line) {
+                return Some(known);
+            }
+            let page = Page::of(line);
+            if let Some(cycles) = self.machine().translation(self.core, page) {
+                known += cycles;
+            } else if let Some(at) = self.machine().translate(self.core, page, known) {
+                known = at;
+            } else {
+                self.park(Stall::StoreBuffer);
+                continue;
+            }
+            if !D::TRANSLATES {
+                return Some(known);
+            }
+            match self.machine().claim(self.core, line) {
+                Claimed::At(at) => return Some(known.max(at)),
+                Claimed::Wait => self.park(Stall::LogFull),
+                Claimed::Refused => return None,
+            }
+        }
+    }
+
+    fn commit(&mut self) {
+        self.settle();
+        self.dispatch(false);
+        self.turn();
+        let progress = self.machine().commit(self.core);
+        self.hold(progress, Stall::Commit);
+    }
+
+    fn fence(&self, kind: FenceKind) {
+        self.settle();
+        let flush = matches!(kind, FenceKind::Flush(..));
+        if if flush { D::HAS_FLUSHES } else { D::HAS_FENCES } {
+            self.issue(false);
+        }
+        self.turn();
+        let progress = self.machine().fence(self.core, kind);
+        self.hold(progress, Stall::Fence);
+    }
+
+    fn lock(&mut self, lock: LockId) {
+        self.settle();
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Lock);
+        self.turn();
+        match self.machine().lock(self.core, lock) {
+            Some(since) => self.wait(since, Stall::Lock),
+            None => self.park(Stall::Lock),
+        }
+        self.store(lock_line(lock), 1, u64::MAX);
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Lock);
+    }
+
+    fn unlock(&mut self, lock: LockId) {
+        self.store(lock_line(lock), 0, u64::MAX);
+        self.turn();
+        self.machine().unlock(self.core, lock);
+    }
+
+    pub fn wait_for_all(&self, started: &dyn Fn()) {
+        self.settle();
+        self.turn();
+        if self.machine().arrive() {
+            started();
+            self.machine().start_measuring();
+        } else {
+            self.park(Stall::Other);
+        }
+    }
+
+    pub fn finish(&self) {
+        self.settle();
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Other);
+        self.turn();
+    }
+}
+
+impl<D: Design> Cpu for OnCore<'_, D> {
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    #[inline]
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        let line = Line::of(at.address);
+        let done = self.load_line(line, at.known);
+        let value = self.machine().below.view.word(Word::of(at.address));
+        match self.machine().loaded(self.core, at, done) {
+            Progress::Done(at) => (value, at),
+            Progress::Wait => {
+                self.park(Stall::LoadMiss);
+                (value, self.machine().cores[self.core].timing.clock())
+            }
+        }
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        let line = Line::of(at.address);
+        self.issue_store();
+        if !self.machine().below.caches.is_near(self.core, line) {
+            self.machine().prefetch(line);
+        }
+        let leaves = self.turn_to_store(line, at.known);
+        let leaves = leaves.expect("who stores has claimed the line, or stores outside");
+        let progress = self.machine().store(self.core, at, value, mask, leaves);
+        self.obey(progress, Stall::LogFull);
+    }
+
+    fn claim(&mut self, at: Ptr) -> bool {
+        self.turn_to_store(Line::of(at.address), at.known).is_some()
+    }
+
+    fn abort(&mut self) {
+        loop {
+            self.turn();
+            match self.machine().abort(self.core) {
+                Progress::Done(at) => return self.wait(at, Stall::LogFull),
+                Progress::Wait => self.park(Stall::LogFull),
+            }
+        }
+    }
+
+    fn peek(&self, word: Word) -> u64 {
+        self.machine().below.view.word(word)
+    }
+
+    #[inline]
+    fn work(&mut self, instructions: u64) {
+        let mut left = self.machine().cores[self.core].timing.work(instructions);
+        while left > 0 {
+            self.wait_for_open();
+            left = self.machine().cores[self.core].timing.work(left);
+        }
+    }
+
+    fn flush(&mut self, line: Line, class: Class, how: Flush) {
+        self.fence(FenceKind::Flush(line, class, how));
+    }
+
+    fn order(&mut self) {
+        self.fence(FenceKind::Order);
+    }
+
+    fn durable(&mut self) {
+        self.fence(FenceKind::Durable);
+    }
+
+    fn give_up(&mut self, text: String) {
+        self.machine().below.give_up(text);
+    }
+}
+
+/// What a program sees: its core, through the design's library.
+pub(super) struct Front<'y, 'c, D: Design> {
+    pub cpu: OnCore<'y, D>,
+    pub library: D::Library,
+    pub control: &'c Control,
+}
+
+impl<D: Design> Port for Front<'_, '_, D> {
+    #[inline]
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        self.library.load(at, &mut self.cpu)
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        self.cpu.settle();
+        let machine = self.cpu.machine();
+        machine.record(self.cpu.core, at, value, mask);
+        if machine.current_tx(self.cpu.core).is_none() {
+            return self.cpu.store(at, value, mask);
+        }
+        self.library.store(at, value, mask, &mut self.cpu);
+    }
+
+    fn store_past_caches(&mut self, at: Ptr, value: u64) {
+        self.cpu.issue_store();
+        let ready = self.cpu.turn_to_store(Line::of(at.address), at.known);
+        ready.expect("a store past the caches is outside of transactions, or fits");
+        self.cpu.machine().record(self.cpu.core, at, value, u64::MAX);
+        let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
+        self.cpu.obey(progress, Stall::LogFull);
+    }
+
+    fn begin(&mut self) {
+        self.cpu.dispatch(false);
+        let tx = self.cpu.machine().enter_tx(self.cpu.core);
+        if self.cpu.machine().cores[self.cpu.core].timing.is_settled() {
+            self.cpu.settle();
+        }
+        self.library.begin(tx, &mut self.cpu);
+    }
+
+    fn commit(&mut self) {
+        self.cpu.settle();
+        self.cpu.turn();
+        self.cpu.machine().commit_began(self.cpu.core);
+        self.library.commit(&mut self.cpu);
+        self.cpu.commit();
+        self.library.settle(&mut self.cpu);
+        self.control.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lock(&mut self, lock: LockId) {
+        self.cpu.lock(lock);
+    }
+
+    fn unlock(&mut self, lock: LockId) {
+        self.cpu.unlock(lock);
+    }
+
+    #[inline]
+    fn work(&mut self, instructions: u64) {
+        self.cpu.work(instructions);
+    }
+
+    fn flush(&mut self, at: Ptr, how: Flush) {
+        self.cpu.flush(Line::of(at.address), Class::Data, how);
+    }
+
+    fn order(&mut self) {
+        self.cpu.order();
+    }
+
+    fn durable(&mut self) {
+        self.cpu.durable();
+    }
+
+    fn cancelled(&self) -> bool {
+        self.control.cancelled.load(Ordering::Relaxed) || self.cpu.machine().is_done()
+    }
+}
