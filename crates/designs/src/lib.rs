@@ -30,8 +30,9 @@ pub mod swal;
 pub mod undo;
 pub mod undo_log;
 
-/// The designs, in the order of their names.
-pub const ALL: &[Entry] = &[
+/// The designs, in the order of their names. A static and not a constant, so that they are compiled
+/// here, and not once more in each crate that names this.
+pub static ALL: &[Entry] = &[
     entry::<base::Base>(),
     entry::<loc::Wal<loc::EcWal>>(),
     entry::<fwb::Fwb>(),
