@@ -92,7 +92,8 @@ def test_batteries_come_from_what_designs_declare() -> None:
 
 def test_write_sets_stand_beside_ssp_s() -> None:
     rows = {row["workload"]: row for row in answer("characterize", "--txs", "500")["rows"]}
-    assert [*rows] == [row["name"] for row in answer("list", "profiles")["rows"]]
+    profiles = answer("list", "profiles")["rows"]
+    assert [*rows] == [row["name"] for row in profiles if row["published"] is not None]
     assert rows["sps"]["lines_avg"] == pytest.approx(2.0, abs=0.01)
     assert rows["sps"]["published"] == {"lines": 2, "pages": 2, "pages_max": 2}
     for row in rows.values():
