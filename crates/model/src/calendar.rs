@@ -8,37 +8,52 @@ use std::collections::VecDeque;
 /// single next-free time it would push everybody forward (specs/models.md A6).
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
-    busy: VecDeque<(u64, u64)>,
+    /// The latest interval, which is most often the only one; empty if there is none.
+    last: (u64, u64),
+    before: VecDeque<(u64, u64)>,
 }
 
 impl Calendar {
     /// Whether the resource is free at `at`.
     #[inline]
     pub fn is_free(&self, at: u64) -> bool {
-        !self.busy.iter().any(|&(from, until)| from <= at && at < until)
+        if at >= self.last.0 {
+            return at >= self.last.1;
+        }
+        !self.before.iter().any(|&(from, until)| from <= at && at < until)
     }
 
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
     /// Time before `now` is forgotten: nobody asks for it any more.
+    #[inline]
     pub fn reserve(&mut self, at: u64, duration: u64, now: u64) -> u64 {
-        while self.busy.front().is_some_and(|&(_, until)| until <= now) {
-            self.busy.pop_front();
+        while self.before.front().is_some_and(|&(_, until)| until <= now) {
+            self.before.pop_front();
         }
+        let (_, until) = self.last;
         // Most requests come after all others.
-        match self.busy.back_mut() {
-            Some((_, until)) if *until == at => {
-                *until = at + duration;
-                return at;
-            }
-            Some(&mut (_, until)) if until > at => (),
-            _ => {
-                self.busy.push_back((at, at + duration));
-                return at;
-            }
+        if until <= now {
+            self.last = (at, at + duration);
+            at
+        } else if until == at {
+            self.last.1 = at + duration;
+            at
+        } else if until < at {
+            self.before.push_back(self.last);
+            self.last = (at, at + duration);
+            at
+        } else {
+            self.reserve_between(at, duration)
         }
+    }
+
+    /// Takes a gap between busy intervals, or the time after them.
+    fn reserve_between(&mut self, at: u64, duration: u64) -> u64 {
+        let busy = &mut self.before;
+        busy.push_back(self.last);
         let mut start = at;
         let mut index = 0;
-        for &(from, until) in &self.busy {
+        for &(from, until) in &*busy {
             if start + duration <= from {
                 break;
             }
@@ -46,17 +61,18 @@ impl Calendar {
             index += 1;
         }
         let end = start + duration;
-        let joins_before = index > 0 && self.busy[index - 1].1 == start;
-        let joins_after = index < self.busy.len() && self.busy[index].0 == end;
+        let joins_before = index > 0 && busy[index - 1].1 == start;
+        let joins_after = index < busy.len() && busy[index].0 == end;
         match (joins_before, joins_after) {
             (true, true) => {
-                self.busy[index - 1].1 = self.busy[index].1;
-                self.busy.remove(index);
+                busy[index - 1].1 = busy[index].1;
+                busy.remove(index);
             }
-            (true, false) => self.busy[index - 1].1 = end,
-            (false, true) => self.busy[index].0 = start,
-            (false, false) => self.busy.insert(index, (start, end)),
+            (true, false) => busy[index - 1].1 = end,
+            (false, true) => busy[index].0 = start,
+            (false, false) => busy.insert(index, (start, end)),
         }
+        self.last = busy.pop_back().expect("there is an interval");
         start
     }
 }
@@ -125,7 +141,7 @@ mod tests {
         for start in 0..1000 {
             bank.reserve(start * 10, 5, start * 10);
         }
-        assert!(bank.busy.len() <= 2);
+        assert!(bank.before.len() <= 1);
     }
 
     #[test]

@@ -345,8 +345,18 @@ impl Pm {
     fn idle_victim(&self, at: u64) -> Option<usize> {
         let entries = &self.buffer.entries;
         let older = entries.len() / 2;
-        let index = entries[older..].iter().rposition(|entry| self.is_idle(at, entry.bank))?;
-        Some(older + index)
+        // Banks that were found busy, by the last bits of their numbers, are not asked again.
+        let mut busy = 0_u64;
+        for (index, entry) in entries.iter().enumerate().skip(older).rev() {
+            let bit = 1 << (entry.bank % 64);
+            if busy & bit == 0 || self.banks.banks.len() > 64 {
+                if self.is_idle(at, entry.bank) {
+                    return Some(index);
+                }
+                busy |= bit;
+            }
+        }
+        None
     }
 
     /// Writes the bytes of a line that `mask` selects, one bit a byte.
