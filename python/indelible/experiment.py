@@ -218,10 +218,13 @@ def catalog(kind: str) -> list[dict[str, Any]]:
 
 
 def describe(
-    name: str, settings: tuple[tuple[str, str], ...] = (), against: str | None = None
+    name: str,
+    settings: tuple[tuple[str, str], ...] = (),
+    against: str | None = None,
+    on: tuple[str, int | None] | None = None,
 ) -> dict[str, Any]:
-    """Return everything known of a design, a workload or a machine."""
-    return json.loads(core.explain(name, list(settings), against))
+    """Return everything known of a design (`on` a machine), a workload or a machine."""
+    return json.loads(core.explain(name, list(settings), against, on))
 
 
 def batteries(

@@ -32,7 +32,7 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
     title = f"{about['name']} ({about['kind']})"
     blocks = [title + "\n" + textwrap.fill(about.get("summary") or "", width)]
     facts = {k: v for k, v in about.items() if isinstance(v, (str, bool, int, float))}
-    for known in ("kind", "name", "summary"):
+    for known in ("kind", "name", "summary", "machine", "cores"):
         facts.pop(known, None)
     if facts:
         blocks.append("\n".join(text.paragraph(k, text.word(v), width) for k, v in facts.items()))
@@ -46,14 +46,35 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
             + text.columns(["rule", "what"], rules, width)
         )
     if about.get("hardware"):
-        names = ("name", "bits", "count", "domain", "where")
-        parts = [[text.word(part.get(name)) for name in names] for part in about["hardware"]]
-        headers = ["structure", *names[1:]]
-        blocks.append("Hardware\n" + text.columns(headers, parts, width, right=(1, 2)))
+        blocks.append(_hardware(about, width))
     if about.get("rows"):
         table = [[_key(row), text.word(row["value"]), _described(row)] for row in about["rows"]]
         blocks.append(text.columns(["field", "value", "what [range] (source)"], table, width))
     return "\n\n".join(blocks)
+
+
+def _hardware(about: Mapping[str, Any], width: int) -> str:
+    """Return what a design adds to a machine, a structure a line, and what that is for a core."""
+    parts = about["hardware"]
+    table = [
+        [
+            part["name"],
+            f"{part['bits']:,}",
+            f"{part['count']:,}",
+            f"{part['bytes_per_core']:,.5g}",
+            part["domain"],
+            part["where"],
+        ]
+        for part in parts
+    ]
+    cores, machine = about["cores"], about["machine"]
+    headers = ["structure", "bits", "count", "B a core", "domain", "where"]
+    whole = sum(part["bytes_per_core"] for part in parts) / 1024
+    return (
+        f"Hardware added to machine {machine} with {cores} core{'' if cores == 1 else 's'}\n"
+        + text.columns(headers, table, width, right=(1, 2, 3))
+        + f"\n\nIn all {whole:,.4g} KiB a core."
+    )
 
 
 def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:

@@ -558,7 +558,16 @@ def _note(mark: str, body: str, width: int) -> str:
 
 def bench(rows: Sequence[Mapping[str, Any]], width: int) -> str:
     """Return how fast the simulator was."""
-    headers = ["design", "workload", "cores", "footprint", "ops/s", "slowdown", "peak"]
+    headers = [
+        "design",
+        "workload",
+        "cores",
+        "footprint",
+        "ops/s",
+        "slowdown",
+        "vs native",
+        "peak",
+    ]
     table = [
         [
             row["design"],
@@ -567,8 +576,9 @@ def bench(rows: Sequence[Mapping[str, Any]], width: int) -> str:
             row["footprint"],
             f"{row['mem_ops_per_s'] / 1e6:.1f} M",
             f"{row['slowdown_vs_plain']:.1f}x" if row["slowdown_vs_plain"] else BLANK,
+            f"{row['time_vs_native']:.2f}x" if row["time_vs_native"] else BLANK,
             f"{row['peak_rss_mb']:,.0f} MB",
         ]
         for row in rows
     ]
-    return columns(headers, table, width, right=(2, 3, 4, 5, 6))
+    return columns(headers, table, width, right=(2, 3, 4, 5, 6, 7))

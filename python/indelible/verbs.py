@@ -50,9 +50,20 @@ def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
     return experiment.catalog(kind)
 
 
-def explain(name: str, set: Settings = None, diff: str | None = None) -> dict[str, Any]:
-    """Return all that is known of a design, a workload or a machine, maybe beside another."""
-    return experiment.describe(name, _pairs(set), diff)
+def explain(
+    name: str,
+    set: Settings = None,
+    diff: str | None = None,
+    *,
+    machine: str | None = None,
+    cores: int | None = None,
+) -> dict[str, Any]:
+    """Return all that is known of a design, a workload or a machine, maybe beside another.
+
+    A design's hardware is that which it adds to `machine` (`silo`) with so many cores (all).
+    """
+    on = None if machine is None and cores is None else (machine or MACHINE, cores)
+    return experiment.describe(name, _pairs(set), diff, on)
 
 
 def battery(

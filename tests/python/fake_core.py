@@ -108,7 +108,12 @@ def list(kind: str) -> str:
     return json.dumps({"rows": rows})
 
 
-def explain(name: str, settings: object, against: str | None = None) -> str:
+def explain(
+    name: str,
+    settings: object,
+    against: str | None = None,
+    on: tuple[str, int | None] | None = None,
+) -> str:
     if name in DESIGNS:
         return json.dumps(
             {
@@ -132,10 +137,13 @@ def explain(name: str, settings: object, against: str | None = None) -> str:
                         "name": "log buffer",
                         "bits": 12480,
                         "count": 8,
+                        "bytes_per_core": 1560.0,
                         "domain": "battery",
                         "where": "core",
                     }
                 ],
+                "machine": on[0] if on else "silo",
+                "cores": 8,
             }
         )
     if name == "logcache":
@@ -259,6 +267,7 @@ def run(text: str, control: Control) -> str:
             "design_counters": {"logs_generated": txs * 7, "logs_ignored": 0},
             "host": {
                 "seconds": 1.9,
+                "cpu_seconds": 1.9,
                 "mem_ops": 118_000_000,
                 "mem_ops_per_s": 62_000_000.0,
                 "peak_rss_mb": 87.5,
@@ -373,7 +382,8 @@ def _litmus_row(test: str, image: str, order: str) -> dict[str, Any]:
 
 def plain(text: str) -> str:
     _check(json.loads(text))
-    return json.dumps({"mem_ops": 1_000_000, "seconds": 0.01, "mem_ops_per_s": 1e8})
+    time = {"seconds": 1.18, "cpu_seconds": 1.18}
+    return json.dumps({"mem_ops": 118_000_000, "mem_ops_per_s": 1e8, **time})
 
 
 def native_logging(text: str, control: Control) -> str:

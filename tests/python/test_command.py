@@ -363,8 +363,27 @@ def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
     asked = {**asdict(bench.CELLS[0]), "workload": "hash", "seed": 1}
     row = bench._child(json.loads(json.dumps(asked)))
     assert tuple(row) == bench.COLUMNS
-    assert row["slowdown_vs_plain"] == pytest.approx(1e8 / 62e6)
-    assert "62.0 M      1.6x  88 MB" in text.bench([row], 80)
+    assert row["slowdown_vs_plain"] == pytest.approx(1.9 / 1.18)
+    row["time_vs_native"] = 1.5
+    assert "62.0 M      1.6x      1.50x  88 MB" in text.bench([row], 80)
+
+
+def test_each_design_is_measured_beside_native(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    micros = {"native": 2.0, "silo": 3.0}
+
+    def measured(cell: bench.Cell, txs: int, seed: int) -> dict[str, object]:
+        return {**asdict(cell), "cpu_us_per_tx": micros.get(cell.design, 5.0)}
+
+    monkeypatch.setattr(bench, "_measured", measured)
+    rows = [row for row in bench.bench(quick=True) if row["workload"] == "btree"]
+    ratios = {row["design"]: row["time_vs_native"] for row in rows}
+    assert ratios["native"] == 1.0
+    assert ratios["silo"] == 1.5
+    others = {name: ratio for name, ratio in ratios.items() if name not in micros}
+    assert others
+    assert set(others.values()) == {2.5}
 
 
 HELPED = ("list", "run", "battery", "characterize", "compare", "crash", "litmus", "native")

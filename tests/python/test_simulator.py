@@ -22,6 +22,7 @@ pytestmark = needs_core
 #: What issues 2 to 5 promise of designs, workloads and machines.
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
 DESIGNS |= {"base", "fwb", "lad", "undo-log", "redo-log", "hops", "undo@hops", "undo@bbb"}
+DESIGNS |= {"ssp", "shadow-paging"}
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
 WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache"}
 WORKLOADS |= {"vacation", "memcached"}
@@ -74,6 +75,12 @@ def test_what_there_is() -> None:
         assert row["durability"] in ("synchronous", "asynchronous", "none")
 
 
+def bytes_per_core(*words: str) -> list[float]:
+    """What SSP takes on a machine. Only one with a second-level TLB has that to extend."""
+    parts = answer("explain", "ssp", *words)["hardware"]
+    return [part["bytes_per_core"] for part in parts]
+
+
 def test_batteries_come_from_what_designs_declare() -> None:
     rows = answer("battery")["rows"]
     cells = {(row["design"], row["source"]): row for row in rows}
@@ -86,6 +93,10 @@ def test_batteries_come_from_what_designs_declare() -> None:
     hardware = answer("explain", "silo")["hardware"]
     kept = sum(part["bytes"] for part in hardware if part["domain"] == "battery")
     assert kept == 5.3125 * 1024
+    assert bytes_per_core("--machine", "silo") == [832, 13_312, 800]
+    assert bytes_per_core("--machine", "ssp", "--cores", "2") == [832, 800]
+    code, shown, _ = indelible("explain", "ssp")
+    assert "In all 14.59 KiB a core" in shown
     code, shown, _ = indelible("battery", "--designs", "undo@x86,silo", "--cores", "1")
     assert (code, "no battery: undo@x86" in shown, "HPCA'23" in shown) == (0, True, False)
 

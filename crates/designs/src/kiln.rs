@@ -15,8 +15,8 @@
 //! known here, is decided in docs/fidelity.md.
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity, KeptBy,
-    Leave, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity,
+    KeptBy, Leave, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, LINE_BYTES, Line};
@@ -73,6 +73,8 @@ model::rules! {
         wait_for_overflow,
         /// The acknowledgement follows the status.
         acknowledge_after_status,
+        /// An aborted transaction's versions are dropped before its TxID is free.
+        drop_aborted,
         /// A line that leaves the last level is kept until memory has it.
         keep_until_home,
         /// The overflow area keeps a committed line until memory has it.
@@ -120,6 +122,8 @@ pub enum KilnEvent {
     OverflowHome(u32),
     /// A core's transaction is committed: its status changes.
     Status(CoreId, u16),
+    /// One that is aborted has been dropped.
+    Dropped(CoreId, u16),
     /// No line has a TxID any longer.
     Untagged(u16),
 }
@@ -148,6 +152,7 @@ impl Design for Kiln {
         needs: Needs::Nothing,
     };
     const HAS_FENCES: bool = false;
+    const REVOKES: bool = true;
     const WATCHES_L2: bool = true;
     type Params = KilnParams;
     type Rules = KilnRules;
@@ -196,6 +201,10 @@ impl Design for Kiln {
         self.end(tx, below)
     }
 
+    fn abort(&mut self, tx: &Tx, _by: Abort, below: &mut Below<KilnEvent>) -> Progress {
+        self.revoke(tx, below)
+    }
+
     fn fill(&mut self, fill: &Fill, _below: &mut Below<KilnEvent>) -> Cycle {
         if !fill.memory {
             return fill.at + self.params.llc_read;
@@ -225,6 +234,7 @@ impl Design for Kiln {
             KilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
             KilnEvent::OverflowHome(slot) => self.last.drop_slot(slot),
             KilnEvent::Status(core, id) => self.change_status(core, id, at, below),
+            KilnEvent::Dropped(core, id) => self.drop_versions(core, id, at, below),
             KilnEvent::Untagged(id) => self.untag(id, at, below),
         }
     }

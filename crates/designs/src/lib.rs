@@ -23,6 +23,7 @@ pub mod orders;
 pub mod parts;
 pub mod redo;
 pub mod redo_log;
+pub mod shadow_paging;
 pub mod silo;
 pub mod software;
 pub mod ssp;
@@ -49,6 +50,7 @@ pub static ALL: &[Entry] = &[
     entry::<software::Software<software::RedoHops>>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<software::Software<software::SWalX86>>(),
+    entry::<shadow_paging::ShadowPaging>(),
     entry::<silo::Silo>(),
     entry::<ssp::Ssp>(),
     entry::<undo_log::UndoLog>(),
@@ -81,6 +83,10 @@ pub struct Entry {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it shares with others and does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
+    /// Whether a thread may move to another core in a transaction.
+    pub migrates: bool,
+    /// Whether it revokes aborted transactions by itself.
+    pub revokes: bool,
     /// Runs a workload on a machine with it.
     pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
     /// What it adds to the hardware of a machine.
@@ -125,6 +131,8 @@ const fn entry<D: Design>() -> Entry {
         fields: D::Params::FIELDS,
         rules: D::Rules::RULES,
         needless: D::NEEDLESS,
+        migrates: D::MIGRATES,
+        revokes: D::REVOKES,
         run: run::<D>,
         hardware: hardware::<D>,
     }

@@ -20,8 +20,8 @@
 use std::marker::PhantomData;
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Granularity,
-    KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill,
+    Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::Params;
@@ -93,6 +93,13 @@ model::rules! {
         undurable_to_log,
         /// What a transaction wrote to the log before it ended is known to be its own.
         adopt_early,
+        /// An aborted transaction's versions are dropped: those before are the newest again.
+        drop_aborted,
+        /// What an aborted transaction wrote to the log is nobody's: no later one adopts it.
+        abandon_early,
+        /// An aborted transaction of which the log has entries takes a TxID, whose TxCnt (or commit
+        /// record) says that it is complete without a block.
+        mark_aborted,
         /// The TxCnt counts entries, and not lines: a line that left the caches twice has two.
         count_entries,
         /// A transaction without blocks of its own writes its TxCnt as an entry without a block.
@@ -304,6 +311,7 @@ impl<S: Scheme> Design for Wal<S> {
     const CARD: Card = S::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
     const HAS_FENCES: bool = false;
+    const REVOKES: bool = true;
     type Params = S::Params;
     type Rules = LocRules;
     type Event = LocEvent;
@@ -334,6 +342,10 @@ impl<S: Scheme> Design for Wal<S> {
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
         self.engine.end(tx, below)
+    }
+
+    fn abort(&mut self, tx: &Tx, _by: Abort, below: &mut Below<LocEvent>) -> Progress {
+        self.engine.abort(tx, below)
     }
 
     fn fill(&mut self, fill: &Fill, _below: &mut Below<LocEvent>) -> Cycle {

@@ -15,7 +15,7 @@
 //! The slides say that LOC and Kiln combine; how follows specs/ordering.md section 14.4.
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
+    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
     Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
@@ -66,6 +66,8 @@ model::rules! {
         running_to_overflow,
         /// So does one of a transaction that has ended and is not retired.
         unretired_to_overflow,
+        /// An aborted transaction's versions are dropped: those before are the newest again.
+        drop_aborted,
         /// A line that leaves the last level for the overflow area is kept until it is there.
         keep_until_overflowed,
         /// A line that leaves the last level for its place is kept until memory has it.
@@ -190,6 +192,7 @@ impl Design for LocKiln {
          transaction, too",
     )];
     const HAS_FENCES: bool = false;
+    const REVOKES: bool = true;
     type Params = LocKilnParams;
     type Rules = LocKilnRules;
     type Event = LocKilnEvent;
@@ -243,6 +246,10 @@ impl Design for LocKiln {
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         self.end(tx, below)
+    }
+
+    fn abort(&mut self, tx: &Tx, _by: Abort, below: &mut Below<LocKilnEvent>) -> Progress {
+        self.revoke(tx, below)
     }
 
     fn fill(&mut self, fill: &Fill, _below: &mut Below<LocKilnEvent>) -> Cycle {

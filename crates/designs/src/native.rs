@@ -20,6 +20,7 @@ impl Design for Native {
         needs: Needs::Nothing,
     };
     const HAS_FENCES: bool = false;
+    const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();

@@ -54,6 +54,7 @@ model::rules! {
 impl Design for X86 {
     const CARD: Card = card("x86", "clwb and sfence", Needs::Nothing);
     const MODEL: Option<Model> = Some(Model::Fenced);
+    const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = X86Rules;
     type Event = ();
@@ -95,6 +96,7 @@ impl Design for Eadr {
     const CARD: Card = card("eadr", "caches that survive", Needs::Eadr);
     const MODEL: Option<Model> = Some(Model::Visible);
     const HAS_FENCES: bool = false;
+    const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();
@@ -129,6 +131,7 @@ impl Design for Ideal {
     const CARD: Card = card("ideal", "free flushes and fences that do nothing", Needs::Nothing);
     const MODEL: Option<Model> = Some(Model::Unordered);
     const HAS_FENCES: bool = false;
+    const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();

@@ -1,18 +1,25 @@
-//! What several designs are made of: a core's log area; and what the logs of words in memory share:
-//! records, the ring that they go to, the way of data lines home, the forced write-back, and recovery.
+//! What several designs are made of: a core's log area; what the logs of words in memory share
+//! (records, the ring that they go to, the way of data lines home, the forced write-back, and
+//! recovery); and what designs with two copies of data share (a page table and a metadata journal
+//! in memory, cores that wait for each other, the way out into software).
 
 use model::units::CoreId;
 
 pub mod area;
 pub mod commits;
+pub mod fall_back;
 pub mod hardware;
 pub mod homes;
+pub mod journal;
 pub mod line;
 pub mod log;
+pub mod page_table;
+pub mod placed;
 pub mod record;
 pub mod ring;
 pub mod rules;
 pub mod scan;
+pub mod waits;
 
 /// What is due in a hardware log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -154,6 +154,13 @@ impl Log for Redo {
         }
     }
 
+    /// Drops the write set. Nothing of it has been logged.
+    fn abort(&mut self, _cpu: &mut impl Cpu) {
+        self.in_transaction = false;
+        self.places.clear();
+        self.writes.clear();
+    }
+
     fn settle(&mut self, cpu: &mut impl Cpu) {
         if self.writes.is_empty() {
             return;

@@ -237,6 +237,7 @@ impl Design for Silo {
         needs: Needs::Adr,
     };
     const HAS_FENCES: bool = false;
+    const MIGRATES: bool = true;
     type Params = SiloParams;
     type Rules = SiloRules;
     type Event = SiloEvent;

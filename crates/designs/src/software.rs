@@ -8,7 +8,7 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Both, Params, Rules};
-use model::units::{CoreId, Cycle, Line, TxId};
+use model::units::{CoreId, Cycle, Line, TxId, Word};
 use model::workload::Ptr;
 
 use crate::bbb::Bbb;
@@ -37,6 +37,8 @@ pub trait Log: Sized + 'static {
     fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu);
     /// A transaction ends; when this returns it is durable.
     fn commit(&mut self, cpu: &mut impl Cpu);
+    /// A transaction is aborted; when this returns it has had no effect.
+    fn abort(&mut self, cpu: &mut impl Cpu);
     /// What is left to be done once it is acknowledged, while its locks are held.
     fn settle(&mut self, _cpu: &mut impl Cpu) {}
     /// Makes the image hold every durable transaction and no other.
@@ -80,6 +82,7 @@ impl<P: Pairing> Design for Software<P> {
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
     const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
+    const MIGRATES: bool = P::Order::MIGRATES;
     type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
     type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
     type Event = EventOf<P>;
@@ -166,6 +169,9 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     }
     fn commit(&mut self, cpu: &mut impl Cpu) {
         self.0.commit(cpu);
+    }
+    fn abort(&mut self, _overwritten: &[(Word, u64)], cpu: &mut impl Cpu) {
+        self.0.abort(cpu);
     }
     fn settle(&mut self, cpu: &mut impl Cpu) {
         self.0.settle(cpu);

@@ -9,7 +9,7 @@
 //! core         extended TLB (PPN1, current bitmap), write-set buffer (updated bitmaps)   commit.rs
 //! controller   SSP cache: slots with both frames and bitmaps, references of cores        slots.rs
 //! memory       page table, extra pages, persistent SSP cache, journal                    layout.rs
-//! journal      update records, switch records, commit records       record.rs, journal.rs
+//! journal      update records and switch records                record.rs, parts/journal.rs
 //! background   checkpoint.rs, consolidation.rs
 //! ```
 //!
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{
-    Below, Card, Claim, Claimed, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Needs,
+    Abort, Below, Card, Claim, Claimed, Design, Durability, Fence, Granularity, KeptBy, Needs,
     Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
 };
 use model::device::Write;
@@ -28,26 +28,24 @@ use model::image::{Image, Placement, PowerLoss};
 use model::meters::Class;
 use model::params::Both;
 use model::units::{CoreId, Cycle, Line, LineMap, Page, PerCore};
-use model::workload::Flush;
 
-use crate::orders::evictions;
+use crate::parts::fall_back::FallBack;
+use crate::parts::journal::{Journal, Record};
+use crate::parts::placed;
+use crate::parts::waits::Waits;
 use crate::undo::{UndoParams, UndoRules};
 
 mod checkpoint;
 mod commit;
 mod consolidation;
-mod fallback;
-mod journal;
 mod layout;
 mod record;
 mod recovery;
 mod slots;
 
-use checkpoint::Checkpoint;
+use checkpoint::Known;
 use commit::{Running, Written};
 use consolidation::{Job, JobId};
-use fallback::FallBack;
-use journal::Journal;
 use layout::{Layout, SlotId};
 use record::{Entry, SLOTS_MAX};
 use slots::Slots;
@@ -71,6 +69,9 @@ model::params! {
         /// Cycles that telling every TLB of a changed bit adds to a first store (ours: none, as
         /// the message rides on an invalidation; section 4.1.1 says as much).
         flip = 0 in 0..=100_000;
+        /// Whether a core waits for the SSP cache and for the flip of a bit, or their cycles are
+        /// only counted (`post_hoc_cycles`), to be added to the run's, as in the paper (section 5).
+        mode = "full" of ["full", "post_hoc"];
         /// When a page gets a slot: when a TLB gains it, as in the paper, or with its first store.
         allocate = "tlb_fill" of ["tlb_fill", "first_store"];
         /// Lines of the journal's ring (ours: 256 KiB; the paper gives none).
@@ -110,6 +111,9 @@ model::rules! {
         commit_own_lines_only,
         /// The acknowledgement follows the group.
         acknowledge_after_journal,
+        /// A transaction that is aborted, or given up for software, makes the other copies of its
+        /// lines the current ones again.
+        revoke_current_bits,
         /// A group counts when all before it do.
         groups_in_order,
         /// A group that the ring has no room for waits.
@@ -158,13 +162,11 @@ pub struct Ssp {
     running: PerCore<Running>,
     /// Who may store to a line, while a transaction does.
     claims: LineMap<CoreId>,
-    waiting: PerCore<Option<For>>,
-    /// The core whose transaction runs in software.
-    in_software: Option<CoreId>,
+    waits: Waits<Reason>,
     journal: Journal<What>,
+    known: Known,
     /// Groups that the ring has no room for.
     stalled: VecDeque<What>,
-    checkpoint: Option<Checkpoint>,
     /// Switches of which the page table does not know: where their groups are.
     swaps: Vec<(u64, JobId)>,
     /// Pages to be consolidated.
@@ -173,17 +175,13 @@ pub struct Ssp {
     counts: Counts,
 }
 
-/// What a core waits for.
+/// What a core waits for besides other transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum For {
-    /// The end of another core's transaction.
-    Line(CoreId),
+enum Reason {
     /// The end of a page's consolidation.
     Page(SlotId),
     /// A slot.
     Slot,
-    /// Its turn to run in software.
-    Software,
 }
 
 /// What a group of the journal is for.
@@ -228,10 +226,10 @@ struct Counts {
     fills_delayed: u64,
     queue_cancelled: u64,
     commits_stalled: u64,
-    checkpoints: u64,
     consolidations: u64,
     copied_lines: u64,
     swaps: u64,
+    post_hoc_cycles: u64,
 }
 
 impl Design for Ssp {
@@ -245,6 +243,7 @@ impl Design for Ssp {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
+    const REVOKES: bool = true;
     const TRANSLATES: bool = true;
     type Params = Both<SspParams, UndoParams>;
     type Rules = Both<SspRules, UndoRules>;
@@ -255,18 +254,18 @@ impl Design for Ssp {
         let (layout, shape) = (layout_of(setup), setup.shape);
         let (params, rules) = (setup.params.first.clone(), setup.rules.first.clone());
         let dram = &shape.config.dram;
+        let flip = if params.mode == 0 { params.flip } else { 0 };
         Ssp {
             log_base: shape.log_base,
-            remap_cycles: shape.times.l2 + shape.times.llc + params.flip,
+            remap_cycles: shape.times.l2 + shape.times.llc + flip,
             dram_cycles: shape.config.cycles(dram.t_rp + dram.t_rcd + dram.t_hit),
             slots: Slots::new(&layout),
             running: PerCore::new(shape.cores, |_| Running::default()),
             claims: LineMap::default(),
-            waiting: PerCore::new(shape.cores, |_| None),
-            in_software: None,
-            journal: Journal::new(&layout, params.journal == 0),
+            waits: Waits::new(shape.cores),
+            journal: Journal::new(layout.ring.clone(), params.journal == 0),
+            known: Known::new(&layout),
             stalled: VecDeque::new(),
-            checkpoint: None,
             swaps: Vec::new(),
             queue: VecDeque::new(),
             jobs: Vec::new(),
@@ -281,32 +280,24 @@ impl Design for Ssp {
         Progress::Done(tx.stored)
     }
 
-    fn store(&mut self, store: &Store, below: &mut Below<SspEvent>) -> Progress {
-        self.stored(store, below);
+    fn store(&mut self, store: &Store, _below: &mut Below<SspEvent>) -> Progress {
+        self.stored(store);
         Progress::Done(store.at)
     }
 
     fn fence(&mut self, fence: &Fence, below: &mut Below<SspEvent>) -> Progress {
-        let Fence { core, kind, at, drained } = *fence;
-        match kind {
-            FenceKind::Flush(line, class, how) => {
-                let (to, keep) = (self.locate(line), how == Flush::WriteBack);
-                if line.is_persistent() {
-                    below.write_back_to(drained, line, to, keep, class, Notify::Core(core));
-                } else {
-                    below.flush(core, drained, line, keep, class);
-                }
-                match how {
-                    Flush::EvictInOrder => below.fence(core, drained),
-                    _ => Progress::Done(at),
-                }
-            }
-            FenceKind::Order | FenceKind::Durable => below.fence(core, drained),
-        }
+        placed::fence(fence, |line| self.locate(line), below)
     }
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
         self.end(tx, below)
+    }
+
+    fn abort(&mut self, tx: &Tx, by: Abort, below: &mut Below<SspEvent>) -> Progress {
+        match by {
+            Abort::ByProgram => self.revoke(tx, below),
+            Abort::ByLibrary => self.fall_back(tx, below),
+        }
     }
 
     fn reserved(setup: &Setup<'_, Ssp>) -> u64 {
@@ -314,7 +305,7 @@ impl Design for Ssp {
     }
 
     fn page_table(&self, page: Page) -> Line {
-        self.layout.table_entry(page).line()
+        self.layout.table.entry(page).line()
     }
 
     fn tlb_fill(&mut self, fill: &TlbFill, below: &mut Below<SspEvent>) -> Progress {
@@ -327,10 +318,6 @@ impl Design for Ssp {
 
     fn claim(&mut self, claim: &Claim, below: &mut Below<SspEvent>) -> Claimed {
         self.claim_line(claim, below)
-    }
-
-    fn abort(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
-        self.give_up(tx, below)
     }
 
     #[inline]
@@ -361,9 +348,7 @@ impl Design for Ssp {
         below: &Below<SspEvent>,
         arrived: &mut dyn FnMut() -> bool,
     ) -> Vec<Write> {
-        let mut writes = evictions(below, arrived);
-        writes.iter_mut().for_each(|write| write.line = self.locate(write.line));
-        writes
+        placed::could_be_evicted(below, |line| self.locate(line), arrived)
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), PowerLoss> {
@@ -410,7 +395,8 @@ impl Design for Ssp {
             ("slots_reused", self.slots.reused),
             ("journal_wraps", self.journal.wraps),
             ("groups_stalled", counts.commits_stalled),
-            ("checkpoints", counts.checkpoints),
+            ("checkpoints", self.journal.checkpoints),
+            ("post_hoc_cycles", counts.post_hoc_cycles),
         ]
     }
 }
@@ -436,7 +422,7 @@ impl Ssp {
 
     /// Appends a group to the journal. What it says is so, for whoever is still running.
     fn append(&mut self, mut what: What, at: Cycle, below: &mut Below<SspEvent>) {
-        let (entries, class) = match &mut what {
+        let (entries, class): (Vec<Entry>, Class) = match &mut what {
             What::Commit { pages, early, .. } if self.rules.append_whole_groups => {
                 debug_assert!(early.is_empty(), "records are made here");
                 (pages.iter().map(|written| self.publish(written)).collect(), Class::Log)
@@ -455,12 +441,15 @@ impl Ssp {
             }
         }
         let notify = Notify::Design(SspEvent::Journaled(self.journal.next()));
-        self.journal.append(&self.layout, &entries, what, class, at, notify, below);
+        let tid = self.journal.tid();
+        let records: Vec<Record> = entries.iter().map(|entry| entry.encode(tid)).collect();
+        self.journal.append(records, what, class, at, notify, below);
     }
 
     /// A line of a group is durable: who waits for the groups that count from now on goes on.
     fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<SspEvent>) {
-        for what in self.journal.landed(start, self.rules.groups_in_order) {
+        let learn = |end, record| self.known.learn(end, record);
+        for what in self.journal.landed(start, self.rules.groups_in_order, learn) {
             match what {
                 What::Commit { core, pages, lines, .. } => {
                     self.committed(core, &pages, &lines, at, below);

@@ -205,6 +205,12 @@ impl Log for SWal {
         }
     }
 
+    /// Drops the copies. Nothing of them has been logged.
+    fn abort(&mut self, _cpu: &mut impl Cpu) {
+        self.places.clear();
+        self.copies.clear();
+    }
+
     fn settle(&mut self, cpu: &mut impl Cpu) {
         if self.copies.is_empty() {
             return;

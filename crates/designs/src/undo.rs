@@ -173,6 +173,19 @@ impl Log for Undo {
         }
     }
 
+    /// Applies the log backwards, and ends as a commit does: until the mark is durable, recovery
+    /// would do the same.
+    fn abort(&mut self, cpu: &mut impl Cpu) {
+        for index in (0..self.lines.len()).rev() {
+            let (data, _) = self.entry(index as u64);
+            for (from, to) in words_of(data).zip(words_of(self.lines[index])) {
+                let (old, _) = cpu.load(Ptr::to(from.address()));
+                cpu.store(Ptr::to(to.address()), old, u64::MAX);
+            }
+        }
+        self.commit(cpu);
+    }
+
     fn recover(image: &mut Image<'_>, rules: &UndoRules, shape: &Shape) -> Result<(), PowerLoss> {
         for core in (0..shape.cores).map(CoreId) {
             let base = shape.log_of(core);
@@ -204,6 +217,10 @@ impl Log for Undo {
         }
         Ok(())
     }
+}
+
+fn words_of(line: Line) -> impl Iterator<Item = Word> {
+    (line.first_word().0..).map(Word).take(8)
 }
 
 fn checksum(line: Line, number: u64, data: &[u64; 8]) -> u64 {

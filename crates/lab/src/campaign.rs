@@ -170,7 +170,7 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
     let needless = |rule| resolved.design.needless.iter().any(|(other, _)| *other == rule);
     for (rule, doc) in resolved.design.rules.iter().filter(|(rule, _)| !needless(*rule)) {
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
-        for (index, (trial, txs)) in trials(spec, resolved).into_iter().enumerate() {
+        for (index, (trial, txs)) in trials_for(rule, spec, resolved) {
             if control.cancelled.load(Ordering::Relaxed) {
                 break;
             }
@@ -210,6 +210,19 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
     Ok(rows.into())
 }
 
+/// The trials of a rule, each with its number: the one in which it was caught before, if that is
+/// known, and then all of them in order.
+fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<(usize, (Spec, u64))> {
+    let mut trials: Vec<_> = trials(spec, resolved).into_iter().enumerate().collect();
+    let is_known = |(index, (trial, _)): &(usize, (Spec, u64))| {
+        *index >= OWN_TRIALS && spec.caught_with.get(rule) == Some(&trial.seed)
+    };
+    if let Some(place) = trials.iter().position(is_known) {
+        trials[..=place].rotate_right(1);
+    }
+    trials
+}
+
 /// The runs in which a mutant is looked for, the shortest first. They go round several machines:
 /// as it is; with caches so small that lines leave them in the middle of transactions; and with
 /// two controllers of one-entry queues over slow cells, so that writes overtake each other.
@@ -229,6 +242,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     let limit = resolved.machine.config.core.cores_max;
     let has = |name: &str| resolved.design.fields.iter().any(|field| field.name == name);
     let words = resolved.design.card.granularity == Granularity::Word;
+    let revokes = resolved.design.revokes;
     for index in 0..SEEDS {
         let mut trial = Spec {
             workload: "scribble".into(),
@@ -245,6 +259,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if words && index / 4 % 2 == 1 {
             set("workload.lock_grain", "word");
         }
+        // What a design does by itself about an abort has rules of its own.
+        if revokes && index % 5 % 2 == 1 {
+            set("workload.aborts", "40");
+        }
         for (path, value) in [&[], SMALL, APART, SMALL][index as usize % 4] {
             set(path, value);
         }
@@ -256,6 +274,12 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
             set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
             set("tlb.entries", ["4", "1"][index as usize % 2]);
             set("tlb.assoc", "1");
+            if index % 4 == 2 {
+                // Rows of a line: lines of a journal that follow each other overtake each other.
+                set("pm.device_rowbuffer_size", "64B");
+            }
+        }
+        if has("direction") {
             set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
         }
         if index % 5 != 4 {

@@ -8,7 +8,7 @@ use crate::error::{InputError, unknown};
 use crate::machines;
 use crate::profiles::{self, Profile};
 use crate::settings;
-use crate::spec::{find_workload, workload_names};
+use crate::spec::{count_cores, find_workload, workload_names};
 
 /// Lists the designs, the workloads, the profiles or the machines.
 ///
@@ -49,14 +49,19 @@ fn workload_row(entry: &workloads::Entry) -> Value {
     })
 }
 
-/// Explains a design, a workload or a machine; a machine beside another one.
+/// A machine, by its name or its file, and how many cores it has, if not as many as it can.
+pub type On<'a> = (&'a str, Option<u64>);
+
+/// Explains a design, whose hardware is that of the machine `on` (Silo's if there is none), a
+/// workload or a machine; a machine beside another one.
 ///
 /// # Errors
-/// A sentence, when there is nothing of that name.
+/// A sentence, when there is nothing of that name, or when it is no design and has no hardware.
 pub fn explain(
     name: &str,
     pairs: &[(String, String)],
     against: Option<&str>,
+    on: Option<On<'_>>,
 ) -> Result<String, InputError> {
     let split = settings::split(pairs)?;
     // A paper's machine has the paper's name, and so may its design: `machine:` tells them apart.
@@ -72,11 +77,20 @@ pub fn explain(
         return explain_difference(name, other, &split.machine);
     }
     if let Some(entry) = design {
-        let machine = machines::load("silo", &split.machine)?;
+        let (machine, cores) = on.unwrap_or(("silo", None));
+        let machine = machines::load(machine, &split.machine)?;
         let owner = format!("design {name}");
         let values = settings::params(&owner, entry.fields, &split.design)?;
-        let shape = Shape::new(&machine.config, machine.config.core.cores_max as u8);
-        return Ok(explain_design(entry, &values, &shape).to_string());
+        let shape = Shape::new(&machine.config, count_cores(&machine, cores, None)?);
+        let mut answer = explain_design(entry, &values, &shape);
+        answer["machine"] = machine.name.into();
+        return Ok(answer.to_string());
+    }
+    if let Some((machine, _)) = on {
+        return Err(InputError(format!(
+            "{name} is no design, so it has no hardware on machine {machine}; `indelible explain \
+             machine:{machine}` is about the machine"
+        )));
     }
     if let Some((name, entry, profile)) = workload {
         let mut answer = workload_row(entry);
@@ -121,6 +135,9 @@ fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shap
                 "bits": structure.bits,
                 "count": structure.count,
                 "bytes": structure.bytes(),
+                "bytes_per_core": (structure.bits * structure.count) as f64
+                    / 8.0
+                    / f64::from(shape.cores),
                 "domain": structure.kept_by.name(),
                 "where": structure.place,
             })

@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
+use cpu_time::ThreadTime;
 use designs::Order;
 use model::contents::View;
 use model::engine::{Control, Failure};
 use model::units::{CoreId, Cycle, Word};
-use model::workload::{Flush, LockId, Pm, Port, Ptr, Stop};
+use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop};
 use serde_json::json;
 
 use crate::error::InputError;
@@ -19,6 +20,29 @@ use crate::spec::{Resolved, Spec};
 /// Transactions of each core in the measured region, if the user does not say (ours: the default
 /// comparison of three designs and four workloads on eight cores then takes well under a minute).
 const TRANSACTIONS: u64 = 2_000;
+
+/// Since when the host's time is measured: by the clock, and of this thread.
+#[derive(Clone, Copy)]
+struct Since(Instant, ThreadTime);
+
+impl Since {
+    fn now() -> Since {
+        Since(Instant::now(), ThreadTime::now())
+    }
+
+    fn elapsed(&self) -> HostTime {
+        HostTime { seconds: self.0.elapsed().as_secs_f64(), cpu: self.1.elapsed().as_secs_f64() }
+    }
+}
+
+/// How long the host took.
+#[derive(Clone, Copy, Debug)]
+pub struct HostTime {
+    /// By the clock, in seconds.
+    pub seconds: f64,
+    /// That the thread had a processor, in seconds: less than by the clock if others had it, too.
+    pub cpu: f64,
+}
 
 /// Runs a design on a workload and a machine.
 ///
@@ -32,7 +56,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     let resolved = spec.resolve(None)?;
     let txs = spec.txs.unwrap_or(TRANSACTIONS);
     let warmup = spec.warmup.unwrap_or(txs / 10);
-    let start = Rc::new(Cell::new(Instant::now()));
+    let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);
     let outcome = (resolved.design.run)(Order {
         config: &resolved.machine.config,
@@ -45,12 +69,12 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         exact: spec.exact,
         epochs: spec.epochs,
         campaign: None,
-        started: Rc::new(move || measured.set(Instant::now())),
+        started: Rc::new(move || measured.set(Since::now())),
         control,
     })
     .map_err(|failure| failed(failure, &resolved))?;
-    let seconds = start.get().elapsed().as_secs_f64();
-    Ok(results::row(&resolved, &outcome, (txs, warmup, spec.exact), seconds).to_string())
+    let host = start.get().elapsed();
+    Ok(results::row(&resolved, &outcome, (txs, warmup, spec.exact), host).to_string())
 }
 
 /// Why a run could not be made, as a sentence.
@@ -105,16 +129,17 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     let cores = || (0..resolved.cores).map(CoreId);
     let mut programs = cores().map(|core| workload.program(core)).collect::<Result<Vec<_>, _>>();
     let programs = programs.as_mut().map_err(|error| stop(error.clone()))?;
-    let start = Instant::now();
+    let start = Since::now();
     for _ in 0..txs {
         for (core, program) in cores().zip(programs.iter_mut()) {
             program.transaction(&mut Pm::plain(&mut view, core)).map_err(stop)?;
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let HostTime { seconds, cpu } = start.elapsed();
     Ok(json!({
         "mem_ops": operations,
         "seconds": seconds,
+        "cpu_seconds": cpu,
         "mem_ops_per_s": operations as f64 / seconds.max(1e-9),
     })
     .to_string())
@@ -130,7 +155,8 @@ fn view(resolved: &Resolved) -> Result<View, InputError> {
 /// nothing.
 fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
     let stop = |stop| stopped(stop, resolved.workload.about.name);
-    let mut counter = Counter { view: view(resolved)?, operations: 0 };
+    let overwritten = Overwritten::default();
+    let mut counter = Counter { view: view(resolved)?, operations: 0, overwritten };
     let mut workload = resolved.make_workload()?;
     workload.populate(&mut Pm::plain(&mut counter.view, CoreId(0))).map_err(stop)?;
     for core in (0..resolved.cores).map(CoreId) {
@@ -146,6 +172,7 @@ fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
 struct Counter {
     view: View,
     operations: u64,
+    overwritten: Overwritten,
 }
 
 impl Port for Counter {
@@ -157,13 +184,21 @@ impl Port for Counter {
         self.operations += 1;
         let word = Word::of(at.address);
         let old = self.view.word(word);
+        self.overwritten.keep(word, || old);
         self.view.set_word(word, (old & !mask) | (value & mask));
     }
     fn store_past_caches(&mut self, at: Ptr, value: u64) {
         self.store(at, value, u64::MAX);
     }
-    fn begin(&mut self) {}
-    fn commit(&mut self) {}
+    fn begin(&mut self, abortable: bool) {
+        self.overwritten.begin(abortable);
+    }
+    fn commit(&mut self) {
+        self.overwritten.end();
+    }
+    fn abort(&mut self) {
+        self.overwritten.revert(&mut self.view);
+    }
     fn lock(&mut self, _lock: LockId) {}
     fn unlock(&mut self, _lock: LockId) {}
     fn work(&mut self, _instructions: u64) {}

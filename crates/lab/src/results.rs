@@ -6,6 +6,7 @@ use model::meters::{Class, Stall};
 use model::report::Report;
 use serde_json::{Map, Value, json};
 
+use crate::experiment::HostTime;
 use crate::machines;
 use crate::spec::Resolved;
 
@@ -31,7 +32,7 @@ pub fn row(
     resolved: &Resolved,
     outcome: &Outcome,
     (txs, warmup, exact): (u64, u64, bool),
-    seconds: f64,
+    host: HostTime,
 ) -> Value {
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
@@ -44,6 +45,7 @@ pub fn row(
         "machine": resolved.machine.name,
         "cores": resolved.cores,
         "txs": report.transactions,
+        "aborted": report.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
         "id": identity(resolved, txs, warmup, exact),
@@ -69,12 +71,16 @@ pub fn row(
         "notes": resolved.notes,
         "cancelled": report.cancelled,
         "host": {
-            "seconds": seconds,
+            "seconds": host.seconds,
+            "cpu_seconds": host.cpu,
             "mem_ops": report.operations,
-            "mem_ops_per_s": ratio(report.operations as f64, seconds),
+            "mem_ops_per_s": ratio(report.operations as f64, host.seconds),
             "peak_rss_mb": peak_rss_mb(),
         },
     });
+    if report.migrations > 0 {
+        row["migrations"] = report.migrations.into();
+    }
     if let Some(totals) = &report.epochs {
         row["epochs"] = epochs(totals, report.transactions);
     }

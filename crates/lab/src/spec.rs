@@ -52,6 +52,9 @@ pub struct Spec {
     /// Whether each rule of the design is switched off, one at a time, too.
     #[serde(default)]
     pub mutants: bool,
+    /// Rules that were caught in a trial of this seed before: it comes first.
+    #[serde(default)]
+    pub caught_with: BTreeMap<String, u64>,
     /// Whether recovery is crashed at each of its own writes, too.
     #[serde(default = "default_nested")]
     pub nested: bool,
@@ -154,6 +157,7 @@ impl Spec {
             let rules = design.rules.iter().map(|(name, _)| *name);
             return Err(unknown_of("rule", rule, &owner_of(design), rules));
         }
+        keep_threads(design, &machine, cores)?;
         let mut notes = Vec::new();
         bring_domain(design, &mut machine, &mut notes);
         if self.script.is_some() && !["sqlite", "ycsb"].contains(&workload.about.name) {
@@ -177,6 +181,9 @@ impl Spec {
     }
 }
 
+/// The most cores that a machine can have: the directory has a bit for each.
+const CORES_MAX: u8 = 64;
+
 /// How many cores the user asked for; if not, the usual number, or all that the machine has.
 ///
 /// # Errors
@@ -195,6 +202,31 @@ pub fn count_cores(
         ))),
         None => Ok(usual.unwrap_or(limit as u8).min(limit as u8)),
     }
+}
+
+/// A design whose structures belong to cores cannot have threads that move.
+fn keep_threads(design: &designs::Entry, machine: &Machine, cores: u8) -> Result<(), InputError> {
+    if machine.config.core.migrate == 0 {
+        return Ok(());
+    }
+    if !design.migrates {
+        let movable = designs::ALL.iter().filter(|entry| entry.migrates);
+        let names: Vec<&str> = movable.map(|entry| entry.card.name).collect();
+        return Err(InputError(format!(
+            "{} keeps what belongs to a transaction beside its core, so threads stay: leave \
+             core.migrate at 0, or take one of {}",
+            design.card.name,
+            names.join(", ")
+        )));
+    }
+    if cores == CORES_MAX {
+        return Err(InputError(format!(
+            "with core.migrate a thread moves to a core that is idle, and cores is {cores}: it \
+             takes 1..={}",
+            CORES_MAX - 1
+        )));
+    }
+    Ok(())
 }
 
 fn owner_of(design: &designs::Entry) -> String {

@@ -49,6 +49,29 @@ fn what_is_counted_adds_up() {
     }
 }
 
+/// Aborted transactions are counted, and are in no write set and in no commit latency.
+#[test]
+fn aborted_transactions_are_counted_apart() {
+    let row = |design: &str, aborts| {
+        run(&format!("{design} scribble cores=2 txs=50 workload.aborts={aborts}"))
+    };
+    let (usual, native) = (row("native", 0), row("native", 40));
+    assert_eq!(usual["aborted"], 0);
+    for design in designs::ALL.iter().map(|entry| entry.card.name) {
+        let (some, all) = (row(design, 40), row(design, 100));
+        assert_eq!((&all["txs"], &all["aborted"]), (&100.into(), &100.into()), "{design}");
+        assert_eq!((sum(&all["write_set"]), &all["write_set"]["stores_avg"]), (0, &0.0.into()));
+        assert_eq!(all["commit_latency_cycles"]["max"], 0, "{design}");
+        let aborted = some["aborted"].as_u64().expect("a number");
+        assert!((20..60).contains(&aborted) && some["txs"] == 100, "{design}: {aborted}");
+        assert_eq!(some["write_set"], native["write_set"], "{design}");
+        for row in [some, all] {
+            let core_cycles = 2 * row["cycles"].as_u64().expect("a number");
+            assert_eq!(sum(&row["stalls"]), core_cycles, "{design}: {}", row["stalls"]);
+        }
+    }
+}
+
 /// Cutting the power changes nothing of what runs on: whoever is watched takes the same time.
 #[test]
 fn a_campaign_does_not_disturb_the_run() {
@@ -61,7 +84,8 @@ fn a_campaign_does_not_disturb_the_run() {
         check: Check::Transactions,
     };
     for (design, workload) in every_pair() {
-        let line = format!("{design} {workload} cores=2 seed=3");
+        let aborts = if workload == "scribble" { "workload.aborts=30" } else { "" };
+        let line = format!("{design} {workload} cores=2 seed=3 {aborts}");
         let resolved = resolve(&line);
         let report = |campaign| {
             let workload = resolved.make_workload().expect("a workload");

@@ -22,6 +22,12 @@ const MISTAKES: &[(&str, &str)] = &[
     ("silo hash cores=0", "cores is 0; machine tiny takes 1..=4 (core.cores_max)"),
     ("silo hash cores=5", "cores is 5; machine tiny takes 1..=4 (core.cores_max)"),
     ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1..=8 (core.cores_max)"),
+    (
+        "fwb hash core.migrate=10",
+        "fwb keeps what belongs to a transaction beside its core, so threads stay: leave \
+          core.migrate at 0, or take one of native, redo@x86, s-wal, silo, undo@eadr, undo@ideal, \
+          undo@x86",
+    ),
     ("silo hash txs=0", "txs is 0; it takes 1 or more"),
     (
         "silo hash controller.wpq=0",
@@ -226,7 +232,13 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
         error(lab::list("")),
         "unknown list ``; there are: designs, workloads, profiles, machines"
     );
-    let text = error(lab::explain("sillo", &[], None));
+    let machine = error(lab::explain("tiny", &[], None, Some(("silo", None))));
+    assert_eq!(
+        machine,
+        "tiny is no design, so it has no hardware on machine silo; `indelible explain \
+         machine:silo` is about the machine"
+    );
+    let text = error(lab::explain("sillo", &[], None, None));
     let start =
         "unknown design, workload or machine `sillo`; did you mean `silo`? there are: silo, ";
     assert!(text.starts_with(start), "{text}");

@@ -79,7 +79,7 @@ fn a_battery_grows_with_what_it_keeps() {
 #[test]
 fn explain_shows_the_same_structures() {
     let about: Value =
-        serde_json::from_str(&lab::explain("undo@eadr", &[], None).expect("an answer"))
+        serde_json::from_str(&lab::explain("undo@eadr", &[], None, None).expect("an answer"))
             .expect("JSON");
     let kept = about["hardware"].as_array().expect("structures");
     assert!(kept.iter().all(|structure| structure["domain"] == "eadr"), "{kept:?}");

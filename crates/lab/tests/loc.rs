@@ -42,7 +42,8 @@ fn every_counter_counts() {
     let small = "llc.size=256B l2.size=128B l1d.size=128B";
     let lines = [
         format!(
-            "loc-wal scribble txs=300 cores=2 {small} pm.log_size=18KiB design.id_bits=6 design.sd=4"
+            "loc-wal scribble txs=300 cores=2 {small} pm.log_size=18KiB design.id_bits=6 design.sd=4 \
+             workload.aborts=10"
         ),
         format!(
             "loc-wal scribble txs=300 cores=2 {small} pm.log_size=2KiB design.sd=4 \

@@ -8,6 +8,7 @@
 //! bytes 60 8 7   8 bytes from byte 60 become 7
 //! load 8         load the word at byte 8          work 500    execute 500 instructions
 //! commit         the transaction ends             evict 8     make the line leave all caches
+//! abort          it is aborted                    expect 8 1  load that word, which is 1
 //! ```
 //!
 //! Addresses are bytes from the start of the heap, which holds zeros. One core runs the program on
@@ -52,6 +53,11 @@ impl Script {
         };
         Script { steps: Arc::new(steps.map(step).collect()) }
     }
+
+    /// Whether a transaction of it is aborted: then each may be.
+    fn aborts(&self) -> bool {
+        self.steps.iter().any(|(verb, _)| verb == "abort")
+    }
 }
 
 impl Workload for Script {
@@ -69,13 +75,18 @@ impl Program for Script {
         let at = |address: u64| Ptr::to(HEAP + address);
         for (verb, numbers) in self.steps.iter() {
             match (verb.as_str(), numbers.as_slice()) {
+                ("begin", []) if self.aborts() => pm.begin_abortable()?,
                 ("begin", []) => pm.begin()?,
                 ("commit", []) => pm.commit(),
+                ("abort", []) => pm.abort(),
                 ("store", &[address, value]) => pm.store(at(address), value),
                 ("bytes", &[address, length, value]) => {
                     pm.store_bytes(at(address), &vec![value as u8; length as usize]);
                 }
                 ("load", &[address]) => _ = pm.load(at(address)),
+                ("expect", &[address, value]) => {
+                    assert_eq!(pm.load(at(address)), value, "at byte {address}");
+                }
                 ("flush", &[address]) => pm.flush(at(address)),
                 ("order", []) => pm.order(),
                 ("durable", []) => pm.durable(),

@@ -5,6 +5,7 @@ mod common;
 
 use common::all_hold;
 use model::crash::{Campaign, Check, Points};
+use model::design::Durability;
 
 /// Transaction numbers have 16 bits: they wrap with records in the log region and tuples on chip.
 #[test]
@@ -38,6 +39,48 @@ fn several_controllers_agree() {
         }
     }
     all_hold(lines);
+}
+
+/// Threads that move to another core in the middle of a transaction, and leave its lines behind in the
+/// caches of the former one: with small caches, small buffers, and controllers that are apart.
+#[test]
+fn threads_move_in_transactions() {
+    let mut lines = Vec::new();
+    let small = "llc.size=512B l2.size=128B l1d.size=128B";
+    for design in common::all().filter(|entry| entry.migrates) {
+        if design.card.durability == Durability::None {
+            continue;
+        }
+        for (seed, every) in [(1, 1), (2, 3), (3, 7)] {
+            let name = design.card.name;
+            let run =
+                format!("txs=40 seed={seed} nested=false core.migrate={every} core.t_switch=20ns");
+            lines.push(format!("{name} scribble cores=1 {run}"));
+            lines.push(format!("{name} scribble cores=3 {run} {small}"));
+            lines.push(format!("{name} btree cores=2 {run} {small}"));
+            lines.push(format!(
+                "{name} hash cores=2 {run} {small} controller.count=2 controller.intlv_size=64B"
+            ));
+        }
+        if design.card.name == "silo" {
+            lines.push(format!(
+                "silo btree cores=2 txs=40 nested=false core.migrate=4 {small} design.entries=4 \
+                 design.overflow_batch=3 controller.count=2 controller.intlv_size=64B"
+            ));
+        }
+    }
+    all_hold(lines);
+}
+
+/// In such runs threads do move, and their lines follow them from one core's caches to another's.
+#[test]
+fn a_thread_that_moves_finds_its_lines_elsewhere() {
+    let stays = common::run("silo array cores=1 txs=50");
+    let moves = common::run("silo array cores=1 txs=50 core.migrate=5 core.t_switch=0ns");
+    assert!(stays.get("migrations").is_none());
+    assert!(moves["migrations"].as_u64().unwrap() > 50, "{moves}");
+    assert_eq!(stays["pm_writes"]["wpq_bytes"], moves["pm_writes"]["wpq_bytes"]);
+    assert!(moves["cycles"].as_u64() > stays["cycles"].as_u64());
 }
 
 /// Both kinds of message cross in such a run, so the test above means something.

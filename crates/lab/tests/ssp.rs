@@ -28,7 +28,8 @@ const SIZES: &[&str] = &[
      design.direction=extra_page controller.count=2 controller.intlv_size=64B \
      controller.write_buffer_size=1 controller.writeback_buffer_size=64 pm.xpbuffer_entries=1 \
      pm.tWRITE=400cycles",
-    "design.slots=12 design.consolidations=1 design.journal_lines=20 tlb.entries=1 tlb.assoc=1",
+    "design.slots=12 design.consolidations=1 design.journal_lines=20 tlb.entries=1 tlb.assoc=1 \
+     design.mode=post_hoc",
 ];
 
 /// What a counter is for must have happened, in runs that are right wherever the power is cut.

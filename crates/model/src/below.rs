@@ -66,6 +66,15 @@ impl<E: Copy> Below<E> {
         self.tlbs.holders(page)
     }
 
+    /// Takes a page's translation from the TLBs of every core but one, which are not asked
+    /// ([`tlb_evict`](crate::design::Design::tlb_evict)); whether any of them had it.
+    pub fn shoot_down(&mut self, page: Page, but: CoreId) -> bool {
+        let holders = self.tlb_cores(page) & !(1 << but.0);
+        let cores = (0..self.shape.cores).filter(|core| holders >> core & 1 == 1);
+        cores.for_each(|core| self.tlbs.remove(CoreId(core), page));
+        holders != 0
+    }
+
     /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
     /// are durable; the core hears of it at a cycle. Every power failure from then on holds the
     /// design to it. With other designs a transaction is durable when it is acknowledged.

@@ -228,6 +228,19 @@ impl Caches {
         }
     }
 
+    /// Two cores change their names, and keep what is in their private levels: who ran on the one
+    /// runs on the other.
+    pub fn rename(&mut self, core: CoreId, other: CoreId) {
+        self.l1.swap(core, other);
+        self.l2.swap(core, other);
+        let both = 1 << core.0 | 1 << other.0;
+        for sharers in &mut self.llc.sharers {
+            if (*sharers & both).count_ones() == 1 {
+                *sharers ^= both;
+            }
+        }
+    }
+
     /// Lines that left a core's first level since the last call, in order.
     pub fn departures(&mut self) -> Vec<(CoreId, Line)> {
         std::mem::take(&mut self.departures)

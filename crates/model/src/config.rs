@@ -135,6 +135,13 @@ config! {
         /// Cycles by which a core may lead the others on private hits.
         quantum "quantum" [], Unit::Count, 1000, 0..=1_000_000,
             "ours: specs/models.md A6, error at most 0.2 %";
+        /// Stores and transaction borders of a thread after which it moves to a core that is idle;
+        /// 0: threads stay. The machine then has one core more than programs.
+        migrate "migrate" [], Unit::Count, 0, 0..=1_000_000,
+            "ours: the papers pin threads; for the paths that a thread on the move takes";
+        /// What a thread that moves waits beside draining its core: the switch of contexts.
+        t_switch "t_switch" [], Unit::Time, 2_000 * NS, 0..=MAX_TIME,
+            "ours: a context switch of an operating system takes a few microseconds";
     }
     /// The private first-level data cache.
     l1d L1d {

@@ -12,8 +12,8 @@ use crate::workload::{Flush, Ptr};
 pub use crate::below::{Below, Gasp};
 pub use crate::card::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
 pub use crate::hooks::{
-    Claim, Claimed, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress, Store,
-    TlbEvict, TlbFill, Transfer, Tx,
+    Abort, Claim, Claimed, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
+    Store, TlbEvict, TlbFill, Transfer, Tx,
 };
 pub use crate::shape::{Shape, Times};
 
@@ -47,9 +47,16 @@ pub trait Design: Sized + 'static {
     /// Whether it is told which changed lines a core's second level gives to the last
     /// ([`Design::come_down`]).
     const WATCHES_L2: bool = false;
+    /// Whether it revokes what a transaction stored ([`Design::abort`]). Under one that does not, the
+    /// old values are stored back, and that is committed ([`Library::abort`]).
+    const REVOKES: bool = false;
     /// Whether it decides which physical line holds a line of a program's data. It then hears of
     /// each page that a TLB gains or loses, and is asked before each store.
     const TRANSLATES: bool = false;
+    /// Whether a thread may move to another core in the middle of a transaction (`core.migrate`).
+    /// Only where what the design keeps belongs to threads, or to lines, and nothing to a core's
+    /// own caches: in its hooks a core's number is its thread's.
+    const MIGRATES: bool = false;
     /// Its parameters.
     type Params: Params;
     /// Its rules, each of which a test can switch off.
@@ -87,6 +94,13 @@ pub trait Design: Sized + 'static {
     /// A transaction ends. When the core may go on, the transaction is acknowledged; an asynchronous
     /// design says later that it is durable ([`Below::durable`]).
     fn commit(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
+        Progress::Done(tx.at)
+    }
+
+    /// A transaction is given up in hardware: what it stored is revoked. The newest bytes of its lines
+    /// are the old ones again by now. Asked only if [`Design::REVOKES`]. If it is to wait, it asks
+    /// again when it is woken by [`Below::retry`].
+    fn abort(&mut self, tx: &Tx, _by: Abort, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(tx.at)
     }
 
@@ -148,13 +162,6 @@ pub trait Design: Sized + 'static {
     /// A core is about to store to a line whose translation it has.
     fn claim(&mut self, claim: &Claim, _below: &mut Below<Self::Event>) -> Claimed {
         Claimed::At(claim.at)
-    }
-
-    /// A library gives up its transaction in hardware ([`Cpu::abort`]): what it stored is revoked,
-    /// and its further stores are plain ones. If it is to wait, it asks again when it is woken by
-    /// [`Below::retry`].
-    fn abort(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
-        Progress::Done(tx.at)
     }
 
     /// The physical line whose bytes are, or will be, the newest of a line.
@@ -246,8 +253,9 @@ pub trait Cpu {
     /// store to the line ([`Design::claim`]). False: the design refuses, and the transaction has
     /// to be given up.
     fn claim(&mut self, at: Ptr) -> bool;
-    /// Gives up the transaction in hardware ([`Design::abort`]).
-    fn abort(&mut self);
+    /// Gives up the transaction in hardware ([`Design::abort`]). The words that it stored over,
+    /// oldest first, hold their old values again.
+    fn abort(&mut self, overwritten: &[(Word, u64)], by: Abort);
     /// Reads a word without any effect on the machine.
     fn peek(&self, word: Word) -> u64;
     /// Executes instructions that touch no memory.
@@ -286,6 +294,21 @@ pub trait Library<D: Design>: Sized {
 
     /// The program commits. When this returns and the hardware agrees, it is acknowledged.
     fn commit(&mut self, _cpu: &mut impl Cpu) {}
+
+    /// The program aborts, and the words that it stored over, oldest first, held these values. When
+    /// this returns and the hardware agrees that the transaction has ended, it has had no effect.
+    ///
+    /// Hardware that does not revoke leaves that to the runtime, which has the list of old values
+    /// in volatile memory: it stores them back, newest first, and commits that.
+    fn abort(&mut self, overwritten: &[(Word, u64)], cpu: &mut impl Cpu) {
+        if D::REVOKES {
+            return cpu.abort(overwritten, Abort::ByProgram);
+        }
+        for &(word, old) in overwritten.iter().rev() {
+            self.store(Ptr::to(word.address()), old, u64::MAX, cpu);
+        }
+        self.commit(cpu);
+    }
 
     /// What is left to be done once the transaction is acknowledged, while its locks are held.
     fn settle(&mut self, _cpu: &mut impl Cpu) {}

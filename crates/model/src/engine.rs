@@ -17,7 +17,7 @@ use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::units::{CoreId, Cycle};
-use crate::workload::{Pm, Port, Program, Step, Stop, Workload};
+use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
 mod on_core;
 
@@ -269,7 +269,7 @@ fn thread<D: Design>(
         let control = unsafe { &*watch.control };
         let library = D::Library::new(&shared.machine().setup(), core);
         let cpu = OnCore { shared, core, yielder };
-        let mut port = Front { cpu, library, control };
+        let mut port = Front { cpu, library, overwritten: Overwritten::default(), control };
         repeat(&mut *program, count.warmup, &mut port, core)?;
         port.cpu.wait_for_all(&*watch.started);
         repeat(&mut *program, count.transactions, &mut port, core)?;

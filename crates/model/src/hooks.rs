@@ -29,6 +29,15 @@ pub struct Tx {
     pub stored: Cycle,
 }
 
+/// Who gives a transaction up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abort {
+    /// Its program. It ends next, as a transaction that stored nothing.
+    ByProgram,
+    /// Its library, which goes on with it in software: further stores of it are plain ones.
+    ByLibrary,
+}
+
 /// A load of an aligned word of persistent memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {

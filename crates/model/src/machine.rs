@@ -79,6 +79,10 @@ pub(crate) struct CoreState {
     /// The transaction has begun for the program, and not yet for the design: the one before is
     /// still committing.
     pub beginning: bool,
+    /// Stores and borders of transactions until its thread moves; none if it stays.
+    stays_for: Option<u64>,
+    /// The transaction whose abort has begun and is not acknowledged.
+    aborted: Option<TxId>,
     /// Transactions whose commit was asked for and that are not known to be durable, and when.
     commits: VecDeque<(TxId, Cycle)>,
     combining: Combining,
@@ -104,11 +108,13 @@ impl<D: Design> Machine<D> {
         config.pm.capacity += D::reserved(&setup);
         let config = &config;
         let walks = D::TRANSLATES || config.tlb.walks != 0;
+        // Where threads move there is a core to move to.
+        let caches = cores + u8::from(config.core.migrate != 0);
         Ok(Machine {
             design,
             below: Below {
                 caches: Caches::new(
-                    cores,
+                    caches,
                     config,
                     Watched { l1: D::WATCHES_L1, l2: D::WATCHES_L2 },
                 ),
@@ -116,7 +122,7 @@ impl<D: Design> Machine<D> {
                 view: View::new(config.pm.capacity, config.dram.capacity)?,
                 shape,
                 agenda: Agenda::default(),
-                tlbs: Tlbs::new(if walks { cores } else { 0 }, config),
+                tlbs: Tlbs::new(if walks { caches } else { 0 }, config),
                 wakes: Vec::new(),
                 retries: Vec::new(),
                 stopped: None,
@@ -130,6 +136,8 @@ impl<D: Design> Machine<D> {
                 tx: None,
                 next_tx: TxId(1),
                 beginning: false,
+                stays_for: (config.core.migrate != 0).then_some(config.core.migrate),
+                aborted: None,
                 commits: VecDeque::new(),
                 combining: Combining::new(config.core.wc_buffers),
             }),

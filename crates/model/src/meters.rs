@@ -19,11 +19,13 @@ pub enum Class {
     Checkpoint,
     /// Moving what is alive to free what is not.
     GarbageCollection,
+    /// Copies of what a transaction does not change, beside what it does.
+    CopyOnWrite,
 }
 
 impl Class {
     /// Every class with its name in reports.
-    pub const ALL: [(Class, &'static str); 8] = [
+    pub const ALL: [(Class, &'static str); 9] = [
         (Class::Data, "data"),
         (Class::Log, "log"),
         (Class::Metadata, "metadata"),
@@ -32,6 +34,7 @@ impl Class {
         (Class::Consolidation, "consolidation"),
         (Class::Checkpoint, "checkpoint"),
         (Class::GarbageCollection, "garbage_collection"),
+        (Class::CopyOnWrite, "copy_on_write"),
     ];
 }
 
@@ -39,7 +42,7 @@ impl Class {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
     /// Bytes accepted into the write-pending queue, by [`Class`].
-    pub wpq_bytes: [u64; 8],
+    pub wpq_bytes: [u64; 9],
     /// Writes accepted into the write-pending queue; each is at most a line.
     pub wpq_writes: u64,
     /// Of them, those that joined a write that was already there.

@@ -61,12 +61,15 @@ struct Pending {
 /// transactions left, in serial order, and the set
 ///
 /// - has every transaction whose durability was announced,
-/// - has none that did not ask to commit, and
+/// - has none that did not ask to commit, or was aborted, and
 /// - is closed: with a transaction it has the one before on its core, and those whose stores it
 ///   loaded or stored over.
 ///
 /// With a synchronous design there is little choice: every acknowledged transaction is there, and
 /// one whose commit had begun is there whole or not at all.
+///
+/// An aborted transaction has its place in the order as one that stored nothing: what comes after it
+/// on its core may follow from what it loaded.
 pub struct Oracle {
     /// What the promised transactions left.
     expected: Contents,
@@ -84,13 +87,18 @@ pub struct Oracle {
     unpromised: FxHashSet<Word>,
     log_base: u64,
     asynchronous: bool,
-    /// The last promised transactions, for the history of a violation.
+    /// The last promised transactions, and the last aborted ones, for the history of a violation.
     recent: VecDeque<Past>,
     acknowledged: u64,
 }
 
-/// A transaction that is promised: its core, its number, and its stores.
-type Past = (CoreId, TxId, Vec<(Word, u64)>);
+/// A transaction that is promised, or that was aborted.
+struct Past {
+    core: CoreId,
+    id: TxId,
+    writes: Vec<(Word, u64)>,
+    is_aborted: bool,
+}
 
 /// Transactions that are remembered for the history of a violation.
 const RECENT: usize = 64;
@@ -193,6 +201,15 @@ impl Oracle {
         }
     }
 
+    /// A program aborts its transaction: whatever it stored is never there.
+    pub fn aborting(&mut self, core: CoreId) {
+        if let Some(open) = &mut self.open[core] {
+            let (id, writes) = (open.id, std::mem::take(&mut open.writes));
+            self.remember(Past { core, id, writes, is_aborted: true });
+        }
+        self.committing(core);
+    }
+
     /// A transaction was acknowledged: it has its place in the serial order.
     pub fn acknowledge(&mut self, core: CoreId, durable: &Contents) {
         let Some(Open { id, writes, announced, after, .. }) = self.open[core].take() else {
@@ -244,10 +261,15 @@ impl Oracle {
         for &(word, _) in &tx.writes {
             self.compare(word.line(), durable);
         }
+        let Pending { core, id, writes, .. } = tx;
+        self.remember(Past { core, id, writes, is_aborted: false });
+    }
+
+    fn remember(&mut self, past: Past) {
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back((tx.core, tx.id, tx.writes));
+        self.recent.push_back(past);
     }
 
     /// A line has become durable.
@@ -343,11 +365,16 @@ impl Oracle {
             let open = open.as_ref()?;
             open.writes.contains(&(word, is)).then_some((core, open.id.0))
         });
+        let aborted = self.recent.iter().rev().find_map(|past| {
+            let stored = past.is_aborted && past.writes.contains(&(word, is));
+            stored.then_some((past.core, past.id.0))
+        });
         let address = word.address();
-        match running {
-            Some((core, id)) => format!(
+        let stored = running.map(|tx| (tx, "had not committed"));
+        match stored.or(aborted.map(|tx| (tx, "was aborted"))) {
+            Some(((core, id), what)) => format!(
                 "atomicity: the image holds {is:#x} at {address:#x}, stored by transaction {id} of \
-                 {core}, which had not committed; it should hold {should:#x}"
+                 {core}, which {what}; it should hold {should:#x}"
             ),
             None => format!(
                 "durability: the image holds {is:#x} at {address:#x} and should hold {should:#x}, \
@@ -375,9 +402,10 @@ impl Oracle {
         };
         let touches = |writes: &[(Word, u64)]| writes.iter().any(|(other, _)| *other == word);
         let promised = if self.asynchronous { "durable" } else { "acknowledged" };
-        let recent = self.recent.iter().filter(|(.., writes)| touches(writes));
+        let recent = self.recent.iter().filter(|past| touches(&past.writes));
+        let state = |past: &Past| if past.is_aborted { "aborted" } else { promised };
         let mut history: Vec<String> =
-            recent.map(|(core, id, writes)| describe(*core, *id, writes, promised)).collect();
+            recent.map(|past| describe(past.core, past.id, &past.writes, state(past))).collect();
         let pending = self.pending.iter().filter(|tx| touches(&tx.writes));
         history.extend(pending.map(|tx| describe(tx.core, tx.id, &tx.writes, "acknowledged")));
         for (core, open) in self.open.iter() {
@@ -439,6 +467,35 @@ mod tests {
         assert_eq!(verdict(true, true, &[(1, 1), (9, 1)]), None);
         assert!(verdict(true, true, &[(1, 1)]).expect("lost").starts_with("durability"));
         assert!(verdict(true, true, &[]).is_some());
+    }
+
+    #[test]
+    fn an_aborted_transaction_is_never_there() {
+        let zeros = Contents::new(0, 4096).expect("room");
+        let mut durable = Contents::new(0, 4096).expect("room");
+        let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
+        let mut oracle = oracle.expect("room");
+        oracle.begin(A, TxId(1));
+        oracle.store(A, Word(1), 1, u64::MAX);
+        oracle.aborting(A);
+        for ends in [false, true] {
+            if ends {
+                oracle.acknowledge(A, &durable);
+                oracle.announce(A, TxId(1), &durable);
+            }
+            for (value, begins) in [(1, "atomicity"), (0, "")] {
+                durable.set_word(Word(1), value);
+                oracle.compare(Word(1).line(), &durable);
+                let text = oracle.check(&Image::over(&durable)).err().map(|(_, text)| text);
+                let text = text.unwrap_or_default();
+                assert!(text.starts_with(begins) && text.is_empty() == begins.is_empty(), "{text}");
+                assert!(text.contains("was aborted") || value == 0, "{text}");
+            }
+        }
+        assert_eq!(
+            oracle.history(Word(1)),
+            ["core 0 transaction 1 (aborted, 1 stores): [0x8] = 0x1"]
+        );
     }
 
     #[test]

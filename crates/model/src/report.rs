@@ -54,10 +54,14 @@ impl WriteSets {
 pub struct Report {
     /// Cycles from the start of the measured region to the end of the last core's program.
     pub cycles: u64,
-    /// Transactions acknowledged.
+    /// Transactions that have ended: those that were acknowledged, and those that were aborted.
     pub transactions: u64,
+    /// Those of them that were aborted.
+    pub aborted: u64,
     /// Loads, stores, flushes and fences of all cores.
     pub operations: u64,
+    /// How often a thread moved to another core.
+    pub migrations: u64,
     /// Instructions of all cores.
     pub instructions: u64,
     /// Cycles from the start of a commit to the moment at which its core knows it to be durable:
@@ -70,7 +74,7 @@ pub struct Report {
     pub stalls: [u64; Stall::ALL.len()],
     /// What the persistent memories counted.
     pub meters: Meters,
-    /// What the transactions wrote.
+    /// What the transactions wrote that were not aborted.
     pub write_sets: WriteSets,
     /// Ordering points and epochs, if somebody asked.
     pub epochs: Option<Totals>,

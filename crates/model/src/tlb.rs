@@ -32,6 +32,11 @@ impl Tlbs {
         }
     }
 
+    /// Two cores change their names, and keep their translations.
+    pub fn rename(&mut self, core: CoreId, other: CoreId) {
+        self.cores.swap(core, other);
+    }
+
     /// Whether a core has the translation of a page, and the cycles that finding it adds.
     #[inline]
     pub fn hit(&mut self, core: CoreId, page: Page) -> Option<u64> {
@@ -70,6 +75,16 @@ impl Tlbs {
         }
         tlb.last = tlb.last.filter(|&last| last != victim);
         Some(victim)
+    }
+
+    /// Takes a page's translation from a core.
+    pub fn remove(&mut self, core: CoreId, page: Page) {
+        let tlb = &mut self.cores[core];
+        tlb.first.remove(page);
+        if let Some(second) = &mut tlb.second {
+            second.remove(page);
+        }
+        tlb.last = tlb.last.filter(|&last| last != page);
     }
 
     /// Gives a core the translation of a page, for which there is room.
@@ -191,5 +206,15 @@ mod tests {
         tlbs.hit(CORE, Page(2));
         assert_eq!(fill(&mut tlbs, 3), Some(Page(0)));
         assert_eq!(tlbs.hit(CORE, Page(0)), None);
+    }
+
+    #[test]
+    fn a_page_that_is_taken_from_a_core_is_in_no_level() {
+        let mut tlbs = tlbs(4);
+        fill(&mut tlbs, 0);
+        fill(&mut tlbs, 1);
+        tlbs.remove(CORE, Page(1));
+        assert_eq!((tlbs.hit(CORE, Page(1)), tlbs.holders(Page(1))), (None, 0));
+        assert_eq!((tlbs.hit(CORE, Page(0)), tlbs.holders(Page(0))), (Some(0), 1));
     }
 }

@@ -171,6 +171,11 @@ impl<T> PerCore<T> {
         self.0.iter_mut().enumerate().map(|(core, value)| (CoreId(core as u8), value))
     }
 
+    /// Two cores change what they have.
+    pub fn swap(&mut self, core: CoreId, other: CoreId) {
+        self.0.swap(usize::from(core.0), usize::from(other.0));
+    }
+
     /// How many cores there are.
     pub fn cores(&self) -> u8 {
         self.0.len() as u8
@@ -226,3 +231,6 @@ pub type WordMap<T> = rustc_hash::FxHashMap<Word, T>;
 
 /// Something for each line, hashed the same way in every run.
 pub type LineMap<T> = rustc_hash::FxHashMap<Line, T>;
+
+/// Something for each page, hashed the same way in every run.
+pub type PageMap<T> = rustc_hash::FxHashMap<Page, T>;

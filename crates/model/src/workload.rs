@@ -95,10 +95,12 @@ pub trait Port {
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
     /// Stores an aligned word past the caches, through a write-combining buffer.
     fn store_past_caches(&mut self, at: Ptr, value: u64);
-    /// Begins a transaction.
-    fn begin(&mut self);
+    /// Begins a transaction, which may be aborted if it is `abortable`.
+    fn begin(&mut self, abortable: bool);
     /// Commits the transaction; on return it is acknowledged.
     fn commit(&mut self);
+    /// Aborts the transaction, which is abortable; on return it has had no effect.
+    fn abort(&mut self);
     /// Takes a lock, waiting for it if it is taken.
     fn lock(&mut self, lock: LockId);
     /// Gives a lock back.
@@ -123,14 +125,77 @@ pub struct Pm<'a> {
 }
 
 enum Back<'a> {
-    Plain(&'a mut View),
+    Plain(Plain<'a>),
     Simulated(&'a mut dyn Port),
+}
+
+/// Plain memory, and what an abort puts back there.
+struct Plain<'a> {
+    view: &'a mut View,
+    overwritten: Overwritten,
+}
+
+impl Plain<'_> {
+    /// It stays out of line, so that stores on a simulated core are in line.
+    #[inline(never)]
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        let word = Word::of(at.address);
+        self.overwritten.keep(word, || self.view.word(word));
+        self.view.merge_word(word, value, mask);
+    }
+}
+
+/// The words that an abortable transaction has stored over, oldest first, and what they held: the
+/// list that a runtime keeps in volatile memory. Of other transactions nothing is kept.
+#[derive(Debug, Default)]
+pub struct Overwritten {
+    is_kept: bool,
+    words: Vec<(Word, u64)>,
+}
+
+impl Overwritten {
+    /// A transaction begins.
+    pub fn begin(&mut self, abortable: bool) {
+        self.is_kept = abortable;
+        self.words.clear();
+    }
+
+    /// The transaction ends.
+    pub fn end(&mut self) {
+        self.begin(false);
+    }
+
+    /// A transaction is about to store to a word, and can find out what it holds.
+    #[inline]
+    pub fn keep(&mut self, word: Word, old: impl FnOnce() -> u64) {
+        if self.is_kept {
+            self.words.push((word, old()));
+        }
+    }
+
+    /// The transaction is aborted: what it stored over.
+    ///
+    /// # Panics
+    /// If it is not abortable: nobody knows what it stored over.
+    pub fn take(&mut self) -> Vec<(Word, u64)> {
+        assert!(self.is_kept, "who aborts a transaction has begun it with `begin_abortable`");
+        self.is_kept = false;
+        std::mem::take(&mut self.words)
+    }
+
+    /// The transaction is aborted on plain memory, where the old values are simply put back.
+    pub fn revert(&mut self, view: &mut View) {
+        for (word, old) in self.take().into_iter().rev() {
+            view.set_word(word, old);
+        }
+    }
 }
 
 impl<'a> Pm<'a> {
     /// Plain memory: each operation takes effect, and nothing else happens.
     pub fn plain(view: &'a mut View, core: CoreId) -> Pm<'a> {
-        Pm { back: Back::Plain(view), core }
+        let overwritten = Overwritten::default();
+        Pm { back: Back::Plain(Plain { view, overwritten }), core }
     }
 
     /// Memory behind a simulated core.
@@ -147,7 +212,7 @@ impl<'a> Pm<'a> {
     /// so.
     pub fn volatile_end(&self) -> Option<u64> {
         match &self.back {
-            Back::Plain(view) => Some(DRAM_BASE + view.dram.capacity()),
+            Back::Plain(plain) => Some(DRAM_BASE + plain.view.dram.capacity()),
             Back::Simulated(_) => None,
         }
     }
@@ -180,7 +245,7 @@ impl<'a> Pm<'a> {
     /// Stores the aligned 8-byte word at `at` with a non-temporal store.
     pub fn store_past_caches(&mut self, at: Ptr, value: u64) {
         match &mut self.back {
-            Back::Plain(view) => _ = view.set_word(Word::of(at.address), value),
+            Back::Plain(plain) => plain.store(at, value, u64::MAX),
             Back::Simulated(port) => port.store_past_caches(at, value),
         }
     }
@@ -227,19 +292,46 @@ impl<'a> Pm<'a> {
     /// # Errors
     /// [`Stop::Cancelled`] when the user asked for an end.
     pub fn begin(&mut self) -> Step {
-        if let Back::Simulated(port) = &mut self.back {
-            if port.cancelled() {
-                return Err(Stop::Cancelled);
+        self.begin_as(false)
+    }
+
+    /// Begins a transaction that may be aborted: its program ends it with [`Pm::commit`] or with
+    /// [`Pm::abort`].
+    ///
+    /// # Errors
+    /// As [`Pm::begin`].
+    pub fn begin_abortable(&mut self) -> Step {
+        self.begin_as(true)
+    }
+
+    fn begin_as(&mut self, abortable: bool) -> Step {
+        match &mut self.back {
+            Back::Plain(plain) => plain.overwritten.begin(abortable),
+            Back::Simulated(port) => {
+                if port.cancelled() {
+                    return Err(Stop::Cancelled);
+                }
+                port.begin(abortable);
             }
-            port.begin();
         }
         Ok(())
     }
 
-    /// Commits the transaction that [`Pm::begin`] began.
+    /// Commits the transaction that [`Pm::begin`] or [`Pm::begin_abortable`] began.
     pub fn commit(&mut self) {
-        if let Back::Simulated(port) = &mut self.back {
-            port.commit();
+        match &mut self.back {
+            Back::Plain(plain) => plain.overwritten.end(),
+            Back::Simulated(port) => port.commit(),
+        }
+    }
+
+    /// Aborts the transaction that [`Pm::begin_abortable`] began. On return every word is as it was
+    /// before, and no power failure brings any of its stores back. Locks are given back afterwards,
+    /// as after a commit.
+    pub fn abort(&mut self) {
+        match &mut self.back {
+            Back::Plain(plain) => plain.overwritten.revert(plain.view),
+            Back::Simulated(port) => port.abort(),
         }
     }
 
@@ -250,7 +342,7 @@ impl<'a> Pm<'a> {
         }
     }
 
-    /// Gives a lock back, after the transaction has committed.
+    /// Gives a lock back, after the transaction has ended.
     pub fn unlock(&mut self, lock: LockId) {
         if let Back::Simulated(port) = &mut self.back {
             port.unlock(lock);
@@ -295,7 +387,7 @@ impl<'a> Pm<'a> {
     fn load_timed(&mut self, at: Ptr) -> (u64, Cycle) {
         debug_assert!(at.address.is_multiple_of(WORD_BYTES), "a load is aligned");
         match &mut self.back {
-            Back::Plain(view) => (view.word(Word::of(at.address)), Cycle(0)),
+            Back::Plain(plain) => (plain.view.word(Word::of(at.address)), Cycle(0)),
             Back::Simulated(port) => port.load(at),
         }
     }
@@ -304,15 +396,7 @@ impl<'a> Pm<'a> {
     fn store_masked(&mut self, at: Ptr, value: u64, mask: u64) {
         debug_assert!(at.address.is_multiple_of(WORD_BYTES), "a store is aligned");
         match &mut self.back {
-            Back::Plain(view) => {
-                let word = Word::of(at.address);
-                let value = if mask == u64::MAX {
-                    value
-                } else {
-                    (view.word(word) & !mask) | (value & mask)
-                };
-                view.set_word(word, value);
-            }
+            Back::Plain(plain) => plain.store(at, value, mask),
             Back::Simulated(port) => port.store(at, value, mask),
         }
     }

@@ -88,14 +88,16 @@ fn list(py: Python<'_>, kind: &str) -> PyResult<String> {
 
 /// Everything known of a design, a workload or a machine.
 #[pyfunction]
-#[pyo3(signature = (name, settings, against = None))]
+#[pyo3(signature = (name, settings, against = None, on = None))]
 fn explain(
     py: Python<'_>,
     name: &str,
     settings: Vec<(String, String)>,
     against: Option<&str>,
+    on: Option<(String, Option<u64>)>,
 ) -> PyResult<String> {
-    answer(py, || lab::explain(name, &settings, against))
+    let on = on.as_ref().map(|(machine, cores)| (machine.as_str(), *cores));
+    answer(py, || lab::explain(name, &settings, against, on))
 }
 
 /// The batteries that designs need; of every design, if none is named.

@@ -11,7 +11,8 @@
 //! A transaction takes a few locks in ascending order and then stores into the words that they
 //! cover: whole words, bytes at any alignment, the same word again, the value that is there
 //! already, another value and the old one back; and it loads between. One in 24 takes many locks
-//! and stores to more words than a small log buffer has entries. With locks on words, lines are
+//! and stores to more words than a small log buffer has entries. So many in a hundred as `aborts`
+//! says are aborted at their end. With locks on words, lines are
 //! falsely shared on purpose: designs that log or version whole lines need locks on lines, and a
 //! test may show that they fail without.
 
@@ -38,6 +39,8 @@ model::params! {
         lock_grain = "line" of ["line", "word"];
         /// Bytes from one line to the next, a multiple of 64; 0 for none between them.
         apart = 0 in 0..=65_536;
+        /// Transactions in a hundred that are aborted.
+        aborts = 0 in 0..=100;
         /// Whether stores of bytes go beyond what one lock covers into what the next one does, if
         /// the transaction has it: across lines, or with locks on words across words.
         straddle = "no" of ["no", "yes"];
@@ -95,6 +98,7 @@ impl Workload for Scribble {
             stores: self.params.stores,
             apart: self.params.apart,
             straddles: self.params.straddle == 1,
+            aborts: self.params.aborts,
             locks: Vec::new(),
         }))
     }
@@ -117,6 +121,8 @@ struct Scribbler {
     apart: u64,
     /// Whether stores of bytes go beyond one lock.
     straddles: bool,
+    /// Transactions in a hundred that are aborted.
+    aborts: u64,
     /// The locks of the present transaction, ascending.
     locks: Vec<u32>,
 }
@@ -129,14 +135,13 @@ impl Program for Scribbler {
         for &lock in &self.locks {
             pm.lock(LockId(lock));
         }
-        pm.begin()?;
-        if is_large {
-            self.fill(pm);
+        if self.aborts > 0 {
+            self.body_that_may_abort(pm, is_large)?;
+        } else {
+            pm.begin()?;
+            self.body(pm, is_large);
+            pm.commit();
         }
-        for _ in 0..=self.random.below(self.stores) {
-            self.step(pm);
-        }
-        pm.commit();
         for &lock in self.locks.iter().rev() {
             pm.unlock(LockId(lock));
         }
@@ -145,6 +150,36 @@ impl Program for Scribbler {
 }
 
 impl Scribbler {
+    fn body(&mut self, pm: &mut Pm<'_>, is_large: bool) {
+        if is_large {
+            self.fill(pm);
+        }
+        for _ in 0..=self.random.below(self.stores) {
+            self.step(pm);
+        }
+    }
+
+    /// A transaction that is aborted now and then; a word of it is then what it was.
+    fn body_that_may_abort(&mut self, pm: &mut Pm<'_>, is_large: bool) -> Step {
+        pm.begin_abortable()?;
+        if self.random.below(100) >= self.aborts {
+            self.body(pm, is_large);
+            pm.commit();
+            return Ok(());
+        }
+        let word = self.word();
+        let old = pm.load(word);
+        self.body(pm, is_large);
+        pm.abort();
+        let now = pm.load(word);
+        if now != old {
+            let address = word.address;
+            let text = format!("an abort left {now:#x} at {address:#x}, which held {old:#x}");
+            return Err(Stop::Failed(text));
+        }
+        Ok(())
+    }
+
     /// Draws from 1 to `most` different locks (exactly `most` if `all`), as far as there are any.
     fn draw_locks(&mut self, most: u64, all: bool) {
         let present = self.bytes.div_ceil(self.grain);

@@ -71,7 +71,7 @@ impl Port for Recorder<'_> {
         unreachable!("the workload has no non-temporal stores");
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, _: bool) {
         assert!(!self.in_transaction, "transactions are not nested");
         self.in_transaction = true;
         self.transactions += 1;
@@ -80,6 +80,10 @@ impl Port for Recorder<'_> {
     fn commit(&mut self) {
         assert!(self.in_transaction, "a transaction that commits has begun");
         self.in_transaction = false;
+    }
+
+    fn abort(&mut self) {
+        unreachable!("the workload aborts nothing");
     }
 
     fn work(&mut self, instructions: u64) {

@@ -6,7 +6,7 @@ import argparse
 
 from indelible import explain_text, text, verbs
 from indelible.cli import options
-from indelible.experiment import InputError
+from indelible.experiment import MACHINE, InputError
 
 HELP = "everything known of a design, a workload or a machine"
 DESCRIPTION = (
@@ -16,6 +16,7 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   indelible explain silo
+  indelible explain ssp --machine ssp --cores 1
   indelible explain optane --diff cxl
   indelible explain tiny --set controller.wpq=8
 """
@@ -25,6 +26,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `explain`."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="of whatever `list` has")
     parser.add_argument("--diff", metavar="OTHER", help="another machine, beside it")
+    parser.add_argument(
+        "--machine", metavar="M", help=f"the machine of a design's hardware ({MACHINE})"
+    )
+    parser.add_argument(
+        "--cores", type=options.whole(0), metavar="N", help="its cores (as the machine has them)"
+    )
     options.add_settings(parser)
     options.add_common(parser)
 
@@ -33,7 +40,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `explain`."""
     if args.name is None:
         raise InputError("`indelible explain` needs a name; `indelible list` has those that exist")
-    about = verbs.explain(args.name, args.set, args.diff)
+    about = verbs.explain(args.name, args.set, args.diff, machine=args.machine, cores=args.cores)
     if args.json:
         options.show_json(about)
     else:

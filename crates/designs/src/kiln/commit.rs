@@ -132,6 +132,46 @@ impl Kiln {
         Progress::Wait
     }
 
+    /// A transaction is aborted: all levels drop what they have of it, and then it goes on.
+    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<KilnEvent>) -> Progress {
+        let state = &mut self.transactions.cores[tx.core];
+        state.last = None;
+        let id = state.id.expect("a transaction has a TxID");
+        let lines = self.transactions.rows[usize::from(id)].lines.len() as u64;
+        if lines == 0 {
+            return Progress::Done(tx.at);
+        }
+        // The FIFOs say which lines they are, one a cycle.
+        let done = tx.stored.max(tx.at) + self.walk + lines;
+        below.at(done, KilnEvent::Dropped(tx.core, id));
+        Progress::Wait
+    }
+
+    /// The versions of an aborted transaction are dropped, in the last level, on their way there, and
+    /// in the overflow area. Its status stays what it is until then.
+    pub(super) fn drop_versions(
+        &mut self,
+        core: CoreId,
+        id: u16,
+        at: Cycle,
+        below: &mut Below<KilnEvent>,
+    ) {
+        let owner = Owner { core, id };
+        for line in std::mem::take(&mut self.transactions.rows[usize::from(id)].lines) {
+            let counted = match self.rules.drop_aborted {
+                true => self.last.drop_pending(line, owner),
+                false => Vec::new(),
+            };
+            if self.last.disown(line, owner) {
+                below.caches.pinned.remove(&line);
+            }
+            for core in counted {
+                self.arrived(Some(core), at, below);
+            }
+        }
+        below.retry(core, at);
+    }
+
     /// Something of a core's transaction is where it survives.
     pub(super) fn arrived(
         &mut self,

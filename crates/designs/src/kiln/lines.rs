@@ -124,6 +124,28 @@ impl LastLevel {
         true
     }
 
+    /// Drops what there is of a line that a transaction stored to and that is aborted: the committed
+    /// version is in memory, or in another way. Returns who counts on versions that had arrived and
+    /// waited. If the caches have the line it stays dirty, also where it was not.
+    pub fn drop_pending(&mut self, line: Line, owner: Owner) -> Vec<CoreId> {
+        let stamp = self.next_stamp();
+        let Some(state) = self.lines.get_mut(&line) else { return Vec::new() };
+        if state.owner != Some(owner) {
+            return Vec::new();
+        }
+        // What is on its way is dropped when it arrives.
+        state.left = stamp;
+        if state.held.take_if(|held| held.version.tag == Some(owner.id)).is_some() {
+            let older = state.older.take();
+            state.held = older.map(|version| Held { version, written_out: false });
+        }
+        let waiting = std::mem::take(&mut state.waiting);
+        if let Some(slot) = state.slot.take() {
+            self.drop_slot(slot);
+        }
+        waiting.into_iter().filter_map(|version| version.counted).collect()
+    }
+
     /// Takes a TxID from a line.
     pub fn untag(&mut self, line: Line, id: u16) {
         let Some(state) = self.lines.get_mut(&line) else { return };

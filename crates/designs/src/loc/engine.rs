@@ -93,6 +93,7 @@ pub(super) struct Counts {
     pub(super) durable_at_once_max: u64,
     pub(super) window_full: u64,
     pub(super) log_full: u64,
+    pub(super) aborts_logged: u64,
     pub(super) evicted_running: u64,
     pub(super) evicted_ended: u64,
     pub(super) redirected: u64,
@@ -222,6 +223,32 @@ impl Engine {
         Progress::Wait
     }
 
+    /// TxAbort: the transaction's versions are dropped, wherever they are. If the log has none of
+    /// them there is nothing to write. Otherwise it ends as a transaction without a block, in its
+    /// place: the next number is then as far from those that recovery may still find as a TxID is.
+    pub(super) fn abort(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
+        let (core, left) = (tx.core, tx.stored.max(tx.at) + self.walk);
+        self.cores[core].last = None;
+        let Current { lines, issued, receipt } = std::mem::take(&mut self.cores[core].transaction);
+        for line in lines {
+            if self.rules.drop_aborted {
+                self.drop_running(line, core);
+            }
+        }
+        let Some(receipt) = receipt.filter(|_| issued > 0) else { return Progress::Done(left) };
+        let until = self.window.push(Transaction::aborted(core, receipt, &self.rules)) + 1;
+        self.counts.aborts_logged += 1;
+        let state = &mut self.cores[core];
+        state.ended.push_back(Ended { id: tx.id, until, stored: true });
+        state.not_durable += 1;
+        state.number += u64::from(self.rules.abandon_early);
+        if self.how.sd == 1 {
+            // As at every end without speculation. The core goes on, and its next one waits.
+            self.drain(until, left, below);
+        }
+        Progress::Done(left)
+    }
+
     fn become_versions(&mut self, tx: &Tx, current: Current, below: &Below<LocEvent>) {
         let place = self.window.next();
         let mut versions = Vec::with_capacity(current.lines.len());
@@ -293,6 +320,7 @@ impl Counts {
             ("durable_at_once_max", self.durable_at_once_max),
             ("window_full", self.window_full),
             ("log_full", self.log_full),
+            ("aborts_logged", self.aborts_logged),
             ("evicted_running", self.evicted_running),
             ("evicted_ended", self.evicted_ended),
             ("reads_redirected", self.redirected),

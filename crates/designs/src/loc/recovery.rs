@@ -2,7 +2,8 @@
 //! transactions left is replayed.
 //!
 //! A transaction is complete if as many of its entries are there as its TxCnt says. Entries that a
-//! later transaction's have taken the place of count if that one is complete, too.
+//! later transaction's have taken the place of count if that one is complete, too. One that was
+//! aborted has a TxCnt that counts nothing but its own entry, and its early entries are nobody's.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ use model::params::Rules as _;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
 
 use super::LocRules;
-use super::entry::{Entry, Format};
+use super::entry::{Entry, Format, Running};
 use super::recovery::{Layout, recover};
 use super::ring::{BLOCKS, Ring};
 use super::window::{Commit, Composed, Issue, Transaction, Version, Window};
@@ -30,7 +30,12 @@ struct Stream {
     entries: Vec<Composed>,
     /// The newest version of each line.
     newest: BTreeMap<Line, (u64, usize)>,
+    /// As whom the transaction that runs writes to the log.
+    number: u64,
 }
+
+/// What an aborted transaction left in a line on its way.
+const ABORTED: u64 = 200;
 
 /// What a transaction leaves in a line: its number, from 1, in every byte.
 fn bytes(transaction: u64) -> LineData {
@@ -40,21 +45,50 @@ fn bytes(transaction: u64) -> LineData {
 impl Stream {
     fn new(how: Commit, rules: LocRules) -> Stream {
         let (window, newest) = (Window::default(), BTreeMap::new());
-        Stream { window, how, rules, entries: Vec::new(), newest }
+        Stream { window, how, rules, entries: Vec::new(), newest, number: 0 }
     }
 
     /// A transaction that stored to some lines ends.
     fn end(&mut self, lines: &[u64]) {
+        self.end_with(lines, 0);
+    }
+
+    /// The first `early` of them had left the caches before.
+    fn end_with(&mut self, lines: &[u64], early: u64) {
         let place = self.window.next();
-        let version =
-            |&line: &u64| Version { line: Line(line), data: bytes(place + 1), state: Issue::Kept };
-        let versions: Vec<Version> = lines.iter().map(version).collect();
-        self.window.push(Transaction::new(CoreId(0), versions, None, 0, 0));
+        let running = self.log_early(lines, early, place + 1);
+        let versions = (0..).zip(lines).map(|(index, &line)| {
+            let state = if index < early { Issue::Sent } else { Issue::Kept };
+            Version { line: Line(line), data: bytes(place + 1), state }
+        });
+        let versions: Vec<Version> = versions.collect();
+        let running = (early > 0 && self.rules.adopt_early).then_some(running);
+        let receipt = place as usize;
+        self.window.push(Transaction::new(CoreId(0), versions, running, early, receipt));
+        self.number += 1;
         for (index, &line) in lines.iter().enumerate() {
             if let Some(before) = self.newest.insert(Line(line), (place, index)) {
                 self.window.absorb(place, before, self.how, &self.rules);
             }
         }
+    }
+
+    /// A transaction is aborted that had stored to some lines, of which the first `early` had left
+    /// the caches.
+    fn abort_with(&mut self, lines: &[u64], early: u64) {
+        self.log_early(lines, early, ABORTED);
+        let receipt = self.window.next() as usize;
+        self.window.push(Transaction::aborted(CoreId(0), receipt, &self.rules));
+        self.number += u64::from(self.rules.abandon_early);
+    }
+
+    fn log_early(&mut self, lines: &[u64], early: u64, number: u64) -> Running {
+        let (by, running) = (self.window.next(), Running { core: CoreId(0), number: self.number });
+        for line in lines.iter().take(early as usize).map(|&line| Line(line)) {
+            let entry = Entry::Early { line, running };
+            self.entries.push(Composed { by, entry, data: Some(bytes(number)) });
+        }
+        running
     }
 
     /// The newest version of a line leaves for the log.
@@ -78,8 +112,7 @@ impl Stream {
             let mut own = self.entries.iter().enumerate().filter(|(_, entry)| entry.by == place);
             own.any(|(index, _)| !survives(index))
         };
-        let place = |transaction: &Transaction| u64::from(transaction.versions[0].data[0]) - 1;
-        self.window.settled(|transaction| !lost(place(transaction)), &self.rules)
+        self.window.settled(|transaction| !lost(transaction.receipt as u64), &self.rules)
     }
 }
 
@@ -198,6 +231,38 @@ fn a_window_of_two_absorbs_between_neighbours() {
     assert_eq!((blocks, stream.entries.len()), (5 + 6, 5 + 6 + 2));
 }
 
+/// A transaction whose lines left the caches is aborted between two others: whatever survives, nothing
+/// of it is there, and what was acknowledged after it is.
+#[test]
+fn an_aborted_transaction_is_complete_and_empty() {
+    let mut stream = Stream::new(CARRY, LocRules::default());
+    stream.end(&[1, 2]);
+    stream.abort_with(&[2, 3, 4], 2);
+    stream.end_with(&[3, 5], 1);
+    stream.drain(3);
+    let transactions = [vec![1, 2], vec![], vec![3, 5]];
+    assert_eq!(stream.entries.len(), 2 + (2 + 1) + (1 + 1 + 1), "a TxCnt marks the aborted one");
+    for set in 0..1_u64 << stream.entries.len() {
+        let survives = |index: usize| set >> index & 1 == 1;
+        let lines = recovered(&stream, &stream.rules, survives);
+        let known = prefix(&transactions, &lines).unwrap_or_else(|| panic!("{set:#b}: {lines:?}"));
+        assert!(known >= stream.acknowledged(survives), "{set:#b}: {known}");
+    }
+}
+
+/// An aborted transaction has taken the place of no version: the one before is absorbed by whoever
+/// stores next.
+#[test]
+fn a_version_before_an_aborted_one_is_the_newest_again() {
+    let mut stream = Stream::new(CARRY, LocRules::default());
+    stream.end(&[1, 2]);
+    stream.abort_with(&[1, 3], 1);
+    stream.end(&[1]);
+    stream.drain(3);
+    assert_eq!(stream.window.get(0).absorbed, [(2, 1)]);
+    assert_eq!(recovered(&stream, &stream.rules, |_| true)[..4], [3, 1, 0, 0]);
+}
+
 /// One random stream, one random set of survivors; whether recovery is right.
 fn is_right(seed: u64, how: Commit, rules: &LocRules) -> bool {
     let mut state = seed;
@@ -211,7 +276,13 @@ fn is_right(seed: u64, how: Commit, rules: &LocRules) -> bool {
         let mut lines: Vec<u64> = (0..1 + draw(4)).map(|_| 1 + draw(8)).collect();
         lines.sort_unstable();
         lines.dedup();
-        stream.end(&lines);
+        let early = draw(3).min(lines.len() as u64);
+        if early > 0 && draw(3) == 0 {
+            stream.abort_with(&lines, early);
+            transactions.push(Vec::new());
+            continue;
+        }
+        stream.end_with(&lines, early);
         transactions.push(lines);
         match draw(6) {
             0 => stream.drain(stream.window.drained + 1),
@@ -252,6 +323,9 @@ fn each_wrong_rule_is_found() {
         "count_without_blocks",
         "replay_in_order",
         "absorb_unissued",
+        "adopt_early",
+        "abandon_early",
+        "mark_aborted",
     ] {
         let rules = LocRules::default().without(rule);
         assert!((0..STREAMS).any(|seed| !is_right(seed, CARRY, &rules)), "{rule}");

@@ -55,6 +55,8 @@ pub struct Transaction {
     absorbs: Vec<(Place, u64)>,
     /// Notes of transactions that it absorbed whole.
     carried: Vec<Note>,
+    /// It was aborted, has no version, and is not marked as complete.
+    is_unmarked: bool,
     /// Its commit record has been sent, and is durable (H-WAL).
     pub recorded: (bool, bool),
     /// Lines of which it has a version and memory has none as new.
@@ -117,9 +119,19 @@ impl Transaction {
             absorbed: Vec::new(),
             absorbs: Vec::new(),
             carried: Vec::new(),
+            is_unmarked: false,
             recorded: (false, false),
             not_home,
         }
+    }
+
+    /// A transaction that is aborted and has entries in the log. Recovery must find it complete, or
+    /// it would end the prefix there; its TxCnt is that of the entry that says so.
+    pub fn aborted(core: CoreId, receipt: usize, rules: &LocRules) -> Transaction {
+        let is_unmarked = !rules.mark_aborted;
+        let recorded = (is_unmarked, is_unmarked);
+        let empty = Transaction::new(core, Vec::new(), None, 0, receipt);
+        Transaction { is_unmarked, recorded, ..empty }
     }
 }
 
@@ -216,6 +228,9 @@ impl Window {
         entries: &mut Vec<Composed>,
     ) {
         let transaction = self.get_mut(place);
+        if transaction.is_unmarked {
+            return;
+        }
         let mut notes = std::mem::take(&mut transaction.carried);
         let pairs = transaction.absorbs.iter();
         notes.extend(pairs.map(|&(from, blocks)| Note::Pair { from, to: place, blocks }));
@@ -238,6 +253,10 @@ impl Window {
         }
         let mut count = elsewhere + transaction.kept + notes.len() as u64;
         if how.record {
+            if transaction.versions.is_empty() {
+                // A group has room for one record: the transaction needs an entry in one of its own.
+                notes.push(Note::Count { of: place, count: 1 });
+            }
             count = 0;
         } else if transaction.kept == 0 && rules.count_without_blocks || count > COUNT_MAX {
             count += 1;

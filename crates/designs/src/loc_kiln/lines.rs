@@ -118,6 +118,19 @@ impl LastLevel {
         before
     }
 
+    /// A core's transaction is aborted that stored to a line. Whether no transaction that is not retired
+    /// has a version of it. If the caches have the line it stays dirty, also where it was not.
+    pub fn drop_running(&mut self, line: Line, core: CoreId) -> bool {
+        let Some(state) = self.lines.get_mut(&line) else { return true };
+        state.running.take_if(|running| *running == core);
+        let is_free = state.running.is_none() && state.ended.is_empty();
+        match state.running_slot.take() {
+            Some(slot) => self.drop_slot(slot),
+            None => self.forget_if_done(line),
+        }
+        is_free
+    }
+
     /// Whether the newest bytes of a line are those of a transaction that is not durable.
     pub fn is_undurable(&self, line: Line, durable: Place) -> bool {
         let Some(state) = self.lines.get(&line) else { return false };

@@ -156,6 +156,22 @@ impl LocKiln {
         Progress::Wait
     }
 
+    /// TxAbort: the transaction's versions are dropped. The last level has none of them, and in the
+    /// overflow area none counts.
+    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
+        let core = tx.core;
+        let state = &mut self.transactions.cores[core];
+        state.last = None;
+        for line in std::mem::take(&mut state.lines) {
+            if self.rules.drop_aborted && self.last.drop_running(line, core) {
+                below.caches.pinned.remove(&line);
+            }
+        }
+        // Slots of the overflow area may be free now.
+        self.tell_all(tx.at, below);
+        Progress::Done(tx.stored.max(tx.at) + self.walk)
+    }
+
     fn become_versions(&mut self, core: CoreId, lines: &[Line], below: &Below<LocKilnEvent>) {
         let place = self.transactions.window.next();
         let version = |&line| Version { line, data: below.line(line), state: Issue::Kept };

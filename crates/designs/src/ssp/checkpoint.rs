@@ -1,27 +1,44 @@
 //! Checkpoints: what the journal says of slots goes to the persistent SSP cache, and the journal's
 //! tail moves on (MICRO'19 section 3.3; specs/remapping.md 1.4).
 
-use model::controller::Notify;
+use std::collections::VecDeque;
+
 use model::design::Below;
-use model::device::Write;
-use model::meters::Class;
 use model::units::{Cycle, Line};
 
+use crate::parts::journal::Record;
+use crate::ssp::layout::{Kept, Layout, SlotId};
+use crate::ssp::record::{Entry, apply};
 use crate::ssp::{Ssp, SspEvent};
 
-/// A checkpoint under way.
-pub struct Checkpoint {
-    /// Where the tail will be.
-    until: u64,
-    /// Lines of entries that are not durable.
-    left: u64,
+/// What the groups that count say, which is what recovery would make of them.
+pub struct Known {
+    /// Of each slot.
+    kept: Vec<Kept>,
+    /// Slots of the groups that are not checkpointed, with where those groups end.
+    touched: VecDeque<(u64, SlotId)>,
+}
+
+impl Known {
+    /// What is so at first.
+    pub fn new(layout: &Layout) -> Known {
+        let kept = layout.all_slots().map(|slot| layout.first_kept(slot)).collect();
+        Known { kept, touched: VecDeque::new() }
+    }
+
+    /// A record counts, whose group ends there.
+    pub fn learn(&mut self, end: u64, record: Record) {
+        if let Some(slot) = apply(Entry::decode(record), true, &mut self.kept) {
+            self.touched.push_back((end, slot));
+        }
+    }
 }
 
 impl Ssp {
     /// Begins a checkpoint if the ring is full enough, or if a group waits for room.
     pub(super) fn consider_checkpoint(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        let is_due = self.journal.used_percent() >= self.params.checkpoint_percent;
-        if self.checkpoint.is_some() || !is_due && self.stalled.is_empty() {
+        let is_stalled = !self.stalled.is_empty();
+        if !self.journal.wants_checkpoint(self.params.checkpoint_percent, is_stalled) {
             return;
         }
         let until = if self.rules.checkpoint_what_counts {
@@ -37,18 +54,10 @@ impl Ssp {
             return;
         }
         let lines = self.write_entries(until, below);
-        let left = lines.len() as u64;
-        for (line, sent) in lines.into_iter().zip(0..) {
-            let write =
-                Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint };
-            below.send(at + sent, write, Notify::Design(SspEvent::Checkpointed));
-        }
-        self.counts.checkpoints += 1;
-        self.checkpoint = Some(Checkpoint { until, left: left + 1 });
+        self.journal.begin_checkpoint(until, lines, at, SspEvent::Checkpointed, below);
         if !self.rules.tail_after_entries {
-            self.move_tail(at, below);
+            self.journal.move_tail(at, SspEvent::TailMoved, below);
         }
-        below.at(at, SspEvent::Checkpointed);
     }
 
     /// Writes the entries of the slots that the journal touches up to a position, as the groups
@@ -57,15 +66,15 @@ impl Ssp {
         let mut lines = Vec::new();
         if !self.rules.checkpoint_what_counts {
             for slot in self.layout.all_slots() {
-                self.journal.kept[usize::from(slot.0)] = self.slots[slot].kept;
-                self.journal.touched.push_back((until, slot));
+                self.known.kept[usize::from(slot.0)] = self.slots[slot].kept;
+                self.known.touched.push_back((until, slot));
             }
         }
-        while let Some(&(end, slot)) = self.journal.touched.front()
+        while let Some(&(end, slot)) = self.known.touched.front()
             && end <= until
         {
-            self.journal.touched.pop_front();
-            let kept = self.journal.kept[usize::from(slot.0)];
+            self.known.touched.pop_front();
+            let kept = self.known.kept[usize::from(slot.0)];
             for (word, value) in self.layout.entry_words(slot, &kept) {
                 below.view.set_word(word, value);
                 lines.push(word.line());
@@ -78,27 +87,14 @@ impl Ssp {
 
     /// A line of entries is durable, or all have been sent: with the last, the tail moves.
     pub(super) fn checkpointed(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint is under way");
-        checkpoint.left -= 1;
-        if checkpoint.left == 0 && self.rules.tail_after_entries {
-            self.move_tail(at, below);
+        if self.journal.checkpointed() && self.rules.tail_after_entries {
+            self.journal.move_tail(at, SspEvent::TailMoved, below);
         }
-    }
-
-    fn move_tail(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        let until = self.checkpoint.as_ref().expect("a checkpoint is under way").until;
-        let word = self.layout.tail();
-        below.view.set_word(word, until);
-        let line = word.line();
-        let write =
-            Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint };
-        below.send(at, write, Notify::Design(SspEvent::TailMoved));
     }
 
     /// The tail is durable: the ring has room again.
     pub(super) fn tail_moved(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        let checkpoint = self.checkpoint.take().expect("a checkpoint is under way");
-        self.journal.tail = checkpoint.until;
+        self.journal.tail_moved();
         while let Some(what) = self.stalled.pop_front() {
             if !self.fits(&what) {
                 self.stalled.push_front(what);

@@ -5,12 +5,13 @@ use model::controller::Notify;
 use model::design::{Below, Claim, Claimed, Progress, Store, Tx};
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, LineData, Page};
+use model::units::{CoreId, Cycle, Line, PAGE_LINES, Page};
 
+use crate::parts::waits::For;
 use crate::ssp::layout::SlotId;
 use crate::ssp::record::Entry;
 use crate::ssp::slots::{Slot, State};
-use crate::ssp::{For, Ssp, SspEvent, What};
+use crate::ssp::{Reason, Ssp, SspEvent, What};
 
 /// What a core's hardware keeps of its transaction.
 #[derive(Default)]
@@ -19,15 +20,10 @@ pub struct Running {
     pub pages: Vec<Written>,
     /// Lines that it may store to, in order.
     pub lines: Vec<Line>,
-    /// What the lines held before their first store. It stands for the other copies, which hold it
-    /// in memory.
-    old: Vec<(Line, LineData)>,
     /// Lines of a commit that are not durable, and one more while they are being sent.
     writing_back: u64,
     /// The committed bitmaps of the pages whose updates have come, if each is computed by itself.
     early: Vec<Entry>,
-    /// It was given up, and runs in software.
-    pub fell_back: bool,
 }
 
 /// An entry of the write-set buffer.
@@ -51,12 +47,14 @@ impl Ssp {
         let Claim { core, tx, line, at } = *claim;
         match self.claims.get(&line) {
             Some(&holder) if holder != core && self.rules.line_conflict_guard => {
-                return self.conflict(claim, holder, below);
+                let claimed = self.waits.conflict(core, holder, at, below);
+                self.counts.line_conflicts += u64::from(claimed == Claimed::Wait);
+                return claimed;
             }
             _ if tx.is_none() => return Claimed::At(at),
             _ => (),
         }
-        if self.running[core].fell_back {
+        if self.waits.fell_back(core) {
             if self.claims.insert(line, core) != Some(core) {
                 self.running[core].lines.push(line);
             }
@@ -93,14 +91,14 @@ impl Ssp {
         }
         let slot = match self.slots.of(page) {
             Some(slot) if self.slots[slot].state == State::Consolidating => {
-                self.waiting[core] = Some(For::Page(slot));
+                self.waits.wait(core, For::Own(Reason::Page(slot)));
                 return Claimed::Wait;
             }
             Some(slot) => slot,
             None => match self.slots.bind(page, below.tlb_cores(page)) {
                 Some(slot) => slot,
                 None if !self.jobs.is_empty() => {
-                    self.waiting[core] = Some(For::Slot);
+                    self.waits.wait(core, For::Own(Reason::Slot));
                     return Claimed::Wait;
                 }
                 None => {
@@ -115,37 +113,14 @@ impl Ssp {
         Claimed::At(Cycle(0))
     }
 
-    /// Another core may store to the line, until its transaction ends: the core waits, unless that
-    /// one waits for it in turn; then one of them gives up.
-    fn conflict(&mut self, claim: &Claim, holder: CoreId, below: &mut Below<SspEvent>) -> Claimed {
-        let core = claim.core;
-        let mut last = holder;
-        while let Some(For::Line(next)) = self.waiting[last] {
-            if next == core {
-                if !self.running[core].fell_back {
-                    return Claimed::Refused;
-                }
-                // In software it cannot give up any more, and whoever waits for it can.
-                if !self.running[last].fell_back {
-                    self.waiting[last] = None;
-                    below.retry(last, claim.at);
-                }
-                break;
-            }
-            last = next;
-        }
-        self.counts.line_conflicts += 1;
-        self.waiting[core] = Some(For::Line(holder));
-        Claimed::Wait
-    }
-
     /// A store has taken effect: the first to its line makes the other copy the newest.
-    pub(super) fn stored(&mut self, store: &Store, below: &Below<SspEvent>) {
+    pub(super) fn stored(&mut self, store: &Store) {
         let line = store.word.line();
-        let running = &mut self.running[store.core];
-        if store.tx.is_none() || running.fell_back || line.address() >= self.log_base {
+        let fell_back = self.waits.fell_back(store.core);
+        if store.tx.is_none() || fell_back || line.address() >= self.log_base {
             return;
         }
+        let running = &mut self.running[store.core];
         let bit = 1 << line.place_in_page();
         let Some(written) = running.written(Page::of(line)) else { return };
         let slot = &mut self.slots[written.slot];
@@ -156,26 +131,24 @@ impl Ssp {
         }
         written.upd |= bit;
         slot.cur ^= bit;
-        let mut old = below.line(line);
-        let place = store.word.place() * 8;
-        old[place..place + 8].copy_from_slice(&store.old.to_le_bytes());
-        running.old.push((line, old));
         self.counts.flips += 1;
+        self.counts.post_hoc_cycles += if self.params.mode == 1 { self.params.flip } else { 0 };
     }
 
     /// A transaction ends: its lines are written back, then its pages' updates go to the
     /// controller.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
         let core = tx.core;
-        if self.running[core].fell_back {
-            self.leave_software(core, tx.stored, below);
+        if self.waits.fell_back(core) {
+            let running = std::mem::take(&mut self.running[core]);
+            self.release_lines(core, &running.lines, tx.stored, below);
+            self.waits.leave_software(core, tx.stored, below);
             return Progress::Done(tx.stored);
         }
         let running = &mut self.running[core];
         if running.lines.is_empty() {
             return Progress::Done(tx.stored);
         }
-        running.old.clear();
         let mut at = tx.stored;
         for &line in &running.lines {
             let notify = Notify::Design(SspEvent::WrittenBack(core));
@@ -282,7 +255,7 @@ impl Ssp {
                 self.claims.remove(line);
             }
         }
-        self.retry_where(|what| what == For::Line(core), at, below);
+        self.waits.retry_where(|what| what == For::Holder(core), at, below);
     }
 
     /// A core's transaction does not refer to its pages any more.
@@ -303,56 +276,39 @@ impl Ssp {
         }
     }
 
-    /// The program gives its transaction up in hardware: its lines are the old copies again. One
-    /// core at a time goes on in software.
-    pub(super) fn give_up(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+    /// A transaction is given up: its lines are the old copies again, which memory has. Nothing is
+    /// written.
+    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
         let core = tx.core;
-        if !self.running[core].fell_back {
-            let running = std::mem::take(&mut self.running[core]);
-            for written in &running.pages {
+        let running = std::mem::take(&mut self.running[core]);
+        for written in &running.pages {
+            if self.rules.revoke_current_bits {
                 self.slots[written.slot].cur ^= written.upd;
             }
-            for (line, old) in running.old.iter().rev() {
-                below.caches.clean(*line, false);
-                *below.view.pm.line_mut(*line) = *old;
+            for place in (0..PAGE_LINES).filter(|place| written.upd >> place & 1 == 1) {
+                below.caches.clean(written.page.line(place), false);
             }
-            self.running[core].fell_back = true;
+        }
+        self.release_lines(core, &running.lines, tx.at, below);
+        self.drop_references(core, &running.pages, tx.at, below);
+        // The TLBs hear of each page, as they do of a first store.
+        let flips = self.params.flip * running.pages.len() as u64;
+        let at = tx.stored.max(tx.at);
+        if self.params.mode == 1 {
+            self.counts.post_hoc_cycles += flips;
+            return Progress::Done(at);
+        }
+        Progress::Done(at + flips)
+    }
+
+    /// A library gives its transaction up: one core at a time goes on in software.
+    pub(super) fn fall_back(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+        let core = tx.core;
+        if !self.waits.fell_back(core) {
+            self.revoke(tx, below);
+            self.waits.fall_back(core);
             self.counts.fallbacks += 1;
-            self.release_lines(core, &running.lines, tx.at, below);
-            self.drop_references(core, &running.pages, tx.at, below);
         }
-        match self.in_software {
-            Some(other) if other != core && self.rules.fall_back_one_at_a_time => {
-                self.waiting[core] = Some(For::Software);
-                Progress::Wait
-            }
-            _ => {
-                self.in_software = Some(core);
-                Progress::Done(tx.at)
-            }
-        }
-    }
-
-    /// A transaction that ran in software is durable.
-    fn leave_software(&mut self, core: CoreId, at: Cycle, below: &mut Below<SspEvent>) {
-        let running = std::mem::take(&mut self.running[core]);
-        self.in_software = self.in_software.filter(|&other| other != core);
-        self.release_lines(core, &running.lines, at, below);
-        self.retry_where(|what| what == For::Software, at, below);
-    }
-
-    /// Lets cores ask again that wait for something.
-    pub(super) fn retry_where(
-        &mut self,
-        is_over: impl Fn(For) -> bool,
-        at: Cycle,
-        below: &mut Below<SspEvent>,
-    ) {
-        for (core, waiting) in self.waiting.iter_mut() {
-            if waiting.is_some_and(&is_over) {
-                *waiting = None;
-                below.retry(core, at + below.shape.path);
-            }
-        }
+        self.waits.enter_software(core, tx.at, self.rules.fall_back_one_at_a_time)
     }
 }

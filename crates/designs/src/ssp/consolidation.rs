@@ -12,10 +12,12 @@ use model::device::Write;
 use model::meters::Class;
 use model::units::{Cycle, PAGE_LINES, Page};
 
+use crate::parts::page_table::PageTable;
+use crate::parts::waits::For;
 use crate::ssp::layout::{Kept, SlotId};
 use crate::ssp::record::Entry;
 use crate::ssp::slots::{Slot, State};
-use crate::ssp::{For, Ssp, SspEvent, What};
+use crate::ssp::{Reason, Ssp, SspEvent, What};
 
 /// A consolidation under way.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +48,7 @@ impl Ssp {
         let slot = match found {
             Some(slot) if self.slots[slot].state == State::Consolidating => {
                 self.counts.fills_delayed += 1;
-                self.waiting[core] = Some(For::Page(slot));
+                self.waits.wait(core, For::Own(Reason::Page(slot)));
                 return Progress::Wait;
             }
             None if self.params.allocate == 0 => self.slots.bind(page, below.tlb_cores(page)),
@@ -59,7 +61,12 @@ impl Ssp {
             slot.state = State::Bound;
             slot.tlbs |= Slot::bit(core);
         }
-        Progress::Done(at + self.lookup_cycles(found, below))
+        let cycles = self.lookup_cycles(found, below);
+        if self.params.mode == 0 {
+            return Progress::Done(at + cycles);
+        }
+        self.counts.post_hoc_cycles += cycles;
+        Progress::Done(at)
     }
 
     /// Cycles of looking a page's frame up in the SSP cache: in the last level if it is there, and
@@ -90,7 +97,7 @@ impl Ssp {
         }
         if slot.kept.com == 0 {
             self.slots.release(id);
-            self.retry_where(|what| what == For::Slot, at, below);
+            self.waits.retry_where(|what| what == For::Own(Reason::Slot), at, below);
             return;
         }
         slot.state = State::Queued;
@@ -119,7 +126,7 @@ impl Ssp {
             0 => u64::from(com.count_ones()) <= PAGE_LINES / 2,
             direction => direction == 1,
         };
-        let stays = is_less || !self.layout.is_whole(page);
+        let stays = is_less || !self.layout.table.is_whole(page);
         let (after, lines) = match stays {
             true => (Kept { ppn0, ppn1, com: 0 }, com),
             false => (Kept { ppn0: ppn1, ppn1: ppn0, com: 0 }, !com),
@@ -209,8 +216,8 @@ impl Ssp {
         let job = self.job(id);
         job.open += 1;
         let (page, frame) = (job.page, job.after.ppn0);
-        let word = self.layout.table_entry(page);
-        below.view.set_word(word, page.0 ^ frame.0);
+        let word = self.layout.table.entry(page);
+        below.view.set_word(word, PageTable::value(page, frame));
         let line = word.line();
         let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Metadata };
         below.send(at + 2 * below.shape.path, write, Notify::Design(SspEvent::TableWritten(id)));
@@ -242,7 +249,7 @@ impl Ssp {
     fn free(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
         self.slots[id].state = State::Bound;
         self.retire(id, at, below);
-        self.retry_where(|what| what == For::Page(id), at, below);
+        self.waits.retry_where(|what| what == For::Own(Reason::Page(id)), at, below);
     }
 
     fn job(&mut self, id: JobId) -> &mut Job {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use model::units::{CoreId, Line, Page};
 
+use crate::parts::page_table::Frames;
 use crate::ssp::layout::{Kept, Layout, SlotId};
 
 /// The slots, and where every page lies.
@@ -12,8 +13,7 @@ pub struct Slots {
     slots: Vec<Slot>,
     /// For each page its slot's number and 1; 0 if it has none.
     slot_of: Vec<u16>,
-    /// For each page its frame, exclusive-or its own number.
-    frames: Vec<u32>,
+    frames: Frames,
     /// Slots that were idle when they were put here, and may be bound to another page.
     free: VecDeque<SlotId>,
     /// Pages bound in place of others.
@@ -66,8 +66,8 @@ impl Slots {
         };
         Slots {
             slots: layout.all_slots().map(empty).collect(),
-            slot_of: vec![0; layout.pages as usize],
-            frames: vec![0; layout.pages as usize],
+            slot_of: vec![0; layout.table.pages as usize],
+            frames: Frames::new(&layout.table),
             free: layout.all_slots().collect(),
             reused: 0,
         }
@@ -83,7 +83,7 @@ impl Slots {
     #[inline]
     pub fn locate(&self, line: Line) -> Line {
         let (page, place) = (Page::of(line), line.place_in_page());
-        let Some(slot) = self.of(page) else { return self.frame(page).line(place) };
+        let Some(slot) = self.of(page) else { return self.frames.of(page).line(place) };
         let slot = &self[slot];
         let extra = slot.cur >> place & 1 == 1;
         (if extra { slot.kept.ppn1 } else { slot.kept.ppn0 }).line(place)
@@ -103,7 +103,7 @@ impl Slots {
             self.reused += 1;
         }
         self.slot_of[page.0 as usize] = id.0 + 1;
-        let ppn0 = self.frame(page);
+        let ppn0 = self.frames.of(page);
         let slot = &mut self[id];
         (slot.page, slot.kept.ppn0, slot.kept.com, slot.cur) = (Some(page), ppn0, 0, 0);
         (slot.tlbs, slot.cores, slot.state) = (tlbs, 0, State::Bound);
@@ -124,12 +124,8 @@ impl Slots {
         slot.kept = Kept { ppn0, ppn1, com: 0 };
         slot.cur = 0;
         if let Some(page) = slot.page {
-            self.frames[page.0 as usize] = (page.0 ^ ppn0.0) as u32;
+            self.frames.set(page, ppn0);
         }
-    }
-
-    fn frame(&self, page: Page) -> Page {
-        Page(page.0 ^ u64::from(self.frames[page.0 as usize]))
     }
 }
 

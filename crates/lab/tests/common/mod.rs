@@ -72,6 +72,13 @@ pub fn crash(line: &str) -> Value {
     answer(line, lab::crash)
 }
 
+/// The answer to a request for a crash campaign, as JSON.
+pub fn crash_as(request: &Value) -> Value {
+    let text = lab::crash(&request.to_string(), &Control::default());
+    let text = text.unwrap_or_else(|error| panic!("{request}: {error}"));
+    serde_json::from_str(&text).expect("an answer is JSON")
+}
+
 fn answer(line: &str, ask: fn(&str, &Control) -> Result<String, lab::InputError>) -> Value {
     let text = ask(&request(line).to_string(), &Control::default());
     let text = text.unwrap_or_else(|error| panic!("{line}: {error}"));

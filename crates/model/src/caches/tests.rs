@@ -45,6 +45,18 @@ fn an_exclusive_line_is_written_without_asking_and_a_shared_one_is_not() {
 }
 
 #[test]
+fn a_core_that_is_renamed_keeps_its_lines() {
+    let mut caches = caches();
+    store(&mut caches, A, 0);
+    load(&mut caches, A, 1);
+    load(&mut caches, B, 1);
+    caches.rename(A, B);
+    assert!(caches.hit_to_write(B, Line(0)));
+    assert_eq!(load(&mut caches, A, 0).expect("a miss").found, Found::Elsewhere(B));
+    assert!(caches.hit(A, Line(1)) && caches.hit(B, Line(1)));
+}
+
+#[test]
 fn a_line_that_leaves_the_last_level_leaves_all() {
     let mut caches = caches();
     store(&mut caches, A, 0);

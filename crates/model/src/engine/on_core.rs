@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use corosensei::Yielder;
 
 use super::{Control, Shared};
-use crate::design::{Claimed, Cpu, Design, FenceKind, Library, Progress};
+use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress};
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
 use crate::units::{CoreId, Cycle, Line, Page, Word};
-use crate::workload::{Flush, LockId, Port, Ptr};
+use crate::workload::{Flush, LockId, Overwritten, Port, Ptr};
 
 /// A core as the code that runs on it sees it: its operations return when the core may go on.
 pub(super) struct OnCore<'y, D: Design> {
@@ -209,6 +209,25 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
+    /// The thread has come to a store, or to the border of a transaction: it may have to move to
+    /// another core first.
+    #[inline]
+    fn at_a_stop(&self) {
+        if self.machine().is_to_move(self.core) {
+            self.migrate();
+        }
+    }
+
+    #[cold]
+    fn migrate(&self) {
+        self.settle();
+        let drained = self.machine().cores[self.core].timing.drained();
+        self.wait(drained, Stall::Other);
+        self.turn();
+        let until = self.machine().migrate(self.core);
+        self.wait(until, Stall::Other);
+    }
+
     fn commit(&mut self) {
         self.settle();
         self.dispatch(false);
@@ -302,12 +321,18 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         self.turn_to_store(Line::of(at.address), at.known).is_some()
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, mut overwritten: &[(Word, u64)], by: Abort) {
+        let stall = match by {
+            Abort::ByProgram => Stall::Commit,
+            Abort::ByLibrary => Stall::LogFull,
+        };
         loop {
             self.turn();
-            match self.machine().abort(self.core) {
-                Progress::Done(at) => return self.wait(at, Stall::LogFull),
-                Progress::Wait => self.park(Stall::LogFull),
+            // When it asks again, others may have stored to those words.
+            let words = std::mem::take(&mut overwritten);
+            match self.machine().abort(self.core, words, by) {
+                Progress::Done(at) => return self.wait(at, stall),
+                Progress::Wait => self.park(stall),
             }
         }
     }
@@ -346,6 +371,7 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 pub(super) struct Front<'y, 'c, D: Design> {
     pub cpu: OnCore<'y, D>,
     pub library: D::Library,
+    pub overwritten: Overwritten,
     pub control: &'c Control,
 }
 
@@ -356,12 +382,15 @@ impl<D: Design> Port for Front<'_, '_, D> {
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        self.cpu.at_a_stop();
         self.cpu.settle();
         let machine = self.cpu.machine();
         machine.record(self.cpu.core, at, value, mask);
         if machine.current_tx(self.cpu.core).is_none() {
             return self.cpu.store(at, value, mask);
         }
+        let word = Word::of(at.address);
+        self.overwritten.keep(word, || machine.below.view.word(word));
         self.library.store(at, value, mask, &mut self.cpu);
     }
 
@@ -369,12 +398,17 @@ impl<D: Design> Port for Front<'_, '_, D> {
         self.cpu.issue_store();
         let ready = self.cpu.turn_to_store(Line::of(at.address), at.known);
         ready.expect("a store past the caches is outside of transactions, or fits");
-        self.cpu.machine().record(self.cpu.core, at, value, u64::MAX);
+        let machine = self.cpu.machine();
+        machine.record(self.cpu.core, at, value, u64::MAX);
+        let word = Word::of(at.address);
+        self.overwritten.keep(word, || machine.below.view.word(word));
         let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
         self.cpu.obey(progress, Stall::LogFull);
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, abortable: bool) {
+        self.cpu.at_a_stop();
+        self.overwritten.begin(abortable);
         self.cpu.dispatch(false);
         let tx = self.cpu.machine().enter_tx(self.cpu.core);
         if self.cpu.machine().cores[self.cpu.core].timing.is_settled() {
@@ -384,10 +418,24 @@ impl<D: Design> Port for Front<'_, '_, D> {
     }
 
     fn commit(&mut self) {
+        self.cpu.at_a_stop();
         self.cpu.settle();
         self.cpu.turn();
         self.cpu.machine().commit_began(self.cpu.core);
         self.library.commit(&mut self.cpu);
+        self.cpu.commit();
+        self.library.settle(&mut self.cpu);
+        self.overwritten.end();
+        self.control.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn abort(&mut self) {
+        self.cpu.at_a_stop();
+        self.cpu.settle();
+        self.cpu.turn();
+        self.cpu.machine().abort_began(self.cpu.core);
+        let overwritten = self.overwritten.take();
+        self.library.abort(&overwritten, &mut self.cpu);
         self.cpu.commit();
         self.library.settle(&mut self.cpu);
         self.control.done.fetch_add(1, Ordering::Relaxed);

@@ -9,7 +9,9 @@ use crate::units::Cycle;
 /// What is counted beside the meters of the memories.
 pub(super) struct Counts {
     pub transactions: u64,
+    pub aborted: u64,
     pub operations: u64,
+    pub migrations: u64,
     pub commit_latency: hdrhistogram::Histogram<u64>,
     pub write_sets: WriteSets,
     pub open: OpenWriteSets,
@@ -19,7 +21,9 @@ impl Counts {
     pub fn new(cores: u8) -> Counts {
         Counts {
             transactions: 0,
+            aborted: 0,
             operations: 0,
+            migrations: 0,
             commit_latency: latencies(),
             write_sets: WriteSets::default(),
             open: open_write_sets(cores),
@@ -77,7 +81,9 @@ impl<D: Design> Machine<D> {
         Report {
             cycles: end.since(self.started),
             transactions: counts.transactions,
+            aborted: counts.aborted,
             operations: counts.operations,
+            migrations: counts.migrations,
             instructions,
             commit_latency: counts.commit_latency,
             compute,

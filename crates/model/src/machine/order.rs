@@ -1,10 +1,10 @@
 //! What puts a machine's stores in order: transactions, fences and locks.
 
 use crate::controller::Event;
-use crate::design::{Design, Durability, Fence, FenceKind, Progress, Tx};
+use crate::design::{Abort, Design, Durability, Fence, FenceKind, Progress, Tx};
 use crate::machine::Machine;
 use crate::meters::Stall;
-use crate::units::{CoreId, Cycle, TxId};
+use crate::units::{CoreId, Cycle, TxId, Word};
 use crate::workload::LockId;
 
 impl<D: Design> Machine<D> {
@@ -44,6 +44,27 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.oracle.committing(id);
         }
+    }
+
+    /// The program aborts its transaction, which goes on to its end as one that stored nothing.
+    pub(crate) fn abort_began(&mut self, id: CoreId) {
+        let core = &mut self.cores[id];
+        core.aborted = core.tx;
+        if let Some(probe) = &mut self.probe {
+            probe.oracle.aborting(id);
+        }
+    }
+
+    /// A transaction is given up in hardware, and the words that it stored over hold their old values
+    /// again.
+    pub(crate) fn abort(&mut self, id: CoreId, overwritten: &[(Word, u64)], by: Abort) -> Progress {
+        for &(word, old) in overwritten.iter().rev() {
+            self.below.view.set_word(word, old);
+        }
+        let tx = self.tx(id);
+        let progress = self.design.abort(&tx, by, &mut self.below);
+        self.process_wakes();
+        progress
     }
 
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
@@ -88,15 +109,22 @@ impl<D: Design> Machine<D> {
         self.crash_point(at);
     }
 
-    /// A transaction is acknowledged.
+    /// A transaction is acknowledged, or its abort is.
     pub(super) fn acknowledge(&mut self, id: CoreId, at: Cycle) {
         self.counts.transactions += 1;
-        self.counts.write_sets.count(&mut self.counts.open[id]);
+        let aborted = self.cores[id].aborted.take();
+        if aborted.is_some() {
+            self.counts.aborted += 1;
+            self.counts.open[id].clear();
+        } else {
+            self.counts.write_sets.count(&mut self.counts.open[id]);
+        }
         if let Some(probe) = &mut self.probe {
             probe.oracle.acknowledge(id, self.below.memory.durable());
         }
+        let committed = || self.cores[id].commits.front().map(|&(tx, _)| tx);
         if D::CARD.durability != Durability::Asynchronous
-            && let Some(&(tx, _)) = self.cores[id].commits.front()
+            && let Some(tx) = aborted.or_else(committed)
         {
             self.announce(id, tx, at);
         }
@@ -115,6 +143,32 @@ impl<D: Design> Machine<D> {
             probe.oracle.announce(id, tx, self.below.memory.durable());
             self.crash_point(at);
         }
+    }
+
+    /// A thread has come to a store, or to the border of a transaction: whether it is to move to
+    /// another core first.
+    #[inline]
+    pub(crate) fn is_to_move(&mut self, id: CoreId) -> bool {
+        let Some(left) = &mut self.cores[id].stays_for else { return false };
+        *left -= 1;
+        *left == 0
+    }
+
+    /// A thread, whose core has nothing under way, moves to the core that is idle; what it had in
+    /// its caches stays behind. Numbers are those of threads, so the cores change theirs. Returns
+    /// when it goes on.
+    pub(crate) fn migrate(&mut self, id: CoreId) -> Cycle {
+        let idle = CoreId(self.cores.cores());
+        let at = self.cores[id].timing.clock();
+        self.send_all_combined(id, at);
+        self.below.caches.rename(id, idle);
+        if self.walks {
+            self.below.tlbs.rename(id, idle);
+        }
+        let config = &self.below.shape.config;
+        self.cores[id].stays_for = Some(config.core.migrate);
+        self.counts.migrations += 1;
+        at + config.cycles(config.core.t_switch)
     }
 
     /// The current transaction of a core.

@@ -55,12 +55,4 @@ impl<D: Design> Machine<D> {
         self.process_wakes();
         claimed
     }
-
-    /// Gives up a core's transaction in hardware.
-    pub(crate) fn abort(&mut self, id: CoreId) -> Progress {
-        let tx = self.tx(id);
-        let progress = self.design.abort(&tx, &mut self.below);
-        self.process_wakes();
-        progress
-    }
 }

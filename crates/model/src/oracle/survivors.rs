@@ -246,6 +246,23 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_after_an_aborted_transaction_follows_from_what_that_loaded() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        oracle.begin(B, TxId(1));
+        oracle.load(B, W[0]);
+        oracle.store(B, W[1], 1, u64::MAX);
+        oracle.aborting(B);
+        oracle.acknowledge(B, &zeros());
+        acknowledged(&mut oracle, B, 2, &[(W[2], 2)]);
+        assert!(verdict(&mut oracle, &[(W[2], 2)]).starts_with("order"));
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[2], 2)]), "");
+        assert!(verdict(&mut oracle, &[(W[0], 1), (W[1], 1)]).starts_with("atomicity"));
+        oracle.announce(B, TxId(2), &zeros());
+        assert!(verdict(&mut oracle, &[(W[2], 2)]).starts_with("durability"));
+    }
+
+    #[test]
     fn a_value_that_comes_again_is_taken_as_it_suits() {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);

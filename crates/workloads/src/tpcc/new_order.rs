@@ -131,6 +131,8 @@ pub struct Terminal {
     pub random: Random,
     /// Whether it takes locks.
     pub is_shared: bool,
+    /// Whether it reads each item with its line, and not all ahead of the first store.
+    pub reads_in_turn: bool,
     /// The present order.
     pub order: Order,
     /// The prices of its items.
@@ -145,7 +147,12 @@ impl Program for Terminal {
         let entered = self.stamps.issue();
         pm.work(OPERATION_WORK);
         self.take_locks(pm);
-        pm.tx(|pm| self.run(pm, entered))?;
+        if self.reads_in_turn {
+            self.run_or_abort(pm, entered)?;
+        } else {
+            // One that is rolled back has stored nothing.
+            pm.tx(|pm| self.run(pm, entered))?;
+        }
         for &lock in self.locks.iter().rev() {
             pm.unlock(LockId(lock));
         }
@@ -175,9 +182,25 @@ impl Terminal {
         }
     }
 
+    /// The transaction, which is aborted if it asks for an item that does not exist. What it had
+    /// taken from the heap is free again.
+    fn run_or_abort(&mut self, pm: &mut Pm<'_>, entered: u64) -> Step {
+        let asks_for_nothing = self.order.lines.iter().any(|line| !self.database.sells(line.item));
+        let heap = asks_for_nothing.then(|| self.heap.clone());
+        pm.begin_abortable()?;
+        match self.run(pm, entered)? {
+            Ended::Entered => pm.commit(),
+            Ended::RolledBack => {
+                pm.abort();
+                self.heap = heap.expect("only who asks for nothing is rolled back");
+            }
+        }
+        Ok(())
+    }
+
     /// The transaction. The first store is that of the next order number: with it alone, or with
     /// any part of what follows, the database is inconsistent.
-    fn run(&mut self, pm: &mut Pm<'_>, entered: u64) -> Step {
+    fn run(&mut self, pm: &mut Pm<'_>, entered: u64) -> Step<Ended> {
         let (database, order) = (&self.database, &self.order);
         let warehouse = &database.warehouses[order.warehouse as usize];
         let district = &warehouse.districts[order.district as usize];
@@ -188,14 +211,11 @@ impl Terminal {
         let customer = found(district.customers.find(pm, order.customer), "customer")?;
         load(pm, customer, CUSTOMER_READ);
         self.prices.clear();
-        for line in &order.lines {
-            let Some(item) = database.items.find(pm, line.item) else {
-                // Rolled back: nothing was written yet.
-                assert!(line.item > database.scale.items, "item {} is gone", line.item);
-                return Ok(());
-            };
-            self.prices.push(pm.load(item));
-            load(pm, item.plus(WORD_BYTES), ITEM_WORDS - 1);
+        if !self.reads_in_turn {
+            for line in &order.lines {
+                let Some(price) = price(pm, database, line) else { return Ok(Ended::RolledBack) };
+                self.prices.push(price);
+            }
         }
         pm.store(place.plus(NEXT_ORDER), number + 1);
         let row = district.orders.insert(pm, &mut self.heap, number)?;
@@ -209,7 +229,11 @@ impl Terminal {
         entry.store(pm, row);
         let new_order = district.new_orders.insert(pm, &mut self.heap, number)?;
         pm.store_ptr(new_order, row);
-        for ((line, &price), count) in order.lines.iter().zip(&self.prices).zip(1..) {
+        for (line, count) in order.lines.iter().zip(1..) {
+            let known = self.prices.get(count as usize - 1).copied();
+            let Some(price) = known.or_else(|| price(pm, database, line)) else {
+                return Ok(Ended::RolledBack);
+            };
             pm.work(LINE_WORK);
             let printed = take_from_stock(pm, database, order, line)?;
             let row = district.lines.insert(pm, &mut self.heap, line_key(number, count))?;
@@ -222,8 +246,28 @@ impl Terminal {
             };
             entry.store(pm, row, printed);
         }
-        Ok(())
+        Ok(Ended::Entered)
     }
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The order is entered.
+    Entered,
+    /// It asks for an item that does not exist.
+    RolledBack,
+}
+
+/// Reads the item of a line, if it exists: its price.
+fn price(pm: &mut Pm<'_>, database: &Database, line: &Line) -> Option<u64> {
+    let Some(item) = database.items.find(pm, line.item) else {
+        assert!(!database.sells(line.item), "item {} is gone", line.item);
+        return None;
+    };
+    let price = pm.load(item);
+    load(pm, item.plus(WORD_BYTES), ITEM_WORDS - 1);
+    Some(price)
 }
 
 /// Takes the quantity of a line from stock and returns what is to be printed on the line.

@@ -107,6 +107,13 @@ pub struct Database {
     pub warehouses: Vec<Warehouse>,
 }
 
+impl Database {
+    /// Whether there is an item of a number.
+    pub fn sells(&self, item: u64) -> bool {
+        item <= self.scale.items
+    }
+}
+
 /// A warehouse.
 #[derive(Debug)]
 pub struct Warehouse {

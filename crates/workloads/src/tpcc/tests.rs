@@ -111,7 +111,14 @@ impl Books {
 
 #[test]
 fn new_order_does_what_the_standard_says() {
-    for text in ["index=0", "index=1 order=4", "index=0 shared=1 remote=20 stock=40 rollback=10"] {
+    let meeting = "shared=1 remote=20 stock=40 rollback=10";
+    for text in [
+        "index=0",
+        "index=1 order=4",
+        &format!("index=0 {meeting}"),
+        &format!("index=0 {meeting} item_reads=1"),
+        &format!("index=1 order=4 {meeting} item_reads=1"),
+    ] {
         let (workload, mut view) = filled(&format!("{text} warehouses=6"), 3);
         let mut terminals: Vec<Terminal> = (0..3).map(|core| terminal(&workload, core)).collect();
         let database = Arc::clone(&terminals[0].database);

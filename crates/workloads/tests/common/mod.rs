@@ -179,7 +179,8 @@ impl Port for Watch<'_> {
         self.store(at, value, u64::MAX);
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, abortable: bool) {
+        assert!(!abortable, "by default no workload aborts");
         self.seen.begins += 1;
         self.seen.in_tx = true;
     }
@@ -187,6 +188,10 @@ impl Port for Watch<'_> {
     fn commit(&mut self) {
         self.seen.commits += 1;
         self.seen.in_tx = false;
+    }
+
+    fn abort(&mut self) {
+        unreachable!("by default no workload aborts");
     }
 
     fn lock(&mut self, lock: LockId) {

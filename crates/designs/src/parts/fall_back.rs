@@ -1,33 +1,40 @@
-//! The way out for transactions that the hardware cannot hold (MICRO'19 section 3.2): the
+//! The way out for transactions that the hardware cannot hold (SSP, MICRO'19 section 3.2): the
 //! transaction is given up in hardware, and what the program stored is stored again, in plain
 //! stores, behind the software undo log of this repository. The paper leaves the handler to the
 //! programmer. What a real program would also do again, its loads and its arithmetic, is not
 //! charged.
 
-use model::design::{Cpu, Library, Setup};
-use model::units::{CoreId, TxId};
+use model::design::{Abort, Cpu, Design, Library, Setup};
+use model::params::{Both, Params, Rules};
+use model::units::{CoreId, TxId, Word};
 use model::workload::Ptr;
 
 use crate::software::Log;
-use crate::ssp::Ssp;
-use crate::undo::Undo;
+use crate::undo::{Undo, UndoParams, UndoRules};
 
 /// The handler of one core.
 pub struct FallBack {
     undo: Undo,
     tx: TxId,
-    /// What the transaction has stored in hardware.
+    /// What the transaction has stored in hardware, and what the words held before.
     stores: Vec<(Ptr, u64, u64)>,
+    overwritten: Vec<(Word, u64)>,
     is_in_software: bool,
 }
 
-impl Library<Ssp> for FallBack {
-    fn new(setup: &Setup<'_, Ssp>, core: CoreId) -> FallBack {
+impl<P, R, D> Library<D> for FallBack
+where
+    P: Params,
+    R: Rules,
+    D: Design<Params = Both<P, UndoParams>, Rules = Both<R, UndoRules>>,
+{
+    fn new(setup: &Setup<'_, D>, core: CoreId) -> FallBack {
         let (params, rules) = (&setup.params.second, &setup.rules.second);
         FallBack {
             undo: Undo::new(params, rules, setup.shape, core),
             tx: TxId(0),
             stores: Vec::new(),
+            overwritten: Vec::new(),
             is_in_software: false,
         }
     }
@@ -40,10 +47,12 @@ impl Library<Ssp> for FallBack {
     fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
         if !self.is_in_software {
             if cpu.claim(at) {
+                let word = Word::of(at.address);
+                self.overwritten.push((word, cpu.peek(word)));
                 self.stores.push((at, value, mask));
                 return cpu.store(at, value, mask);
             }
-            cpu.abort();
+            cpu.abort(&self.overwritten, Abort::ByLibrary);
             self.is_in_software = true;
             self.undo.begin(self.tx, cpu);
             for (at, value, mask) in std::mem::take(&mut self.stores) {
@@ -54,14 +63,27 @@ impl Library<Ssp> for FallBack {
     }
 
     fn commit(&mut self, cpu: &mut impl Cpu) {
-        self.stores.clear();
+        self.forget();
         if std::mem::take(&mut self.is_in_software) {
             self.undo.commit(cpu);
         }
     }
+
+    fn abort(&mut self, overwritten: &[(Word, u64)], cpu: &mut impl Cpu) {
+        self.forget();
+        if std::mem::take(&mut self.is_in_software) {
+            return self.undo.abort(cpu);
+        }
+        cpu.abort(overwritten, Abort::ByProgram);
+    }
 }
 
 impl FallBack {
+    fn forget(&mut self) {
+        self.stores.clear();
+        self.overwritten.clear();
+    }
+
     /// A store behind the undo log, of a line that nobody else may store to by then.
     fn store_logged(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
         let is_ours = cpu.claim(at);

@@ -1,0 +1,392 @@
+//! A metadata journal in persistent memory: a ring of groups of 128-bit records, appended whole and
+//! in the order of commits (specs/remapping.md 1.4). A group counts when it and all before it are
+//! durable. A checkpoint writes what the groups that count say to where it belongs, and then moves
+//! the journal's tail.
+//!
+//! ```text
+//! the line of the tail, then the ring
+//! commit     checksum[32] position[32]           | count[8] 0[32] FFF TID
+//! others     what the design says                | 28 bits of that, 12 not FFF, TID
+//! ```
+//!
+//! A group is records and a commit record, which holds how many there are, where the first of them
+//! lies, counted from the beginning of time, and a checksum of all of that (32 bits, where a
+//! controller would have a CRC).
+
+use std::collections::VecDeque;
+
+use model::controller::Notify;
+use model::crash::mix;
+use model::design::{Below, Shape};
+use model::device::Write;
+use model::image::Image;
+use model::meters::Class;
+use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word};
+
+/// A record.
+pub type Record = [u64; 2];
+
+/// Words of a record.
+const RECORD_WORDS: u64 = 2;
+/// Records of a line.
+const LINE_RECORDS: u64 = 4;
+/// Records of a group beside its commit record, at most.
+const GROUP_RECORDS: usize = 64;
+/// What a commit record has where other records say what they are.
+const COMMIT: u64 = 0xfff;
+
+/// Where the journal lies: the line of the tail, then the ring.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    first: Line,
+    lines: u64,
+    /// Lines of a bank's row.
+    row_lines: u64,
+}
+
+impl Ring {
+    /// A ring of so many lines, behind the line of its tail at the start of a page.
+    pub fn new(start: Page, lines: u64, shape: &Shape) -> Ring {
+        Ring { first: start.line(0), lines, row_lines: shape.config.pm.row / LINE_BYTES }
+    }
+
+    /// The address behind it, at the start of a page.
+    pub fn end(&self) -> u64 {
+        self.line(self.lines).address().next_multiple_of(PAGE_BYTES)
+    }
+
+    /// The word that says where the journal begins.
+    pub fn tail(&self) -> Word {
+        self.first.first_word()
+    }
+
+    /// A line of the ring. One after the other they lie in different rows, so that the banks
+    /// program the groups of several cores at once.
+    pub fn line(&self, index: u64) -> Line {
+        let rows = self.lines / self.row_lines;
+        let place = match index < rows * self.row_lines {
+            true => index % rows * self.row_lines + index / rows,
+            false => index,
+        };
+        Line(self.first.0 + 1 + place)
+    }
+
+    fn records(&self) -> u64 {
+        self.lines * LINE_RECORDS
+    }
+
+    /// The words of the record at a position, counted from the beginning of time.
+    fn words(&self, position: u64) -> [Word; RECORD_WORDS as usize] {
+        let line = self.line(position / LINE_RECORDS % self.lines);
+        let first = line.first_word().0 + position % LINE_RECORDS * RECORD_WORDS;
+        [Word(first), Word(first + 1)]
+    }
+}
+
+/// The ring, and its groups that are not durable.
+pub struct Journal<W> {
+    ring: Ring,
+    /// Where the next record goes; positions are counted from the beginning of time.
+    head: u64,
+    /// Groups before it are where a checkpoint has put them.
+    pub tail: u64,
+    /// Groups before it count.
+    pub durable: u64,
+    /// Whether a group begins a line of its own.
+    pads: bool,
+    /// Groups that do not count yet, in order.
+    groups: VecDeque<Group<W>>,
+    tid: u64,
+    checkpoint: Option<Checkpoint>,
+    /// Groups that began a new lap of the ring.
+    pub wraps: u64,
+    /// Checkpoints that have begun.
+    pub checkpoints: u64,
+}
+
+/// A group that does not count yet.
+struct Group<W> {
+    start: u64,
+    end: u64,
+    records: Vec<Record>,
+    /// Lines that are not durable.
+    left: u64,
+    /// Who waits for it.
+    what: Option<W>,
+}
+
+/// A checkpoint under way.
+struct Checkpoint {
+    /// Where the tail will be.
+    until: u64,
+    /// Lines that are not durable.
+    left: u64,
+}
+
+impl<W> Journal<W> {
+    /// An empty journal.
+    pub fn new(ring: Ring, pads: bool) -> Journal<W> {
+        Journal {
+            ring,
+            head: 0,
+            tail: 0,
+            durable: 0,
+            pads,
+            groups: VecDeque::new(),
+            tid: 0,
+            checkpoint: None,
+            wraps: 0,
+            checkpoints: 0,
+        }
+    }
+
+    /// Whether a group of so many records, without its commit record, fits.
+    pub fn has_room(&self, records: u64) -> bool {
+        self.head + records + 1 - self.tail <= self.ring.records()
+    }
+
+    /// Where the next group begins.
+    pub fn next(&self) -> u64 {
+        self.head
+    }
+
+    /// The number that the records of the next group have.
+    pub fn tid(&self) -> u64 {
+        self.tid & 0xfff
+    }
+
+    /// Appends a group, whose lines reach the controller at `at`; `notify` is told of each that is
+    /// durable.
+    pub fn append<E: Copy>(
+        &mut self,
+        records: Vec<Record>,
+        what: W,
+        class: Class,
+        at: Cycle,
+        notify: Notify<E>,
+        below: &mut Below<E>,
+    ) {
+        let start = self.head;
+        let last = commit(&records, start, self.tid());
+        self.tid += 1;
+        for (position, record) in (start..).zip(records.iter().chain([&last])) {
+            let words = self.ring.words(position);
+            words.into_iter().zip(record).for_each(|(word, &value)| {
+                below.view.set_word(word, value);
+            });
+        }
+        let end = start + records.len() as u64 + 1;
+        let (first, until) = (start / LINE_RECORDS, end.div_ceil(LINE_RECORDS));
+        for index in first..until {
+            let line = self.ring.line(index % self.ring.lines);
+            let write = Write { line, data: below.line(line), mask: u64::MAX, class };
+            below.send_direct(at, write, notify);
+        }
+        self.wraps += u64::from(start / self.ring.records() != end / self.ring.records());
+        self.head = if self.pads { end.next_multiple_of(LINE_RECORDS) } else { end };
+        let left = until - first;
+        self.groups.push_back(Group { start, end: self.head, records, left, what: Some(what) });
+    }
+
+    /// A line of the group that begins at `start` is durable. `count` is told the records of the
+    /// groups that count from now on, in order, each with the end of its group. Returns who waited
+    /// for those groups; with `in_order` off, for this one as soon as its lines are durable.
+    pub fn landed(
+        &mut self,
+        start: u64,
+        in_order: bool,
+        mut count: impl FnMut(u64, Record),
+    ) -> Vec<W> {
+        let group = self.groups.iter_mut().find(|group| group.start == start);
+        let group = group.expect("a group is here until its last line is durable");
+        group.left -= 1;
+        let mut done = Vec::new();
+        if group.left == 0 && !in_order {
+            done.extend(group.what.take());
+        }
+        while self.groups.front().is_some_and(|group| group.left == 0) {
+            let group = self.groups.pop_front().expect("it is there");
+            self.durable = group.end;
+            group.records.into_iter().for_each(|record| count(group.end, record));
+            done.extend(group.what);
+        }
+        done
+    }
+
+    /// Whether a checkpoint is to begin: from so many percent of the ring on, or if a group waits
+    /// for room.
+    pub fn wants_checkpoint(&self, percent: u64, is_stalled: bool) -> bool {
+        let used = (self.head - self.tail) * 100 / self.ring.records();
+        self.checkpoint.is_none() && (used >= percent || is_stalled)
+    }
+
+    /// Begins a checkpoint that will move the tail to `until`: sends these lines, one a cycle.
+    /// `sent` comes when each is durable, and when all have been sent.
+    pub fn begin_checkpoint<E: Copy>(
+        &mut self,
+        until: u64,
+        lines: Vec<Line>,
+        at: Cycle,
+        sent: E,
+        below: &mut Below<E>,
+    ) {
+        self.checkpoints += 1;
+        self.checkpoint = Some(Checkpoint { until, left: lines.len() as u64 + 1 });
+        for (line, cycles) in lines.into_iter().zip(0..) {
+            let write = checkpoint_write(line, below);
+            below.send(at + cycles, write, Notify::Design(sent));
+        }
+        below.at(at, sent);
+    }
+
+    /// A line of a checkpoint is durable, or all have been sent; whether it was the last of that.
+    pub fn checkpointed(&mut self) -> bool {
+        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint is under way");
+        checkpoint.left -= 1;
+        checkpoint.left == 0
+    }
+
+    /// Has the tail of a checkpoint written; `moved` comes when it is durable.
+    pub fn move_tail<E: Copy>(&mut self, at: Cycle, moved: E, below: &mut Below<E>) {
+        let until = self.checkpoint.as_ref().expect("a checkpoint is under way").until;
+        below.view.set_word(self.ring.tail(), until);
+        let write = checkpoint_write(self.ring.tail().line(), below);
+        below.send(at, write, Notify::Design(moved));
+    }
+
+    /// The tail is durable: the ring has room again.
+    pub fn tail_moved(&mut self) {
+        let checkpoint = self.checkpoint.take().expect("a checkpoint is under way");
+        self.tail = checkpoint.until;
+    }
+}
+
+fn checkpoint_write<E: Copy>(line: Line, below: &Below<E>) -> Write {
+    Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint }
+}
+
+/// What recovery asks of a group before it believes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Belief {
+    /// That it has its commit record.
+    pub commit_record: bool,
+    /// That the commit record's checksum is right.
+    pub checksum: bool,
+}
+
+/// What recovery finds in a journal.
+pub struct Found {
+    /// The records of the groups that count, in order.
+    pub groups: Vec<Vec<Record>>,
+    /// Where the journal begins.
+    pub tail: u64,
+    /// Where the last of those groups ends.
+    pub end: u64,
+}
+
+/// Reads a journal from its tail up to the first group that does not count.
+pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found {
+    let tail = image.word(ring.tail());
+    let mut found = Found { groups: Vec::new(), tail, end: tail };
+    while found.end - tail < ring.records()
+        && let Some((records, end)) = group(found.end, image, ring, belief)
+    {
+        found.groups.push(records);
+        found.end = if pads { end.next_multiple_of(LINE_RECORDS) } else { end };
+    }
+    found
+}
+
+/// The group that begins at a position, if it counts, and where it ends.
+fn group(start: u64, image: &Image<'_>, ring: &Ring, belief: Belief) -> Option<(Vec<Record>, u64)> {
+    let mut records: Vec<Record> = Vec::new();
+    while records.len() <= GROUP_RECORDS {
+        let at = start + records.len() as u64;
+        let record = ring.words(at).map(|word| image.word(word));
+        if !is_commit(&record) {
+            records.push(record);
+            continue;
+        }
+        let tid = record[1] & 0xfff;
+        let mut right = commit(&records, start, tid);
+        if !belief.checksum {
+            right[0] = right[0] & 0xffff_ffff | record[0] >> 32 << 32;
+        }
+        if record == right {
+            return Some((records, at + 1));
+        }
+        break;
+    }
+    if belief.commit_record || records.is_empty() {
+        return None;
+    }
+    let tid = |record: &Record| record[1] & 0xfff;
+    let of_first = records.iter().take_while(|record| tid(record) == tid(&records[0])).count();
+    records.truncate(of_first);
+    Some((records, start + of_first as u64))
+}
+
+/// The commit record of a group that begins at a position.
+fn commit(records: &[Record], start: u64, tid: u64) -> Record {
+    let (count, position) = (records.len() as u64, start & 0xffff_ffff);
+    let begin = mix(count ^ position.rotate_left(32));
+    let words = records.iter().flatten();
+    let sum = words.fold(begin, |sum, &word| mix(sum ^ word)) & 0xffff_ffff;
+    [sum << 32 | position, count << 56 | COMMIT << 12 | tid]
+}
+
+fn is_commit(record: &Record) -> bool {
+    record[1] >> 12 & 0xfff == COMMIT
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+    use model::contents::Contents;
+
+    use super::*;
+
+    const ALL: Belief = Belief { commit_record: true, checksum: true };
+
+    fn ring() -> Ring {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (8 << 20, 4096);
+        Ring::new(Page(1), 20, &Shape::new(&config, 1))
+    }
+
+    #[test]
+    fn the_lines_of_a_ring_are_all_different() {
+        let ring = ring();
+        let mut lines: Vec<u64> = (0..20).map(|index| ring.line(index).0).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!((lines.len(), lines[19] - lines[0]), (20, 19));
+        assert!(lines[0] > ring.tail().line().0);
+        assert!(ring.line(19).address() < ring.end());
+    }
+
+    #[test]
+    fn a_group_counts_if_all_of_it_is_there() {
+        let ring = ring();
+        let durable = Contents::new(0, ring.end()).expect("room");
+        let mut image = Image::over(&durable);
+        let records = vec![[7, 8 << 12 | 5], [9, 10 << 12 | 5]];
+        let write = |position: u64, record: &Record, image: &mut Image<'_>| {
+            for (word, &value) in ring.words(position).into_iter().zip(record) {
+                image.set_word(word, value).expect("power");
+            }
+        };
+        write(0, &records[0], &mut image);
+        write(2, &commit(&records, 0, 5), &mut image);
+        assert!(read(&image, &ring, true, ALL).groups.is_empty(), "a record is missing");
+        let gullible = read(&image, &ring, true, Belief { checksum: false, ..ALL });
+        assert_eq!((gullible.groups.len(), gullible.end), (1, 4));
+        write(1, &records[1], &mut image);
+        let found = read(&image, &ring, false, ALL);
+        assert_eq!((found.groups, found.tail, found.end), (vec![records.clone()], 0, 3));
+        let gullible = read(&image, &ring, true, Belief { commit_record: false, ..ALL });
+        assert_eq!(gullible.groups[0], records);
+        image.set_word(ring.tail(), 80).expect("power");
+        assert!(read(&image, &ring, true, ALL).groups.is_empty(), "it is of the lap before");
+    }
+}

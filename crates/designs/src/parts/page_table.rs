@@ -1,0 +1,172 @@
+//! A page table in persistent memory: for each page of programs' data a word, its frame
+//! exclusive-or its own number, so that every page lies in the frame of its own number while it
+//! holds zeros.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::design::Shape;
+use model::image::{Image, PowerLoss};
+use model::units::{LINE_WORDS, PAGE_BYTES, PAGE_LINES, Page, WORD_BYTES, Word};
+
+/// Where the table lies.
+#[derive(Clone, Debug)]
+pub struct PageTable {
+    /// Pages of programs' data.
+    pub pages: u64,
+    /// Pages of which programs have every line, so that their frames may be given away.
+    whole_pages: u64,
+    start: u64,
+}
+
+impl PageTable {
+    /// The table of a machine, beside the machine's own memory.
+    pub fn new(shape: &Shape) -> PageTable {
+        PageTable {
+            pages: shape.log_base.div_ceil(PAGE_BYTES),
+            whole_pages: shape.log_base / PAGE_BYTES,
+            start: shape.capacity.next_multiple_of(PAGE_BYTES),
+        }
+    }
+
+    /// The first page behind it.
+    pub fn end(&self) -> Page {
+        Page((self.start + self.pages * WORD_BYTES).div_ceil(PAGE_BYTES))
+    }
+
+    /// Whether a page's frame may become another page's.
+    pub fn is_whole(&self, page: Page) -> bool {
+        page.0 < self.whole_pages
+    }
+
+    /// A page's entry.
+    pub fn entry(&self, page: Page) -> Word {
+        Word::of(self.start + page.0 * WORD_BYTES)
+    }
+
+    /// What the entry of a page holds that lies in a frame.
+    pub fn value(page: Page, frame: Page) -> u64 {
+        page.0 ^ frame.0
+    }
+
+    /// Makes the table say that a page lies in a frame.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    pub fn set(&self, page: Page, frame: Page, image: &mut Image<'_>) -> Result<(), PowerLoss> {
+        let (entry, value) = (self.entry(page), PageTable::value(page, frame));
+        if image.word(entry) == value {
+            return Ok(());
+        }
+        image.set_word(entry, value)
+    }
+
+    /// What the table says.
+    ///
+    /// # Errors
+    /// A sentence, if two pages have one frame.
+    pub fn read(&self, image: &Image<'_>) -> Result<Mapped, String> {
+        let end = self.start + self.pages * WORD_BYTES;
+        let mut moved = Vec::new();
+        let touched = image.touched_pages(self.start..end).into_iter();
+        for line in touched.flat_map(|table| (0..PAGE_LINES).map(move |place| table.line(place))) {
+            // Most lines hold zeros.
+            if image.line(line).iter().all(|&byte| byte == 0) {
+                continue;
+            }
+            let from = (line.address() - self.start) / WORD_BYTES;
+            for page in from..(from + LINE_WORDS).min(self.pages) {
+                match image.word(self.entry(Page(page))) {
+                    0 => (),
+                    entry => moved.push((Page(page), Page(page ^ entry))),
+                }
+            }
+        }
+        let mut page_of: BTreeMap<Page, Page> = BTreeMap::default();
+        for &(page, frame) in &moved {
+            if let Some(other) = page_of.insert(frame, page) {
+                return Err(format!("pages {page:?} and {other:?} have the frame {frame:?}"));
+            }
+        }
+        let left = moved.iter().map(|&(page, _)| page).collect();
+        let mapped = Mapped { moved, page_of, left, pages: self.pages };
+        if let Some((page, frame)) = mapped.moved.iter().find(|(_, frame)| mapped.is_home(*frame)) {
+            return Err(format!("page {page:?} has the frame {frame:?}, which is another's"));
+        }
+        Ok(mapped)
+    }
+}
+
+/// Which frames pages have.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    /// The pages whose frames are not of their own numbers, and those frames.
+    pub moved: Vec<(Page, Page)>,
+    page_of: BTreeMap<Page, Page>,
+    left: BTreeSet<Page>,
+    pages: u64,
+}
+
+impl Mapped {
+    /// Whether the page of a frame's number lies in it.
+    pub fn is_home(&self, frame: Page) -> bool {
+        frame.0 < self.pages && !self.left.contains(&frame)
+    }
+
+    /// The page that lies in a frame, if one does.
+    pub fn page_in(&self, frame: Page) -> Option<Page> {
+        let moved = self.page_of.get(&frame).copied();
+        moved.or_else(|| self.is_home(frame).then_some(frame))
+    }
+}
+
+/// Where every page lies, for whoever is still running.
+#[derive(Clone, Debug)]
+pub struct Frames(Vec<u32>);
+
+impl Frames {
+    /// Every page in the frame of its own number.
+    pub fn new(table: &PageTable) -> Frames {
+        Frames(vec![0; table.pages as usize])
+    }
+
+    /// A page's frame.
+    #[inline]
+    pub fn of(&self, page: Page) -> Page {
+        Page(page.0 ^ u64::from(self.0[page.0 as usize]))
+    }
+
+    /// A page lies in a frame from now on.
+    pub fn set(&mut self, page: Page, frame: Page) {
+        self.0[page.0 as usize] = PageTable::value(page, frame) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+    use model::contents::Contents;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_is_one_page_s() {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (8 << 20, 5000);
+        let shape = Shape::new(&config, 3);
+        let table = PageTable::new(&shape);
+        assert!(!table.is_whole(Page(table.pages - 1)), "the logs begin in it");
+        assert!(table.entry(Page(0)).address() >= shape.capacity);
+        assert!(table.entry(Page(table.pages - 1)).address() < table.end().address());
+        let durable = Contents::new(0, table.end().address()).expect("room");
+        let mut image = Image::over(&durable);
+        let far = table.end();
+        table.set(Page(3), far, &mut image).expect("power");
+        let mapped = table.read(&image).expect("right");
+        assert_eq!((mapped.page_in(far), mapped.page_in(Page(3))), (Some(Page(3)), None));
+        assert_eq!(mapped.page_in(Page(4)), Some(Page(4)));
+        table.set(Page(5), Page(4), &mut image).expect("power");
+        assert!(table.read(&image).is_err_and(|text| text.contains("another's")));
+        table.set(Page(5), far, &mut image).expect("power");
+        assert!(table.read(&image).is_err_and(|text| text.contains("have the frame")));
+    }
+}

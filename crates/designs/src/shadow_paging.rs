@@ -1,0 +1,313 @@
+//! Conventional shadow paging, which SSP starts from (specs/remapping.md section 6.2): the first
+//! store of a transaction to a page gives its core a shadow of it, a copy in another frame, and the
+//! core's stores go there. A commit writes the shadows' lines and then journals, for each page, the
+//! frame that it lies in from then on. There is no paper of its own; it is the upper bound of what
+//! copying costs, 64 lines for each page.
+//!
+//! ```text
+//! core         shadow table: pages of the transaction, their shadows, lines stored to    commit.rs
+//! controller   copies pages, keeps the frames that no page lies in                         copy.rs
+//! memory       page table, shadow frames, journal                                        layout.rs
+//! background   checkpoints of the journal into the page table                        checkpoint.rs
+//! ```
+//!
+//! A page is one transaction's from its first store until its commit is durable. Who stores to it
+//! meanwhile waits; a circle of such waits, a transaction of too many pages, and a lack of frames
+//! are left through software, as in SSP.
+
+use std::collections::VecDeque;
+
+use model::design::{
+    Abort, Below, Card, Claim, Claimed, Design, Durability, Fence, Granularity, KeptBy, Needs,
+    Progress, Setup, Store, Structure, Tx,
+};
+use model::device::Write;
+use model::image::{Image, Placement, PowerLoss};
+use model::params::Both;
+use model::units::{CoreId, Cycle, Line, Page, PageMap, PerCore};
+
+use crate::parts::fall_back::FallBack;
+use crate::parts::journal::Journal;
+use crate::parts::page_table::Frames;
+use crate::parts::placed;
+use crate::parts::waits::Waits;
+use crate::undo::{UndoParams, UndoRules};
+
+mod checkpoint;
+mod commit;
+mod copy;
+mod layout;
+mod recovery;
+
+use commit::{Commit, Running};
+use copy::Shadow;
+use layout::Layout;
+
+model::params! {
+    /// Sizes, and when pages are copied.
+    pub struct ShadowParams {
+        /// Pages that a transaction may have shadows of (ours: what SSP's write-set buffer holds).
+        write_set = 64 in 1..=64, tight [1, 2, 64, 64];
+        /// Frames for shadows, beside those that pages lie in at first (ours: as many as SSP has
+        /// extra pages on its machine).
+        shadow_frames = 1024 in 1..=65_536, tight [2, 1, 40, 3, 5, 40];
+        /// What is copied before the first store to a page: all of it, or nothing, and what was not
+        /// stored to at the commit (specs/remapping.md 6.2: `lazy_copy`).
+        copy = "eager" of ["eager", "lazy"];
+        /// Cycles of having other cores forget the old frames of a commit's pages, before it is
+        /// acknowledged, if one of their TLBs has one (SSP, MICRO'19: thousands of cycles;
+        /// specs/remapping.md 6.2: from 4,000).
+        shootdown = 4000 in 0..=1_000_000, tight [0, 4000];
+        /// Lines of the journal's ring (ours: 256 KiB, as SSP's here).
+        journal_lines = 4096 in 20..=65_536, tight [20];
+        /// Percent of the ring from which on there is a checkpoint (ours: half).
+        checkpoint_percent = 50 in 1..=100, tight [1, 100, 1, 100];
+    }
+}
+
+model::rules! {
+    /// What keeps it right.
+    pub struct ShadowRules {
+        /// Stores of a transaction go to the shadows of their pages.
+        store_to_shadow,
+        /// The lines of a page that are not stored to are copied.
+        copy_other_lines,
+        /// A store to a page of which another transaction has the shadow waits for that one's end.
+        one_transaction_at_a_time,
+        /// A commit writes the lines of its transaction back.
+        write_back_at_commit,
+        /// The journal's group follows the lines that were stored to.
+        switch_after_lines,
+        /// The journal's group follows the copies.
+        switch_after_copies,
+        /// The acknowledgement follows the group.
+        acknowledge_after_journal,
+        /// A group counts when all before it do.
+        groups_in_order,
+        /// A group that the ring has no room for waits.
+        stall_when_full,
+        /// The frame that a page leaves is free when the group counts.
+        free_after_switch,
+        /// A checkpoint writes what groups that count say, and nothing else.
+        checkpoint_what_counts,
+        /// The tail of the journal follows the page table.
+        tail_after_entries,
+        /// Recovery believes a group only if it has its commit record.
+        wait_for_commit_record,
+        /// Recovery believes a commit record only if its checksum is right.
+        verify_checksum_of_group,
+        /// Recovery makes the page table say what the journal does.
+        redo_page_table,
+        /// A transaction of more pages than the shadow table holds runs in software.
+        fall_back_when_full,
+        /// One core at a time runs in software.
+        fall_back_one_at_a_time,
+    }
+}
+
+/// The design.
+pub struct ShadowPaging {
+    params: ShadowParams,
+    rules: ShadowRules,
+    layout: Layout,
+    log_base: u64,
+    /// Where every page lies.
+    frames: Frames,
+    /// Frames that no page lies in, the one that has been so longest first.
+    free: VecDeque<Page>,
+    running: PerCore<Running>,
+    /// The core whose transaction may store to a page.
+    owners: PageMap<CoreId>,
+    shadows: PageMap<Shadow>,
+    waits: Waits<Frame>,
+    journal: Journal<Commit>,
+    /// Pages of the groups that count and are not checkpointed, with where those groups end.
+    switched: VecDeque<(u64, Page)>,
+    /// Groups that the ring has no room for.
+    stalled: VecDeque<Commit>,
+    /// Commits whose old frames other cores are being made to forget.
+    shooting: VecDeque<Commit>,
+    /// Commits that have begun and will free frames.
+    ending: u64,
+    counts: Counts,
+}
+
+/// What a core waits for besides other transactions: a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame;
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShadowEvent {
+    /// A line of a shadow is durable, of the core's transaction of that number; or all of a commit
+    /// have been sent.
+    Landed(CoreId, u64),
+    /// The updates of a commit have come to the controller.
+    Update(CoreId),
+    /// A line of the journal's group that begins here is durable.
+    Journaled(u64),
+    /// Other cores have forgotten the old frames of the commit that waits for that longest.
+    ShotDown,
+    /// A line of the page table is durable in a checkpoint, or all have been sent.
+    Checkpointed,
+    /// The tail of the journal is durable.
+    TailMoved,
+}
+
+#[derive(Default)]
+struct Counts {
+    shadows: u64,
+    lines_copied: u64,
+    page_conflicts: u64,
+    fallbacks: u64,
+    waits_for_frame: u64,
+    frames_exhausted: u64,
+    frames_freed: u64,
+    commits_stalled: u64,
+    shootdowns: u64,
+}
+
+impl Design for ShadowPaging {
+    const CARD: Card = Card {
+        name: "shadow-paging",
+        paper: "none (conventional)",
+        family: "shadow paging",
+        summary: "a transaction copies each page that it stores to, and a commit remaps them",
+        file: file!(),
+        durability: Durability::Synchronous,
+        granularity: Granularity::Word,
+        needs: Needs::Nothing,
+    };
+    const REVOKES: bool = true;
+    const TRANSLATES: bool = true;
+    type Params = Both<ShadowParams, UndoParams>;
+    type Rules = Both<ShadowRules, UndoRules>;
+    type Event = ShadowEvent;
+    type Library = FallBack;
+
+    fn new(setup: &Setup<'_, ShadowPaging>) -> ShadowPaging {
+        let (layout, cores) = (layout_of(setup), setup.shape.cores);
+        ShadowPaging {
+            params: setup.params.first.clone(),
+            rules: setup.rules.first.clone(),
+            log_base: setup.shape.log_base,
+            frames: Frames::new(&layout.table),
+            free: layout.shadow_frames().collect(),
+            running: PerCore::new(cores, |_| Running::new(0)),
+            owners: PageMap::default(),
+            shadows: PageMap::default(),
+            waits: Waits::new(cores),
+            journal: Journal::new(layout.ring.clone(), true),
+            switched: VecDeque::new(),
+            stalled: VecDeque::new(),
+            shooting: VecDeque::new(),
+            ending: 0,
+            counts: Counts::default(),
+            layout,
+        }
+    }
+
+    fn store(&mut self, store: &Store, _below: &mut Below<ShadowEvent>) -> Progress {
+        self.stored(store);
+        Progress::Done(store.at)
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below<ShadowEvent>) -> Progress {
+        placed::fence(fence, |line| self.locate(line), below)
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
+        self.end(tx, below)
+    }
+
+    fn abort(&mut self, tx: &Tx, by: Abort, below: &mut Below<ShadowEvent>) -> Progress {
+        match by {
+            Abort::ByProgram => self.revoke(tx, below),
+            Abort::ByLibrary => self.fall_back(tx, below),
+        }
+    }
+
+    fn reserved(setup: &Setup<'_, ShadowPaging>) -> u64 {
+        layout_of(setup).bytes()
+    }
+
+    fn page_table(&self, page: Page) -> Line {
+        self.layout.table.entry(page).line()
+    }
+
+    fn claim(&mut self, claim: &Claim, below: &mut Below<ShadowEvent>) -> Claimed {
+        self.claim_page(claim, below)
+    }
+
+    /// Lines that a transaction has stored to lie in the shadow. The others are the same in both
+    /// frames once they are copied, and are read from the page's own.
+    #[inline]
+    fn locate(&self, line: Line) -> Line {
+        if line.address() >= self.log_base {
+            return line;
+        }
+        let (page, place) = (Page::of(line), line.place_in_page());
+        let shadow = self.shadows.get(&page).filter(|shadow| shadow.stored >> place & 1 == 1);
+        shadow.map_or_else(|| self.frames.of(page), |shadow| shadow.frame).line(place)
+    }
+
+    fn resolve(image: &Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result<Placement, String> {
+        recovery::resolve(image, setup)
+    }
+
+    fn event(&mut self, at: Cycle, event: ShadowEvent, below: &mut Below<ShadowEvent>) {
+        match event {
+            ShadowEvent::Landed(core, number) => self.landed(core, number, at, below),
+            ShadowEvent::Update(core) => self.update(core, at, below),
+            ShadowEvent::Journaled(start) => self.journaled(start, at, below),
+            ShadowEvent::ShotDown => self.shot_down(at, below),
+            ShadowEvent::Checkpointed => self.checkpointed(at, below),
+            ShadowEvent::TailMoved => self.tail_moved(at, below),
+        }
+    }
+
+    fn could_be_durable(
+        &self,
+        below: &Below<ShadowEvent>,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Vec<Write> {
+        placed::could_be_evicted(below, |line| self.locate(line), arrived)
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result<(), PowerLoss> {
+        recovery::recover(image, setup)
+    }
+
+    fn hardware(setup: &Setup<'_, ShadowPaging>) -> Vec<Structure> {
+        // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the shadow.
+        vec![Structure {
+            name: "shadow table",
+            bits: 36 + 40 + 64,
+            count: setup.params.first.write_set * u64::from(setup.shape.cores),
+            place: "core",
+            kept_by: KeptBy::Nothing,
+        }]
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("pages_shadowed", counts.shadows),
+            ("lines_copied", counts.lines_copied),
+            ("page_conflicts", counts.page_conflicts),
+            ("fallbacks", counts.fallbacks),
+            ("waits_for_frame", counts.waits_for_frame),
+            ("frames_exhausted", counts.frames_exhausted),
+            ("frames_freed", counts.frames_freed),
+            ("shootdowns", counts.shootdowns),
+            ("journal_wraps", self.journal.wraps),
+            ("groups_stalled", counts.commits_stalled),
+            ("checkpoints", self.journal.checkpoints),
+        ]
+    }
+}
+
+fn layout_of(setup: &Setup<'_, ShadowPaging>) -> Layout {
+    let params = &setup.params.first;
+    Layout::new(setup.shape, params.shadow_frames, params.journal_lines)
+}

@@ -1,0 +1,237 @@
+//! The end of a transaction: lines and copies, the group in the journal, the switch of every page
+//! to its shadow, and the shootdown; or the way out into software.
+
+use model::controller::Notify;
+use model::design::{Below, Progress, Tx};
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, PAGE_LINES, Page};
+
+use crate::parts::journal::Record;
+use crate::parts::page_table::PageTable;
+use crate::parts::waits::For;
+use crate::shadow_paging::layout::encode;
+use crate::shadow_paging::{Frame, ShadowEvent, ShadowPaging};
+
+/// What a core's hardware keeps of its transaction.
+pub struct Running {
+    /// The pages that it has shadows of; in software, those that it stored to.
+    pub pages: Vec<Page>,
+    /// Lines of shadows that are not durable, and one more until those of the commit are sent.
+    pub open: u64,
+    /// Its number: what is told of earlier ones, which were given up, is ignored.
+    pub number: u64,
+}
+
+impl Running {
+    /// A transaction that has stored to nothing.
+    pub fn new(number: u64) -> Running {
+        Running { pages: Vec::new(), open: 1, number }
+    }
+
+    /// Goes on to the next transaction; what was left of this one.
+    fn end(&mut self) -> Running {
+        let next = Running::new(self.number + 1);
+        std::mem::replace(self, next)
+    }
+}
+
+/// A commit whose lines are written.
+pub struct Commit {
+    core: CoreId,
+    /// Pages, and their shadows.
+    switches: Vec<(Page, Page)>,
+    /// The frames that the pages leave, once they have.
+    left: Vec<Page>,
+}
+
+impl ShadowPaging {
+    /// A transaction ends: what it stored to is written back to the shadows, and what it did not is
+    /// copied, if it has not been.
+    pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
+        let core = tx.core;
+        let pages = self.running[core].pages.clone();
+        if self.waits.fell_back(core) {
+            self.running[core].pages.clear();
+            self.release(core, &pages, tx.stored, below);
+            self.waits.leave_software(core, tx.stored, below);
+            return Progress::Done(tx.stored);
+        }
+        if pages.is_empty() {
+            return Progress::Done(tx.stored);
+        }
+        self.ending += 1;
+        let mut at = tx.stored;
+        for &page in &pages {
+            let shadow = self.shadows[&page];
+            let stored = (0..PAGE_LINES).filter(|place| shadow.stored >> place & 1 == 1);
+            for place in stored {
+                self.write_back(core, page.line(place), at, below);
+                at += 1;
+            }
+            if self.params.copy == 1 {
+                self.copy_lines(core, (page, shadow.frame), !shadow.stored, at, below);
+            }
+        }
+        below.at(at, ShadowEvent::Landed(core, self.running[core].number));
+        Progress::Wait
+    }
+
+    fn write_back(&mut self, core: CoreId, line: Line, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let running = &mut self.running[core];
+        let notify = match self.rules.switch_after_lines {
+            true => Notify::Design(ShadowEvent::Landed(core, running.number)),
+            false => Notify::Nobody,
+        };
+        let to = self.shadows[&Page::of(line)].frame.line(line.place_in_page());
+        let is_waited_for = self.rules.write_back_at_commit
+            && below.write_back_to(at, line, to, true, Class::Data, notify);
+        running.open += u64::from(is_waited_for && self.rules.switch_after_lines);
+    }
+
+    /// A line of a shadow is durable, or all of a commit have been sent: with the last, the pages'
+    /// updates go to the controller, one a cycle.
+    pub(super) fn landed(
+        &mut self,
+        core: CoreId,
+        number: u64,
+        at: Cycle,
+        below: &mut Below<ShadowEvent>,
+    ) {
+        let running = &mut self.running[core];
+        if running.number != number {
+            return;
+        }
+        running.open -= 1;
+        if running.open == 0 {
+            let last = running.pages.len() as u64 - 1;
+            below.at(at + 2 * below.shape.path + last, ShadowEvent::Update(core));
+        }
+    }
+
+    /// The updates have come: the group is appended.
+    pub(super) fn update(&mut self, core: CoreId, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let pages = self.running[core].end().pages;
+        let switches = pages.into_iter().map(|page| (page, self.shadows[&page].frame)).collect();
+        let commit = Commit { core, switches, left: Vec::new() };
+        if self.stalled.is_empty() && self.fits(&commit) {
+            self.append(commit, at, below);
+        } else {
+            self.counts.commits_stalled += 1;
+            self.stalled.push_back(commit);
+            self.consider_checkpoint(at, below);
+        }
+        if !self.rules.acknowledge_after_journal {
+            below.wake(core, at + below.shape.path);
+        }
+    }
+
+    pub(super) fn fits(&self, commit: &Commit) -> bool {
+        self.journal.has_room(commit.switches.len() as u64) || !self.rules.stall_when_full
+    }
+
+    /// Appends the group of a commit to the journal.
+    pub(super) fn append(&mut self, commit: Commit, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let tid = self.journal.tid();
+        let records = commit.switches.iter().map(|&(page, frame)| encode(page, frame, tid));
+        let records: Vec<Record> = records.collect();
+        if !self.rules.free_after_switch {
+            let left = commit.switches.iter().map(|&(page, _)| self.frames.of(page));
+            self.free.extend(left);
+        }
+        let notify = Notify::Design(ShadowEvent::Journaled(self.journal.next()));
+        self.journal.append(records, commit, Class::Log, at, notify, below);
+    }
+
+    /// A line of a group is durable: the pages of the groups that count from now on lie in what
+    /// were their shadows.
+    pub(super) fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let (layout, switched) = (&self.layout, &mut self.switched);
+        let learn = |end, record| {
+            switched.extend(layout.decode(record).map(|(page, _)| (end, page)));
+        };
+        for commit in self.journal.landed(start, self.rules.groups_in_order, learn) {
+            self.switch(commit, at, below);
+        }
+        self.consider_checkpoint(at, below);
+    }
+
+    /// Switches the pages of a commit. Its core goes on when no other core can find the old frames
+    /// in its TLBs any more.
+    fn switch(&mut self, mut commit: Commit, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let mut is_elsewhere = false;
+        for &(page, frame) in &commit.switches {
+            commit.left.push(self.frames.of(page));
+            self.frames.set(page, frame);
+            below.view.set_word(self.layout.table.entry(page), PageTable::value(page, frame));
+            is_elsewhere |= below.shoot_down(page, commit.core);
+        }
+        if is_elsewhere {
+            self.counts.shootdowns += 1;
+            self.shooting.push_back(commit);
+            let done = at + below.shape.path + self.params.shootdown;
+            below.at(done, ShadowEvent::ShotDown);
+        } else {
+            self.committed(&commit, at, below);
+        }
+    }
+
+    /// Other cores have forgotten the old frames of a commit.
+    pub(super) fn shot_down(&mut self, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let commit = self.shooting.pop_front().expect("it waits, and all wait as long");
+        self.committed(&commit, at, below);
+    }
+
+    /// A commit is done: it is acknowledged, others may store to its pages, and the frames that
+    /// they left are free.
+    fn committed(&mut self, commit: &Commit, at: Cycle, below: &mut Below<ShadowEvent>) {
+        self.ending -= 1;
+        let pages: Vec<Page> = commit.switches.iter().map(|&(page, _)| page).collect();
+        pages.iter().for_each(|page| _ = self.shadows.remove(page));
+        self.release(commit.core, &pages, at, below);
+        self.counts.frames_freed += commit.left.len() as u64;
+        if self.rules.free_after_switch {
+            self.free.extend(&commit.left);
+        }
+        self.waits.retry_where(|what| what == For::Own(Frame), at, below);
+        if self.rules.acknowledge_after_journal {
+            below.wake(commit.core, at + below.shape.path);
+        }
+    }
+
+    /// Others may store to the pages of a transaction.
+    fn release(&mut self, core: CoreId, pages: &[Page], at: Cycle, below: &mut Below<ShadowEvent>) {
+        for page in pages {
+            if self.owners.get(page) == Some(&core) {
+                self.owners.remove(page);
+            }
+        }
+        self.waits.retry_where(|what| what == For::Holder(core), at, below);
+    }
+
+    /// A transaction is given up: its pages are what they were, which memory has, and the shadows
+    /// are free. Nothing is written.
+    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
+        let core = tx.core;
+        let running = self.running[core].end();
+        for &page in &running.pages {
+            let Some(shadow) = self.shadows.remove(&page) else { continue };
+            for place in (0..PAGE_LINES).filter(|place| shadow.stored >> place & 1 == 1) {
+                below.caches.clean(page.line(place), false);
+            }
+            self.free.push_back(shadow.frame);
+        }
+        self.release(core, &running.pages, tx.at, below);
+        Progress::Done(tx.stored.max(tx.at))
+    }
+
+    /// A library gives its transaction up: one core at a time goes on in software.
+    pub(super) fn fall_back(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
+        let core = tx.core;
+        if !self.waits.fell_back(core) {
+            self.revoke(tx, below);
+            self.waits.fall_back(core);
+            self.counts.fallbacks += 1;
+        }
+        self.waits.enter_software(core, tx.at, self.rules.fall_back_one_at_a_time)
+    }
+}

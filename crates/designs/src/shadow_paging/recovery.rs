@@ -1,0 +1,59 @@
+//! Recovery, which has the image alone: the page table says what the groups of the journal do that
+//! count, and then transactions that ran in software are undone. Which frames are free follows from
+//! the page table.
+
+use std::collections::BTreeMap;
+
+use model::design::Setup;
+use model::image::{Image, Placement, PowerLoss};
+use model::units::Page;
+
+use crate::parts::journal::{self, Belief};
+use crate::shadow_paging::{ShadowPaging, layout_of};
+use crate::software::Log;
+use crate::undo::Undo;
+
+/// See the module.
+pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result<(), PowerLoss> {
+    image.see_through(Placement::default());
+    let (layout, rules) = (layout_of(setup), &setup.rules.first);
+    let belief = Belief {
+        commit_record: rules.wait_for_commit_record,
+        checksum: rules.verify_checksum_of_group,
+    };
+    let found = journal::read(image, &layout.ring, true, belief);
+    let records = found.groups.iter().flatten();
+    let frames: BTreeMap<Page, Page> =
+        records.filter_map(|&record| layout.decode(record)).collect();
+    for (page, frame) in frames {
+        if rules.redo_page_table {
+            layout.table.set(page, frame, image)?;
+        }
+    }
+    if found.end != found.tail {
+        image.set_word(layout.ring.tail(), found.end)?;
+    }
+    // The software log has the addresses that programs use. If what survived contradicts itself,
+    // whoever reads the image says so.
+    image.see_through(resolve(image, setup).unwrap_or_default());
+    Undo::recover(image, &setup.rules.second, setup.shape)?;
+    image.see_through(Placement::default());
+    Ok(())
+}
+
+/// Where every page lies, from the page table.
+///
+/// # Errors
+/// A sentence, if a frame has two uses.
+pub fn resolve(image: &Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result<Placement, String> {
+    let layout = layout_of(setup);
+    let mapped = layout.table.read(image)?;
+    let mut placement = Placement::default();
+    for &(page, frame) in &mapped.moved {
+        if !layout.is_frame(frame) {
+            return Err(format!("page {page:?} has the frame {frame:?}, which is none"));
+        }
+        placement.place(page, frame, frame, 0);
+    }
+    Ok(placement)
+}
