@@ -11,7 +11,8 @@ from indelible.cli import options
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
     "Measure memory operations per second of this computer, with the simulator and on plain\n"
-    "memory, and the peak memory, a process for each cell."
+    "memory, the time of each design beside that of native, and the peak memory, a process for\n"
+    "each cell."
 )
 EPILOG = """\
 examples:
@@ -31,11 +32,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
     rows = []
+    cells = len(bench.cells())
     try:
         for row in bench.bench(args.quick, args.seed):
             rows.append(row)
             if not args.json and sys.stderr.isatty():
-                print(f"\r{len(rows)}/{len(bench.CELLS)}", end="\r", file=sys.stderr, flush=True)
+                print(f"\r{len(rows)}/{cells}", end="\r", file=sys.stderr, flush=True)
     finally:
         if args.json:
             options.show_json({"rows": rows})
