@@ -14,9 +14,9 @@ use model::units::WORD_BYTES;
 
 use super::schema::{
     CARRIERS, CUSTOMER_READ, DISTRICT_TAX, Database, District, INFORMATION_WORDS, ITEM_WORDS,
-    LINES_MAX, LINES_MIN, LineRow, NEXT_ORDER, ORDERS, OrderRow, PLACE_BYTES, QUANTITY,
-    QUANTITY_ASKED_MAX, QUANTITY_MAX, QUANTITY_MIN, REFILL, REMOTE_ORDERS, Scale, WAREHOUSE_TAX,
-    YEAR_TO_DATE, constant, information_of, stock_texts,
+    LineRow, NEXT_ORDER, ORDERS, OrderRow, PLACE_BYTES, QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MAX,
+    QUANTITY_MIN, REFILL, REMOTE_ORDERS, Scale, WAREHOUSE_TAX, YEAR_TO_DATE, constant,
+    information_of, stock_texts,
 };
 use crate::index::Table;
 use crate::walk::Walk;
@@ -142,11 +142,12 @@ impl Place {
     /// Checks each order and that their numbers have no gap, and returns them.
     fn check_orders(self, walk: &mut Walk<'_>, table: &Table) -> Result<Vec<Found>, String> {
         let mut found = Vec::new();
+        let (least, most) = self.scale.lines;
         table.check(walk, |walk, row, number| {
             let order = OrderRow::of([walk.word(row), walk.word(row + WORD_BYTES)]);
             let carriers = if self.is_new(number) { 0..=0 } else { 1..=CARRIERS };
             let fits = (1..=self.scale.customers).contains(&order.customer)
-                && (LINES_MIN..=LINES_MAX).contains(&order.lines)
+                && (least..=most).contains(&order.lines)
                 && carriers.contains(&order.carrier)
                 && order.entered != 0;
             if !fits {

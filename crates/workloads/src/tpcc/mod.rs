@@ -36,7 +36,7 @@ use crate::keyed::{Plan, Stamps};
 use crate::rng::Random;
 use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
-use schema::{Database, Loader, Scale};
+use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale};
 
 /// Of the machine's items, one in so many is an item of a warehouse, if the user does not say: a
 /// database has between four and five times as many rows as items, so that the rows are about as
@@ -73,6 +73,8 @@ model::params! {
         orders = 0 in 0..=1 << 20;
         /// Lines in a hundred that another warehouse supplies, if there is one (TPC-C: 1).
         remote = 1 in 0..=100;
+        /// Lines of each order; 0 means that it has 5 to 15, as in TPC-C.
+        lines = 0 in 0..=15;
         /// Transactions in a hundred that ask for an item that does not exist (TPC-C: 1).
         rollback = 1 in 0..=100;
         /// When items are read: all ahead of the first store, or each in turn with its line, as the
@@ -173,6 +175,10 @@ impl Scale {
             districts: params.districts,
             customers: by_items(params.customers),
             orders: by_items(params.orders),
+            lines: match params.lines {
+                0 => (LINES_MIN, LINES_MAX),
+                lines => (lines, lines),
+            },
         }
     }
 }

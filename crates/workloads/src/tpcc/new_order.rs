@@ -6,9 +6,9 @@ use model::units::WORD_BYTES;
 use model::workload::{LockId, Pm, Program, Ptr, Step, Stop};
 
 use super::schema::{
-    CUSTOMER_READ, DATA_WORDS, DISTRICT_TAX, Database, ITEM_WORDS, LINES_MAX, LINES_MIN, LineRow,
-    NEXT_ORDER, ORDERS, OrderRow, QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MIN, REFILL,
-    REMOTE_ORDERS, STOCK_DATA, Scale, WAREHOUSE_TAX, YEAR_TO_DATE, information, line_key,
+    CUSTOMER_READ, DATA_WORDS, DISTRICT_TAX, Database, ITEM_WORDS, LineRow, NEXT_ORDER, ORDERS,
+    OrderRow, QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MIN, REFILL, REMOTE_ORDERS, STOCK_DATA, Scale,
+    WAREHOUSE_TAX, YEAR_TO_DATE, information, line_key,
 };
 use crate::heap::Heap;
 use crate::keyed::{OPERATION_WORK, Stamps};
@@ -52,7 +52,7 @@ impl Inputs {
         order.district = random.below(self.scale.districts);
         order.customer = self.customers.draw(random);
         order.lines.clear();
-        for _ in 0..LINES_MIN + random.below(LINES_MAX - LINES_MIN + 1) {
+        for _ in 0..self.scale.draw_lines(random) {
             let item = self.items.draw(random);
             let mut supply = order.warehouse;
             if self.scale.warehouses > 1 && percent(random, self.remote_percent) {

@@ -87,12 +87,20 @@ pub struct Scale {
     pub customers: u64,
     /// Orders of a district at the start.
     pub orders: u64,
+    /// Lines of an order, at least and at most.
+    pub lines: (u64, u64),
 }
 
 impl Scale {
     /// The first order of a district that is not delivered: 2,101 of 3,000 in the standard.
     pub fn first_undelivered(self) -> u64 {
         self.orders - self.orders * 3 / 10 + 1
+    }
+
+    /// Draws how many lines an order has.
+    pub fn draw_lines(self, random: &mut Random) -> u64 {
+        let (least, most) = self.lines;
+        least + random.below(most - least + 1)
     }
 }
 
@@ -350,7 +358,7 @@ impl Loader<'_, '_> {
         let row = self.heaps[core].alloc(PLACE_BYTES)?;
         self.pm.store(row.plus(NEXT_ORDER), scale.orders + 1);
         self.pm.store(row.plus(DISTRICT_TAX), constant::tax(warehouse, Some(district)));
-        let lines = scale.orders * (LINES_MIN + LINES_MAX) / 2;
+        let lines = scale.orders * (scale.lines.0 + scale.lines.1) / 2;
         let made = District {
             row: row.address,
             customers: self.table(core, scale.customers, CUSTOMER_BYTES)?,
@@ -382,7 +390,7 @@ impl Loader<'_, '_> {
         let row = district.orders.insert(self.pm, heap, order)?;
         let first = OrderRow {
             customer: 1 + self.random.below(self.scale.customers),
-            lines: LINES_MIN + self.random.below(LINES_MAX - LINES_MIN + 1),
+            lines: self.scale.draw_lines(&mut self.random),
             is_local: true,
             carrier: if is_new { 0 } else { 1 + self.random.below(CARRIERS) },
             entered: self.stamps[core].issue(),

@@ -116,6 +116,7 @@ fn new_order_does_what_the_standard_says() {
         "index=0",
         "index=1 order=4",
         &format!("index=0 {meeting}"),
+        "index=0 lines=1",
         &format!("index=0 {meeting} item_reads=1"),
         &format!("index=1 order=4 {meeting} item_reads=1"),
     ] {
