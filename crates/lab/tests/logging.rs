@@ -25,7 +25,7 @@ const HARD: &[&str] = &[
 const HARDER: &[&str] = &[
     "base cores=4 seed=1 workload.words=8 design.log_lines=16 design.log_buffer=8 \
      design.flush_mode=at_commit",
-    "fwb cores=4 seed=1 workload.words=16 design.log_lines=28",
+    "fwb cores=4 seed=1 workload.words=16 design.log_lines=22",
     "morlog cores=4 seed=4 workload.words=16 design.log_lines=18 design.ur_entries=8 \
      design.r_entries=8",
     "morlog cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",

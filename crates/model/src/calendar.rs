@@ -23,6 +23,16 @@ impl Calendar {
         !self.before.iter().any(|&(from, until)| from <= at && at < until)
     }
 
+    /// The first time at or after `at` at which the resource is free.
+    #[inline]
+    pub fn free_from(&self, at: u64) -> u64 {
+        if at >= self.last.0 {
+            return at.max(self.last.1);
+        }
+        let mut busy = self.before.iter().filter(|&&(from, until)| from <= at && at < until);
+        busy.next().map_or(at, |&(_, until)| until)
+    }
+
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
     /// Time before `now` is forgotten: nobody asks for it any more.
     #[inline]
@@ -45,6 +55,39 @@ impl Calendar {
         } else {
             self.reserve_between(at, duration)
         }
+    }
+
+    /// Takes the first `duration` free cycles at or after `at`, in as many parts as it takes, and
+    /// returns when they begin and end. Who asked before for a time in between has it, and no time
+    /// is lost in gaps that are too short for the whole.
+    #[inline]
+    pub fn reserve_in_parts(&mut self, at: u64, duration: u64, now: u64) -> (u64, u64) {
+        if self.last.1 <= at {
+            let start = self.reserve(at, duration, now);
+            return (start, start + duration);
+        }
+        let from = self.free_from(at);
+        let busy = &mut self.before;
+        busy.push_back(self.last);
+        let (mut end, mut left) = (from, duration);
+        for &(next, until) in busy.iter().filter(|(_, until)| *until > from) {
+            let gap = next - end;
+            if gap >= left {
+                break;
+            }
+            (end, left) = (until, left - gap);
+        }
+        end += left;
+        // From `from` to `end` everything is busy now.
+        let first = busy.partition_point(|&(_, until)| until < from);
+        let after = busy.partition_point(|&(next, _)| next <= end);
+        let mut whole = (from, end);
+        for (next, until) in busy.drain(first..after) {
+            whole = (whole.0.min(next), whole.1.max(until));
+        }
+        busy.insert(first, whole);
+        self.last = busy.pop_back().expect("there is an interval");
+        (from, end)
     }
 
     /// Takes a gap between busy intervals, or the time after them.
@@ -133,6 +176,21 @@ mod tests {
         assert!(bank.is_free(150));
         assert_eq!(bank.reserve(60, 60, 0), 250);
         assert_eq!(bank.reserve(60, 40, 0), 60);
+    }
+
+    #[test]
+    fn time_in_parts_goes_around_what_was_asked_for_before() {
+        let mut bank = Calendar::default();
+        bank.reserve(100, 50, 0);
+        bank.reserve(200, 50, 0);
+        assert_eq!(bank.reserve_in_parts(60, 100, 0), (60, 260));
+        assert!((60..260).all(|at| !bank.is_free(at)) && bank.is_free(59) && bank.is_free(260));
+        assert_eq!(bank.reserve_in_parts(100, 10, 0), (260, 270));
+        assert_eq!(bank.reserve_in_parts(0, 60, 0), (0, 60));
+        assert_eq!((bank.before.len(), bank.last), (0, (0, 270)));
+        bank.reserve(300, 10, 0);
+        assert_eq!(bank.reserve_in_parts(270, 30, 0), (270, 300));
+        assert_eq!((bank.before.len(), bank.last), (0, (0, 310)));
     }
 
     #[test]

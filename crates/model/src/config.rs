@@ -259,7 +259,7 @@ config! {
         buffer "xpbuffer_entries" ["buffer"], Unit::Count, 64, 0..=65536, "Optane's 16 KiB XPBuffer";
         /// Bytes of a line of the on-DIMM buffer and of a write to the cells.
         xpline "xpline" [], Unit::Bytes, 256, 64..=4096, "Optane: 256 B";
-        /// Time of an access to the on-DIMM buffer.
+        /// Time of a read of the on-DIMM buffer.
         t_buffer "tBUFFER" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "ours: an SRAM access on the DIMM";
         /// Which bits a write programs: all, those that differ (DCW), or those that differ with
         /// inversion (Flip-N-Write).

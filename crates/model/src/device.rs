@@ -96,9 +96,8 @@ impl Banks {
     fn program(&mut self, at: u64, address: u64, duration: u64, now: u64) -> (u64, u64) {
         let (place, row) = self.place(address);
         let bank = &mut self.banks[place];
-        let start = bank.calendar.reserve(at, duration, now);
         bank.open = Some(row);
-        (start, start + duration)
+        bank.calendar.reserve_in_parts(at, duration, now)
     }
 }
 
@@ -326,7 +325,7 @@ impl Pm {
         if self.buffer.capacity == 0 {
             return lines.iter().position(|&line| self.is_idle(at, self.bank_of(line)));
         }
-        if !self.buffer.is_full() || self.idle_victim(at).is_some() {
+        if !self.buffer.is_full() || self.victim(at).1 == at {
             return Some(0);
         }
         lines.iter().position(|&line| self.buffer.find(line).is_some())
@@ -340,23 +339,29 @@ impl Pm {
         self.banks.banks[bank as usize].calendar.is_free(at)
     }
 
-    /// The least recent line of the full on-DIMM buffer whose bank is idle, in the older half of
-    /// it: a device does not wait for a busy bank while others are idle.
-    fn idle_victim(&self, at: u64) -> Option<usize> {
-        let entries = &self.buffer.entries;
-        let older = entries.len() / 2;
-        // Banks that were found busy, by the last bits of their numbers, are not asked again.
-        let mut busy = 0_u64;
-        for (index, entry) in entries.iter().enumerate().skip(older).rev() {
-            let bit = 1 << (entry.bank % 64);
-            if busy & bit == 0 || self.banks.banks.len() > 64 {
-                if self.is_idle(at, entry.bank) {
-                    return Some(index);
-                }
-                busy |= bit;
+    /// The line that leaves the full on-DIMM buffer, and when it can be written to the cells: the
+    /// least recent one, of the older half, whose bank is idle, or else whose bank is idle first.
+    fn victim(&self, at: u64) -> (usize, u64) {
+        let older = self.buffer.entries.len() / 2;
+        let mut first = (self.buffer.entries.len() - 1, u64::MAX);
+        // Banks that were asked, a bit each.
+        let mut asked = 0_u64;
+        let bits = if self.banks.banks.len() <= 64 { u64::MAX } else { 0 };
+        for (index, entry) in self.buffer.entries.iter().enumerate().skip(older).rev() {
+            let bit = bits & 1 << (entry.bank % 64);
+            if asked & bit != 0 {
+                continue;
+            }
+            asked |= bit;
+            let idle = self.banks.banks[entry.bank as usize].calendar.free_from(at);
+            if idle < first.1 {
+                first = (index, idle);
+            }
+            if idle == at {
+                break;
             }
         }
-        None
+        first
     }
 
     /// Writes the bytes of a line that `mask` selects, one bit a byte.
@@ -366,15 +371,13 @@ impl Pm {
             let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
             return Taken { free: end, next: arrived, programmed: Some(end) };
         }
-        let mut free = arrived + self.banks.timing.buffer;
+        let mut taken = arrived;
         match self.buffer.find(line) {
             Some(index) => self.buffer.touch(index),
             None => {
                 if self.buffer.is_full() {
-                    let oldest = self.buffer.entries.len() - 1;
-                    let victim = self.idle_victim(arrived).unwrap_or(oldest);
-                    let start = self.program_buffered(victim, arrived, now);
-                    free = free.max(start + self.banks.timing.buffer);
+                    let (victim, _) = self.victim(arrived);
+                    taken = taken.max(self.program_buffered(victim, arrived, now));
                 }
                 self.buffer.insert(line, self.bank_of(self.buffer.first_of(line)));
             }
@@ -382,7 +385,7 @@ impl Pm {
         self.cells.prefetch(line);
         self.wear.prefetch(Word(self.buffer.span.divide(line.0).0).line());
         self.buffer.merge(line, data, mask);
-        Taken { free, next: free, programmed: None }
+        Taken { free: taken, next: taken, programmed: None }
     }
 
     /// Writes a line of the on-DIMM buffer to the cells, and makes it the least recent, whose room

@@ -7,7 +7,8 @@ pub struct Sieve {
     counts: [u32; CLASSES],
 }
 
-const CLASSES: usize = 256;
+/// Lists have up to some 64 keys: one in sixteen of those that they do not hold is searched for.
+const CLASSES: usize = 1024;
 
 impl Default for Sieve {
     fn default() -> Sieve {
@@ -18,7 +19,7 @@ impl Default for Sieve {
 impl Sieve {
     #[inline]
     fn class(key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CLASSES.ilog2())) as usize
     }
 
     /// Whether the list may hold a key.
