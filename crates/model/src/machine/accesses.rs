@@ -1,0 +1,252 @@
+//! What one load or store does: in the caches and beneath, in the view, and in the design. One pass
+//! of an access goes down through here, and nothing but a time comes back.
+
+use crate::caches::Found;
+use crate::design::{
+    Below, Design, Disposition, Evict, Fill, Leave, Load, Progress, Store, Transfer,
+};
+use crate::device::Write;
+use crate::machine::Machine;
+use crate::meters::Class;
+use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
+use crate::workload::Ptr;
+
+/// Lines on their way that are remembered before those that have come are forgotten.
+const COMING: usize = 1024;
+
+/// How far [`Machine::memory_misses`] rises (ours: the misses that a core may have under way, nearly).
+const MEMORY_MISSES_MAX: u8 = 16;
+
+impl<D: Design> Machine<D> {
+    /// Whether an access has to wait because write-backs have nowhere to go; the core is then to
+    /// be parked.
+    pub(crate) fn is_congested(&mut self, id: CoreId, line: Line, write: bool) -> bool {
+        self.below.memory.is_congested()
+            && self.below.caches.needs_others(id, line, write)
+            && self.below.memory.congested(id)
+    }
+
+    /// Counts a load, store, flush or fence.
+    #[inline]
+    pub(crate) fn count_operation(&mut self) {
+        self.counts.operations += 1;
+    }
+
+    /// A load that disturbs nobody: the core may lead, and its first level has the line.
+    #[inline]
+    pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
+        if !self.may_lead(id) || !self.below.caches.hit(id, line) {
+            return None;
+        }
+        Some(self.cores[id].timing.load_hit(line, known))
+    }
+
+    /// Whether the core's first level has a line.
+    #[inline]
+    pub(crate) fn has(&mut self, id: CoreId, line: Line) -> bool {
+        self.below.caches.hit(id, line)
+    }
+
+    /// Tells the host what an access will look at if it goes as far as memory: until it is the
+    /// core's turn, others have theirs. It changes nothing but the host's time.
+    #[inline]
+    pub(crate) fn prefetch(&self, line: Line) {
+        let Below { caches, view, .. } = &self.below;
+        caches.prefetch(line);
+        view.prefetch(line);
+        // The search for a victim is worth its while where most misses go to memory.
+        if self.memory_misses > MEMORY_MISSES_MAX / 2
+            && let Some(victim) = caches.victim(line)
+        {
+            view.prefetch(victim);
+        }
+    }
+
+    /// A load that misses the core's first level.
+    pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
+        let (place, start) = self.cores[id].timing.miss_start(known);
+        let done = self.fetch(id, line, false, start);
+        self.cores[id].timing.load_miss(place, line, done)
+    }
+
+    /// What the design says of a load that has its value at `done`.
+    #[inline]
+    pub(crate) fn loaded(&mut self, id: CoreId, at: Ptr, done: Cycle) -> Progress {
+        if at.address >= DRAM_BASE {
+            return Progress::Done(done);
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.loaded(id, Word::of(at.address));
+        }
+        let tx = self.cores[id].tx;
+        let load = Load { core: id, tx, word: Word::of(at.address), at: done };
+        let progress = self.design.load(&load, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// A store takes effect: in the caches, in the view, and in the design. It leaves the core at
+    /// `leaves` at the earliest.
+    pub(crate) fn store(
+        &mut self,
+        id: CoreId,
+        at: Ptr,
+        value: u64,
+        mask: u64,
+        leaves: Cycle,
+    ) -> Progress {
+        let line = Line::of(at.address);
+        let persistent = line.is_persistent();
+        if self.stores_survive && persistent && self.probe.is_some() {
+            let now = self.cores[id].timing.clock();
+            self.crash_point(now);
+        }
+        self.send_combined_line(id, line);
+        if self.below.caches.hit_to_write(id, line) {
+            self.cores[id].timing.store_hit(line);
+        } else {
+            let (place, start) = self.cores[id].timing.miss_start(at.known);
+            let done = self.fetch(id, line, true, start);
+            self.cores[id].timing.store_miss(place, line, start, done);
+        }
+        if self.walks {
+            self.cores[id].timing.delay_store(leaves);
+        }
+        let word = Word::of(at.address);
+        let (old, new) = self.below.view.merge_word(word, value, mask);
+        let core = &self.cores[id];
+        let now = core.timing.clock();
+        if let Some(epochs) = &mut self.epochs {
+            epochs.store(id, line, now);
+        }
+        if !persistent {
+            return Progress::Done(now);
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.stored(id, word, (old, new), false);
+        }
+        let core = &self.cores[id];
+        let store = Store { core: id, tx: core.tx, word, old, new, at: now };
+        let progress = self.design.store(&store, &mut self.below);
+        self.process_wakes();
+        progress
+    }
+
+    /// A store of the program, for the write sets and the oracle.
+    #[inline]
+    pub(crate) fn record(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) {
+        if at.address >= DRAM_BASE {
+            return;
+        }
+        let word = Word::of(at.address);
+        let in_tx = self.cores[id].tx.is_some();
+        if in_tx {
+            self.counts.open[id].push(word);
+        }
+        match &mut self.probe {
+            Some(probe) if in_tx => probe.oracle.store(id, word, value, mask),
+            Some(probe) => probe.oracle.store_outside(word),
+            None => (),
+        }
+    }
+
+    /// Fetches a line that the core's first level does not have, or may not write; the request
+    /// starts at `start`, and what it changes changes now.
+    pub(super) fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
+        let now = self.cores[id].timing.clock();
+        let access = self.below.caches.access(id, line, write);
+        self.tell_departures(now);
+        let times = self.below.shape.times;
+        let mut done = start + times.l1 + times.l2;
+        match access.found {
+            Found::L2 => return done,
+            Found::Llc => {
+                self.memory_misses = self.memory_misses.saturating_sub(1);
+                done = self.arrived_by(line, done + times.llc);
+                if line.is_persistent() {
+                    let fill = Fill { core: id, line, memory: false, write, at: done };
+                    done = self.design.fill(&fill, &mut self.below);
+                }
+            }
+            Found::Elsewhere(from) => {
+                done = self.arrived_by(line, done + times.llc) + times.transfer;
+                if line.is_persistent() {
+                    let transfer = Transfer { line, from, to: id, write, at: done };
+                    done = self.design.transfer(&transfer, &mut self.below);
+                }
+            }
+            Found::Memory => {
+                self.memory_misses = (self.memory_misses + 1).min(MEMORY_MISSES_MAX);
+                let path = self.below.shape.path;
+                let asked = done + times.llc + path;
+                done = self.below.memory.read(asked, self.locate(line), now) + path;
+                if line.is_persistent() {
+                    let fill = Fill { core: id, line, memory: true, write, at: done };
+                    done = self.design.fill(&fill, &mut self.below);
+                }
+                self.comes(line, done, now);
+            }
+        }
+        if let Some((victim, true)) = access.evicted {
+            self.write_back(victim, now);
+        }
+        done
+    }
+
+    /// Tells the design what left the first levels, and what came down to the last.
+    #[inline]
+    pub(super) fn tell_departures(&mut self, at: Cycle) {
+        if D::WATCHES_L1 {
+            for (core, line) in self.below.caches.departures() {
+                if line.is_persistent() {
+                    self.design.leave(&Leave { core, line, at }, &mut self.below);
+                }
+            }
+        }
+        if D::WATCHES_L2 {
+            for (core, line) in self.below.caches.lowered() {
+                if line.is_persistent() {
+                    self.design.come_down(&Leave { core, line, at }, &mut self.below);
+                }
+            }
+        }
+    }
+
+    /// A line comes from memory: until then other cores wait for it, too.
+    fn comes(&mut self, line: Line, done: Cycle, now: Cycle) {
+        if self.coming.len() >= COMING {
+            self.coming.retain(|_, done| *done > now);
+        }
+        self.coming.insert(line, done);
+        self.coming_until = self.coming_until.max(done);
+    }
+
+    fn arrived_by(&self, line: Line, at: Cycle) -> Cycle {
+        if self.coming_until <= at {
+            return at;
+        }
+        self.coming.get(&line).map_or(at, |&done| at.max(done))
+    }
+
+    /// A dirty line leaves the caches.
+    pub(super) fn write_back(&mut self, line: Line, at: Cycle) {
+        if !line.is_persistent() {
+            self.below.memory.write_volatile(at, line, at);
+            return;
+        }
+        let data = self.below.line(line);
+        let evict = Evict { line, data, at };
+        if let Disposition::Home { at, notify } = self.design.evict(&evict, &mut self.below) {
+            let log = line.address() >= self.below.shape.log_base;
+            let class = if log { Class::Log } else { Class::HomeWriteBack };
+            let line = self.locate(line);
+            self.below.send(at, Write { line, data, mask: u64::MAX, class }, notify);
+        }
+    }
+
+    /// The physical line that holds a line.
+    #[inline]
+    pub(super) fn locate(&self, line: Line) -> Line {
+        if D::TRANSLATES { self.design.locate(line) } else { line }
+    }
+}
