@@ -8,7 +8,7 @@ use crate::device::Write;
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, LINE_WORDS, Line, LineMap, Word};
+use crate::units::{CoreId, Cycle, Line, LineMap, Word, spread};
 use crate::workload::Workload;
 
 /// At which of a run's crash points the power is cut.
@@ -437,10 +437,8 @@ fn arrive_early(under_way: Vec<&Write>, image: &mut Image<'_>, choices: &mut Cho
 /// A write that the cells were in the middle of is there in some of its words.
 fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) {
     for write in below.memory.being_programmed(at) {
-        let words = mix(seed ^ write.line.0);
-        let torn = (0..LINE_WORDS).filter(|word| words >> word & 1 == 1);
-        let mask = torn.fold(0, |mask, word| mask | 0xff << (8 * word));
-        image.set_line(write.line, &write.data, write.mask & mask).expect("the power is on");
+        let torn = spread(mix(seed ^ write.line.0) as u8);
+        image.set_line(write.line, &write.data, write.mask & torn).expect("the power is on");
     }
 }
 

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
 use crate::sieve::Sieve;
-use crate::units::{Divisor, LINE_BYTES, Line, LineData, Word};
+use crate::units::{Divisor, LINE_BYTES, Line, LineData, Word, spread};
 
 /// Times, in cycles, and sizes of a memory device.
 #[derive(Clone, Debug)]
@@ -458,7 +458,7 @@ impl Pm {
             let word = |line: &LineData| {
                 u64::from_le_bytes(line[first..first + 8].try_into().expect("8 bytes"))
             };
-            let written = bits_of_bytes(mask >> first);
+            let written = spread((mask >> first) as u8);
             let old = word(cells);
             let new = old & !written | word(data) & written;
             if old == new && self.encoder != 0 {
@@ -475,14 +475,6 @@ impl Pm {
         }
         self.meters.media_bits += set + reset;
         self.meters.energy_fj += set * self.energy_set + reset * self.energy_reset;
-    }
-}
-
-/// The bits of a word whose bytes the lowest eight bits of a mask select.
-fn bits_of_bytes(mask: u64) -> u64 {
-    match mask & 0xff {
-        0xff => u64::MAX,
-        mask => (0..8).filter(|byte| mask >> byte & 1 == 1).map(|byte| 0xff << (8 * byte)).sum(),
     }
 }
 

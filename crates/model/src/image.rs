@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
-use crate::units::{LINE_BYTES, Line, LineData, PAGE_LINES, Page, Word};
+use crate::units::{LINE_BYTES, Line, LineData, PAGE_LINES, Page, Word, spread};
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,14 +199,12 @@ pub fn apply_masked(line: &mut LineData, data: &LineData, mask: u64) {
     }
     let mut left = mask;
     while left != 0 {
-        let word = (left.trailing_zeros() / 8) as usize;
-        let first = 8 * word;
-        match mask >> first & 0xff {
-            0xff => line[first..first + 8].copy_from_slice(&data[first..first + 8]),
-            bits => (0..8).filter(|byte| bits >> byte & 1 == 1).for_each(|byte| {
-                line[first + byte] = data[first + byte];
-            }),
-        }
+        let first = (left.trailing_zeros() / 8 * 8) as usize;
+        let (word, bits) = (first..first + 8, spread((mask >> first) as u8));
+        let value =
+            |line: &LineData| u64::from_le_bytes(line[word.clone()].try_into().expect("8 bytes"));
+        let merged = value(line) & !bits | value(data) & bits;
+        line[word].copy_from_slice(&merged.to_le_bytes());
         left &= !(0xff << first);
     }
 }

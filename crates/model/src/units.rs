@@ -111,6 +111,15 @@ impl Word {
     }
 }
 
+/// Fills a byte for each bit: bytes of a word become a mask of its bits, and words of a line a mask
+/// of its bytes.
+#[inline]
+pub fn spread(bits: u8) -> u64 {
+    // Byte i keeps bit i and nothing else, which then reaches its topmost bit.
+    let own = u64::from(bits) * 0x0101_0101_0101_0101 & 0x8040_2010_0804_0201;
+    (own + 0x7f7f_7f7f_7f7f_7f7f >> 7 & 0x0101_0101_0101_0101) * 0xff
+}
+
 /// Bytes in a page, the unit of translation.
 pub const PAGE_BYTES: u64 = 4096;
 /// Lines in a page.
@@ -234,3 +243,17 @@ pub type LineMap<T> = rustc_hash::FxHashMap<Line, T>;
 
 /// Something for each page, hashed the same way in every run.
 pub type PageMap<T> = rustc_hash::FxHashMap<Page, T>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_fills_its_byte() {
+        for bits in 0..=u8::MAX {
+            let bytes = spread(bits).to_le_bytes();
+            let full = |place: usize| if bits >> place & 1 == 1 { 0xff } else { 0 };
+            assert!((0..8).all(|place| bytes[place] == full(place)), "{bits:#x}: {bytes:x?}");
+        }
+    }
+}

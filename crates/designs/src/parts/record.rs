@@ -10,7 +10,7 @@
 //!
 //! With the last byte of its line ([`super::ring`]) a commit record is the 8 bytes of the spec.
 
-use model::units::{CoreId, TxId, Word};
+use model::units::{CoreId, TxId, Word, spread};
 
 /// Bytes of the longest record: a packed one in which every byte of both words differs.
 pub const LONGEST: usize = 27;
@@ -154,11 +154,6 @@ impl Record {
     pub fn bits(&self) -> u64 {
         spread(self.bytes)
     }
-}
-
-/// The bits of a word that belong to the bytes that `bytes` selects.
-pub fn spread(bytes: u8) -> u64 {
-    (0..8).filter(|place| bytes >> place & 1 == 1).fold(0, |bits, place| bits | 0xff << (8 * place))
 }
 
 /// The bytes in which two words differ, one bit each.

@@ -12,9 +12,9 @@
 
 use model::design::Shape;
 use model::image::{Image, PowerLoss};
-use model::units::{CoreId, LINE_BYTES, Line, PerCore, Word, WordMap};
+use model::units::{CoreId, LINE_BYTES, Line, PerCore, Word, WordMap, spread};
 
-use super::record::{Kind, Record, spread};
+use super::record::{Kind, Record};
 use super::rules::LogRules;
 
 /// Where a line keeps its torn bit and its counts, and how many bytes records have.

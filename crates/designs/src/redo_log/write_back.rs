@@ -4,7 +4,7 @@ use model::controller::Notify;
 use model::design::Below;
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_WORDS, Line};
+use model::units::{CoreId, Cycle, Line, spread};
 
 use super::{COMPLETE, RedoLog, RedoLogEvent, Stage};
 
@@ -80,7 +80,7 @@ impl RedoLog {
                 (u64::MAX, at + (below.shape.walk - path))
             } else {
                 let record = self.cores[core].area.word(owner.record).line();
-                (byte_mask(owner.words), below.memory.read(at + path, record, at))
+                (spread(owner.words), below.memory.read(at + path, record, at))
             };
             below.send(leaves, Write { line, data, mask, class: Class::Data }, notify);
             true
@@ -94,7 +94,7 @@ impl RedoLog {
         let owner = self.lines.get_mut(&line).expect("the line is of a transaction");
         let (core, end) = (owner.core, owner.end.expect("it has committed"));
         owner.written = true;
-        let mask = if owner.dropped { byte_mask(owner.words) } else { u64::MAX };
+        let mask = if owner.dropped { spread(owner.words) } else { u64::MAX };
         let write = Write { line, data: below.line(line), mask, class: Class::Data };
         below.send(at, write, Notify::Design(RedoLogEvent::Written(core, end)));
         self.ended(core, end).expect("it is not complete").unwritten += 1;
@@ -194,21 +194,5 @@ impl RedoLog {
         for other in (0..self.cores.cores()).map(CoreId) {
             self.try_to_complete(other, at, below);
         }
-    }
-}
-
-fn byte_mask(words: u8) -> u64 {
-    let places = (0..LINE_WORDS).filter(|place| words >> place & 1 == 1);
-    places.fold(0, |mask, place| mask | 0xff << (8 * place))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_eight_bytes_of_a_mask() {
-        assert_eq!(byte_mask(0b1000_0001), 0xff00_0000_0000_00ff);
-        assert_eq!(byte_mask(0xff), u64::MAX);
     }
 }
