@@ -404,6 +404,9 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     for mutant in mutants:
         if "intact" in mutant:
             lines.append(_note("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
+        if "refused" in mutant:
+            refused = f"{mutant['rule']}: with the rule that run is refused: {mutant['refused']}"
+            lines.append(_note("*", refused, width))
     for rule in row.get("needless_rules") or []:
         lines.append(_note("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
     if caught:

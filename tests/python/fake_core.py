@@ -334,7 +334,7 @@ def crash(text: str, control: Control) -> str:
             "seed": 12,
         }
         answer["mutants"] = [
-            _mutant("log_first", own),
+            _mutant("log_first", own | {"refused": "a transaction does not fit the log"}),
             _mutant("flush_bit", None if spec["design"] == "redo@x86" else hard),
         ]
         answer["needless_rules"] = [

@@ -17,9 +17,14 @@ use model::engine::Outcome;
 use model::workload::Workload;
 use serde_json::{Map, Value, json};
 
-/// Every design; where `ONLY=mine,yours` is in the environment, these.
+/// The names of `ONLY=mine,yours`, if that is in the environment.
+pub fn only() -> Option<String> {
+    std::env::var("ONLY").ok()
+}
+
+/// Every design, or those of [`only`].
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    let only = std::env::var("ONLY").ok();
+    let only = only();
     designs::ALL.iter().filter(move |entry| {
         only.as_ref().is_none_or(|only| only.split(',').any(|name| name == entry.card.name))
     })
