@@ -116,8 +116,8 @@ impl Word {
 #[inline]
 pub fn spread(bits: u8) -> u64 {
     // Byte i keeps bit i and nothing else, which then reaches its topmost bit.
-    let own = u64::from(bits) * 0x0101_0101_0101_0101 & 0x8040_2010_0804_0201;
-    (own + 0x7f7f_7f7f_7f7f_7f7f >> 7 & 0x0101_0101_0101_0101) * 0xff
+    let own = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    (((own + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101) * 0xff
 }
 
 /// Bytes in a page, the unit of translation.

@@ -16,15 +16,14 @@
 use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Pm, Ptr, Step};
 
-use crate::btree::{copy, shift_down, shift_up};
 use crate::heap::Heap;
 use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::nodes::{self, Node, copy, shift_down, shift_up};
 use crate::walk::Walk;
 
 /// The workload, for the registry.
 pub type BPlusTree = Toggled<Tree>;
 
-const LEAF: u64 = 1 << 32;
 const NEXT: u64 = 8;
 const KEYS: u64 = 16;
 
@@ -52,14 +51,6 @@ pub struct Tree {
     merges: bool,
 }
 
-/// A node, and what its first word says.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    at: Ptr,
-    keys: u64,
-    is_leaf: bool,
-}
-
 impl Structure for Tree {
     const ABOUT: About = About {
         name: "bplustree",
@@ -84,7 +75,7 @@ impl Structure for Tree {
             merges: params.delete == 0,
         };
         let leaf = tree.new_node(heap, true)?;
-        tree.set_head(pm, leaf);
+        leaf.store_head(pm);
         pm.store_ptr(leaf.at.plus(NEXT), Ptr::NULL);
         pm.store_ptr(root, leaf.at);
         Ok(tree)
@@ -169,46 +160,23 @@ impl Tree {
         node.plus(KEYS + (self.order + index) * WORD_BYTES)
     }
 
-    fn node(pm: &mut Pm<'_>, at: Ptr) -> Node {
-        let head = pm.load(at);
-        Node { at, keys: head & (LEAF - 1), is_leaf: head & LEAF != 0 }
-    }
-
     fn root_node(&self, pm: &mut Pm<'_>) -> Node {
         let root = pm.load_ptr(Ptr::to(self.root));
-        Tree::node(pm, root)
+        Node::load(pm, root)
     }
 
     fn child_node(&self, pm: &mut Pm<'_>, node: Ptr, index: u64) -> Node {
         let child = pm.load_ptr(self.slot(node, index));
-        Tree::node(pm, child)
-    }
-
-    fn set_head(&self, pm: &mut Pm<'_>, node: Node) {
-        pm.store(node.at, node.keys | if node.is_leaf { LEAF } else { 0 });
+        Node::load(pm, child)
     }
 
     fn new_node(&self, heap: &mut Heap, is_leaf: bool) -> Step<Node> {
         Ok(Node { at: heap.alloc(self.node_bytes())?, keys: 0, is_leaf })
     }
 
-    /// The first key that is not below `key`, by halving, and whether it is `key`.
+    /// The first key that is not below `key`, and whether it is `key`.
     fn position(&self, pm: &mut Pm<'_>, node: Node, key: u64) -> (u64, bool) {
-        let (mut low, mut high) = (0, node.keys);
-        while low < high {
-            pm.work(COMPARE_WORK);
-            let middle = (low + high) / 2;
-            let here = pm.load(Tree::key(node.at, middle));
-            if here == key {
-                return (middle, true);
-            }
-            if here < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low, false)
+        node.search(pm, Tree::key(node.at, 0), key)
     }
 
     /// The child of an inner node below which a key belongs.
@@ -284,14 +252,14 @@ impl Tree {
         } else {
             (half - 1, pm.load(Tree::key(child.at, half - 1)))
         };
-        self.set_head(pm, right);
-        self.set_head(pm, Node { keys: left_keys, ..child });
+        right.store_head(pm);
+        Node { keys: left_keys, ..child }.store_head(pm);
         shift_up(pm, Tree::key(node.at, index), node.keys - index);
         shift_up(pm, self.slot(node.at, index + 1), node.keys - index);
         pm.store(Tree::key(node.at, index), separator);
         pm.store_ptr(self.slot(node.at, index + 1), right.at);
         node.keys += 1;
-        self.set_head(pm, *node);
+        node.store_head(pm);
         Ok(())
     }
 
@@ -300,7 +268,7 @@ impl Tree {
         shift_up(pm, Tree::key(leaf.at, index), leaf.keys - index);
         shift_up(pm, self.slot(leaf.at, index), leaf.keys - index);
         leaf.keys += 1;
-        self.set_head(pm, *leaf);
+        leaf.store_head(pm);
     }
 }
 
@@ -363,12 +331,12 @@ impl Tree {
             copy(pm, separator, Tree::key(child.at, 0), 1);
             copy(pm, self.slot(left.at, last + 1), self.slot(child.at, 0), 1);
             child.keys += 1;
-            self.set_head(pm, child);
+            child.store_head(pm);
         }
         // Of a leaf it is the child's first key now; of an inner node the key that moves up.
         copy(pm, Tree::key(left.at, last), separator, 1);
         left.keys -= 1;
-        self.set_head(pm, left);
+        left.store_head(pm);
         child
     }
 
@@ -391,10 +359,10 @@ impl Tree {
             shift_down(pm, Tree::key(right.at, 1), right.keys - 1);
             shift_down(pm, self.slot(right.at, 1), right.keys);
             right.keys -= 1;
-            self.set_head(pm, right);
+            right.store_head(pm);
         }
         child.keys += 1;
-        self.set_head(pm, child);
+        child.store_head(pm);
         child
     }
 
@@ -414,7 +382,7 @@ impl Tree {
         }
         copy(pm, Tree::key(right.at, 0), Tree::key(left.at, left.keys), right.keys);
         left.keys += right.keys;
-        self.set_head(pm, left);
+        left.store_head(pm);
         if node.keys == 1 {
             // Only a root may have had a single separator here.
             pm.store_ptr(Ptr::to(self.root), left.at);
@@ -423,7 +391,7 @@ impl Tree {
             shift_down(pm, Tree::key(node.at, index + 1), node.keys - index - 1);
             shift_down(pm, self.slot(node.at, index + 2), node.keys - index - 1);
             node.keys -= 1;
-            self.set_head(pm, *node);
+            node.store_head(pm);
         }
         heap.free(right.at, self.node_bytes());
         left
@@ -434,7 +402,7 @@ impl Tree {
         shift_down(pm, Tree::key(leaf.at, index + 1), leaf.keys - index - 1);
         shift_down(pm, self.slot(leaf.at, index + 1), leaf.keys - index - 1);
         leaf.keys -= 1;
-        self.set_head(pm, *leaf);
+        leaf.store_head(pm);
     }
 }
 
@@ -475,8 +443,7 @@ impl Tree {
         if bounds.depth > DEPTH_MAX {
             return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
         }
-        let head = walk.word(node);
-        let (keys, is_leaf) = (head & !LEAF, head & LEAF != 0);
+        let (keys, is_leaf) = nodes::decode(walk.word(node));
         let least = if bounds.is_root { u64::from(!is_leaf) } else { self.keys_min(is_leaf) };
         let most = self.keys_max(is_leaf);
         if !(least..=most).contains(&keys) {

@@ -17,12 +17,11 @@ use model::workload::{About, Pm, Ptr, Step};
 
 use crate::heap::Heap;
 use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::nodes::{Node, copy, shift_down, shift_up};
 use crate::walk::Walk;
 
 /// The workload, for the registry.
 pub type BTree = Toggled<Tree>;
-
-const LEAF: u64 = 1 << 32;
 
 keyed_params! {
     /// Parameters of `btree`.
@@ -39,14 +38,6 @@ pub struct Tree {
     root: u64,
     order: u64,
     value: u64,
-}
-
-/// A node, and what its first word says.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    at: Ptr,
-    keys: u64,
-    is_leaf: bool,
 }
 
 impl Structure for Tree {
@@ -98,7 +89,7 @@ impl Tree {
         let root = heap.alloc(LINE_BYTES)?;
         let tree = Tree { root: root.address, order: order / 2 * 2, value };
         let leaf = tree.new_node(heap, true)?;
-        tree.set_head(pm, leaf);
+        leaf.store_head(pm);
         pm.store_ptr(root, leaf.at);
         Ok(tree)
     }
@@ -151,46 +142,23 @@ impl Tree {
         node.plus((2 * self.order + index) * WORD_BYTES)
     }
 
-    fn node(pm: &mut Pm<'_>, at: Ptr) -> Node {
-        let head = pm.load(at);
-        Node { at, keys: head & (LEAF - 1), is_leaf: head & LEAF != 0 }
-    }
-
     fn root_node(&self, pm: &mut Pm<'_>) -> Node {
         let root = pm.load_ptr(Ptr::to(self.root));
-        Tree::node(pm, root)
+        Node::load(pm, root)
     }
 
     fn child_node(&self, pm: &mut Pm<'_>, node: Ptr, index: u64) -> Node {
         let child = pm.load_ptr(self.child(node, index));
-        Tree::node(pm, child)
-    }
-
-    fn set_head(&self, pm: &mut Pm<'_>, node: Node) {
-        pm.store(node.at, node.keys | if node.is_leaf { LEAF } else { 0 });
+        Node::load(pm, child)
     }
 
     fn new_node(&self, heap: &mut Heap, is_leaf: bool) -> Step<Node> {
         Ok(Node { at: heap.alloc(self.node_bytes())?, keys: 0, is_leaf })
     }
 
-    /// The first key that is not below `key`, by halving, and whether it is `key`.
+    /// The first key that is not below `key`, and whether it is `key`.
     fn position(&self, pm: &mut Pm<'_>, node: Node, key: u64) -> (u64, bool) {
-        let (mut low, mut high) = (0, node.keys);
-        while low < high {
-            pm.work(COMPARE_WORK);
-            let middle = (low + high) / 2;
-            let here = pm.load(Tree::key(node.at, middle));
-            if here == key {
-                return (middle, true);
-            }
-            if here < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low, false)
+        node.search(pm, Tree::key(node.at, 0), key)
     }
 }
 
@@ -243,8 +211,8 @@ impl Tree {
         if !child.is_leaf {
             copy(pm, self.child(child.at, degree), self.child(right.at, 0), degree);
         }
-        self.set_head(pm, right);
-        self.set_head(pm, Node { keys: degree - 1, ..child });
+        right.store_head(pm);
+        Node { keys: degree - 1, ..child }.store_head(pm);
         shift_up(pm, self.child(node.at, index + 1), node.keys - index);
         pm.store_ptr(self.child(node.at, index + 1), right.at);
         self.open_gap(pm, node, index);
@@ -257,7 +225,7 @@ impl Tree {
         shift_up(pm, Tree::key(node.at, index), node.keys - index);
         shift_up(pm, self.value(node.at, index), node.keys - index);
         node.keys += 1;
-        self.set_head(pm, *node);
+        node.store_head(pm);
     }
 }
 
@@ -351,7 +319,7 @@ impl Tree {
         self.copy_items(pm, (node.at, index - 1), (child.at, 0), 1);
         self.copy_items(pm, (left.at, left.keys - 1), (node.at, index - 1), 1);
         left.keys -= 1;
-        self.set_head(pm, left);
+        left.store_head(pm);
         child
     }
 
@@ -369,7 +337,7 @@ impl Tree {
         }
         self.copy_items(pm, (node.at, index), (child.at, child.keys), 1);
         child.keys += 1;
-        self.set_head(pm, child);
+        child.store_head(pm);
         self.copy_items(pm, (right.at, 0), (node.at, index), 1);
         self.close_gap(pm, &mut right, 0);
         child
@@ -387,7 +355,7 @@ impl Tree {
             copy(pm, self.child(right.at, 0), place, right.keys + 1);
         }
         left.keys += right.keys + 1;
-        self.set_head(pm, left);
+        left.store_head(pm);
         if node.keys == 1 {
             // Only a root may have had a single key here.
             pm.store_ptr(Ptr::to(self.root), left.at);
@@ -405,7 +373,7 @@ impl Tree {
         shift_down(pm, Tree::key(node.at, index + 1), node.keys - index - 1);
         shift_down(pm, self.value(node.at, index + 1), node.keys - index - 1);
         node.keys -= 1;
-        self.set_head(pm, *node);
+        node.store_head(pm);
     }
 
     /// Copies keys and the addresses of their values from a place in one node to one in another.
@@ -413,26 +381,4 @@ impl Tree {
         copy(pm, Tree::key(from.0, from.1), Tree::key(to.0, to.1), items);
         copy(pm, self.value(from.0, from.1), self.value(to.0, to.1), items);
     }
-}
-
-/// Copies words from one node to another, or to lower addresses of the same.
-pub(crate) fn copy(pm: &mut Pm<'_>, from: Ptr, to: Ptr, words: u64) {
-    for index in 0..words {
-        let word = pm.load(from.plus(index * WORD_BYTES));
-        pm.store(to.plus(index * WORD_BYTES), word);
-    }
-}
-
-/// Moves words up by one place, the last first.
-pub(crate) fn shift_up(pm: &mut Pm<'_>, from: Ptr, words: u64) {
-    for index in (0..words).rev() {
-        let word = pm.load(from.plus(index * WORD_BYTES));
-        pm.store(from.plus((index + 1) * WORD_BYTES), word);
-    }
-}
-
-/// Moves words down by one place, the first first.
-pub(crate) fn shift_down(pm: &mut Pm<'_>, from: Ptr, words: u64) {
-    let to = Ptr { address: from.address - WORD_BYTES, ..from };
-    copy(pm, from, to, words);
 }

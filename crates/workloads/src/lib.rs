@@ -9,6 +9,7 @@ pub mod heap;
 pub mod walk;
 pub mod properties;
 pub mod keyed;
+mod nodes;
 pub mod pmembench;
 // Over the structures of `hash` and `btree`.
 pub mod index;

@@ -3,7 +3,8 @@
 use model::units::LINE_BYTES;
 use model::workload::Ptr;
 
-use super::{LEAF, Tree};
+use super::Tree;
+use crate::nodes;
 use crate::walk::Walk;
 
 /// Deeper than any tree that fits: each level but the first at least doubles the nodes.
@@ -37,8 +38,7 @@ impl Tree {
         if bounds.depth > DEPTH_MAX {
             return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
         }
-        let head = walk.word(node);
-        let (keys, is_leaf) = (head & !LEAF, head & LEAF != 0);
+        let (keys, is_leaf) = nodes::decode(walk.word(node));
         let keys_min = match (bounds.is_root, is_leaf) {
             (true, true) => 0,
             (true, false) => 1,
