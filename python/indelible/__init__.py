@@ -12,8 +12,8 @@ The calls are the commands of `indelible --help`, with the same words, and retur
 from __future__ import annotations
 
 from indelible._core import InputError, InternalError
+from indelible.pool import Interrupted
 from indelible.results import Comparison, Crash, Litmus, Run
-from indelible.sweep import Interrupted
 from indelible.verbs import battery, characterize, compare, crash, explain, list, litmus, run
 
 __all__ = [

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indelible import sweep
+from indelible import pool
 from indelible.experiment import Experiment, InputError, Logging, catalog, describe
 from indelible.results import closest_first
 
@@ -126,17 +126,17 @@ def logging(
         _require_simulated(against, values, fences)
     asked = Logging(tuple(words.items()))
     try:
-        (data,) = sweep.execute([asked], what="measurements")
-    except sweep.Interrupted as interrupt:
+        (data,) = pool.execute([asked], what="measurements")
+    except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
-        raise sweep.Interrupted(data and Answer(data, asked)) from None
+        raise pool.Interrupted(data and Answer(data, asked)) from None
     answer = Answer(data, asked)
     if against is None:
         return answer
     try:
         return Answer(data, asked, _simulate(answer, against), against)
-    except sweep.Interrupted:
-        raise sweep.Interrupted(answer) from None
+    except pool.Interrupted:
+        raise pool.Interrupted(answer) from None
 
 
 def _require_simulated(
@@ -177,7 +177,7 @@ def loops(answer: Answer) -> list[dict[str, Any]]:
 def _simulate(answer: Answer, machine: str) -> tuple[dict[str, Any], ...]:
     cells = [(loop, place) for loop in loops(answer) for place in SIMULATED]
     jobs = [_experiment(loop, place, machine, answer.asked) for loop, place in cells]
-    answers = sweep.execute(jobs)
+    answers = pool.execute(jobs)
     return tuple(
         _row(loop, place, data) for (loop, place), data in zip(cells, answers, strict=True) if data
     )
@@ -234,7 +234,7 @@ class Beside:
 
     def rows(self) -> list[dict[str, Any]]:
         """Measure, and return a row for each workload; what cannot be measured says why."""
-        (data,) = sweep.execute([self.asked], what="measurements")
+        (data,) = pool.execute([self.asked], what="measurements")
         measured = {row["variant"]: row for row in data["rows"]}
         skipped = {row["variant"]: row["reason"] for row in data["skipped"]}
         rows = []
@@ -270,7 +270,7 @@ def beside(
             f"--workloads {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
         )
     first = next(iter(loops.values()))
-    if cores > (available := sweep.workers_available()):
+    if cores > (available := pool.workers_available()):
         raise InputError(
             f"--native needs a processor for each of {cores} threads, and this process may use "
             f"{available}: lower --cores"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indelible import experiment, sweep
+from indelible import experiment, pool
 from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment, InputError
 from indelible.native import Beside, beside
 from indelible.results import (
@@ -119,9 +119,9 @@ def characterize(
         return {**asked, "rows": rows, "cancelled": interrupted}
 
     try:
-        return answer(sweep.execute(jobs), interrupted=False)
-    except sweep.Interrupted as interrupt:
-        raise sweep.Interrupted(answer(interrupt.partial, interrupted=True)) from None
+        return answer(pool.execute(jobs), interrupted=False)
+    except pool.Interrupted as interrupt:
+        raise pool.Interrupted(answer(interrupt.partial, interrupted=True)) from None
 
 
 def run(
@@ -142,10 +142,10 @@ def run(
     asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
     asked = replace(asked, epochs=epochs)
     try:
-        return Run(sweep.execute([_RunJob(asked)])[0], asked)
-    except sweep.Interrupted as interrupt:
+        return Run(pool.execute([_RunJob(asked)])[0], asked)
+    except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
-        raise sweep.Interrupted(data and Run(data, asked)) from None
+        raise pool.Interrupted(data and Run(data, asked)) from None
 
 
 def crash(
@@ -169,10 +169,10 @@ def crash(
     asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
     campaign = Campaign(asked, points, mutants, nested, without)
     try:
-        return Crash.of(sweep.execute([campaign], what="campaigns")[0], campaign)
-    except sweep.Interrupted as interrupt:
+        return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
+    except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
-        raise sweep.Interrupted(data and Crash.of(data, campaign)) from None
+        raise pool.Interrupted(data and Crash.of(data, campaign)) from None
 
 
 def compare(
@@ -216,8 +216,8 @@ def compare(
     order = sorted(range(len(jobs)), key=lambda index: _urgency(jobs[index], known))
     interrupted = False
     try:
-        answers = sweep.execute(jobs, order)
-    except sweep.Interrupted as interrupt:
+        answers = pool.execute(jobs, order)
+    except pool.Interrupted as interrupt:
         answers, interrupted = interrupt.partial, True
 
     runs = {
@@ -243,14 +243,14 @@ def compare(
         interrupted=interrupted,
     )
     if interrupted:
-        raise sweep.Interrupted(comparison)
+        raise pool.Interrupted(comparison)
     # Alone: what runs beside a measurement is in it.
     try:
         measured = {
             (row["workload"], count): row for count, loop in loops.items() for row in loop.rows()
         }
-    except sweep.Interrupted:
-        raise sweep.Interrupted(replace(comparison, interrupted=True)) from None
+    except pool.Interrupted:
+        raise pool.Interrupted(replace(comparison, interrupted=True)) from None
     return replace(comparison, native=measured)
 
 
@@ -260,15 +260,15 @@ def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litm
     scripts = tuple(experiment.Script.read("", str(path)) for path in files)
     tests = experiment.LitmusTests(scripts, orders, seed)
     try:
-        return Litmus(sweep.execute([tests], what="tests")[0], tests)
-    except sweep.Interrupted as interrupt:
+        return Litmus(pool.execute([tests], what="tests")[0], tests)
+    except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
-        raise sweep.Interrupted(data and Litmus(data, tests)) from None
+        raise pool.Interrupted(data and Litmus(data, tests)) from None
 
 
 @dataclass(frozen=True)
 class _RunJob:
-    """An experiment as a job of a sweep."""
+    """An experiment as a job."""
 
     experiment: Experiment
 

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import bench, sweep, text
+from indelible import bench, pool, text
 from indelible.results import geometric_mean
 
 Command = Callable[..., tuple[int, str, str]]
@@ -317,15 +317,15 @@ def test_an_interrupted_comparison_shows_what_it_has(
     fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = iter(range(100))
-    await_one = sweep._await
+    await_one = pool._await
 
     def interrupt(*arguments: object) -> tuple:
         if next(calls) == 3:
             raise KeyboardInterrupt
         return await_one(*arguments)
 
-    monkeypatch.setattr(sweep, "_await", interrupt)
-    monkeypatch.setattr(sweep, "workers_available", lambda: 1)
+    monkeypatch.setattr(pool, "_await", interrupt)
+    monkeypatch.setattr(pool, "workers_available", lambda: 1)
     settings = {"fake.sleep": "0.05"}
     with pytest.raises(indelible.Interrupted) as caught:
         indelible.compare(["undo@x86", "silo"], ["hash", "btree", "ycsb"], set=settings)

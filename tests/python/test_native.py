@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import native, sweep
+from indelible import native, pool
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -115,7 +115,7 @@ def test_an_interrupted_measurement_shows_what_it_has(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweep, "_await", interrupt)
+    monkeypatch.setattr(pool, "_await", interrupt)
     with pytest.raises(indelible.Interrupted) as caught:
         native.logging(whole=True)
     assert caught.value.partial.data["cancelled"]

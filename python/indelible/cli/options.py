@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from indelible.cli import INTERRUPTED
 from indelible.experiment import InputError
-from indelible.sweep import Interrupted
+from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
 
