@@ -19,7 +19,7 @@ use model::controller::Notify;
 use model::crash::mix;
 use model::design::{Below, Shape};
 use model::device::Write;
-use model::image::Image;
+use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word};
 
@@ -278,16 +278,14 @@ pub struct Belief {
 pub struct Found {
     /// The records of the groups that count, in order.
     pub groups: Vec<Vec<Record>>,
-    /// Where the journal begins.
-    pub tail: u64,
     /// Where the last of those groups ends.
-    pub end: u64,
+    end: u64,
 }
 
 /// Reads a journal from its tail up to the first group that does not count.
 pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found {
     let tail = image.word(ring.tail());
-    let mut found = Found { groups: Vec::new(), tail, end: tail };
+    let mut found = Found { groups: Vec::new(), end: tail };
     while found.end - tail < ring.records()
         && let Some((records, end)) = group(found.end, image, ring, belief)
     {
@@ -295,6 +293,13 @@ pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found
         found.end = if pads { end.next_multiple_of(LINE_RECORDS) } else { end };
     }
     found
+}
+
+/// Empties a journal whose groups that count have been applied: it goes on a whole lap later. Behind a
+/// group that does not count there may be some that are whole. They must not come after the next
+/// group that takes its place, and of no record in the ring is the position still to come.
+pub fn restart(found: &Found, image: &mut Image<'_>, ring: &Ring) -> Result<(), PowerLoss> {
+    image.set_word(ring.tail(), found.end + ring.records())
 }
 
 /// The group that begins at a position, if it counts, and where it ends.
@@ -383,10 +388,37 @@ mod tests {
         assert_eq!((gullible.groups.len(), gullible.end), (1, 4));
         write(1, &records[1], &mut image);
         let found = read(&image, &ring, false, ALL);
-        assert_eq!((found.groups, found.tail, found.end), (vec![records.clone()], 0, 3));
+        assert_eq!((found.groups, found.end), (vec![records.clone()], 3));
         let gullible = read(&image, &ring, true, Belief { commit_record: false, ..ALL });
         assert_eq!(gullible.groups[0], records);
         image.set_word(ring.tail(), 80).expect("power");
         assert!(read(&image, &ring, true, ALL).groups.is_empty(), "it is of the lap before");
+    }
+
+    #[test]
+    fn a_group_behind_one_that_did_not_count_never_counts() {
+        let ring = ring();
+        let durable = Contents::new(0, ring.end()).expect("room");
+        let mut image = Image::over(&durable);
+        let write = |position: u64, record: &Record, image: &mut Image<'_>| {
+            for (word, &value) in ring.words(position).into_iter().zip(record) {
+                image.set_word(word, value).expect("power");
+            }
+        };
+        let group = |position: u64, tid: u64, image: &mut Image<'_>| {
+            let record = [7, 8 << 12 | tid];
+            write(position, &record, image);
+            write(position + 1, &commit(&[record], position, tid), image);
+        };
+        // Of the first group the commit record is missing, and the second one is whole.
+        write(0, &[7, 8 << 12 | 5], &mut image);
+        group(4, 6, &mut image);
+        let found = read(&image, &ring, true, ALL);
+        assert!(found.groups.is_empty());
+        restart(&found, &mut image, &ring).expect("power");
+        let begin = image.word(ring.tail());
+        group(begin, 5, &mut image);
+        let after = read(&image, &ring, true, ALL);
+        assert_eq!((after.groups.len(), after.end), (1, begin + 4), "the old second group is back");
     }
 }

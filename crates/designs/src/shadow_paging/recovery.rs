@@ -30,9 +30,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result
             layout.table.set(page, frame, image)?;
         }
     }
-    if found.end != found.tail {
-        image.set_word(layout.ring.tail(), found.end)?;
-    }
+    journal::restart(&found, image, &layout.ring)?;
     // The software log has the addresses that programs use. If what survived contradicts itself,
     // whoever reads the image says so.
     image.see_through(resolve(image, setup).unwrap_or_default());
