@@ -225,7 +225,8 @@ pub trait Design: Sized + 'static {
         Vec::new()
     }
 
-    /// What it counted, by name, for reports.
+    /// What it has counted so far, by name, for reports: sums, of which the measured region's part is
+    /// reported, and, with names that end in `_max`, what was the most at any time.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -15,6 +15,8 @@ pub(super) struct Counts {
     pub commit_latency: hdrhistogram::Histogram<u64>,
     pub write_sets: WriteSets,
     pub open: OpenWriteSets,
+    /// What the design had counted before.
+    pub design: Vec<(&'static str, u64)>,
 }
 
 impl Counts {
@@ -27,6 +29,7 @@ impl Counts {
             commit_latency: latencies(),
             write_sets: WriteSets::default(),
             open: open_write_sets(cores),
+            design: Vec::new(),
         }
     }
 }
@@ -51,6 +54,7 @@ impl<D: Design> Machine<D> {
             }
         }
         self.counts = Counts::new(self.cores.cores());
+        self.counts.design = self.design.counters();
         if let Some(epochs) = &mut self.epochs {
             epochs.restart();
         }
@@ -91,8 +95,21 @@ impl<D: Design> Machine<D> {
             meters: self.below.memory.meters(),
             write_sets: counts.write_sets,
             epochs: self.epochs.as_ref().map(|epochs| epochs.totals()),
-            counters: self.design.counters(),
+            counters: since(&counts.design, self.design.counters()),
             cancelled,
         }
     }
+}
+
+/// Counters without what they had before, unless they are maxima.
+fn since(
+    before: &[(&'static str, u64)],
+    counters: Vec<(&'static str, u64)>,
+) -> Vec<(&'static str, u64)> {
+    let earlier = |wanted| before.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, n)| *n);
+    let own = |name: &'static str, count| match name.ends_with("_max") {
+        true => (name, count),
+        false => (name, count - earlier(name)),
+    };
+    counters.into_iter().map(|(name, count)| own(name, count)).collect()
 }
