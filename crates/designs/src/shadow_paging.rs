@@ -222,7 +222,7 @@ impl Design for ShadowPaging {
 
     fn abort(&mut self, tx: &Tx, by: Abort, below: &mut Below<ShadowEvent>) -> Progress {
         match by {
-            Abort::ByProgram => self.revoke(tx, below),
+            Abort::ByProgram => Progress::Done(self.revoke(tx, below)),
             Abort::ByLibrary => self.fall_back(tx, below),
         }
     }
@@ -279,14 +279,21 @@ impl Design for ShadowPaging {
     }
 
     fn hardware(setup: &Setup<'_, ShadowPaging>) -> Vec<Structure> {
-        // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the shadow.
-        vec![Structure {
-            name: "shadow table",
-            bits: 36 + 40 + 64,
-            count: setup.params.first.write_set * u64::from(setup.shape.cores),
-            place: "core",
+        let (params, cores) = (&setup.params.first, u64::from(setup.shape.cores));
+        let structure = |name, bits, count, place| Structure {
+            name,
+            bits,
+            count,
+            place,
             kept_by: KeptBy::Nothing,
-        }]
+        };
+        vec![
+            // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the
+            // shadow.
+            structure("shadow table", 36 + 40 + 64, params.write_set * cores, "core"),
+            structure("free frame", 40, params.shadow_frames, "memory controller"),
+            structure("journal head and tail", 2 * 64, 1, "memory controller"),
+        ]
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

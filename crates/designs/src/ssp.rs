@@ -295,7 +295,7 @@ impl Design for Ssp {
 
     fn abort(&mut self, tx: &Tx, by: Abort, below: &mut Below<SspEvent>) -> Progress {
         match by {
-            Abort::ByProgram => self.revoke(tx, below),
+            Abort::ByProgram => Progress::Done(self.revoke(tx, below)),
             Abort::ByLibrary => self.fall_back(tx, below),
         }
     }

@@ -69,3 +69,21 @@ fn the_declared_hardware_is_the_paper_s() {
     assert_eq!(bytes, [832, 13 * 1024, 800]);
     assert_eq!(bytes.iter().sum::<u64>() * 10 / 1024, 145, "14.59 KiB");
 }
+
+/// What `post_hoc` leaves out of the time and counts is what a core that waits would wait, a
+/// transaction that falls back included.
+#[test]
+fn what_is_added_afterwards_is_what_was_left_out() {
+    for rest in ["hash-rand", "scribble workload.apart=4096 design.write_set=1 design.flip=10000"] {
+        let of = |mode| {
+            run(&format!(
+                "ssp {rest} machine=ssp cores=1 txs=200 core.model=inorder design.mode={mode}"
+            ))
+        };
+        let (full, short) = (of("full"), of("post_hoc"));
+        let cycles = |row: &serde_json::Value| row["cycles"].as_u64().expect("a number");
+        let left_out = cycles(&full) - cycles(&short);
+        let counted = short["design_counters"]["post_hoc_cycles"].as_u64().expect("a number");
+        assert!(counted > 0 && left_out.abs_diff(counted) * 20 < counted, "{left_out} {counted}");
+    }
+}

@@ -65,7 +65,9 @@ impl<R: Copy> Waits<R> {
         below: &mut Below<E>,
     ) -> Claimed {
         let mut last = holder;
-        while let Some(For::Holder(next)) = self.waiting[last] {
+        // A circle of others, which a rule that is switched off may let be, is not this core's.
+        for _ in 0..self.waiting.cores() {
+            let Some(For::Holder(next)) = self.waiting[last] else { break };
             if next == core {
                 if !self.fell_back[core] {
                     return Claimed::Refused;

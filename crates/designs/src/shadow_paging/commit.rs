@@ -70,6 +70,7 @@ impl ShadowPaging {
             }
             if self.params.copy == 1 {
                 self.copy_lines(core, (page, shadow.frame), !shadow.stored, at, below);
+                at += u64::from((!shadow.stored).count_ones());
             }
         }
         below.at(at, ShadowEvent::Landed(core, self.running[core].number));
@@ -209,8 +210,8 @@ impl ShadowPaging {
     }
 
     /// A transaction is given up: its pages are what they were, which memory has, and the shadows
-    /// are free. Nothing is written.
-    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
+    /// are free. Nothing is written. Returns when that is done.
+    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Cycle {
         let core = tx.core;
         let running = self.running[core].end();
         for &page in &running.pages {
@@ -221,17 +222,18 @@ impl ShadowPaging {
             self.free.push_back(shadow.frame);
         }
         self.release(core, &running.pages, tx.at, below);
-        Progress::Done(tx.stored.max(tx.at))
+        self.waits.retry_where(|what| what == For::Own(Frame), tx.at, below);
+        tx.stored.max(tx.at)
     }
 
     /// A library gives its transaction up: one core at a time goes on in software.
     pub(super) fn fall_back(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
-        let core = tx.core;
+        let (core, mut at) = (tx.core, tx.at);
         if !self.waits.fell_back(core) {
-            self.revoke(tx, below);
+            at = self.revoke(tx, below);
             self.waits.fall_back(core);
             self.counts.fallbacks += 1;
         }
-        self.waits.enter_software(core, tx.at, self.rules.fall_back_one_at_a_time)
+        self.waits.enter_software(core, at, self.rules.fall_back_one_at_a_time)
     }
 }

@@ -277,8 +277,8 @@ impl Ssp {
     }
 
     /// A transaction is given up: its lines are the old copies again, which memory has. Nothing is
-    /// written.
-    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+    /// written. Returns when the TLBs have heard of it.
+    pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Cycle {
         let core = tx.core;
         let running = std::mem::take(&mut self.running[core]);
         for written in &running.pages {
@@ -296,19 +296,19 @@ impl Ssp {
         let at = tx.stored.max(tx.at);
         if self.params.mode == 1 {
             self.counts.post_hoc_cycles += flips;
-            return Progress::Done(at);
+            return at;
         }
-        Progress::Done(at + flips)
+        at + flips
     }
 
     /// A library gives its transaction up: one core at a time goes on in software.
     pub(super) fn fall_back(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
-        let core = tx.core;
+        let (core, mut at) = (tx.core, tx.at);
         if !self.waits.fell_back(core) {
-            self.revoke(tx, below);
+            at = self.revoke(tx, below);
             self.waits.fall_back(core);
             self.counts.fallbacks += 1;
         }
-        self.waits.enter_software(core, tx.at, self.rules.fall_back_one_at_a_time)
+        self.waits.enter_software(core, at, self.rules.fall_back_one_at_a_time)
     }
 }
