@@ -61,7 +61,7 @@ def _hardware(about: Mapping[str, Any], width: int) -> str:
             part["name"],
             f"{part['bits']:,}",
             f"{part['count']:,}",
-            f"{part['bytes_per_core']:,.5g}",
+            _bytes(part["bytes_per_core"]),
             part["domain"],
             part["where"],
         ]
@@ -75,6 +75,11 @@ def _hardware(about: Mapping[str, Any], width: int) -> str:
         + text.columns(headers, table, width, right=(1, 2, 3))
         + f"\n\nIn all {whole:,.4g} KiB a core."
     )
+
+
+def _bytes(count: float) -> str:
+    """Return bytes, of few also the fractions."""
+    return f"{count:,.0f}" if count >= 10_000 else f"{count:,.5g}"
 
 
 def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:

@@ -295,7 +295,11 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     let lines = config.llc.size / LINE_BYTES;
     let older = if params.write_out == lines::OTHER_WAY { lines } else { 0 };
     vec![
-        cells("line (64 B, address, TxID, state)", cells::LINE_BITS, lines + older),
+        cells(
+            "line (64 B, address, TxID, state: the last level itself)",
+            cells::LINE_BITS,
+            lines + older,
+        ),
         cells("write-back buffer entry (64 B, address)", cells::LINE_BITS, leaving),
         cells("status table row", 2, params.tx_ids.next_multiple_of(32)),
         cells(

@@ -344,7 +344,11 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
     let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
     let entry = 16 + 2 + 18 + 18 + (18 + 1) * (params.sd - 1);
     vec![
-        cells("line (64 B, address, TxID, TxCnt)", cells::LINE_BITS, config.llc.size / LINE_BYTES),
+        cells(
+            "line (64 B, address, TxID, TxCnt: the last level itself)",
+            cells::LINE_BITS,
+            config.llc.size / LINE_BYTES,
+        ),
         cells("old version (the same)", cells::LINE_BITS, params.old_versions),
         cells("write-back buffer entry (the same)", cells::LINE_BITS, leaving),
         cells("note: a pair, or a TxCnt", cells::NOTE_BITS, window * (window + 2)),

@@ -24,7 +24,7 @@ pub struct Below<E> {
     /// What is known of the machine.
     pub shape: Shape,
     pub(crate) agenda: Agenda<Event<E>>,
-    /// Translations that cores have; empty unless the design translates.
+    /// Translations that cores have; empty unless the design or the machine has walks take time.
     pub(crate) tlbs: Tlbs,
     /// Cores to be woken, and when.
     pub(crate) wakes: Vec<(CoreId, Cycle)>,

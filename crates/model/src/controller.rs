@@ -521,12 +521,17 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Writes that the cells are in the middle of at `at` (domain `media`): each may be there in
-    /// any of its words.
+    /// any of its words. Of a line there is one, since the next waits for its bank.
     pub fn being_programmed(&self, at: Cycle) -> impl Iterator<Item = &Write> {
-        self.controllers.iter().flat_map(|controller| &controller.slots).filter_map(move |slot| {
-            let (start, end) = slot.programming?;
-            if start <= at.0 && at.0 <= end { slot.write.as_ref() } else { None }
-        })
+        let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
+        let mut writes: Vec<(u64, &Write)> = slots
+            .filter_map(|slot| slot.programming.zip(slot.write.as_ref()))
+            .filter(|((start, end), _)| *start <= at.0 && at.0 <= *end)
+            .map(|((_, end), write)| (end, write))
+            .collect();
+        writes.sort_by_key(|&(end, write)| (write.line, end));
+        writes.dedup_by_key(|(_, write)| write.line);
+        writes.into_iter().map(|(_, write)| write)
     }
 
     /// Writes that no controller has accepted yet, those of one line in order; those of which the

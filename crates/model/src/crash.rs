@@ -24,8 +24,9 @@ pub enum Points {
 
 /// What a crash campaign does at the crash points of a run. A crash point is just before
 /// persistent state changes (before a write becomes durable, before an event of the design, and,
-/// where caches survive, before a store), and just after a transaction is acknowledged, when the
-/// oracle has become stricter.
+/// where caches survive, before a store), and just after the oracle has become stricter: when a
+/// transaction is acknowledged or announced as durable, or, if the order of stores is checked, a
+/// fence is done.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// Where the power is cut.

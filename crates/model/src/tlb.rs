@@ -1,5 +1,6 @@
-//! The translation look-aside buffers of a machine whose design translates: which pages each core
-//! has a translation of, and for how long. What a translation says is the design's business.
+//! Translation look-aside buffers, where translation takes time (the design translates, or the
+//! machine charges walks to every design): which pages each core has a translation of, and for how
+//! long. What a translation says is the design's business.
 
 use crate::config::Config;
 use crate::units::{CoreId, Page, PerCore};

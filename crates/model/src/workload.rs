@@ -93,7 +93,8 @@ pub trait Port {
     fn load(&mut self, at: Ptr) -> (u64, Cycle);
     /// Stores the bytes of `value` that `mask` selects (0xff for each byte) into an aligned word.
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
-    /// Stores an aligned word past the caches, through a write-combining buffer.
+    /// Stores an aligned word past the caches, through a write-combining buffer; outside of
+    /// transactions.
     fn store_past_caches(&mut self, at: Ptr, value: u64);
     /// Begins a transaction, which may be aborted if it is `abortable`.
     fn begin(&mut self, abortable: bool);

@@ -143,7 +143,6 @@ fn caches_survive_as_far_as_the_domain_and_its_energy_say() {
 #[test]
 fn a_partial_line_past_the_caches_is_masked() {
     let outcome = on(&in_domain(Domain::Adr), 1, Some(Points::All), |pm| {
-        pm.begin()?;
         for word in 0..LINE_WORDS {
             pm.store(at(1, word), 5);
         }
@@ -157,7 +156,6 @@ fn a_partial_line_past_the_caches_is_masked() {
             pm.store_past_caches(at(2, word), 7);
         }
         pm.durable();
-        pm.commit();
         Ok(())
     });
     let Some(Seen::Recover(lines)) = seen().pop() else { panic!("the power failed") };

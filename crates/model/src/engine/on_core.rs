@@ -397,11 +397,14 @@ impl<D: Design> Port for Front<'_, '_, D> {
     fn store_past_caches(&mut self, at: Ptr, value: u64) {
         self.cpu.issue_store();
         let ready = self.cpu.turn_to_store(Line::of(at.address), at.known);
-        ready.expect("a store past the caches is outside of transactions, or fits");
+        ready.expect("a store outside of transactions may begin");
         let machine = self.cpu.machine();
+        // No library logs it.
+        assert!(
+            machine.current_tx(self.cpu.core).is_none(),
+            "a store past the caches is outside of transactions"
+        );
         machine.record(self.cpu.core, at, value, u64::MAX);
-        let word = Word::of(at.address);
-        self.overwritten.keep(word, || machine.below.view.word(word));
         let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
         self.cpu.obey(progress, Stall::LogFull);
     }
