@@ -14,7 +14,18 @@ from __future__ import annotations
 from indelible._core import InputError, InternalError
 from indelible.pool import Interrupted
 from indelible.results import Comparison, Crash, Litmus, Run
-from indelible.verbs import battery, characterize, compare, crash, explain, list, litmus, run
+from indelible.sweeps import Sweep
+from indelible.verbs import (
+    battery,
+    characterize,
+    compare,
+    crash,
+    explain,
+    list,
+    litmus,
+    run,
+    sweep,
+)
 
 __all__ = [
     "Comparison",
@@ -24,6 +35,7 @@ __all__ = [
     "Interrupted",
     "Litmus",
     "Run",
+    "Sweep",
     "battery",
     "characterize",
     "compare",
@@ -32,6 +44,7 @@ __all__ = [
     "list",
     "litmus",
     "run",
+    "sweep",
 ]
 
 

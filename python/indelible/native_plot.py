@@ -5,29 +5,16 @@ Nothing is measured here. matplotlib is imported inside the functions.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indelible.native import CACHED, PUBLISHED, UNCACHEABLE, Answer
-from indelible.plot import COLOURS, HATCHES, STYLE, WIDTH_INCHES
+from indelible.plot import COLOURS, HATCHES, MARKERS, WIDTH_INCHES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "*")
-
 SOURCES = ("precomputed", "xorshift", "rand")
-
-
-def save(measured: Answer, path: str) -> None:
-    """Draw an answer into a file, whose suffix says the format."""
-    import matplotlib
-
-    suffix = Path(path).suffix.lower()
-    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
-    with matplotlib.rc_context(STYLE):
-        figure(measured).savefig(path, dpi=200, metadata=undated[suffix])
 
 
 def figure(measured: Answer) -> Figure:

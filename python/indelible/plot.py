@@ -5,16 +5,22 @@ Nothing is run here. matplotlib is imported inside the functions: it takes longe
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from indelible import text
+from indelible import comparison_text, sweep_text, text
 from indelible.experiment import InputError
 from indelible.results import METRICS, Comparison
+from indelible.settings import number
+from indelible.sweeps import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Answer = TypeVar("Answer")
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -24,10 +30,17 @@ HEIGHT_INCHES = 2.4
 
 #: Distinct in grey and for the colour-blind (Okabe and Ito), each with a hatch of its own.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000")
+MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
+
+#: Values that are further apart than this by a factor stand on a logarithmic axis.
+DECADE = 10
+
+#: So many labels of an axis stand beside each other; more are turned.
+LEVEL_LABELS = 7
 
 #: Up to so many bars in a block, each has its value on it.
 BARS_WITH_VALUES = 25
@@ -57,15 +70,15 @@ def check(path: str) -> None:
         ) from None
 
 
-def save(answer: Comparison, path: str) -> None:
-    """Draw a comparison into a file, whose suffix says the format."""
+def save(draw: Callable[[Answer], Figure], answer: Answer, path: str) -> None:
+    """Draw an answer into a file, whose suffix says the format."""
     import matplotlib
 
     # Neither a date nor a version: the same rows give the same file.
     suffix = Path(path).suffix.lower()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
     with matplotlib.rc_context(STYLE):
-        figure(answer).savefig(path, dpi=200, metadata=undated[suffix])
+        draw(answer).savefig(path, dpi=200, metadata=undated[suffix])
 
 
 def figure(answer: Comparison) -> Figure:
@@ -131,13 +144,51 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 
+def sweep_figure(answer: Sweep) -> Figure:
+    """Return a line for each design, or of one design for each workload and their mean."""
+    from matplotlib.figure import Figure
+
+    ((key, values),) = answer.vary.items()
+    drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
+    axes = drawing.subplots()
+    places = _places(values)
+    for index, (name, heights) in enumerate(_lines(answer).items()):
+        look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+        shown = [math.nan if height is None else height for height in heights]
+        axes.plot(places, shown, label=name, linewidth=1.2, markersize=4, **look)
+    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
+    axes.grid(axis="y", color="0.9", linewidth=0.5)
+    if min(places) > 0 and max(places) >= DECADE * min(places):
+        axes.set_xscale("log")
+    axes.set_xticks(places, values, rotation=45 if len(values) > LEVEL_LABELS else 0)
+    axes.minorticks_off()
+    axes.set_xlabel(key)
+    axes.set_ylabel(f"{METRICS[answer.metric].title}\nrelative to {sweep_text.base(answer)}")
+    axes.set_title(sweep_text.where(answer), fontsize=7, loc="left", color="0.3")
+    drawing.legend(loc="outside upper center", ncols=4, frameon=False)
+    return drawing
+
+
+def _lines(answer: Sweep) -> dict[str, list[float | None]]:
+    columns = sweep_text.columns(answer)
+    return {name: [value(point) for point in answer.points] for name, value in columns.items()}
+
+
+def _places(values: Sequence[str]) -> Sequence[float]:
+    """Return where values stand: as numbers if all are, in one unit, else one beside the other."""
+    numbers = [number(value) for value in values]
+    if None in numbers or len({unit for _, unit in numbers}) > 1:
+        return range(len(values))
+    return [float(count) for count, _ in numbers]
+
+
 def is_safe(answer: Comparison, design: str) -> bool:
     """Return whether no campaign and no definition says that the design loses data."""
     return all(v.safe for cell, v in answer.verdicts.items() if cell[0] == design)
 
 
 def _label(answer: Comparison, design: str) -> str:
-    name = text.marked(answer, design)
+    name = comparison_text.judged(answer, design)
     return name if is_safe(answer, design) else f"{name} (not crash-safe)"
 
 

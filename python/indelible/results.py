@@ -290,13 +290,7 @@ class Comparison:
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
-        rows = [_flat(row) for row in self.json()["rows"]]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        out = io.StringIO()
-        writer = csv.DictWriter(out, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return out.getvalue()
+        return rows_as_csv(self.json()["rows"])
 
     def _row(self, cell: Cell) -> dict[str, Any]:
         verdict = self.verdicts.get(cell, Verdict("untested", reason="no campaign was run"))
@@ -323,9 +317,20 @@ class Comparison:
         return f"<Comparison of {', '.join(self.designs)} over {', '.join(self.workloads)}>"
 
     def __str__(self) -> str:
-        from indelible import text
+        from indelible import comparison_text
 
-        return text.comparison(self)
+        return comparison_text.comparison(self)
+
+
+def rows_as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as comma-separated values, nested keys joined by dots."""
+    flat = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue()
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

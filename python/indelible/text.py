@@ -11,20 +11,14 @@ from itertools import zip_longest
 from typing import Any
 
 from indelible.results import (
-    METRICS,
-    Comparison,
     Crash,
     Run,
-    Verdict,
     failed_points,
-    geometric_mean,
     transactions,
 )
 
 DAGGER = "†"
 
-#: The column of what was measured, and the mark of its note.
-NATIVE, NATIVE_MARK = "this CPU", "‡"
 BLANK = "-"
 
 #: The least that is left to a column whose text is wrapped.
@@ -78,6 +72,11 @@ def percentages(parts: Mapping[str, float]) -> dict[str, float]:
     return {name: value / 10 for name, value in tenths.items()}
 
 
+def ratio(value: float) -> str:
+    """Return a ratio with two digits, as in a table of a paper."""
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
 # Tables.
 
 
@@ -96,17 +95,32 @@ def columns(
     if excess > 0:
         widest = sizes.index(max(sizes[:-1]))
         sizes[widest] = max(sizes[widest] - excess, LAST_COLUMN)
-    lines = [_line(headers, sizes, right), "-" * (sum(sizes) + gaps)]
+    lines = [table_line(headers, sizes, right), "-" * (sum(sizes) + gaps)]
     for row in rows:
         cells = [textwrap.wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
-        lines += [_line(part, sizes, right) for part in zip_longest(*cells, fillvalue="")]
+        lines += [table_line(part, sizes, right) for part in zip_longest(*cells, fillvalue="")]
     return "\n".join(lines)
 
 
-def _line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[int]) -> str:
+def table_line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[int]) -> str:
+    """Return cells padded to their sizes, those of `right` from the left."""
     pairs = enumerate(zip(cells, sizes, strict=True))
     padded = [cell.rjust(size) if i in right else cell.ljust(size) for i, (cell, size) in pairs]
     return "  ".join(padded).rstrip()
+
+
+def fitted(designs: Sequence[str], sizes: Mapping[str, int], room: int) -> list[list[str]]:
+    """Return the designs in as many parts as it takes for each part to fit."""
+    parts: list[list[str]] = [[]]
+    left = room
+    for design in designs:
+        need = sizes[design] + 2
+        if need > left and parts[-1]:
+            parts.append([])
+            left = room
+        parts[-1].append(design)
+        left -= need
+    return parts
 
 
 def word(value: object) -> str:
@@ -136,6 +150,38 @@ def command(label: str, command: str, width: int) -> str:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word
     return label.ljust(LABEL) + (" \\\n" + " " * LABEL).join(lines)
+
+
+# Names and notes.
+
+
+def marked(durability: Mapping[str, str], design: str) -> str:
+    """Return the name of a design, with a dagger for weaker durability."""
+    weaker = durability.get(design, "synchronous") != "synchronous"
+    return design + (DAGGER if weaker else "")
+
+
+def durability_notes(
+    designs: Sequence[str], durability: Mapping[str, str], width: int
+) -> list[str]:
+    """Return what the daggers mean."""
+    names = {kind: [d for d in designs if durability.get(d) == kind] for kind in DURABILITY_NOTES}
+    return [
+        footnote(DAGGER, f"{', '.join(names[kind])}: {note}", width)
+        for kind, note in DURABILITY_NOTES.items()
+        if names[kind]
+    ]
+
+
+def footnote(mark: str, body: str, width: int) -> str:
+    """Return a note that begins with its mark."""
+    return textwrap.fill(
+        f"{mark} {body}",
+        width,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 # battery.
@@ -403,157 +449,15 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     lines.append(f"{len(caught)} of {len(mutants)} caught")
     for mutant in mutants:
         if "intact" in mutant:
-            lines.append(_note("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
+            lines.append(footnote("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
         if "refused" in mutant:
             refused = f"{mutant['rule']}: with the rule that run is refused: {mutant['refused']}"
-            lines.append(_note("*", refused, width))
+            lines.append(footnote("*", refused, width))
     for rule in row.get("needless_rules") or []:
-        lines.append(_note("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
+        lines.append(footnote("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
     if caught:
         lines.append(command("see one", caught[0]["replay"], width))
     return "\n".join(lines)
-
-
-# compare.
-
-
-def comparison(answer: Comparison, width: int | None = None) -> str:
-    """Return the table of a paper's evaluation: a block for each number of cores."""
-    width = width or terminal_width()
-    blocks = [_block(answer, cores, width) for cores in answer.cores]
-    if answer.interrupted:
-        total = len(answer.cells())
-        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended")
-    notes = _footnotes(answer, width)
-    return "\n\n".join([*blocks, *notes])
-
-
-def _block(answer: Comparison, cores: int | None, width: int) -> str:
-    metric = METRICS[answer.metric]
-    better = "higher" if metric.higher_is_better else "lower"
-    count = answer.cores_used(cores)
-    shown = f" · {count} core{'' if count == 1 else 's'}" if count else ""
-    model = f" · {model}" if (model := answer.core_model()) else ""
-    title = f"{metric.title} relative to {answer.normalize}, {better} is better\n" + textwrap.fill(
-        f"machine {answer.machine}{model}{shown} · seed {answer.seed}", width
-    )
-    base = [
-        BLANK
-        if (value := answer.value((answer.normalize, workload, cores))) is None
-        else quantity(value, metric.unit)
-        for workload in answer.workloads
-    ]
-    labels = ["workload", *answer.workloads, "gmean", "crash test"]
-    stub = max(map(len, labels))
-    cells = {design: _column(answer, design, cores) for design in answer.designs}
-    if answer.native:
-        cells[NATIVE] = _native_column(answer, cores)
-    units = ["1.00 is", *base, "", ""]
-    sizes = {d: max(map(len, column)) for d, column in cells.items()}
-    lines = [title]
-    for part in _fitted([*cells], sizes, width - stub):
-        grid = [labels, *(cells[d] for d in part)]
-        spans = [stub, *(sizes[d] for d in part)]
-        total = sum(spans) + 2 * len(part)
-        unit_size = max(map(len, units))
-        if total + 2 + unit_size <= width:
-            grid.append(units)
-            spans.append(unit_size)
-            total += 2 + unit_size
-        table = [_line(row, spans, range(1, len(spans))) for row in zip(*grid, strict=True)]
-        rule = "-" * total
-        head, body, mean, crash_row = table[0], table[1:-2], table[-2], table[-1]
-        lines += ["", head, rule, *body, rule, mean, crash_row]
-    return "\n".join(lines)
-
-
-def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
-    """Return one design: its name, its ratios, their mean and its verdict."""
-    ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
-    values = [BLANK if r is None else ratio(r) for r in [*ratios, answer.gmean(design, cores)]]
-    return [marked(answer, design), *values, verdict_text(answer.verdict(design, cores))]
-
-
-def _native_column(answer: Comparison, cores: int | None) -> list[str]:
-    """Return what the processor of this computer did, which nobody cuts the power of."""
-    ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
-    values = [BLANK if r is None else ratio(r) for r in [*ratios, geometric_mean(ratios)]]
-    return [NATIVE + NATIVE_MARK, *values, BLANK]
-
-
-def ratio(value: float) -> str:
-    """Return a ratio with two digits, as in a table of a paper."""
-    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
-
-def marked(answer: Comparison, design: str) -> str:
-    """Return the name with a dagger for weaker durability and `!` for a failed crash test."""
-    weaker = answer.durability.get(design, "synchronous") != "synchronous"
-    failed = any(v.kind == "fail" for cell, v in answer.verdicts.items() if cell[0] == design)
-    return design + (DAGGER if weaker else "") + ("!" if failed else "")
-
-
-def verdict_text(verdict: Verdict) -> str:
-    """Return what the crash campaigns said, in a few letters."""
-    match verdict.kind:
-        case "ok":
-            return f"ok {verdict.points}"
-        case "fail":
-            return f"FAIL {verdict.violations}/{verdict.points}"
-        case "none":
-            return f"none{DAGGER}"
-        case _:
-            return "untested"
-
-
-def _fitted(designs: Sequence[str], sizes: Mapping[str, int], room: int) -> list[list[str]]:
-    """Return the designs in as many parts as it takes for each part to fit."""
-    parts: list[list[str]] = [[]]
-    left = room
-    for design in designs:
-        need = sizes[design] + 2
-        if need > left and parts[-1]:
-            parts.append([])
-            left = room
-        parts[-1].append(design)
-        left -= need
-    return parts
-
-
-def _footnotes(answer: Comparison, width: int) -> list[str]:
-    notes = []
-    cells = answer.cells()
-    if any(cell[0] == answer.normalize and answer.value(cell) == 0 for cell in cells):
-        notes.append(_note("-", f"{answer.normalize} is 0 there: choose --normalize", width))
-    for kind, note in DURABILITY_NOTES.items():
-        names = [d for d in answer.designs if answer.durability.get(d) == kind]
-        if names:
-            notes.append(_note(DAGGER, f"{', '.join(names)}: {note}", width))
-    if answer.native:
-        processor = next(iter(answer.native.values()))["processor"]
-        notes.append(_note(NATIVE_MARK, f"measured on {processor}, in DRAM", width))
-        reasons = (row["reason"] for row in answer.native.values() if "reason" in row)
-        notes += [_note(NATIVE_MARK, reason, width) for reason in dict.fromkeys(reasons)]
-    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
-    notes += [_note("*", note, width) for note in dict.fromkeys(told)]
-    for design in answer.designs:
-        verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
-        if verdict.kind == "fail":
-            notes.append(f"! {design} is not crash-safe; to see it:")
-            notes.append(command("", verdict.command or "", width))
-        elif verdict.kind == "untested" and verdict.reason and verdict.command:
-            notes.append(_note("?", f"{design} was not tested: {verdict.reason}", width))
-    return ["\n".join(notes)] if notes else []
-
-
-def _note(mark: str, body: str, width: int) -> str:
-    return textwrap.fill(
-        f"{mark} {body}",
-        width,
-        subsequent_indent="  ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
 
 
 # bench.

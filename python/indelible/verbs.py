@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from indelible import experiment, pool
@@ -20,6 +21,8 @@ from indelible.results import (
     failed_points,
     metric_named,
 )
+from indelible.settings import Settings, of_cell, pairs, values
+from indelible.sweeps import Point, Sweep
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -38,9 +41,10 @@ CHARACTERIZED_WITH = "native"
 CHARACTERIZED_ON = "ssp"
 CHARACTERIZED_TXS = 20_000
 
-KINDS = ("designs", "workloads", "profiles", "machines")
+#: What varies in a sweep beside settings.
+RUN_FIELDS = ("cores", "txs", "seed")
 
-Settings = Mapping[str, Any] | Sequence[tuple[str, str]] | None
+KINDS = ("designs", "workloads", "profiles", "machines")
 
 
 def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
@@ -63,7 +67,7 @@ def explain(
     A design's hardware is that which it adds to `machine` (`silo`) with so many cores (all).
     """
     on = None if machine is None and cores is None else (machine or MACHINE, cores)
-    return experiment.describe(name, _pairs(set), diff, on)
+    return experiment.describe(name, pairs(set), diff, on)
 
 
 def battery(
@@ -78,7 +82,7 @@ def battery(
     Without designs it is every one that needs a battery, and what was published of others.
     """
     asked = () if designs is None else _names(designs, experiment.catalog("designs"))
-    return experiment.batteries([*asked], machine, cores, _pairs(set))
+    return experiment.batteries([*asked], machine, cores, pairs(set))
 
 
 def characterize(
@@ -98,10 +102,9 @@ def characterize(
     asked = [row["name"] for row in profiles if row["published"] is not None]
     if workloads is not None:
         asked = [*_names(workloads, experiment.catalog("workloads"))]
-    template = Experiment(
-        CHARACTERIZED_WITH, "", machine, cores, txs, seed, _pairs(set), epochs=True
-    )
-    jobs = [_RunJob(replace(template, workload=name)) for name in asked]
+    template = Experiment(CHARACTERIZED_WITH, "", machine, cores, txs, seed, epochs=True)
+    own = {name: of_cell(pairs(set), CHARACTERIZED_WITH, name, asked) for name in asked}
+    jobs = [_RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
     published = {row["name"]: row["published"] for row in profiles}
 
     def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> dict[str, Any]:
@@ -205,7 +208,7 @@ def compare(
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
     counts = tuple(cores) if isinstance(cores, Sequence) else (cores,)
-    template = Experiment("", "", machine, txs=txs, seed=seed, settings=_pairs(set), exact=exact)
+    template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
     plan = _plan(designs, workloads, counts, template, scripts)
     loops = _native(workloads, template, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
@@ -252,6 +255,89 @@ def compare(
     except pool.Interrupted:
         raise pool.Interrupted(replace(comparison, interrupted=True)) from None
     return replace(comparison, native=measured)
+
+
+def sweep(
+    designs: Sequence[str],
+    workloads: Sequence[str],
+    vary: Mapping[str, Any],
+    machine: str = MACHINE,
+    *,
+    cores: int | None = None,
+    metric: str = "throughput",
+    normalize: str | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    exact: bool = False,
+) -> Sweep:
+    """Run every design on every workload at all combinations of the values of some fields.
+
+    `vary` has the values by field, `{"design.entries": [10, 20, 40]}` or `"8:128:24"`, and by
+    `cores`, `txs` and `seed`. No power is cut.
+    """
+    rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
+    designs, workloads = _names(designs, rows["designs"]), _names(workloads, rows["workloads"])
+    if normalize is not None and _base(designs, normalize, rows["designs"]) not in designs:
+        designs = (normalize, *designs)
+    metric_named(metric)
+    scripts = experiment.read_scripts(sql, ycsb)
+    experiment.require_use(scripts, workloads)
+    varied = {key: values(key, asked) for key, asked in vary.items()}
+    if not varied:
+        raise InputError("nothing varies; name a field and its values: design.entries=10,20,40")
+    points = tuple(product(*varied.values()))
+    settings = pairs(set)
+
+    def asked(point: Point, design: str, workload: str) -> Experiment:
+        fields = tuple(zip(varied, point, strict=True))
+        own = tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
+        at = {"cores": cores, "txs": txs, "seed": seed}
+        at |= {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
+        said = of_cell((*settings, *own), design, workload, (*designs, *workloads))
+        script = scripts.get(workload)
+        return Experiment(
+            design, workload, machine, **at, settings=said, script=script, exact=exact
+        )
+
+    plan = {(p, d, w): asked(p, d, w) for p in points for d in designs for w in workloads}
+    # A point that says nothing to a design is no run of its own.
+    unique = [*dict.fromkeys(plan.values())]
+    # One run of each point and design first: a value out of range is refused before the long part.
+    known = {row["name"] for kind in rows.values() for row in kind}
+    jobs = [*map(_RunJob, unique)]
+    order = sorted(
+        range(len(jobs)),
+        key=lambda i: (_urgency(jobs[i], known)[0], unique[i].workload != workloads[0]),
+    )
+    interrupted = False
+    try:
+        answers = pool.execute(jobs, order)
+    except pool.Interrupted as interrupt:
+        answers, interrupted = interrupt.partial, True
+    done = {
+        asked: data
+        for asked, data in zip(unique, answers, strict=True)
+        if data is not None and not data.get("cancelled")
+    }
+    answer = Sweep(
+        designs=designs,
+        workloads=workloads,
+        vary=varied,
+        points=points,
+        machine=machine,
+        seed=seed,
+        metric=metric,
+        normalize=normalize,
+        runs={cell: Run(done[asked], asked) for cell, asked in plan.items() if asked in done},
+        durability={row["name"]: row["durability"] for row in rows["designs"]},
+        interrupted=interrupted,
+    )
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer
 
 
 def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litmus:
@@ -313,6 +399,7 @@ def _plan(
             workload=workload,
             cores=cores,
             script=scripts.get(workload),
+            settings=of_cell(template.settings, design, workload, (*designs, *workloads)),
         )
         for cores in counts
         for workload in workloads
@@ -385,13 +472,14 @@ def _experiment(
             raise InputError("no workload was named; `indelible list workloads` has them")
         (workload,) = scripts
     experiment.require_use(scripts, (workload,))
-    script = scripts.get(workload)
-    return Experiment(design, workload, machine, cores, txs, seed, _pairs(set), script, exact)
+    script, settings = scripts.get(workload), of_cell(pairs(set), design, workload)
+    return Experiment(design, workload, machine, cores, txs, seed, settings, script, exact)
 
 
-def _pairs(settings: Settings) -> tuple[tuple[str, str], ...]:
-    pairs = settings.items() if isinstance(settings, Mapping) else settings or ()
-    return tuple((key, str(value)) for key, value in pairs)
+def _whole(key: str, value: str) -> int:
+    if not value.isdecimal() or (key == "cores" and int(value) == 0):
+        raise InputError(f"`{key}` is to be `{value}`, which is no whole number from 1 on")
+    return int(value)
 
 
 def _names(asked: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

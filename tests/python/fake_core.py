@@ -223,6 +223,7 @@ def run(text: str, control: Control) -> str:
             time.sleep(0.01)
         cancelled = control.cancelled
     workload = PROFILES.get(spec["workload"], (spec["workload"],))[0]
+    factor += int(spec["settings"].get("design.entries", 0)) / 200
     speed = WORKLOADS.get(workload, LOGCACHE) * factor * cores / 8
     txs = spec.get("txs", 10_000)
     return json.dumps(

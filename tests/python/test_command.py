@@ -34,6 +34,7 @@ CRASH = ["crash", "--design", "silo", "--workload", "btree"]
         CRASH,
         [*CRASH, "--mutants"],
         ["compare", "--designs", "native,leaky", "--workloads", "all", "--cores", "1,8"],
+        ["sweep", "--designs", "silo", "--workloads", "all", "--vary", "design.entries=1,2"],
         ["native", "logging"],
         ["native", "logging", "--against", "tiny"],
     ],

@@ -31,6 +31,14 @@ SHOWN = {
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],
     "compare_writes": ["compare", "--metric", "pm-writes", "--normalize", "silo"],
+    "sweep": [
+        *("sweep", "--designs", "silo,leaky,hops", "--workloads", "hash,btree"),
+        *("--vary", "silo.entries=4,12,20"),
+    ],
+    "sweep_one": [
+        *("sweep", "--designs", "silo", "--workloads", "all", "--normalize", "native"),
+        *("--vary", "silo.entries=4:20:8", "--vary", "cores=1,8"),
+    ],
     "native": ["native", "logging"],
     "native_against": ["native", "logging", "--entries", "1,8", "--against", "tiny"],
     "compare_zero": ["compare", "--metric", "commit-latency", "--no-crash"],

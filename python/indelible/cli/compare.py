@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from indelible import plot, text, verbs
+from indelible import comparison_text, plot, verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
 from indelible.results import METRICS, Comparison, metric_named
@@ -80,11 +80,11 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer.json())
         else:
-            options.show(text.comparison(answer))
+            options.show(comparison_text.comparison(answer))
         if args.csv is not None:
             Path(args.csv).write_text(answer.csv(), encoding="utf-8")
         if args.plot is not None and not answer.interrupted:
-            plot.save(answer, args.plot)
+            plot.save(plot.figure, answer, args.plot)
             if not args.json:
                 options.show(f"\nfigure: {args.plot}")
         return 0 if answer.passed else 1

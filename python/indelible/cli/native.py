@@ -69,7 +69,7 @@ def call(args: argparse.Namespace) -> int:
         else:
             options.show(str(answer))
         if args.plot is not None and not answer.data["cancelled"]:
-            native_plot.save(answer, args.plot)
+            plot.save(native_plot.figure, answer, args.plot)
             if not args.json:
                 options.show(f"\nfigure: {args.plot}")
         return 0

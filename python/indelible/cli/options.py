@@ -99,7 +99,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help="override a field of the machine, the design or the workload; may be repeated",
+        help="override a field of the machine, the design or the workload; may be repeated."
+        " The section may be a design's or a workload's name, and speaks of that alone",
     )
 
 
@@ -115,7 +116,7 @@ def require(args: argparse.Namespace, *flags: str) -> None:
         if getattr(args, flag) is None:
             raise InputError(
                 f"`indelible {args.command}` needs --{flag};"
-                f" `indelible list {flag}s` has those that exist"
+                f" `indelible list {flag.removesuffix('s')}s` has those that exist"
             )
 
 

@@ -18,6 +18,7 @@ from indelible.cli import (
     litmus,
     native,
     run,
+    sweep,
 )
 from indelible.experiment import InputError, version
 
@@ -28,6 +29,7 @@ COMMANDS = {
     "characterize": characterize,
     "run": run,
     "compare": compare,
+    "sweep": sweep,
     "crash": crash,
     "litmus": litmus,
     "bench": bench,
@@ -40,6 +42,7 @@ examples:
   indelible explain silo
   indelible run --design silo --workload btree --cores 8
   indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite --cores 1,8
+  indelible sweep --designs silo --workloads hash --vary design.entries=10,20,40
   indelible crash --design silo --workload scribble --mutants
   indelible native logging --quick
 

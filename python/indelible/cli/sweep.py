@@ -1,0 +1,103 @@
+"""`indelible sweep`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from indelible import plot, sweep_text, verbs
+from indelible.cli import options
+from indelible.experiment import MACHINE, InputError
+from indelible.results import METRICS, metric_named
+from indelible.sweeps import Sweep
+
+HELP = "the same runs at several values of a parameter"
+DESCRIPTION = (
+    "Run every design on every workload at each value of a field of the machine, the design or\n"
+    "the workload, or of cores, txs and seed; of several fields at each combination. A row of\n"
+    "the table is a point: of one design every workload, of several their geometric means, and\n"
+    "below it which design passes which, and where. No power is cut."
+)
+EPILOG = """\
+examples:
+  indelible sweep --designs silo --workloads hash,btree --vary design.buffer_latency=8:128:24
+  indelible sweep --designs lad,silo --workloads hash,btree --vary silo.entries=10,20,40,80
+  indelible sweep --designs loc-wal --workloads bplustree,hash --machine loc --normalize native \\
+      --vary loc-wal.sd=1,2,4,8,16,32
+  indelible sweep --designs redo-log,ssp --workloads btree-rand --machine ssp --cores 1 \\
+      --vary pm.tWRITE=50ns:450ns:100ns --plot writes.pdf
+  indelible sweep --designs undo@x86,silo --workloads hash --vary cores=1,2,4,8 \\
+      --vary pm.banks_per_rank=16,64
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sweep`."""
+    parser.add_argument("--designs", type=options.names, metavar="A,B", help="the designs")
+    parser.add_argument("--workloads", type=options.names, metavar="X,Y", help="the workloads")
+    parser.add_argument(
+        "--vary",
+        type=options.setting,
+        action="append",
+        metavar="FIELD=VALUES",
+        help="a field as of --set, or cores, txs or seed, and its values: 1,2,4 or first:last:step;"
+        " may be repeated",
+    )
+    parser.add_argument("--cores", type=options.whole(1), metavar="N", help="the number of cores")
+    parser.add_argument(
+        "--metric",
+        default="throughput",
+        metavar="METRIC",
+        help=f"{', '.join(METRICS)} (throughput)",
+    )
+    parser.add_argument(
+        "--normalize",
+        metavar="D",
+        help="the design that is 1.00 at each point (each design is, at the first point)",
+    )
+    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="also write the rows")
+    options.add_experiment(parser, MACHINE, "2,000")
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `sweep`."""
+    options.require(args, "designs", "workloads")
+    vary = dict(args.vary or ())
+    if len(vary) < len(args.vary or ()):
+        raise InputError("a field varies twice; give all its values after one --vary")
+    metric_named(args.metric)
+    if args.plot is not None:
+        plot.check(args.plot)
+        options.require_writable("--plot", args.plot)
+        if len(vary) > 1:
+            raise InputError("--plot draws a sweep of one field; drop it, or a --vary")
+    if args.csv is not None:
+        options.require_writable("--csv", args.csv)
+
+    def show(answer: Sweep) -> int:
+        if args.json:
+            options.show_json(answer.json())
+        else:
+            options.show(sweep_text.sweep(answer))
+        if args.csv is not None:
+            Path(args.csv).write_text(answer.csv(), encoding="utf-8")
+        if args.plot is not None and not answer.interrupted:
+            plot.save(plot.sweep_figure, answer, args.plot)
+            if not args.json:
+                options.show(f"\nfigure: {args.plot}")
+        return 0
+
+    return options.answer(
+        lambda: verbs.sweep(
+            args.designs,
+            args.workloads,
+            vary,
+            cores=args.cores,
+            metric=args.metric,
+            normalize=args.normalize,
+            **options.experiment_arguments(args),
+        ),
+        show,
+    )

@@ -1,0 +1,129 @@
+"""The table of a comparison, as text for a terminal. Returns strings and prints nothing."""
+
+from __future__ import annotations
+
+import textwrap
+
+from indelible.results import METRICS, Comparison, Verdict, geometric_mean
+from indelible.text import (
+    BLANK,
+    DAGGER,
+    command,
+    durability_notes,
+    fitted,
+    footnote,
+    marked,
+    quantity,
+    ratio,
+    table_line,
+    terminal_width,
+)
+
+#: The column of what was measured, and the mark of its note.
+NATIVE, NATIVE_MARK = "this CPU", "‡"
+
+
+def comparison(answer: Comparison, width: int | None = None) -> str:
+    """Return the table of a paper's evaluation: a block for each number of cores."""
+    width = width or terminal_width()
+    blocks = [_block(answer, cores, width) for cores in answer.cores]
+    if answer.interrupted:
+        total = len(answer.cells())
+        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended")
+    notes = _footnotes(answer, width)
+    return "\n\n".join([*blocks, *notes])
+
+
+def _block(answer: Comparison, cores: int | None, width: int) -> str:
+    metric = METRICS[answer.metric]
+    better = "higher" if metric.higher_is_better else "lower"
+    count = answer.cores_used(cores)
+    shown = f" · {count} core{'' if count == 1 else 's'}" if count else ""
+    model = f" · {model}" if (model := answer.core_model()) else ""
+    title = f"{metric.title} relative to {answer.normalize}, {better} is better\n" + textwrap.fill(
+        f"machine {answer.machine}{model}{shown} · seed {answer.seed}", width
+    )
+    base = [
+        BLANK
+        if (value := answer.value((answer.normalize, workload, cores))) is None
+        else quantity(value, metric.unit)
+        for workload in answer.workloads
+    ]
+    labels = ["workload", *answer.workloads, "gmean", "crash test"]
+    stub = max(map(len, labels))
+    cells = {design: _column(answer, design, cores) for design in answer.designs}
+    if answer.native:
+        cells[NATIVE] = _native_column(answer, cores)
+    units = ["1.00 is", *base, "", ""]
+    sizes = {d: max(map(len, column)) for d, column in cells.items()}
+    lines = [title]
+    for part in fitted([*cells], sizes, width - stub):
+        grid = [labels, *(cells[d] for d in part)]
+        spans = [stub, *(sizes[d] for d in part)]
+        total = sum(spans) + 2 * len(part)
+        unit_size = max(map(len, units))
+        if total + 2 + unit_size <= width:
+            grid.append(units)
+            spans.append(unit_size)
+            total += 2 + unit_size
+        table = [table_line(row, spans, range(1, len(spans))) for row in zip(*grid, strict=True)]
+        rule = "-" * total
+        head, body, mean, crash_row = table[0], table[1:-2], table[-2], table[-1]
+        lines += ["", head, rule, *body, rule, mean, crash_row]
+    return "\n".join(lines)
+
+
+def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
+    """Return one design: its name, its ratios, their mean and its verdict."""
+    ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
+    values = [BLANK if r is None else ratio(r) for r in [*ratios, answer.gmean(design, cores)]]
+    return [judged(answer, design), *values, verdict_text(answer.verdict(design, cores))]
+
+
+def _native_column(answer: Comparison, cores: int | None) -> list[str]:
+    """Return what the processor of this computer did, which nobody cuts the power of."""
+    ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
+    values = [BLANK if r is None else ratio(r) for r in [*ratios, geometric_mean(ratios)]]
+    return [NATIVE + NATIVE_MARK, *values, BLANK]
+
+
+def judged(answer: Comparison, design: str) -> str:
+    """Return the marked name of a design, with `!` for a failed crash test."""
+    failed = any(v.kind == "fail" for cell, v in answer.verdicts.items() if cell[0] == design)
+    return marked(answer.durability, design) + ("!" if failed else "")
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Return what the crash campaigns said, in a few letters."""
+    match verdict.kind:
+        case "ok":
+            return f"ok {verdict.points}"
+        case "fail":
+            return f"FAIL {verdict.violations}/{verdict.points}"
+        case "none":
+            return f"none{DAGGER}"
+        case _:
+            return "untested"
+
+
+def _footnotes(answer: Comparison, width: int) -> list[str]:
+    notes = []
+    cells = answer.cells()
+    if any(cell[0] == answer.normalize and answer.value(cell) == 0 for cell in cells):
+        notes.append(footnote("-", f"{answer.normalize} is 0 there: choose --normalize", width))
+    notes += durability_notes(answer.designs, answer.durability, width)
+    if answer.native:
+        processor = next(iter(answer.native.values()))["processor"]
+        notes.append(footnote(NATIVE_MARK, f"measured on {processor}, in DRAM", width))
+        reasons = (row["reason"] for row in answer.native.values() if "reason" in row)
+        notes += [footnote(NATIVE_MARK, reason, width) for reason in dict.fromkeys(reasons)]
+    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
+    notes += [footnote("*", note, width) for note in dict.fromkeys(told)]
+    for design in answer.designs:
+        verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
+        if verdict.kind == "fail":
+            notes.append(f"! {design} is not crash-safe; to see it:")
+            notes.append(command("", verdict.command or "", width))
+        elif verdict.kind == "untested" and verdict.reason and verdict.command:
+            notes.append(footnote("?", f"{design} was not tested: {verdict.reason}", width))
+    return ["\n".join(notes)] if notes else []

@@ -1,0 +1,83 @@
+"""Settings as words: pairs of a field and its value, whose they are, and lists of values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from indelible.experiment import InputError
+
+Pairs = tuple[tuple[str, str], ...]
+Settings = Mapping[str, Any] | Sequence[tuple[str, str]] | None
+
+#: A number and what it is of, as in `50ns`.
+NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[A-Za-z%]*)")
+
+#: More values than this are a misprint of a range.
+VALUES_MAX = 1000
+
+
+def pairs(settings: Settings) -> Pairs:
+    """Return settings as pairs of words."""
+    given = settings.items() if isinstance(settings, Mapping) else settings or ()
+    return tuple((key, str(value)) for key, value in given)
+
+
+def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:
+    """Return the settings of one design on one workload.
+
+    A section that is the name of a design or a workload speaks of that alone: `silo.entries` is
+    `design.entries` of `silo`, and nothing to the others that are `compared`.
+    """
+    own = {design: "design", workload: "workload"}
+
+    def kept() -> Iterator[tuple[str, str]]:
+        for key, value in settings:
+            section, dot, field = key.partition(".")
+            if section in own:
+                yield own[section] + dot + field, value
+            elif section not in compared:
+                yield key, value
+
+    return tuple(kept())
+
+
+def values(key: str, asked: object) -> tuple[str, ...]:
+    """Return the values that a field takes: `1,2,4`, `50ns:450ns:50ns`, or any sequence."""
+    if isinstance(asked, str):
+        words = [word.strip() for word in asked.split(",") if word.strip()]
+        found = [value for word in words for value in _range(key, word)]
+    elif isinstance(asked, Sequence):
+        found = [str(value) for value in asked]
+    else:
+        found = [str(asked)]
+    if not found:
+        raise InputError(f"`{key}` is to take no value; write {key}=1,2,4 or {key}=8:128:8")
+    if len(found) > VALUES_MAX:
+        raise InputError(f"`{key}` is to take {len(found):,} values; at most {VALUES_MAX:,} do")
+    return tuple(dict.fromkeys(found))
+
+
+def number(value: str) -> tuple[Decimal, str] | None:
+    """Return the number of a value, and its unit; nothing if it is a word."""
+    match = NUMBER.fullmatch(value)
+    return match and (Decimal(match["number"]), match["unit"])
+
+
+def _range(key: str, word: str) -> Sequence[str]:
+    if ":" not in word:
+        return [word]
+    parts = [number(part) for part in word.split(":")]
+    if len(parts) != 3 or None in parts or len({unit for _, unit in parts}) != 1:
+        raise InputError(
+            f"`{key}={word}` is no range; write first:last:step in one unit: 50ns:450ns:50ns"
+        )
+    (first, unit), (last, _), (step, _) = parts
+    if not step or last < first:
+        raise InputError(f"`{key}={word}` goes from {first} to {last} in steps of {step}: no way")
+    count = int((last - first) / step) + 1
+    if count > VALUES_MAX:
+        raise InputError(f"`{key}={word}` has {count:,} values; at most {VALUES_MAX:,} do")
+    return [f"{(first + index * step).normalize():f}{unit}" for index in range(count)]

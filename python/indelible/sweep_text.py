@@ -1,0 +1,107 @@
+"""A sweep as text for a terminal: a row for each point. Returns strings and prints nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+from indelible import text
+from indelible.results import METRICS
+from indelible.sweeps import Point, Sweep
+
+
+def sweep(answer: Sweep, width: int | None = None) -> str:
+    """Return the table: a column for each design, or of one design for each workload."""
+    width = width or text.terminal_width()
+    blocks = [_title(answer, width), *_tables(answer, width)]
+    if answer.interrupted:
+        total = len(answer.cells())
+        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} cells had ended")
+    return "\n\n".join([*blocks, *_notes(answer, width)])
+
+
+def columns(answer: Sweep) -> dict[str, Callable[[Point], float | None]]:
+    """Return what is shown of a point, by name."""
+    shown = answer.shown()
+    if len(shown) > 1:
+        return {text.marked(answer.durability, d): _mean(answer, d) for d in shown}
+    found = {workload: _of(answer, shown[0], workload) for workload in answer.workloads}
+    return found | ({"gmean": _mean(answer, shown[0])} if len(answer.workloads) > 1 else {})
+
+
+def base(answer: Sweep) -> str:
+    """Return what is 1.00: a design, or the first point."""
+    first = answer.named(answer.points[0])
+    return answer.normalize or " ".join(f"{key}={value}" for key, value in first.items())
+
+
+def where(answer: Sweep) -> str:
+    """Return the machine and what else is the same at all points."""
+    counts = {run.data["cores"] for run in answer.runs.values()}
+    words = [f"machine {answer.machine}"]
+    if len(counts) == 1 and "cores" not in answer.vary:
+        (count,) = counts
+        words.append(f"{count} core{'' if count == 1 else 's'}")
+    return " · ".join(words if "seed" in answer.vary else [*words, f"seed {answer.seed}"])
+
+
+def _of(answer: Sweep, design: str, workload: str) -> Callable[[Point], float | None]:
+    return lambda point: answer.ratio((point, design, workload))
+
+
+def _mean(answer: Sweep, design: str) -> Callable[[Point], float | None]:
+    return lambda point: answer.gmean(point, design)
+
+
+def _title(answer: Sweep, width: int) -> str:
+    metric = METRICS[answer.metric]
+    better = "higher" if metric.higher_is_better else "lower"
+    shown = answer.shown()
+    of = f" of {text.marked(answer.durability, shown[0])}" if len(shown) == 1 else ""
+    lines = [f"{metric.title}{of} relative to {base(answer)}, {better} is better"]
+    if len(shown) > 1:
+        over = ", ".join(answer.workloads)
+        lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)
+    lines.append(where(answer))
+    return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)
+
+
+def _tables(answer: Sweep, width: int) -> list[str]:
+    """Return the rows of all points, in as many tables as it takes for each to fit."""
+    stub = [*zip(answer.vary, *answer.points, strict=True)]
+    stubs = [max(map(len, column)) for column in stub]
+    cells = {
+        name: [name, *(_cell(value(point)) for point in answer.points)]
+        for name, value in columns(answer).items()
+    }
+    sizes = {name: max(map(len, column)) for name, column in cells.items()}
+    tables = []
+    for part in text.fitted([*cells], sizes, width - sum(stubs) - 2 * (len(stubs) - 1)):
+        spans = [*stubs, *(sizes[name] for name in part)]
+        grid = [*stub, *(cells[name] for name in part)]
+        head, *rows = (
+            text.table_line(row, spans, range(len(spans))) for row in zip(*grid, strict=True)
+        )
+        tables.append("\n".join([head, "-" * (sum(spans) + 2 * (len(spans) - 1)), *rows]))
+    return tables
+
+
+def _cell(value: float | None) -> str:
+    return text.BLANK if value is None else text.ratio(value)
+
+
+def _notes(answer: Sweep, width: int) -> list[str]:
+    key = next(iter(answer.vary))
+    notes = [
+        text.footnote(
+            ">",
+            f"{crossing['ahead']} passes {crossing['behind']} between"
+            f" {key}={crossing['after']} and {crossing['by']}",
+            width,
+        )
+        for crossing in answer.crossings()
+    ]
+    notes += text.durability_notes(answer.designs, answer.durability, width)
+    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
+    notes += [text.footnote("*", note, width) for note in dict.fromkeys(told)]
+    return ["\n".join(notes)] if notes else []

@@ -1,0 +1,137 @@
+"""Sweeps with canned answers: points, what is 1.00, who passes whom, and settings of one design."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import indelible
+from indelible import settings
+
+Command = Callable[..., tuple[int, str, str]]
+
+SWEEP = ["sweep", "--designs", "silo,leaky", "--workloads", "hash,btree"]
+ENTRIES = ["--vary", "silo.entries=4,12,20"]
+
+
+def test_values_are_lists_and_ranges() -> None:
+    assert settings.values("f", "1,2, 4,2") == ("1", "2", "4")
+    assert settings.values("f", "8:32:8") == ("8", "16", "24", "32")
+    assert settings.values("f", "50ns:120ns:50ns,1us") == ("50ns", "100ns", "1us")
+    assert settings.values("f", "0.5:1:0.25") == ("0.5", "0.75", "1")
+    assert settings.values("f", range(1, 4)) == ("1", "2", "3")
+    assert settings.values("f", 7) == ("7",)
+
+
+def test_a_point_that_says_nothing_to_a_design_is_run_once(
+    command: Command, fake: ModuleType
+) -> None:
+    assert command(*SWEEP, *ENTRIES)[0] == 0
+    runs = [(spec["design"], spec["settings"].get("design.entries")) for _, spec in fake.asked]
+    assert sorted(runs, key=str) == [
+        *[("leaky", None)] * 2,
+        *[("silo", entries) for entries in ("12", "20", "4") for _ in range(2)],
+    ]
+
+
+def test_who_passes_whom_and_where(command: Command) -> None:
+    answer = json.loads(command(*SWEEP, *ENTRIES, "--json")[1])
+    # Canned: silo is 0.95 and a two-hundredth for each entry, leaky is 0.99.
+    crossing = {"ahead": "silo", "behind": "leaky", "after": "4", "by": "12"}
+    assert answer["crossings"] == [crossing]
+    assert answer["vary"] == {"silo.entries": ["4", "12", "20"]}
+    # Where less is better, who writes less is ahead; who is level with all passes nobody.
+    of = {
+        m: command(*SWEEP, *ENTRIES, "--metric", m, "--json")
+        for m in ("pm-writes", "commit-latency")
+    }
+    assert json.loads(of["pm-writes"][1])["crossings"] == [crossing]
+    assert json.loads(of["commit-latency"][1])["crossings"] == []
+
+
+def test_what_is_one(command: Command) -> None:
+    first = json.loads(command(*SWEEP, *ENTRIES, "--json")[1])
+    rows = {(r["point"]["silo.entries"], r["design"], r["workload"]): r for r in first["rows"]}
+    assert len(rows) == 12
+    assert rows["4", "silo", "hash"]["normalized"] == 1.0
+    assert math.isclose(rows["20", "silo", "hash"]["normalized"], 1.05 / 0.97)
+    assert rows["20", "leaky", "btree"]["normalized"] == 1.0
+    to = json.loads(command(*SWEEP, *ENTRIES, "--normalize", "native", "--json")[1])
+    means = {(mean["point"]["silo.entries"], mean["design"]): mean["value"] for mean in to["gmean"]}
+    assert math.isclose(means["20", "silo"], 1.05)
+    assert means["4", "native"] == 1.0
+
+
+def test_cores_and_seeds_vary_too(fake: ModuleType) -> None:
+    answer = indelible.sweep("silo", "hash", {"cores": [1, 2], "seed": "1:2:1"}, txs=10)
+    asked = sorted((spec["cores"], spec["seed"], spec["txs"]) for _, spec in fake.asked)
+    assert asked == [(1, 1, 10), (1, 2, 10), (2, 1, 10), (2, 2, 10)]
+    assert answer.value((("2", "1"), "silo", "hash")) == 2 * answer.value(
+        (("1", "1"), "silo", "hash")
+    )
+
+
+def test_rows_and_a_figure_are_written(command: Command, tmp_path: Path) -> None:
+    rows, figure = tmp_path / "rows.csv", tmp_path / "figure.svg"
+    code, shown, _ = command(*SWEEP, *ENTRIES, "--csv", str(rows), "--plot", str(figure))
+    assert (code, f"figure: {figure}" in shown) == (0, True)
+    with rows.open(encoding="utf-8") as file:
+        table = [*csv.DictReader(file)]
+    assert [row["point.silo.entries"] for row in table[::4]] == ["4", "12", "20"]
+    drawn = figure.read_text(encoding="utf-8")
+    assert "silo.entries" in drawn
+    assert "leaky" in drawn
+
+
+def test_a_section_may_be_the_name_of_a_design_or_a_workload(
+    command: Command, fake: ModuleType
+) -> None:
+    words = ["compare", "--designs", "silo,undo@x86", "--workloads", "hash,btree", "--no-crash"]
+    command(*words, "--set", "silo.entries=4", "--set", "btree.order=16", "--set", "pm.size=1")
+    said = {(spec["design"], spec["workload"]): spec["settings"] for _, spec in fake.asked}
+    assert said == {
+        ("silo", "hash"): {"design.entries": "4", "pm.size": "1"},
+        ("silo", "btree"): {"design.entries": "4", "workload.order": "16", "pm.size": "1"},
+        ("undo@x86", "hash"): {"pm.size": "1"},
+        ("undo@x86", "btree"): {"workload.order": "16", "pm.size": "1"},
+    }
+    indelible.run("silo", "hash", set={"silo.entries": 9})
+    assert fake.asked[-1][1]["settings"] == {"design.entries": "9"}
+
+
+BAD = {
+    "nothing": ([], "nothing varies; name a field and its values"),
+    "form": (["--vary", "design.entries"], "`design.entries` is not of the form"),
+    "twice": ([*ENTRIES, "--vary", "silo.entries=1"], "a field varies twice"),
+    "range": (["--vary", "a.b=1:9"], "`a.b=1:9` is no range; write first:last:step"),
+    "units": (["--vary", "a.b=1ns:9us:1ns"], "is no range"),
+    "backwards": (["--vary", "a.b=9:1:1"], "goes from 9 to 1 in steps of 1"),
+    "stands": (["--vary", "a.b=1:9:0"], "in steps of 0"),
+    "many": (["--vary", "a.b=1:9000:1"], "has 9,000 values; at most 1,000 do"),
+    "cores": (["--vary", "cores=0"], "`cores` is to be `0`, which is no whole number"),
+    "cores_word": (["--vary", "cores=two"], "`cores` is to be `two`"),
+    "plot": ([*ENTRIES, "--vary", "cores=1,2", "--plot", "x.png"], "a sweep of one field"),
+    "base": ([*ENTRIES, "--normalize", "hopps"], "cannot normalize to `hopps`"),
+    "metric": ([*ENTRIES, "--metric", "latency"], "unknown metric `latency`"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_a_sentence(command: Command, name: str) -> None:
+    words, sentence = BAD[name]
+    code, shown, complaints = command(*SWEEP, *words)
+    assert (code, shown) == (2, "")
+    assert sentence in complaints
+    assert complaints.count("\n") == 1
+
+
+def test_it_needs_designs(command: Command) -> None:
+    code, _, complaints = command("sweep", "--workloads", "hash", *ENTRIES)
+    assert code == 2
+    assert "needs --designs; `indelible list designs` has those that exist" in complaints
