@@ -1,18 +1,18 @@
 //! Kiln (Zhao, Li, Yoon, Xie and Jouppi, MICRO 2013): the last-level cache is non-volatile, and
 //! holds what transactions stored until memory does. There is no log.
 //!
-//! A line that a transaction stores to is *pending* under its TxID. It may go down to the last level
-//! and no further. When the transaction ends, its lines in the levels above are cleaned into the last
-//! level (*clean-on-commit*; the copies above stay). When all are there, one write of the status table
-//! commits the transaction. There are always two versions: the committed one is written to memory
-//! before a newer one takes its place in the last level. A pending line that has to leave the last
-//! level goes to an overflow area in memory.
+//! A line that a transaction stores to is *pending* under its TxID. It may go down to the last
+//! level and no further. When the transaction ends, its lines in the levels above are cleaned into
+//! the last level (*clean-on-commit*; the copies above stay). When all are there, one write of the
+//! status table commits the transaction. There are always two versions: the committed one is
+//! written to memory before a newer one takes its place in the last level. A pending line that has
+//! to leave the last level goes to an overflow area in memory.
 //!
-//! Recovery replays nothing. What the last level holds of transactions that did not commit is dropped,
-//! and of the others copied from the overflow area.
+//! Recovery replays nothing. What the last level holds of transactions that did not commit is
+//! dropped, and of the others copied from the overflow area.
 //!
-//! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as is
-//! known here, is decided in docs/fidelity.md.
+//! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as
+//! is known here, is decided in docs/fidelity.md.
 
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity,
@@ -34,15 +34,15 @@ model::params! {
     pub struct KilnParams {
         /// TxIDs, and rows of the status table (ours: six bits in each tag).
         tx_ids = 64 in 1..=2048, tight [2, 3];
-        /// Lines that the overflow area holds, as far as the log area has room (ours: a sixteenth of
-        /// the last level of the machine `loc`).
+        /// Lines that the overflow area holds, as far as the log area has room (ours: a sixteenth
+        /// of the last level of the machine `loc`).
         overflow_lines = 1024 in 1..=65536;
         /// Cycles from one line that a commit cleans to the next (ours: one a cycle).
         flush_interval = 1 in 1..=4096;
         /// When the committed version of a line is written to memory: when a newer one reaches the
-        /// last level (specs/ordering.md 14.2), or when a transaction first stores to the line (ours:
-        /// as early as it can be known); or never, since another way of its set keeps it until the
-        /// newer one is committed.
+        /// last level (specs/ordering.md 14.2), or when a transaction first stores to the line
+        /// (ours: as early as it can be known); or never, since another way of its set keeps it
+        /// until the newer one is committed.
         write_out = "arrival" of ["arrival", "store", "never"];
         /// Cycles that a read of the last level takes longer than the machine says (LOC, ICCD'14,
         /// compares at equal latencies).
@@ -60,10 +60,11 @@ model::rules! {
     pub struct KilnRules {
         /// A pending line keeps its TxID when it comes down to the last level.
         tag_what_comes_down,
-        /// A pending line that leaves the last level goes to the overflow area, and not to its place.
+        /// A pending line that leaves the last level goes to the overflow area, and not to its
+        /// place.
         pending_to_overflow,
-        /// The committed version of a line is in memory, or in another way, before a newer one takes its
-        /// place in the last level.
+        /// The committed version of a line is in memory, or in another way, before a newer one
+        /// takes its place in the last level.
         home_before_newer,
         /// The status changes when the lines of the transaction are in the last level.
         status_after_lines,

@@ -38,8 +38,8 @@ model::params! {
         /// Bits of a transaction's number in its thread, which then begins anew (ours: a tag of
         /// two bytes).
         serial_bits = 16 in 2..=16, tight [2];
-        /// Cycles from one line that a commit sends to the next (ours: one a cycle; the paper counts
-        /// acknowledgements, so lines do not wait for each other's).
+        /// Cycles from one line that a commit sends to the next (ours: one a cycle; the paper
+        /// counts acknowledgements, so lines do not wait for each other's).
         prepare_interval = 1 in 1..=4096;
         /// Lines whose old data one controller's undo area holds, as far as the log area has room
         /// (ours: 512 KiB of them).

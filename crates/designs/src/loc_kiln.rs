@@ -1,16 +1,16 @@
-//! LOC over Kiln: the loose ordering of LOC (Lu, Shu, Sun and Mutlu, ICCD 2014) with the non-volatile
-//! last level of Kiln (MICRO 2013) in the place of the log.
+//! LOC over Kiln: the loose ordering of LOC (Lu, Shu, Sun and Mutlu, ICCD 2014) with the
+//! non-volatile last level of Kiln (MICRO 2013) in the place of the log.
 //!
 //! There is no status table. Every line in the last level has the TxID of the transaction that left
 //! it, and one of a transaction's has its TxCnt; a transaction is committed when as many lines are
-//! there as that says. So transactions go on before they are durable, their lines reach the last level
-//! in any order, and of a line that several of them stored to only the last version need reach it: the
-//! window, the dependency pairs and the counting are those of [`loc`](crate::loc).
+//! there as that says. So transactions go on before they are durable, their lines reach the last
+//! level in any order, and of a line that several of them stored to only the last version need
+//! reach it: the window, the dependency pairs and the counting are those of [`loc`](crate::loc).
 //!
-//! What LOC calls versions lie in the last level side by side, so a newer one does not wait until an
-//! older one is in memory. A register holds the last transaction that is *retired*: those up to it are
-//! committed without being counted, and only their lines may lose their TxIDs and leave. A line of a
-//! later one that has to leave goes to the overflow area in memory.
+//! What LOC calls versions lie in the last level side by side, so a newer one does not wait until
+//! an older one is in memory. A register holds the last transaction that is *retired*: those up to
+//! it are committed without being counted, and only their lines may lose their TxIDs and leave. A
+//! line of a later one that has to leave goes to the overflow area in memory.
 //!
 //! The slides say that LOC and Kiln combine; how follows specs/ordering.md section 14.4.
 
@@ -41,12 +41,13 @@ model::params! {
         drain = "half" of ["half", "oldest"];
         /// As in `loc-wal`.
         bearer = "carry" of ["carry", "pin"];
-        /// Lines of the last level that hold a version older than the newest there (ours: a quarter of
-        /// the last level of the machine `loc`). One that finds no room goes to the overflow area.
+        /// Lines of the last level that hold a version older than the newest there (ours: a quarter
+        /// of the last level of the machine `loc`). One that finds no room goes to the overflow
+        /// area.
         old_versions = 4096 in 1..=65536, tight [1, 4];
-        /// Lines that the overflow area holds, as far as the log area has room; no transaction begins
-        /// while more than half of them are in use (ours: a quarter of the last level of the machine
-        /// `loc`).
+        /// Lines that the overflow area holds, as far as the log area has room; no transaction
+        /// begins while more than half of them are in use (ours: a quarter of the last level of the
+        /// machine `loc`).
         overflow_lines = 4096 in 1..=65536;
         /// As in `kiln`.
         flush_interval = 1 in 1..=4096;

@@ -261,7 +261,10 @@ impl Design for ShadowPaging {
             ShadowEvent::Update(core) => self.update(core, at, below),
             ShadowEvent::Journaled(start) => self.journaled(start, at, below),
             ShadowEvent::ShotDown => self.shot_down(at, below),
-            ShadowEvent::Checkpointed => self.checkpointed(at, below),
+            ShadowEvent::Checkpointed => {
+                let moved = self.rules.tail_after_entries.then_some(ShadowEvent::TailMoved);
+                self.journal.checkpointed(at, moved, below);
+            }
             ShadowEvent::TailMoved => self.tail_moved(at, below),
         }
     }

@@ -354,8 +354,8 @@ impl Design for Silo {
             });
             let records =
                 buffer.logs.iter().chain(arriving).filter_map(|log| match log.committed {
-                    // Undo logs of a running transaction, whatever their flush-bits say; redo logs of
-                    // a committed one that have not updated their words.
+                    // Undo logs of a running transaction, whatever their flush-bits say; redo logs
+                    // of a committed one that have not updated their words.
                     None => Some(
                         Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed),
                     ),
@@ -448,7 +448,10 @@ impl Silo {
 
     /// Whether a log of a line's words is on its way to a buffer, of a store up to `stamp`.
     fn is_logged_soon(&self, line: Line, stamp: u64) -> bool {
-        let logs_line = |(_, message): &(Cycle, Message)| matches!(message, Message::Log(log) if log.word.line() == line && log.stamp <= stamp);
+        let logs_line = |(_, message): &(Cycle, Message)| match message {
+            Message::Log(log) => log.word.line() == line && log.stamp <= stamp,
+            Message::Commit(_) => false,
+        };
         self.cores.iter().any(|(_, buffer)| buffer.channel.iter().any(logs_line))
     }
 

@@ -338,7 +338,10 @@ impl Design for Ssp {
             SspEvent::Copied(job) => self.copied(job, at, below),
             SspEvent::Switch(job) => self.append_in_turn(What::Switch(job), at, below),
             SspEvent::TableWritten(job) => self.table_written(job, at, below),
-            SspEvent::Checkpointed => self.checkpointed(at, below),
+            SspEvent::Checkpointed => {
+                let moved = self.rules.tail_after_entries.then_some(SspEvent::TailMoved);
+                self.journal.checkpointed(at, moved, below);
+            }
             SspEvent::TailMoved => self.tail_moved(at, below),
         }
     }

@@ -240,7 +240,6 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     let base = Spec { points: PointsAsked::All, nested: false, without: None, ..spec.clone() };
     let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
     let limit = resolved.machine.config.core.cores_max;
-    let has = |name: &str| resolved.design.fields.iter().any(|field| field.name == name);
     let words = resolved.design.card.granularity == Granularity::Word;
     let revokes = resolved.design.revokes;
     for index in 0..SEEDS {
@@ -269,50 +268,61 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
-        // Pages that come and go, and have a few lines each.
-        if has("write_set") {
-            set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
-            set("tlb.entries", ["4", "1"][index as usize % 2]);
-            set("tlb.assoc", "1");
-            if index % 4 == 2 {
-                // Rows of a line: lines of a journal that follow each other overtake each other.
-                set("pm.device_rowbuffer_size", "64B");
-            }
-        }
-        if has("direction") {
-            set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
-        }
-        if index % 5 != 4 {
-            for field in resolved.design.fields.iter().filter(|field| !field.tight.is_empty()) {
-                let value = field.tight[index as usize % field.tight.len()];
-                set(&format!("design.{}", field.name), &value.to_string());
-            }
-        }
-        if has("log_lines") && index % 4 == 2 && index % 3 != 1 {
-            // Much in flight over few words and a ring that is nearly full.
-            set("workload.words", "16");
-            set("workload.lock_grain", "word");
-            set("controller.count", ["2", "4"][index as usize / 12 % 2]);
-            set("design.log_lines", "20");
-            trial.cores = Some(limit.min(4));
-        }
-        if has("id_bits") && index % 4 == 1 {
-            // Transaction numbers that come again when the log does.
-            let share = 36 / (index % 3 + 2) + index / 8;
-            set("design.id_bits", "6");
-            set("pm.log_size", &format!("{share}KiB"));
-        }
-        if has("truncate_perc") && index % 4 == 2 {
-            set("design.truncate_perc", "100");
-            set("pm.log_size", &format!("{}KiB", 2 + index % 3));
-        }
-        if has("sd") && index % 4 != 0 {
-            set("design.sd", "4");
-        }
-        if has("sd") && has("drain") && index % 5 == 2 {
-            set("design.drain", "oldest");
-        }
+        press(&mut trial, index, resolved);
         trials.push((trial, 20 * (1 + index / 6)));
     }
     trials
+}
+
+/// Makes structures small, by the `tight` values of the parameters that a design declares, and then
+/// brings about what no single parameter does: corners of families of designs, which are known by
+/// the parameters that they share. A design is searched without being known here.
+fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
+    let has = |name: &str| resolved.design.fields.iter().any(|field| field.name == name);
+    let mut set = |path: &str, value: &str| {
+        trial.settings.insert(path.into(), value.into());
+    };
+    // Pages that come and go, and have a few lines each.
+    if has("write_set") {
+        set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
+        set("tlb.entries", ["4", "1"][index as usize % 2]);
+        set("tlb.assoc", "1");
+        if index % 4 == 2 {
+            // Rows of a line: lines of a journal that follow each other overtake each other.
+            set("pm.device_rowbuffer_size", "64B");
+        }
+    }
+    if has("direction") {
+        set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
+    }
+    if index % 5 != 4 {
+        for field in resolved.design.fields.iter().filter(|field| !field.tight.is_empty()) {
+            let value = field.tight[index as usize % field.tight.len()];
+            set(&format!("design.{}", field.name), &value.to_string());
+        }
+    }
+    if has("log_lines") && index % 4 == 2 && index % 3 != 1 {
+        // Much in flight over few words and a ring that is nearly full.
+        set("workload.words", "16");
+        set("workload.lock_grain", "word");
+        set("controller.count", ["2", "4"][index as usize / 12 % 2]);
+        set("design.log_lines", "20");
+        trial.cores = Some(resolved.machine.config.core.cores_max.min(4));
+    }
+    if has("id_bits") && index % 4 == 1 {
+        // Transaction numbers that come again when the log does.
+        let share = 36 / (index % 3 + 2) + index / 8;
+        set("design.id_bits", "6");
+        set("pm.log_size", &format!("{share}KiB"));
+    }
+    if has("truncate_perc") && index % 4 == 2 {
+        set("design.truncate_perc", "100");
+        set("pm.log_size", &format!("{}KiB", 2 + index % 3));
+    }
+    if has("sd") && !index.is_multiple_of(4) {
+        set("design.sd", "4");
+    }
+    if has("sd") && has("drain") && index % 5 == 2 {
+        set("design.drain", "oldest");
+    }
 }

@@ -8,8 +8,8 @@ use model::design::Needs;
 use model::params::Field;
 
 /// How a workload is made small enough for every point of a variant to be checked, and for every
-/// write of every recovery if it is nested: there are as many of these as the square of a write set.
-/// Four cores have as many transactions in all as two.
+/// write of every recovery if it is nested: there are as many of these as the square of a write
+/// set. Four cores have as many transactions in all as two.
 fn small(workload: &str, variant: &str) -> &'static str {
     let is_nested = !variant.contains("nested=false");
     let is_brief = is_nested || variant.contains("cores=4");
@@ -57,7 +57,8 @@ fn bounded(design: &str, workload: &str, variant: &str) -> String {
 /// The workloads that every corner is looked for with; the others do more in a transaction.
 const MICRO: &[&str] = &["array", "btree", "hash", "queue", "rbtree", "scribble"];
 
-/// The designs on every workload, each with one of the variants, another one with the next workload.
+/// The designs on every workload, each with one of the variants, another one with the next
+/// workload.
 fn every(designs: &[&str], variants: &[&str]) -> Vec<String> {
     let others = workloads().filter(|workload| !MICRO.contains(workload));
     let all: Vec<&str> = MICRO.iter().copied().chain(others).collect();
@@ -327,8 +328,8 @@ fn false_sharing() {
     }
 }
 
-/// Transactions that are aborted, among others that are not: nothing of them is ever there, and those
-/// are as if they had not been.
+/// Transactions that are aborted, among others that are not: nothing of them is ever there, and
+/// those are as if they had not been.
 #[test]
 fn aborted_transactions() {
     let mut lines = Vec::new();

@@ -12,9 +12,9 @@ use std::thread;
 use common::{crash_as, request};
 use designs::Entry;
 
-/// For each design, the rules that are not caught in the first trials, and the seed of the trial that
-/// catches them. To begin there spares most of the search; a rule that is not caught there any more
-/// is looked for everywhere, which takes longer and is as good.
+/// For each design, the rules that are not caught in the first trials, and the seed of the trial
+/// that catches them. To begin there spares most of the search; a rule that is not caught there any
+/// more is looked for everywhere, which takes longer and is as good.
 type Known = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// `UPDATE=1 cargo test --test mutants` looks for all of them anew, and writes it.

@@ -41,8 +41,8 @@ fn several_controllers_agree() {
     all_hold(lines);
 }
 
-/// Threads that move to another core in the middle of a transaction, and leave its lines behind in the
-/// caches of the former one: with small caches, small buffers, and controllers that are apart.
+/// Threads that move to another core in the middle of a transaction, and leave its lines behind in
+/// the caches of the former one: with small caches, small buffers, and controllers that are apart.
 #[test]
 fn threads_move_in_transactions() {
     let mut lines = Vec::new();

@@ -106,8 +106,8 @@ impl<E: Copy> Below<E> {
         self.memory.send_direct(at, write, notify, &mut self.agenda);
     }
 
-    /// Gives a write to its controller now; only from [`event`](crate::design::Design::event), and only if the
-    /// controller has room ([`Memory::has_room`]).
+    /// Gives a write to its controller now; only from [`event`](crate::design::Design::event), and
+    /// only if the controller has room ([`Memory::has_room`]).
     pub fn give(&mut self, at: Cycle, write: Write) {
         self.memory.give(at, write, &mut self.agenda);
     }
@@ -179,8 +179,8 @@ impl<E: Copy> Below<E> {
         true
     }
 
-    /// A write of a core to volatile memory reaches its controller at `at`. Its next fence waits for
-    /// that, and for the answer; what the controller does with it is posted.
+    /// A write of a core to volatile memory reaches its controller at `at`. Its next fence waits
+    /// for that, and for the answer; what the controller does with it is posted.
     pub(crate) fn arrives(&mut self, core: CoreId, at: Cycle) {
         let pending = &mut self.unacknowledged[core];
         pending.last = pending.last.max(at + self.shape.path);

@@ -482,8 +482,8 @@ impl Caches {
         dirty
     }
 
-    /// Gives a line's changed bytes to the last level and leaves clean copies above. Returns whether
-    /// the last level did not have them.
+    /// Gives a line's changed bytes to the last level and leaves clean copies above. Returns
+    /// whether the last level did not have them.
     pub fn lower(&mut self, line: Line) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
         let mut changed = false;

@@ -29,11 +29,12 @@ pub enum Model {
     /// A fence waits until what its core flushed before it is durable. A word never goes back to an
     /// older store (strong persist atomicity: Pelley, Chen and Wenisch, ISCA 2014).
     Fenced,
-    /// Buffered epoch persistency (the same; HOPS, ASPLOS 2017): stores before a core's order are durable before those after it; a store
-    /// that a core saw, by a load or by storing to the same word, is durable before what the core
-    /// stores after its next order; a durable waits for all of its core's stores. A word never goes
-    /// back. Loads leave no trace (a later store by somebody else is not ordered after them), and
-    /// what is said through volatile memory orders nothing.
+    /// Buffered epoch persistency (the same; HOPS, ASPLOS 2017): stores before a core's order are
+    /// durable before those after it; a store that a core saw, by a load or by storing to the same
+    /// word, is durable before what the core stores after its next order; a durable waits for all
+    /// of its core's stores. A word never goes back. Loads leave no trace (a later store by
+    /// somebody else is not ordered after them), and what is said through volatile memory orders
+    /// nothing.
     Epoch,
     /// A store is durable when it is visible: strict persistency.
     Visible,

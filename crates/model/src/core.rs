@@ -56,8 +56,8 @@ struct Late {
     stall: Stall,
 }
 
-/// What the first that retires late keeps from dispatching: when it leaves, and the numbers that the
-/// next instruction and the next load must not reach before.
+/// What the first that retires late keeps from dispatching: when it leaves, and the numbers that
+/// the next instruction and the next load must not reach before.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     retires: u64,

@@ -47,8 +47,8 @@ pub trait Design: Sized + 'static {
     /// Whether it is told which changed lines a core's second level gives to the last
     /// ([`Design::come_down`]).
     const WATCHES_L2: bool = false;
-    /// Whether it revokes what a transaction stored ([`Design::abort`]). Under one that does not, the
-    /// old values are stored back, and that is committed ([`Library::abort`]).
+    /// Whether it revokes what a transaction stored ([`Design::abort`]). Under one that does not,
+    /// the old values are stored back, and that is committed ([`Library::abort`]).
     const REVOKES: bool = false;
     /// Whether it decides which physical line holds a line of a program's data. It then hears of
     /// each page that a TLB gains or loses, and is asked before each store.
@@ -91,15 +91,15 @@ pub trait Design: Sized + 'static {
         Progress::Done(fence.at)
     }
 
-    /// A transaction ends. When the core may go on, the transaction is acknowledged; an asynchronous
-    /// design says later that it is durable ([`Below::durable`]).
+    /// A transaction ends. When the core may go on, the transaction is acknowledged; an
+    /// asynchronous design says later that it is durable ([`Below::durable`]).
     fn commit(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(tx.at)
     }
 
-    /// A transaction is given up in hardware: what it stored is revoked. The newest bytes of its lines
-    /// are the old ones again by now. Asked only if [`Design::REVOKES`]. If it is to wait, it asks
-    /// again when it is woken by [`Below::retry`].
+    /// A transaction is given up in hardware: what it stored is revoked. The newest bytes of its
+    /// lines are the old ones again by now. Asked only if [`Design::REVOKES`]. If it is to wait, it
+    /// asks again when it is woken by [`Below::retry`].
     fn abort(&mut self, tx: &Tx, _by: Abort, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(tx.at)
     }
@@ -118,7 +118,8 @@ pub trait Design: Sized + 'static {
 
     /// The bytes that a core changed in a line of persistent memory leave its second level for the
     /// last: to make room, or because another core asks for them. Asked only if
-    /// [`Design::WATCHES_L2`], and not of a line that goes on to memory at once ([`Design::evict`]).
+    /// [`Design::WATCHES_L2`], and not of a line that goes on to memory at once
+    /// ([`Design::evict`]).
     fn come_down(&mut self, _leave: &Leave, _below: &mut Below<Self::Event>) {}
 
     /// A dirty line of persistent memory leaves the caches.
@@ -225,8 +226,8 @@ pub trait Design: Sized + 'static {
         Vec::new()
     }
 
-    /// What it has counted so far, by name, for reports: sums, of which the measured region's part is
-    /// reported, and, with names that end in `_max`, what was the most at any time.
+    /// What it has counted so far, by name, for reports: sums, of which the measured region's part
+    /// is reported, and, with names that end in `_max`, what was the most at any time.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -18,7 +18,8 @@ pub struct PowerLoss;
 /// kept aside, so a power failure costs what it writes and not what the memory holds.
 ///
 /// Beyond the memory's last address are the cells of a design's own non-volatile structures
-/// ([`KeptBy::Cells`](crate::card::KeptBy::Cells)). They are 0 until `power_loss` says what they hold.
+/// ([`KeptBy::Cells`](crate::card::KeptBy::Cells)). They are 0 until `power_loss` says what they
+/// hold.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
     base: &'a Contents,

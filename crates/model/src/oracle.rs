@@ -68,8 +68,8 @@ struct Pending {
 /// With a synchronous design there is little choice: every acknowledged transaction is there, and
 /// one whose commit had begun is there whole or not at all.
 ///
-/// An aborted transaction has its place in the order as one that stored nothing: what comes after it
-/// on its core may follow from what it loaded.
+/// An aborted transaction has its place in the order as one that stored nothing: what comes after
+/// it on its core may follow from what it loaded.
 pub struct Oracle {
     /// What the promised transactions left.
     expected: Contents,

@@ -1,7 +1,7 @@
 //! A quick answer to whether a short list may hold a key: most searches of a queue find nothing.
 
-/// How many keys of a list fall into each of a few classes. A key whose class is empty is not in the
-/// list; whoever gets another answer has to search it.
+/// How many keys of a list fall into each of a few classes. A key whose class is empty is not in
+/// the list; whoever gets another answer has to search it.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     counts: [u32; CLASSES],

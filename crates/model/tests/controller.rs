@@ -123,7 +123,8 @@ fn a_write_that_would_join_another_waits_behind_those_that_wait() {
         config.controller.low = 100;
         config.controller.policy = 0;
     });
-    // Line 1 waits; a later write of line 0 could join the one in the queue, if it were still there.
+    // Line 1 waits; a later write of line 0 could join the one in the queue, if it were still
+    // there.
     bench.send(10, write(0, 8, 1)).send(11, write(1, 8, 1)).send(12, write(0, 8, 2));
     let order: Vec<u64> = bench.run(END).accepted.iter().map(|&(_, line)| line).collect();
     assert_eq!(order, [0, 1, 0]);

@@ -51,8 +51,8 @@ pub struct Entry {
 /// How a workload is made, of settings and a site.
 pub type Make = fn(&[(String, u64)], &Site) -> Step<Box<dyn Workload>>;
 
-/// The workloads, in the order of their names. A static and not a constant, so that they are compiled
-/// here, and not once more in each crate that names this.
+/// The workloads, in the order of their names. A static and not a constant, so that they are
+/// compiled here, and not once more in each crate that names this.
 pub static ALL: &[Entry] = &[
     entry::<array::Array>(),
     entry::<bplustree::BPlusTree>(),

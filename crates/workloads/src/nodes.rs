@@ -1,5 +1,5 @@
-//! Nodes of sorted keys, as every kind of B-tree has them. The first word of a node is the number of
-//! its keys, and `1 << 32` in a leaf; the keys lie one after the other.
+//! Nodes of sorted keys, as every kind of B-tree has them. The first word of a node is the number
+//! of its keys, and `1 << 32` in a leaf; the keys lie one after the other.
 
 use model::units::WORD_BYTES;
 use model::workload::{Pm, Ptr};

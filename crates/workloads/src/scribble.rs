@@ -104,8 +104,8 @@ impl Workload for Scribble {
     }
 }
 
-/// Where a byte of the words lies in the heap, of which each line begins `apart` bytes after the one
-/// before.
+/// Where a byte of the words lies in the heap, of which each line begins `apart` bytes after the
+/// one before.
 fn place(byte: u64, apart: u64) -> u64 {
     byte / LINE_BYTES * apart.max(LINE_BYTES) + byte % LINE_BYTES
 }

@@ -10,8 +10,8 @@
 //! then              an overflow table entry: line, TxID and age, slot (3 words)
 //! ```
 //!
-//! An *age* is the place of a version among those of its line, the oldest first: it says in which of
-//! the structures the newer one is. The overflow area itself lies in the log area of memory.
+//! An *age* is the place of a version among those of its line, the oldest first: it says in which
+//! of the structures the newer one is. The overflow area itself lies in the log area of memory.
 
 use std::collections::BTreeMap;
 
@@ -159,8 +159,8 @@ struct Found {
     bytes: Line,
 }
 
-/// What a load finds from now on. The committed lines of the last level stay there; the image, which
-/// is of memory, gets them.
+/// What a load finds from now on. The committed lines of the last level stay there; the image,
+/// which is of memory, gets them.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Kiln>) -> Result<(), PowerLoss> {
     let Setup { params, rules, shape } = setup;
     let cells = Cells::new(shape, params);

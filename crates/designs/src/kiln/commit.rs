@@ -147,8 +147,8 @@ impl Kiln {
         Progress::Wait
     }
 
-    /// The versions of an aborted transaction are dropped, in the last level, on their way there, and
-    /// in the overflow area. Its status stays what it is until then.
+    /// The versions of an aborted transaction are dropped, in the last level, on their way there,
+    /// and in the overflow area. Its status stays what it is until then.
     pub(super) fn drop_versions(
         &mut self,
         core: CoreId,

@@ -124,9 +124,9 @@ impl LastLevel {
         true
     }
 
-    /// Drops what there is of a line that a transaction stored to and that is aborted: the committed
-    /// version is in memory, or in another way. Returns who counts on versions that had arrived and
-    /// waited. If the caches have the line it stays dirty, also where it was not.
+    /// Drops what there is of a line that a transaction stored to and that is aborted: the
+    /// committed version is in memory, or in another way. Returns who counts on versions that had
+    /// arrived and waited. If the caches have the line it stays dirty, also where it was not.
     pub fn drop_pending(&mut self, line: Line, owner: Owner) -> Vec<CoreId> {
         let stamp = self.next_stamp();
         let Some(state) = self.lines.get_mut(&line) else { return Vec::new() };
@@ -320,8 +320,8 @@ impl Kiln {
         self.arrived(version.counted, at, below);
     }
 
-    /// A dirty line leaves the caches, with what is on its way into the last level: for the overflow
-    /// area if it is pending, for its place in memory if not.
+    /// A dirty line leaves the caches, with what is on its way into the last level: for the
+    /// overflow area if it is pending, for its place in memory if not.
     pub(super) fn leave(
         &mut self,
         evict: &Evict,
@@ -465,8 +465,8 @@ impl Kiln {
     }
 }
 
-/// The choice of `write_out` in which a committed version is not written out: it is kept in another way
-/// of its set.
+/// The choice of `write_out` in which a committed version is not written out: it is kept in another
+/// way of its set.
 pub const OTHER_WAY: u64 = 2;
 
 /// The line of a slot that is dropped while a write of it is under way: no line.

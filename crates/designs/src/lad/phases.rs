@@ -1,4 +1,5 @@
-//! LAD at the first level: lines that are sent to their controllers, and the two phases of a commit.
+//! LAD at the first level: lines that are sent to their controllers, and the two phases of a
+//! commit.
 
 use model::design::Below;
 use model::units::{CoreId, Cycle, Line};

@@ -99,9 +99,9 @@ impl Engine {
         self.pump(at, below);
     }
 
-    /// A core's transaction is aborted: of a line that it stored to the version before is the newest.
-    /// If the caches have the line it stays dirty, also where it was not: that costs a write of what
-    /// memory has, when it leaves.
+    /// A core's transaction is aborted: of a line that it stored to the version before is the
+    /// newest. If the caches have the line it stays dirty, also where it was not: that costs a
+    /// write of what memory has, when it leaves.
     pub(super) fn drop_running(&mut self, line: Line, core: CoreId) {
         let Some(state) = self.lines.get_mut(&line) else { return };
         state.running.take_if(|(owner, _)| *owner == core);

@@ -231,8 +231,8 @@ fn a_window_of_two_absorbs_between_neighbours() {
     assert_eq!((blocks, stream.entries.len()), (5 + 6, 5 + 6 + 2));
 }
 
-/// A transaction whose lines left the caches is aborted between two others: whatever survives, nothing
-/// of it is there, and what was acknowledged after it is.
+/// A transaction whose lines left the caches is aborted between two others: whatever survives,
+/// nothing of it is there, and what was acknowledged after it is.
 #[test]
 fn an_aborted_transaction_is_complete_and_empty() {
     let mut stream = Stream::new(CARRY, LocRules::default());

@@ -254,7 +254,8 @@ impl Window {
         let mut count = elsewhere + transaction.kept + notes.len() as u64;
         if how.record {
             if transaction.versions.is_empty() {
-                // A group has room for one record: the transaction needs an entry in one of its own.
+                // A group has room for one record: the transaction needs an entry in one of its
+                // own.
                 notes.push(Note::Count { of: place, count: 1 });
             }
             count = 0;

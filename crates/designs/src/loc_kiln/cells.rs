@@ -10,9 +10,9 @@
 //! then              notes, a word each
 //! ```
 //!
-//! TxIDs and TxCnts are as in LOC's log. A line of a retired transaction has neither. Its *age* is its
-//! place among the retired versions of the line, the oldest first. The overflow area itself lies in the
-//! log area of memory.
+//! TxIDs and TxCnts are as in LOC's log. A line of a retired transaction has neither. Its *age* is
+//! its place among the retired versions of the line, the oldest first. The overflow area itself
+//! lies in the log area of memory.
 
 use std::collections::BTreeMap;
 
@@ -146,8 +146,8 @@ fn save_words(gasp: &mut Gasp<'_, '_>, at: u64, words: &[u64]) -> Result<(), Pow
     Ok(())
 }
 
-/// What a load finds from now on. The committed lines of the last level stay there; the image, which
-/// is of memory, gets them.
+/// What a load finds from now on. The committed lines of the last level stay there; the image,
+/// which is of memory, gets them.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), PowerLoss> {
     let cells = Cells::new(setup.shape);
     let word = |address| image.word(Word::of(address));

@@ -118,8 +118,9 @@ impl LastLevel {
         before
     }
 
-    /// A core's transaction is aborted that stored to a line. Whether no transaction that is not retired
-    /// has a version of it. If the caches have the line it stays dirty, also where it was not.
+    /// A core's transaction is aborted that stored to a line. Whether no transaction that is not
+    /// retired has a version of it. If the caches have the line it stays dirty, also where it was
+    /// not.
     pub fn drop_running(&mut self, line: Line, core: CoreId) -> bool {
         let Some(state) = self.lines.get_mut(&line) else { return true };
         state.running.take_if(|running| *running == core);
@@ -316,8 +317,8 @@ impl LocKiln {
         self.arrived(by, at, below);
     }
 
-    /// A dirty line leaves the caches: the newest version that is retired for its place in memory, and
-    /// what is not for the overflow area.
+    /// A dirty line leaves the caches: the newest version that is retired for its place in memory,
+    /// and what is not for the overflow area.
     pub(super) fn leave(
         &mut self,
         evict: &Evict,

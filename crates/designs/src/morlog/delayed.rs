@@ -1,10 +1,11 @@
 //! MorLog's delay-persistence: a commit is acknowledged when undo data and the commit record are
 //! durable, before the newest redo data are (specs/logging.md section 4).
 //!
-//! What the commit's scan of the first level finds is logged later, and a count record says how many
-//! redo records follow the commit record. Recovery takes a transaction for committed if so many are
-//! there, and every transaction that committed before it is complete, too; it revokes the others. So
-//! a transaction is durable, and needs its undo data no more, when it and all before it are complete.
+//! What the commit's scan of the first level finds is logged later, and a count record says how
+//! many redo records follow the commit record. Recovery takes a transaction for committed if so
+//! many are there, and every transaction that committed before it is complete, too; it revokes the
+//! others. So a transaction is durable, and needs its undo data no more, when it and all before it
+//! are complete.
 
 use std::collections::{BTreeMap, VecDeque};
 

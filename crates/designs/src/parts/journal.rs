@@ -239,11 +239,14 @@ impl<W> Journal<W> {
         below.at(at, sent);
     }
 
-    /// A line of a checkpoint is durable, or all have been sent; whether it was the last of that.
-    pub fn checkpointed(&mut self) -> bool {
+    /// A line of a checkpoint is durable, or all have been sent: with the last of that the tail
+    /// moves, if it has not yet, and `moved` comes.
+    pub fn checkpointed<E: Copy>(&mut self, at: Cycle, moved: Option<E>, below: &mut Below<E>) {
         let checkpoint = self.checkpoint.as_mut().expect("a checkpoint is under way");
         checkpoint.left -= 1;
-        checkpoint.left == 0
+        if let (0, Some(moved)) = (checkpoint.left, moved) {
+            self.move_tail(at, moved, below);
+        }
     }
 
     /// Has the tail of a checkpoint written; `moved` comes when it is durable.
@@ -295,9 +298,9 @@ pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found
     found
 }
 
-/// Empties a journal whose groups that count have been applied: it goes on a whole lap later. Behind a
-/// group that does not count there may be some that are whole. They must not come after the next
-/// group that takes its place, and of no record in the ring is the position still to come.
+/// Empties a journal whose groups that count have been applied: it goes on a whole lap later.
+/// Behind a group that does not count there may be some that are whole. They must not come after
+/// the next group that takes its place, and of no record in the ring is the position still to come.
 pub fn restart(found: &Found, image: &mut Image<'_>, ring: &Ring) -> Result<(), PowerLoss> {
     image.set_word(ring.tail(), found.end + ring.records())
 }

@@ -50,13 +50,6 @@ impl ShadowPaging {
         lines
     }
 
-    /// A line of the page table is durable, or all have been sent: with the last, the tail moves.
-    pub(super) fn checkpointed(&mut self, at: Cycle, below: &mut Below<ShadowEvent>) {
-        if self.journal.checkpointed() && self.rules.tail_after_entries {
-            self.journal.move_tail(at, ShadowEvent::TailMoved, below);
-        }
-    }
-
     /// The tail is durable: the ring has room again.
     pub(super) fn tail_moved(&mut self, at: Cycle, below: &mut Below<ShadowEvent>) {
         self.journal.tail_moved();

@@ -1,9 +1,9 @@
 //! Silo's overflow: a transaction with more logs than the buffer holds.
 //!
-//! The oldest logs leave as a batch: their undo records first, which are lines of the log region, then
-//! the new data, word by word. A log's place is free as soon as both are accepted, and logs that
-//! arrive meanwhile take the places that are free. A transaction that commits with logs of a batch
-//! still in the buffer needs their records no more: they are updates like any other then.
+//! The oldest logs leave as a batch: their undo records first, which are lines of the log region,
+//! then the new data, word by word. A log's place is free as soon as both are accepted, and logs
+//! that arrive meanwhile take the places that are free. A transaction that commits with logs of a
+//! batch still in the buffer needs their records no more: they are updates like any other then.
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,13 @@
-//! Silo on a machine with several memory controllers (ours: the paper has one, and says that all logs
-//! of a transaction go to one).
+//! Silo on a machine with several memory controllers (ours: the paper has one, and says that all
+//! logs of a transaction go to one).
 //!
 //! The log buffers are in the first controller, the log controller with them, so a commit needs no
 //! agreement. What is new is that two messages can cross: a word of the logs on its way to another
-//! controller, and the news that an evicted line with a newer value of it was accepted there. Such a
-//! controller keeps the lines that it accepted until the log controller has answered that it knows and
-//! that nothing of the line is on its way, and refuses a word that one of them supersedes. Whatever a power failure interrupts, every log that
-//! is needed is still in the buffer: recovery writes at most what memory already has.
+//! controller, and the news that an evicted line with a newer value of it was accepted there. Such
+//! a controller keeps the lines that it accepted until the log controller has answered that it
+//! knows and that nothing of the line is on its way, and refuses a word that one of them
+//! supersedes. Whatever a power failure interrupts, every log that is needed is still in the
+//! buffer: recovery writes at most what memory already has.
 
 use model::design::Below;
 use model::units::{CoreId, Cycle, Line, PerCore, Word};

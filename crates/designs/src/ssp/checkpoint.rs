@@ -85,13 +85,6 @@ impl Ssp {
         lines
     }
 
-    /// A line of entries is durable, or all have been sent: with the last, the tail moves.
-    pub(super) fn checkpointed(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        if self.journal.checkpointed() && self.rules.tail_after_entries {
-            self.journal.move_tail(at, SspEvent::TailMoved, below);
-        }
-    }
-
     /// The tail is durable: the ring has room again.
     pub(super) fn tail_moved(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
         self.journal.tail_moved();

@@ -1,5 +1,5 @@
-//! A core as what runs on it sees it: each operation of a program, or of a library, returns when the
-//! core may go on.
+//! A core as what runs on it sees it: each operation of a program, or of a library, returns when
+//! the core may go on.
 
 use std::sync::atomic::Ordering;
 

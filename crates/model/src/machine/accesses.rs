@@ -14,7 +14,8 @@ use crate::workload::Ptr;
 /// Lines on their way that are remembered before those that have come are forgotten.
 const COMING: usize = 1024;
 
-/// How far [`Machine::memory_misses`] rises (ours: the misses that a core may have under way, nearly).
+/// How far [`Machine::memory_misses`] rises (ours: the misses that a core may have under way,
+/// nearly).
 const MEMORY_MISSES_MAX: u8 = 16;
 
 impl<D: Design> Machine<D> {

@@ -55,8 +55,8 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A transaction is given up in hardware, and the words that it stored over hold their old values
-    /// again.
+    /// A transaction is given up in hardware, and the words that it stored over hold their old
+    /// values again.
     pub(crate) fn abort(&mut self, id: CoreId, overwritten: &[(Word, u64)], by: Abort) -> Progress {
         for &(word, old) in overwritten.iter().rev() {
             self.below.view.set_word(word, old);

@@ -87,7 +87,7 @@ impl Stolen {
             .split_whitespace()
             .map_while(|number| number.parse().ok())
             .collect();
-        // user nice system idle iowait irq softirq steal; guest time is within the first.
+        // Columns: user nice system idle iowait irq softirq steal; guests are in the first.
         Some(Stolen { stolen: *numbers.get(7)?, all: numbers[..8].iter().sum() })
     }
 

@@ -314,7 +314,8 @@ unsafe extern "C" fn randomblob(
     _: c_int,
     arguments: *mut *mut ffi::sqlite3_value,
 ) {
-    // SAFETY: SQLite passes what `install_callbacks` gave it, and one argument; it copies the bytes.
+    // SAFETY: SQLite passes what `install_callbacks` gave it, and one argument; it copies the
+    // bytes.
     unsafe {
         let shared = &*ffi::sqlite3_user_data(context).cast::<Shared>();
         let length = ffi::sqlite3_value_int64(*arguments).max(1);

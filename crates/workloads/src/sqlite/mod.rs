@@ -21,7 +21,8 @@
 //!
 //! **Instructions.** SQLite's steps differ much in cost, and most of a short transaction is not
 //! steps but starting the statement and committing. So there are three costs, fitted to what
-//! callgrind counts (SQLite 3.54.1 at `-O2` on x86-64, without the file operations) per transaction:
+//! callgrind counts (SQLite 3.54.1 at `-O2` on x86-64, without the file operations) per
+//! transaction:
 //!
 //! ```text
 //!                                          steps    counted  estimated
@@ -36,8 +37,8 @@
 //!
 //! Counted as the difference of runs with `TRANSACTIONS=9000` and `TRANSACTIONS=0` of `valgrind
 //! --tool=callgrind --toggle-collect=sqlite3_step` (and with `--toggle-collect=` of each of
-//! `workloads::sqlite::vfs::{read, write, file_control, file_size, progress}`, which takes them out)
-//! on the test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
+//! `workloads::sqlite::vfs::{read, write, file_control, file_size, progress}`, which takes them
+//! out) on the test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
 //! runs, every 128, and the rest when it is done.
 //!
 //! **Scripts.** `--sql FILE` is plain SQL. What stands before a line `-- measured` fills the

@@ -182,8 +182,8 @@ impl Vfs {
             xNextSystemCall: None,
         };
         let raw = Box::into_raw(Box::new(vfs));
-        // SAFETY: It stays where it is until it is unregistered, and the functions that it lacks are
-        // those that load extensions, which no connection may.
+        // SAFETY: It stays where it is until it is unregistered, and the functions that it lacks
+        // are those that load extensions, which no connection may.
         let result = unsafe { ffi::sqlite3_vfs_register(raw, 0) };
         assert_eq!(result, ffi::SQLITE_OK, "SQLite registers a file system");
         Vfs { raw, name, _shared: Rc::clone(shared) }

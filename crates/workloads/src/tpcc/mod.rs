@@ -14,9 +14,10 @@
 //!
 //! What differs from the standard, beside its size: only New-Order is run, and a terminal does not
 //! think. By default a transaction reads all items before it writes, so that one that is rolled
-//! back has nothing to undo, and ends without a store; `item_reads=in_turn` has the standard's order
-//! (2.4.2.2), in which it has stored all but the last line when it is aborted. A B-tree stands for the B+-tree of some papers:
-//! New-Order scans nothing, so links between leaves would never be followed.
+//! back has nothing to undo, and ends without a store; `item_reads=in_turn` has the standard's
+//! order (2.4.2.2), in which it has stored all but the last line when it is aborted. A B-tree
+//! stands for the B+-tree of some papers: New-Order scans nothing, so links between leaves would
+//! never be followed.
 
 mod check;
 mod new_order;

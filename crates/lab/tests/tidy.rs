@@ -1,0 +1,175 @@
+//! What a stranger would have to be told of the house's style, checked where neither `rustfmt` nor
+//! `clippy` does.
+
+use std::path::{Path, PathBuf};
+
+/// Lines of a file.
+const FILE_LINES_MAX: usize = 600;
+
+/// Lines of a function.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Columns of a comment; `rustfmt` leaves comments alone.
+const COMMENT_COLUMNS_MAX: usize = 100;
+
+/// Crates that compute, and neither print nor read anything of the host.
+const BELOW_LAB: [&str; 3] = ["model", "designs", "workloads"];
+
+#[test]
+fn registries_are_in_the_order_of_names() {
+    let designs: Vec<&str> = designs::ALL.iter().map(|entry| entry.card.name).collect();
+    let workloads: Vec<&str> = workloads::ALL.iter().map(|entry| entry.about.name).collect();
+    assert!(designs.is_sorted(), "{designs:?}");
+    assert!(workloads.is_sorted(), "{workloads:?}");
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    let mut long = Vec::new();
+    for (path, text) in sources() {
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.len() > FILE_LINES_MAX {
+            long.push(format!("{} has {} lines", path.display(), lines.len()));
+        }
+        for (number, name, length) in functions(&lines) {
+            if length > FUNCTION_LINES_MAX {
+                long.push(format!("{}:{number}: `{name}` has {length} lines", path.display()));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn comments_are_sentences_that_fit() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let (mut fenced, mut sentence) = (false, String::new());
+        for (line, number) in text.lines().chain([""]).zip(1..) {
+            let comment = line.trim_start();
+            fenced ^= comment.starts_with("//") && comment.contains("```");
+            if comment.starts_with("//") && !fenced && line.chars().count() > COMMENT_COLUMNS_MAX {
+                wrong.push(format!("{}:{number}: too wide", path.display()));
+            }
+            match comment.strip_prefix("// ") {
+                Some(words) => sentence = [&sentence, words].concat(),
+                None if is_sentence(&sentence) => sentence.clear(),
+                None => {
+                    let shown = path.display();
+                    wrong.push(format!("{shown}:{}: no sentence: {sentence}", number - 1));
+                    sentence.clear();
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_computes_neither_prints_nor_hashes_at_random() {
+    let banned = [
+        "println!",
+        "print!(",
+        "std::time::",
+        "std::env::",
+        "RandomState",
+        "collections::HashMap",
+        "collections::HashSet",
+        "dbg!(",
+        "todo!(",
+        "unimplemented!(",
+    ];
+    let mut found = Vec::new();
+    for (path, text) in sources() {
+        let below = BELOW_LAB.iter().any(|name| path.starts_with(format!("crates/{name}/src")));
+        for (line, number) in text.lines().zip(1..).filter(|_| below) {
+            let words = banned.iter().filter(|word| line.contains(**word));
+            found.extend(words.map(|word| format!("{}:{number}: {word}", path.display())));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// `model` knows nobody, designs and workloads know `model` alone, and `lab` knows all of them.
+#[test]
+fn crates_know_what_is_below_them_alone() {
+    let known = |name: &str| {
+        let path = root().join("crates").join(name).join("Cargo.toml");
+        let text = std::fs::read_to_string(path).expect("a crate has a manifest");
+        let all = ["model", "designs", "workloads", "lab"];
+        let names = |other: &&str| text.contains(&format!("\n{other}.workspace = true"));
+        all.into_iter().filter(names).collect::<Vec<_>>()
+    };
+    assert_eq!(known("model"), [""; 0]);
+    assert_eq!(known("designs"), ["model"]);
+    assert_eq!(known("workloads"), ["model"]);
+    assert_eq!(known("lab"), ["model", "designs", "workloads"]);
+}
+
+/// The checks of this file see what they are for.
+#[test]
+fn what_is_wrong_is_seen() {
+    let source =
+        ["    fn a(", "        b: u64,", "    ) -> u64 {", "        b", "    }", "fn c();"];
+    assert_eq!(functions(&source), [(1, "a".to_string(), 5)]);
+    assert!(is_sentence("") && is_sentence("It ends.") && is_sentence("`x` is one:"));
+    assert!(!is_sentence("lower case.") && !is_sentence("It does not end"));
+    assert!(sources().len() > 100);
+}
+
+/// The functions that have bodies: the line of each, its name, and how many lines it takes.
+fn functions(lines: &[&str]) -> Vec<(usize, String, usize)> {
+    let mut found = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let (before, after) = match line.split_once("fn ") {
+            Some(parts) if !line.trim_start().starts_with("//") => parts,
+            _ => continue,
+        };
+        let is_item = before.trim_start().split(' ').all(|word| {
+            word.is_empty()
+                || ["pub", "const", "unsafe", "extern", "\"C\""].contains(&word)
+                || word.starts_with("pub(")
+        });
+        let name: String =
+            after.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+        let head = lines[index..].iter().find(|line| line.ends_with(['{', ';', '}']));
+        if !is_item || name.is_empty() || !head.is_some_and(|head| head.ends_with('{')) {
+            continue;
+        }
+        let close = format!("{}}}", " ".repeat(indent));
+        if let Some(length) = lines[index..].iter().position(|line| *line == close) {
+            found.push((index + 1, name, length + 1));
+        }
+    }
+    found
+}
+
+/// Whether a comment begins and ends as a sentence does.
+fn is_sentence(comment: &str) -> bool {
+    let Some(first) = comment.chars().next() else { return true };
+    !first.is_lowercase() && comment.ends_with(['.', ':', '?', '!', ';', ')', '`'])
+}
+
+/// Every Rust file of the workspace, by its path from the root.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder can be read") {
+            let path = entry.expect("an entry can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source is text");
+                let short = path.strip_prefix(root()).expect("it is below the root").to_path_buf();
+                found.push((short, text));
+            }
+        }
+    }
+    found
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
