@@ -23,6 +23,7 @@ from indelible.verbs import (
     explain,
     list,
     litmus,
+    reproduce,
     run,
     sweep,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "explain",
     "list",
     "litmus",
+    "reproduce",
     "run",
     "sweep",
 ]

@@ -97,9 +97,14 @@ def columns(
         sizes[widest] = max(sizes[widest] - excess, LAST_COLUMN)
     lines = [table_line(headers, sizes, right), "-" * (sum(sizes) + gaps)]
     for row in rows:
-        cells = [textwrap.wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
+        cells = [_wrapped(cell, size) for cell, size in zip(row, sizes, strict=True)]
         lines += [table_line(part, sizes, right) for part in zip_longest(*cells, fillvalue="")]
     return "\n".join(lines)
+
+
+def _wrapped(cell: str, size: int) -> list[str]:
+    """Return a cell in lines; a name with hyphens stays whole if it fits."""
+    return textwrap.wrap(cell, size, break_on_hyphens=False) or [""]
 
 
 def table_line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[int]) -> str:

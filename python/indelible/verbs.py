@@ -10,6 +10,8 @@ from typing import Any
 from indelible import experiment, pool
 from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment, InputError
 from indelible.native import Beside, beside
+from indelible.papers import paper_named
+from indelible.reproduction import Reproduction
 from indelible.results import (
     Cell,
     Comparison,
@@ -335,6 +337,39 @@ def sweep(
         durability={row["name"]: row["durability"] for row in rows["designs"]},
         interrupted=interrupted,
     )
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer
+
+
+def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduction:
+    """Run the evaluation of a paper: what was published, and what comes out here."""
+    asked = paper_named(paper)
+    template = Experiment("", "", asked.machine, txs=txs, seed=seed)
+    plan = {
+        cell: replace(
+            template,
+            design=cell.design,
+            workload=cell.workload,
+            cores=cell.cores,
+            settings=cell.settings,
+        )
+        for cell in asked.cells()
+    }
+    jobs = [*map(_RunJob, plan.values())]
+    # The longest runs first, as far as that is known.
+    order = sorted(range(len(jobs)), key=lambda index: -(jobs[index].experiment.cores or 0))
+    interrupted = False
+    try:
+        answers = pool.execute(jobs, order)
+    except pool.Interrupted as interrupt:
+        answers, interrupted = interrupt.partial, True
+    runs = {
+        cell: Run(data, experiment)
+        for (cell, experiment), data in zip(plan.items(), answers, strict=True)
+        if data is not None and not data.get("cancelled")
+    }
+    answer = Reproduction(asked, txs, seed, runs, interrupted)
     if interrupted:
         raise pool.Interrupted(answer)
     return answer

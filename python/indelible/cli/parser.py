@@ -17,6 +17,7 @@ from indelible.cli import (
     explain,
     litmus,
     native,
+    reproduce,
     run,
     sweep,
 )
@@ -30,6 +31,7 @@ COMMANDS = {
     "run": run,
     "compare": compare,
     "sweep": sweep,
+    "reproduce": reproduce,
     "crash": crash,
     "litmus": litmus,
     "bench": bench,

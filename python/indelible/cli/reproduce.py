@@ -1,0 +1,48 @@
+"""`indelible reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import verbs
+from indelible.cli import options
+from indelible.experiment import InputError
+from indelible.papers import PAPERS
+from indelible.reproduction import Reproduction, reproduction
+
+HELP = "what a paper claims, and the same asked here"
+DESCRIPTION = (
+    "Run the evaluation of a paper on its machine and print what was published beside what comes\n"
+    "out here. No number is tuned, and many differ: docs/fidelity.md says why.\n"
+    "\npapers:\n" + "\n".join(f"  {paper.name:<6}{paper.title}" for paper in PAPERS.values())
+)
+EPILOG = """\
+examples:
+  indelible reproduce ssp
+  indelible reproduce silo --txs 10000
+  indelible reproduce loc --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `reproduce`."""
+    parser.add_argument("paper", nargs="?", metavar="PAPER", help=", ".join(PAPERS))
+    parser.add_argument(
+        "--txs", type=options.whole(1), metavar="N", help="transactions of each core (2,000)"
+    )
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `reproduce`."""
+    if args.paper is None:
+        raise InputError(f"`indelible reproduce` needs a paper; there are: {', '.join(PAPERS)}")
+
+    def show(answer: Reproduction) -> int:
+        if args.json:
+            options.show_json(answer.json())
+        else:
+            options.show(reproduction(answer))
+        return 0
+
+    return options.answer(lambda: verbs.reproduce(args.paper, txs=args.txs, seed=args.seed), show)

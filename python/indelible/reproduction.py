@@ -1,0 +1,84 @@
+"""What came of a paper's claims: rows, and the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indelible import text
+from indelible.papers import Cell, Claim, Paper
+from indelible.results import Run
+
+
+@dataclass(frozen=True, repr=False)
+class Reproduction:
+    """A paper, and the runs that were made for it."""
+
+    paper: Paper
+    txs: int | None
+    seed: int
+    runs: Mapping[Cell, Run]
+    interrupted: bool = False
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each claim; what was not run to its end has measured nothing."""
+        return [self._row(claim) for claim in self.paper.claims]
+
+    def _row(self, claim: Claim) -> dict[str, Any]:
+        row = {"what": claim.what, "published": claim.published, "unit": claim.unit}
+        if any(cell not in self.runs for cell in claim.cells):
+            return {**row, "measured": None}
+        found = claim.measure(lambda cell: self.runs[cell].data)
+        if isinstance(found, float):
+            return {**row, "measured": found}
+        return {**row, "measured": [{"design": name, "value": value} for name, value in found]}
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return {
+            "paper": self.paper.name,
+            "title": self.paper.title,
+            "machine": self.paper.machine,
+            "seed": self.seed,
+            "rows": self.rows(),
+            "runs": [run.data for run in self.runs.values()],
+            "cancelled": self.interrupted,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Reproduction of {self.paper.title}>"
+
+    def __str__(self) -> str:
+        return reproduction(self)
+
+
+def reproduction(answer: Reproduction, width: int | None = None) -> str:
+    """Return the table of what was published and what is measured here."""
+    width = width or text.terminal_width()
+    table = [[row["what"], row["published"], _measured(row)] for row in answer.rows()]
+    counts = {run.data["txs"] // run.data["cores"] for run in answer.runs.values()}
+    each = f" · {max(counts):,} transactions a core" if len(counts) == 1 else ""
+    blocks = [
+        f"{answer.paper.title}\nmachine {answer.paper.machine}{each} · seed {answer.seed}",
+        text.columns(["claim", "published", "here"], table, width),
+    ]
+    if answer.interrupted:
+        total = len(answer.paper.cells())
+        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended")
+    blocks.append("Why what differs does, and what moves it: docs/fidelity.md")
+    return "\n\n".join(blocks)
+
+
+def _measured(row: Mapping[str, Any]) -> str:
+    measured, unit = row["measured"], row["unit"]
+    if measured is None:
+        return text.BLANK
+    match unit:
+        case "%":
+            return f"{measured:+.1f} %"
+        case "share":
+            return f"{measured:.1f} %"
+        case "x":
+            return f"{measured:.3f}x" if measured < 1 else f"{text.ratio(measured)}x"
+    return " < ".join(f"{mean['design']} {text.ratio(mean['value'])}" for mean in measured)

@@ -1,0 +1,99 @@
+"""Papers' claims on canned rows, and on the simulator: every run that they name can be had."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import papers
+from indelible.papers import Cell, Paper
+from indelible.reproduction import Reproduction, reproduction
+from indelible.results import Run
+
+Command = Callable[..., tuple[int, str, str]]
+
+#: Each design is so many times as fast as the first.
+SPEED = {"base": 1.0, "fwb": 1.5, "morlog": 2.0, "lad": 3.0, "silo": 4.0}
+
+
+def canned(cell: Cell) -> dict[str, Any]:
+    """Return a row that depends on the design, the settings and the number of cores alone."""
+    speed = SPEED.get(cell.design, 1.0 + len(cell.design) / 10) / (1 + len(cell.settings))
+    return {
+        "cores": cell.cores,
+        "txs": cell.cores * 10,
+        "throughput_tx_per_s": 1e6 * speed,
+        "pm_writes": {
+            "wpq_bytes": 1000 / speed,
+            "media_bits": 100 / speed,
+            "media_lines": 10,
+            "by_class": {"log": 400 / speed, "consolidation": 250 / speed},
+        },
+        "design_counters": {"logs_generated": 75, "logs_ignored": 25, "logs_merged": 20},
+    }
+
+
+def answer(paper: Paper, leave_out: int = 0) -> Reproduction:
+    cells = paper.cells()[leave_out:]
+    runs = {cell: Run(canned(cell), None) for cell in cells}  # type: ignore[arg-type]
+    return Reproduction(paper, None, 1, runs)
+
+
+def test_claims_of_silo_are_measured_as_they_are_published() -> None:
+    rows = answer(papers.SILO).rows()
+    order, *numbers = (row["measured"] for row in rows)
+    assert [mean["design"] for mean in order] == ["base", "fwb", "morlog", "lad", "silo"]
+    assert math.isclose(order[-1]["value"], 4.0)
+    of = {row["what"]: row["measured"] for row in rows}
+    assert math.isclose(of["Silo over MorLog, throughput, 1 core"], 2.0)
+    assert math.isclose(of["PM writes against MorLog, bytes"], -50.0)
+    assert math.isclose(of["logs removed on chip"], 45.0)
+    assert math.isclose(of["logs that Array ignores"], 25.0)
+    assert math.isclose(of["throughput, log buffer of 128 cycles for 8"], -50.0)
+    assert all(math.isfinite(number) for number in numbers)
+
+
+@pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
+def test_every_claim_has_a_number_or_an_order(paper: Paper) -> None:
+    for row in answer(paper).rows():
+        measured = row["measured"]
+        values = [measured] if isinstance(measured, float) else [m["value"] for m in measured]
+        assert all(math.isfinite(value) for value in values), row
+    shown = reproduction(answer(paper), 80)
+    assert max(map(len, shown.splitlines())) <= 80
+    for claim in paper.claims:
+        assert claim.published.split()[0] in shown
+
+
+def test_what_was_not_run_is_not_measured() -> None:
+    rows = answer(papers.LOC, leave_out=1).rows()
+    missing = [row["what"] for row in rows if row["measured"] is None]
+    assert missing == [rows[0]["what"]]
+    assert "\nthroughput, native = 1.00    s-wal < h-wal" in reproduction(
+        answer(papers.LOC, leave_out=1), 100
+    )
+
+
+def test_an_unknown_paper_is_a_sentence(command: Command) -> None:
+    for words, sentence in (
+        (["reproduce"], "needs a paper; there are: silo, loc, hops, ssp"),
+        (["reproduce", "slio"], "unknown paper `slio`; there are: silo"),
+    ):
+        code, shown, complaints = command(*words)
+        assert (code, shown, complaints.count("\n")) == (2, "", 1)
+        assert sentence in complaints
+
+
+@needs_core
+@pytest.mark.parametrize("name", papers.PAPERS)
+def test_every_run_can_be_had(name: str) -> None:
+    found = indelible.reproduce(name, txs=10)
+    assert len(found.runs) == len(papers.PAPERS[name].cells())
+    assert all(row["measured"] is not None for row in found.rows())
+    assert json.loads(json.dumps(found.json()))["machine"] == papers.PAPERS[name].machine
