@@ -155,11 +155,16 @@ impl<E: Copy> Controller<E> {
         Some(Accepted { line, notify, others: Vec::new() })
     }
 
-    /// A slot that holds a write of the line: the one that is not under way to the cells, if there
-    /// is one, since it is the newer.
+    /// The slot that holds the newest write of the line: the one that is not under way to the
+    /// cells, if there is one, and else the one that the cells hold last.
     pub(crate) fn slot_of(&self, line: Line) -> Option<usize> {
         let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
-        self.joins(line).or_else(|| self.slots.iter().position(holds))
+        let programmed = |slot: usize| self.slots[slot].programming.map(|(_, end)| end);
+        self.joins(line).or_else(|| {
+            (0..self.slots.len())
+                .filter(|&slot| holds(&self.slots[slot]))
+                .max_by_key(|&slot| programmed(slot))
+        })
     }
 
     /// Where a write of the line goes: a slot that it joins, or a free one.

@@ -234,3 +234,38 @@ proptest! {
         }
     }
 }
+
+/// In the domain `media`, a write of no bytes waits for the newest write of its line, also where
+/// two of them are on their way to the cells.
+#[test]
+fn what_follows_a_line_waits_for_its_newest_write() {
+    let mut memory = Memory::<u32>::new(&in_domain(Domain::Media)).expect("room");
+    let mut agenda = Agenda::default();
+    let of =
+        |line, value, mask| Write { line: Line(line), data: [value; 64], mask, class: Class::Data };
+    memory.send(Cycle(100), of(0, 1, u64::MAX), Notify::Design(1), &mut agenda);
+    memory.send(Cycle(120), of(0, 2, u64::MAX), Notify::Design(2), &mut agenda);
+    memory.send(Cycle(130), of(0, 0, 0), Notify::Design(3), &mut agenda);
+    let mut told = Vec::new();
+    while let Some((at, event)) = agenda.take(Cycle::NEVER) {
+        let accepted = match event {
+            Event::Arrive { controller, write } => {
+                memory.arrive(at, controller, write, &mut agenda)
+            }
+            Event::Drain { controller } => {
+                memory.drain(at, controller, &mut agenda);
+                None
+            }
+            Event::Programmed { controller, slot } => {
+                memory.programmed(at, controller, slot, &mut agenda)
+            }
+            _ => None,
+        };
+        for notify in accepted.into_iter().flat_map(|accepted| accepted.others) {
+            if let Notify::Design(number) = notify {
+                told.push((number, memory.durable().line(Line(0))[0]));
+            }
+        }
+    }
+    assert_eq!(told, [(1, 1), (2, 2), (3, 2)]);
+}
