@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::config::Domain;
-use model::design::{Durability, Needs, Shape};
+use model::config::{Config, Domain};
+use model::design::{Durability, Granularity, Needs, Shape};
 use model::units::LINE_BYTES;
 use model::workload::{Site, Workload};
 use serde::Deserialize;
@@ -160,6 +160,7 @@ impl Spec {
         keep_threads(design, &machine, cores)?;
         let mut notes = Vec::new();
         bring_domain(design, &mut machine, &mut notes);
+        doubt(design, &machine, cores, &workload_settings, &mut notes);
         if self.script.is_some() && !["sqlite", "ycsb"].contains(&workload.about.name) {
             return Err(InputError(format!(
                 "workload {} takes no script; --sql goes with sqlite and --ycsb with ycsb",
@@ -233,18 +234,54 @@ fn owner_of(design: &designs::Entry) -> String {
     format!("design {}", design.card.name)
 }
 
-/// A design whose guarantee needs more to survive than the machine keeps brings what it needs.
+/// A design whose guarantee needs more to survive than the machine keeps brings what it needs: the
+/// domain, and where that saves caches the energy for it.
 fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
     if design.card.durability == Durability::None {
         return;
     }
     let missing = missing_domain(design.card.needs, machine.config.domain());
     let Some((wanted, index)) = missing else { return };
-    machine.config.controller.domain = index;
+    let controller = &mut machine.config.controller;
+    controller.domain = index;
+    if design.card.needs == Needs::Eadr {
+        controller.flush_bytes =
+            controller.flush_bytes.max(Config::default().controller.flush_bytes);
+    }
     notes.push(format!(
         "{} needs the durability domain {wanted}, which it brings to machine {}",
         design.card.name, machine.name
     ));
+}
+
+/// Says what the user has asked for under which the design cannot keep its promise.
+fn doubt(
+    design: &designs::Entry,
+    machine: &Machine,
+    cores: u8,
+    workload: &[(String, u64)],
+    notes: &mut Vec<String>,
+) {
+    let (card, config) = (&design.card, &machine.config);
+    if card.durability == Durability::None {
+        return;
+    }
+    let caches = config.llc.size + u64::from(cores) * (config.l1d.size + config.l2.size);
+    if card.needs == Needs::Eadr && config.controller.flush_bytes < caches {
+        notes.push(format!(
+            "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes of \
+             them: what is beyond is lost",
+            card.name, config.controller.flush_bytes
+        ));
+    }
+    let on_words = workload.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
+    if card.granularity == Granularity::Line && on_words && cores > 1 {
+        notes.push(format!(
+            "{} logs or versions whole lines, and locks on words let transactions share them: \
+             violations are to be expected",
+            card.name
+        ));
+    }
 }
 
 /// The domain that is needed, by its name and its number, if the one that there is does not do.

@@ -298,6 +298,9 @@ fn durability_domains() {
         let names: Vec<&str> = durable().filter(accepts).map(|entry| entry.card.name).collect();
         let variant = format!("cores=2 nested=false controller.domain={domain}");
         all_hold(every(&names, &[&variant]));
+        // Lines that leave the caches again and again are on their way to the cells twice.
+        let again = format!("{variant} llc.assoc=1 l2.assoc=1 l1d.assoc=1");
+        all_hold(micro(&names, &[&again]));
         for entry in durable().filter(|entry| !accepts(entry)) {
             let name = entry.card.name;
             let line = format!("{name} scribble txs=2 cores=2 controller.domain={domain}");
@@ -305,6 +308,28 @@ fn durability_domains() {
             assert_ne!(answer["domain"].as_str().expect("a domain"), domain, "{line}");
             assert_eq!(answer["notes"].as_array().map(Vec::len), Some(1), "{line}");
         }
+    }
+}
+
+/// What a design brings is enough: where caches survive, the energy to save them, too. What the
+/// user asks for against it is done, and said.
+#[test]
+fn what_a_design_brings_is_enough() {
+    for entry in durable().filter(|entry| entry.card.needs == Needs::Eadr) {
+        let name = entry.card.name;
+        all_hold(vec![format!("{name} scribble machine=cxl cores=2 txs=20 nested=false")]);
+        let short = crash(&format!(
+            "{name} scribble cores=2 txs=20 controller.domain=eadr controller.flush_bytes=64B"
+        ));
+        assert!(short["notes"][0].as_str().expect("a note").contains("flush_bytes is 64 for"));
+        assert!(!short["violations"].as_array().expect("a list").is_empty());
+    }
+    for entry in durable().filter(|entry| common::is_line_granular(entry)) {
+        let line = format!("{} scribble txs=2 cores=2 workload.lock_grain=word", entry.card.name);
+        let answer = crash(&line);
+        let notes = answer["notes"].as_array().expect("a list");
+        let mut told = notes.iter().filter_map(|note| note.as_str());
+        assert!(told.any(|note| note.contains("locks on words")), "{line}: {notes:?}");
     }
 }
 
