@@ -125,5 +125,11 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
             notes.append(f"! {design} is not crash-safe; to see it:")
             notes.append(command("", verdict.command or "", width))
         elif verdict.kind == "untested" and verdict.reason and verdict.command:
-            notes.append(footnote("?", f"{design} was not tested: {verdict.reason}", width))
+            untested = [
+                cell[1]
+                for cell, verdict in answer.verdicts.items()
+                if cell[0] == design and verdict.kind == "untested"
+            ]
+            on = ", ".join(dict.fromkeys(untested))
+            notes.append(footnote("?", f"{design} was not tested on {on}: {verdict.reason}", width))
     return ["\n".join(notes)] if notes else []

@@ -7,6 +7,8 @@ settings and their ranges are checked by the Rust side, which alone knows them.
 from __future__ import annotations
 
 import json
+import operator
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +23,9 @@ InternalError = core.InternalError
 #: The machine of a run, and that of a crash campaign: one whose caches hold a handful of lines.
 MACHINE = "silo"
 CRASH_MACHINE = "tiny"
+
+#: The largest number that JSON readers and Rust agree on.
+WHOLE_MAX = 2**63 - 1
 
 #: The workloads that read a file, and the flag that names it.
 SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb"}
@@ -44,6 +49,17 @@ class Script:
             raise InputError(f"{place}: not text in UTF-8 ({error.reason})") from None
         except OSError as error:
             raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
+
+
+def whole(name: str, value: object) -> int:
+    """Return a number of any library as one of Python, or refuse what is none."""
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if not 0 <= number <= WHOLE_MAX:
+        raise InputError(f"`{name}` is a whole number from 0 to {WHOLE_MAX}, and not {value!r}")
+    return number
 
 
 def read_scripts(sql: str | None, ycsb: str | None) -> dict[str, Script]:
@@ -78,6 +94,17 @@ class Experiment:
     script: Script | None = None
     exact: bool = False
     epochs: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name or no number, and take numbers and paths of any library."""
+        for name in ("design", "workload", "machine"):
+            value = getattr(self, name)
+            if not isinstance(value, (str, os.PathLike)):
+                raise InputError(f"`{name}` is a name, and not {value!r}")
+            object.__setattr__(self, name, os.fspath(value))
+        for name in ("cores", "txs", "seed"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole(name, value))
 
     def spec(self) -> dict[str, Any]:
         """Return the experiment as `lab` reads it; what is not said has a default there."""

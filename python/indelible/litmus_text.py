@@ -8,7 +8,11 @@ from typing import Any
 from indelible import text
 from indelible.results import Litmus, is_wrong
 
+#: In no run did every load have its value, so nothing is known of the image.
+UNASKED = "no run"
+
 CELLS = {
+    UNASKED: "no run counted: in none did every load have the value that the test gives",
     "seen": "the model of the hardware allows the image, and it was seen",
     "allowed": "the model allows it, and it was not seen",
     "no": "the model forbids it, and it was not seen",
@@ -44,4 +48,6 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
 def _cell(row: Mapping[str, Any]) -> str:
     if is_wrong(row):
         return "WRONG"
+    if not row["counted"]:
+        return UNASKED
     return ("seen" if row["seen"] else "allowed") if row["allowed"] else "no"

@@ -63,7 +63,9 @@ class Crash(_Answer):
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
         campaign = replace(campaign, experiment=said)
         replay = replace(campaign, mutants=False).command()
-        data["violations"] = [row | {"replay": replay} for row in data["violations"]]
+        found = data["violations"]
+        once = [row for index, row in enumerate(found) if row not in found[:index]]
+        data["violations"] = [row | {"replay": replay} for row in once]
         if "mutants" in data:
             data["mutants"] = [
                 row | {"replay": campaign.mutant(row).command()} if row["caught"] else row

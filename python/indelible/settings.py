@@ -22,7 +22,17 @@ VALUES_MAX = 1000
 def pairs(settings: Settings) -> Pairs:
     """Return settings as pairs of words."""
     given = settings.items() if isinstance(settings, Mapping) else settings or ()
-    return tuple((key, str(value)) for key, value in given)
+    if isinstance(given, str) or not all(isinstance(p, tuple) and len(p) == 2 for p in given):
+        raise InputError(
+            "settings are a mapping such as {'design.entries': 4}, or pairs;"
+            f" {settings!r} is neither"
+        )
+    return tuple((key, _word(value)) for key, value in given)
+
+
+def _word(value: object) -> str:
+    """Return a value as it is written: yes and no for what is true and false."""
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:

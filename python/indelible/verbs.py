@@ -23,7 +23,7 @@ from indelible.results import (
     failed_points,
     metric_named,
 )
-from indelible.settings import Settings, of_cell, pairs, values
+from indelible.settings import Pairs, Settings, of_cell, pairs, values
 from indelible.sweeps import Point, Sweep
 
 #: Power failures of the sampled campaign that stands beside every speed.
@@ -31,6 +31,9 @@ SAMPLED_POINTS = 200
 
 #: The most cores of such a campaign: two are enough for transactions to meet.
 SAMPLED_CORES = 2
+
+#: What survives on that machine, unless the one that was asked for has it otherwise.
+SURVIVAL = {"controller.domain": "adr", "controller.flush_bytes": "1GiB"}
 
 #: What of a comparison the processor of this computer can say, too.
 NATIVE_METRIC = "throughput"
@@ -172,6 +175,8 @@ def crash(
 ) -> Crash:
     """Cut the power at every durable event, or at so many of them; recover; check what is left."""
     asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    if points not in (None, "all"):
+        points = experiment.whole("points", points)
     campaign = Campaign(asked, points, mutants, nested, without)
     try:
         return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
@@ -210,11 +215,13 @@ def compare(
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
     counts = tuple(cores) if isinstance(cores, Sequence) else (cores,)
+    if not counts:
+        raise InputError("there is nothing to run: `cores` is an empty list")
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
     plan = _plan(designs, workloads, counts, template, scripts)
     loops = _native(workloads, template, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
-    campaigns = _campaigns(plan, durability) if crash else {}
+    campaigns = _campaigns(plan, durability, _survival(template)) if crash else {}
 
     known = {row["name"] for kind in rows.values() for row in kind}
     jobs: Sequence[Any] = [*map(_RunJob, plan.values()), *campaigns]
@@ -453,10 +460,26 @@ def _native(
     return {count: beside(*asked, count, template.seed) for count in counts if count is not None}
 
 
+def _survival(asked: Experiment) -> Pairs:
+    """Return what survives a power failure on the machine of an experiment, as settings."""
+    own = tuple(pair for pair in asked.settings if pair[0] in SURVIVAL)
+    try:
+        rows = experiment.describe(f"machine:{asked.machine}", own)["rows"]
+    except InputError:
+        # The runs will say what is wrong.
+        return own
+    said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}
+    found = {key: said.get(key, usual) for key, usual in SURVIVAL.items()}
+    return tuple((key, value) for key, value in found.items() if value != SURVIVAL[key])
+
+
 def _campaigns(
-    plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
+    plan: Mapping[Cell, Experiment], durability: Mapping[str, str], survival: Pairs
 ) -> dict[_SampledJob, Sequence[Cell]]:
-    """Return the campaigns that the cells need, each with the cells that it speaks for."""
+    """Return the campaigns that the cells need, each with the cells that it speaks for.
+
+    They are on a small machine, with the durability domain of the one that was asked for.
+    """
     campaigns: dict[_SampledJob, Any] = {}
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":
@@ -467,7 +490,7 @@ def _campaigns(
             machine=CRASH_MACHINE,
             cores=min(asked.cores or SAMPLED_CORES, SAMPLED_CORES),
             txs=None,
-            settings=portable,
+            settings=portable + survival,
         )
         job = _SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False))
         campaigns.setdefault(job, []).append(cell)
@@ -506,6 +529,8 @@ def _experiment(
         if len(scripts) != 1:
             raise InputError("no workload was named; `indelible list workloads` has them")
         (workload,) = scripts
+    if not isinstance(workload, str):
+        raise InputError(f"`workload` is a name, and not {workload!r}")
     experiment.require_use(scripts, (workload,))
     script, settings = scripts.get(workload), of_cell(pairs(set), design, workload)
     return Experiment(design, workload, machine, cores, txs, seed, settings, script, exact)
@@ -520,6 +545,8 @@ def _whole(key: str, value: str) -> int:
 def _names(asked: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the names without repetition, `all` standing for every one there is."""
     asked = [asked] if isinstance(asked, str) else asked
+    if not asked:
+        raise InputError("there is nothing to run: name at least one design and one workload")
     every = [row["name"] for row in rows]
     return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 

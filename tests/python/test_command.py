@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -278,6 +279,7 @@ BAD = {
     "against": (["native", "logging", "--against", "silly"], "unknown name `machine:silly`"),
     "entries": (["native", "logging", "--entries", "x"], "`x` is not a whole number from 1"),
     "native_plot": (["native", "logging", "--plot", "x.gif"], "a figure is one of .png, .svg"),
+    "plot_folder": (["compare", "--plot", "x.png/"], "--plot x.png/: is a directory"),
     "csv_path": (["compare", "--csv", "/no/such/x.csv"], "--csv /no/such/x.csv: no such file"),
 }
 
@@ -290,6 +292,65 @@ def test_bad_input_is_a_sentence(command: Command, fake: ModuleType, name: str) 
     assert sentence in complaints
     assert complaints.count("\n") == 1
     assert "Traceback" not in complaints
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"cores": "2"}, "`cores` is a whole number from 0 to 9223372036854775807, and not '2'"),
+        ({"cores": True}, "`cores` is a whole number"),
+        ({"txs": 2.5}, "`txs` is a whole number"),
+        ({"seed": -1}, "`seed` is a whole number from 0"),
+        ({"machine": None}, "`machine` is a name, and not None"),
+        ({"workload": ["hash"]}, "`workload` is a name, and not ['hash']"),
+        ({"set": "design.entries=4"}, "settings are a mapping such as {'design.entries': 4}"),
+        ({"set": ["design.entries=4"]}, "settings are a mapping"),
+    ],
+)
+def test_a_call_with_the_wrong_types_is_a_sentence(
+    fake: ModuleType, asked: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(indelible.InputError) as error:
+        indelible.run(**({"design": "silo", "workload": "hash"} | asked))
+    assert sentence in str(error.value)
+    assert fake.asked == []
+
+
+def test_nothing_to_run_is_a_sentence(fake: ModuleType) -> None:
+    for asked in (([], ["hash"]), (["silo"], [])):
+        with pytest.raises(indelible.InputError, match="there is nothing to run"):
+            indelible.compare(*asked)
+    with pytest.raises(indelible.InputError, match="`cores` is an empty list"):
+        indelible.compare(["silo"], ["hash"], cores=[])
+    with pytest.raises(indelible.InputError, match="`points` is a whole number"):
+        indelible.crash("silo", "hash", points=-1)
+    assert fake.asked == []
+
+
+def test_what_is_true_is_yes_and_paths_are_names(fake: ModuleType) -> None:
+    indelible.run("silo", "hash", Path("silo"), set={"workload.straddle": True})
+    assert fake.asked[-1][1]["settings"] == {"workload.straddle": "yes"}
+    assert fake.asked[-1][1]["machine"] == "silo"
+
+
+def test_a_finding_is_told_once(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    crash = fake.crash
+
+    def twice(text: str, control: object) -> str:
+        answer = json.loads(crash(text, control))
+        return json.dumps(answer | {"violations": answer["violations"] * 2})
+
+    monkeypatch.setattr(fake, "crash", twice)
+    assert len(indelible.crash("leaky", "btree").violations) == 5
+
+
+def test_the_campaign_beside_a_speed_has_the_domain_of_its_machine(
+    command: Command, fake: ModuleType
+) -> None:
+    words = ["--set", "controller.domain=media"]
+    command("compare", "--designs", "silo", "--workloads", "hash", *words)
+    (crash,) = [spec for kind, spec in fake.asked if kind == "crash"]
+    assert (crash["machine"], crash["settings"]) == ("tiny", {"controller.domain": "media"})
 
 
 def test_a_name_is_refused_before_anything_is_run(command: Command, fake: ModuleType) -> None:

@@ -353,3 +353,13 @@ def test_a_cell_of_the_benchmark_is_a_row() -> None:
     assert row["mem_ops_per_s"] > 0
     assert row["slowdown_vs_plain"] > 1
     assert 5 < row["peak_rss_mb"] < 400
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_no_bug_of_ours() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "indelible", "list"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr.decode() == "indelible: error: the output: no space left on device\n"

@@ -23,7 +23,7 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line};
 
 mod cells;
 mod commit;
-mod lines;
+pub(crate) mod lines;
 
 use cells::Cells;
 use commit::Transactions;

@@ -35,8 +35,8 @@ pub fn pair(text: &str) -> Result<(String, String), InputError> {
 
 /// Sorts settings (`section.field`, `value`) by what they apply to.
 ///
-/// `workload.items` is the machine's word to every workload; other fields of `workload` belong to
-/// the one that is run.
+/// `workload.items` is the machine's word to every workload, and 0 leaves it with that; other
+/// fields of `workload` belong to the one that is run.
 ///
 /// # Errors
 /// When a section is unknown. Fields and values are checked by their owners.
@@ -48,6 +48,10 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
                 "`{path}` is not section.field; write for instance controller.wpq"
             )));
         };
+        if path == "workload.items" && value.trim() == "0" {
+            // As many as the machine says, which is what it says anyway.
+            continue;
+        }
         let of_machine = FIELDS.iter().any(|known| known.section == section);
         let of_workload =
             !FIELDS.iter().any(|known| known.section == section && known.key == field);

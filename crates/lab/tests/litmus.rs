@@ -151,7 +151,15 @@ const MISTAKES: &[(&str, &str)] = &[
     ("line A\nthread\nimage A=0", "mine.litmus, line 3: no thread does anything"),
     (
         "thread\nwait A 1\nstore A 2\nimage A=2",
-        "mine.litmus, line 2: it waits for a value that no thread stores",
+        "mine.litmus, line 2: it expects a value that no thread stores",
+    ),
+    (
+        "thread\nload A 5\nthread\nstore A 1\nimage A=1",
+        "mine.litmus, line 2: it expects a value that no thread stores",
+    ),
+    (
+        "thread\nstore A 1\nimage A=1 A=0",
+        "mine.litmus, line 3: `A` has a value in the image already",
     ),
 ];
 

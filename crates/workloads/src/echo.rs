@@ -72,7 +72,7 @@ model::params! {
     pub struct EchoParams {
         /// Keys at the start, over all cores; 0 means as many as the machine says, 10,000 at most
         /// (WHISPER: 10,000).
-        items = 0 in 0..=1 << 32;
+        items = 0 in 0..=1_000_000_000;
         /// Whether all cores merge into one master store behind one lock, or each has a store of
         /// its own and takes no lock.
         shared = "shared" of ["private", "shared"];

@@ -28,7 +28,7 @@ macro_rules! shared_params {
             $(#[doc = $about])*
             $vis struct $Params {
                 /// Items at the start, over all cores; 0 means as many as the machine says.
-                items = 0 in 0..=1 << 32;
+                items = 0 in 0..=1_000_000_000;
                 /// Whether each core has a structure of its own and takes no lock, or all use one
                 /// behind one lock, taken before the transaction and released after its commit.
                 shared = "private" of ["private", "shared"];

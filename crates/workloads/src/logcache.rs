@@ -77,7 +77,7 @@ model::params! {
         array_writes = "cached" of ["cached", "flushed"];
         /// Elements of 4 bytes, over all cores; 0 means as many as the machine says. The paper's
         /// array of 8 MiB has 2,097,152.
-        items = 0 in 0..=1 << 32;
+        items = 0 in 0..=1_000_000_000;
         /// Instructions that make a value; 6 are an xorshift's.
         work = 6 in 0..=100_000;
         /// What the check demands of a power failure: values that the program made, or also that

@@ -47,7 +47,7 @@ macro_rules! map_params {
             $vis struct $Params {
                 /// Keys at the start, over all cores; 0 means as many as the machine says, 102,400
                 /// at most. (pmembench begins with none, and inserts 102,400 in each thread.)
-                items = 0 in 0..=1 << 32;
+                items = 0 in 0..=1_000_000_000;
                 /// Whether all cores use one map behind one lock, as in pmembench, or each has a
                 /// map of its own and takes no lock.
                 shared = "shared" of ["private", "shared"];

@@ -5,6 +5,24 @@ use model::workload::{Step, Stop};
 /// Records at most, as for every other workload.
 const RECORDS_MAX: u64 = 1 << 32;
 
+/// The properties that mean something here.
+const NAMES: [&str; 14] = [
+    "recordcount",
+    "operationcount",
+    "readproportion",
+    "updateproportion",
+    "insertproportion",
+    "scanproportion",
+    "readmodifywriteproportion",
+    "requestdistribution",
+    "fieldcount",
+    "fieldlength",
+    "readallfields",
+    "writeallfields",
+    "maxscanlength",
+    "scanlengthdistribution",
+];
+
 /// How the record of an operation is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
@@ -71,7 +89,8 @@ impl Default for Properties {
 
 impl Properties {
     /// Reads the text of the property file `name`. Of a property that is there twice the last
-    /// counts, and properties that this workload does not have are passed over.
+    /// counts, and properties that this workload does not have are passed over, unless one is a
+    /// letter away from one that it has.
     ///
     /// # Errors
     /// [`Stop::Input`] when a line is malformed or a value is wrong.
@@ -126,9 +145,18 @@ impl Properties {
             "maxscanlength" => self.scan_length_max = number(name, value, 1, RECORDS_MAX)?,
             "fieldlengthdistribution" => only(name, value, "constant")?,
             "scanlengthdistribution" => only(name, value, "uniform")?,
-            _ => {}
+            other => return no_slip(other),
         }
         Ok(())
+    }
+}
+
+/// Other programs have properties of their own in such a file; one that is a letter away from one
+/// of ours is a slip.
+fn no_slip(name: &str) -> Result<(), String> {
+    match NAMES.iter().find(|known| strsim::damerau_levenshtein(name, known) == 1) {
+        Some(known) => Err(format!("`{name}` is no property; did you mean `{known}`?")),
+        None => Ok(()),
     }
 }
 

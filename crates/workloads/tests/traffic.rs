@@ -221,6 +221,7 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
         ("requestdistribution=zipf", "mix, line 1: `requestdistribution` is `uniform`, `zipfian`"),
         ("readallfields=yes", "mix, line 1: `readallfields` is `true` or `false`, not `yes`"),
         ("fieldlengthdistribution=zipfian", "mix, line 1: `fieldlengthdistribution` can only be"),
+        ("readproporton=1", "mix, line 1: `readproporton` is no property; did you mean `readprop"),
         ("=5", "mix, line 1: expected a name before `=`"),
         ("readproportion=0\nupdateproportion=0", "mix: the proportions of all operations are 0"),
     ] {

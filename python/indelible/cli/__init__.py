@@ -22,6 +22,9 @@ BROKEN_PIPE = 141
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these words, or with those of the process; return the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None:
+        _complain("error: standard output is closed")
+        return BAD_INPUT
     try:
         code = _answer(argv)
         sys.stdout.flush()
@@ -32,6 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone; what Python flushes at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE
+    except OSError as error:
+        # A full disk, say. What is left in the buffer must not complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(f"error: {_refused(error)}")
+        code = BAD_INPUT
     if any(thread.daemon for thread in threading.enumerate()):
         # A simulation that did not stop in time must not keep the user waiting.
         sys.stdout.flush()
@@ -58,13 +66,19 @@ def _answer(argv: Sequence[str]) -> int:
     except InputError as error:
         _complain(f"error: {error}")
         return BAD_INPUT
-    except BrokenPipeError:
+    except OSError:
         raise
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
         _complain(_bug(error, argv))
         return BUG
+
+
+def _refused(error: OSError) -> str:
+    """Return what the host did not do, and with which file."""
+    place = "the output" if error.filename is None else str(error.filename)
+    return f"{place}: {(error.strerror or str(error)).lower()}"
 
 
 def _bug(error: Exception, argv: Sequence[str]) -> str:

@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from indelible.cli import INTERRUPTED
-from indelible.experiment import InputError
+from indelible.experiment import WHOLE_MAX, InputError
 from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
-
-#: The largest number that JSON readers and Rust agree on.
-WHOLE_MAX = 2**63 - 1
 
 #: What stands for a letter that the terminal does not have.
 ASCII = str.maketrans({"·": ".", "†": "+"})
@@ -122,6 +119,8 @@ def require(args: argparse.Namespace, *flags: str) -> None:
 
 def require_writable(flag: str, path: str) -> None:
     """Refuse a path that cannot be written, before anything is run."""
+    if path.endswith(os.sep):
+        raise InputError(f"{flag} {path}: is a directory")
     existed = Path(path).exists()
     try:
         with Path(path).open("ab"):

@@ -410,10 +410,10 @@ impl Kiln {
         let own =
             state.slot.filter(|&slot| slots[slot as usize].is_some_and(|slot| slot.owner == owner));
         let Some(slot) = own.or_else(|| self.last.free_slots.pop()) else {
-            let slots = self.last.slots.len();
+            let slots = self.last.slots.len() as u64;
+            let raise = more_room(slots, self.params.overflow_lines);
             return below.give_up(format!(
-                "more than {slots} pending lines had to leave the last level: raise \
-                 --set design.overflow_lines=... and pm.log_size"
+                "more than {slots} pending lines had to leave the last level: raise {raise}"
             ));
         };
         state.slot = Some(slot);
@@ -481,4 +481,13 @@ fn send_home(
 ) {
     let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
     below.send(at, write, Notify::Design(event));
+}
+
+/// What gives an overflow area of so many slots more of them: it has what the parameter says, or
+/// what fits the log areas.
+pub fn more_room(slots: u64, asked: u64) -> &'static str {
+    match slots < asked {
+        true => "--set pm.log_size=..., and pm.device_size, of which the logs take half at most",
+        false => "--set design.overflow_lines=...",
+    }
 }

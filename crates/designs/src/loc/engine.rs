@@ -110,9 +110,10 @@ impl Engine {
         let ring = Ring::new(shape, format);
         let reach = format.reach().saturating_sub(2 * cores);
         let misfit = if (how.sd + 1) * cores > reach {
+            let lower = if how.sd > 1 { "design.sd" } else { "--cores" };
             Some(format!(
                 "{} bits are too few for the TxIDs of {cores} cores with {} transactions each in \
-                 the window: raise --set design.id_bits=..., or lower design.sd",
+                 the window: raise --set design.id_bits=..., or lower {lower}",
                 how.id_bits, how.sd
             ))
         } else if ring.area.groups < 4 {

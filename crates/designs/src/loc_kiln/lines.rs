@@ -9,6 +9,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
 
 use super::{LocKiln, LocKilnEvent, cells};
+use crate::kiln::lines::more_room;
 use crate::loc::entry::{Entry, Place};
 
 /// A version of a line in the last level.
@@ -398,10 +399,11 @@ impl LocKiln {
         let state = self.last.lines.entry(slot.line).or_default();
         let own = state.running_slot.filter(|_| slot.tag.is_none());
         let Some(number) = own.or_else(|| self.last.free_slots.pop()) else {
-            let slots = self.last.slots.len();
+            let slots = self.last.slots.len() as u64;
+            let raise = more_room(slots, self.params.overflow_lines);
             below.give_up(format!(
-                "more than {slots} lines of transactions that are not retired had to leave the last \
-                 level: raise --set design.overflow_lines=... and pm.log_size"
+                "more than {slots} lines of transactions that are not retired had to leave the \
+                 last level: raise {raise}"
             ));
             return None;
         };

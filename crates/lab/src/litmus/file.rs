@@ -57,7 +57,7 @@ struct Reader {
     threads: Vec<Vec<Step>>,
     image: Option<(Vec<(Word, u64)>, String)>,
     /// What threads wait for, and where they say so.
-    waits: Vec<(usize, u64, u64)>,
+    expected: Vec<(usize, u64, u64)>,
 }
 
 /// Reads a test.
@@ -75,7 +75,7 @@ pub fn read(path: &str, text: &str) -> Result<Test, InputError> {
         lines: [0; 2],
         threads: Vec::new(),
         image: None,
-        waits: Vec::new(),
+        expected: Vec::new(),
     };
     for line in text.lines() {
         reader.line += 1;
@@ -184,13 +184,13 @@ impl Reader {
             }
             ("store" | "load" | "wait", [name, value]) => {
                 let (address, value) = (self.variable(name)?, self.number(value)?);
+                if verb != "store" {
+                    self.expected.push((self.line, address, value));
+                }
                 match verb {
                     "store" => Step::Store(address, value),
                     "load" => Step::Load(address, value),
-                    _ => {
-                        self.waits.push((self.line, address, value));
-                        Step::Wait(address, value)
-                    }
+                    _ => Step::Wait(address, value),
                 }
             }
             ("order" | "durable", _) => return self.wrong(&format!("`{verb}` stands alone")),
@@ -228,7 +228,11 @@ impl Reader {
             if address >= DRAM_BASE {
                 return self.wrong(&format!("`{name}` is volatile: no image holds it"));
             }
-            image.push((Word::of(address), self.number(value)?));
+            let word = Word::of(address);
+            if image.iter().any(|(other, _)| *other == word) {
+                return self.wrong(&format!("`{name}` has a value in the image already"));
+            }
+            image.push((word, self.number(value)?));
         }
         Ok(image)
     }
@@ -241,12 +245,12 @@ impl Reader {
         if self.threads.iter().all(Vec::is_empty) {
             return self.wrong("no thread does anything");
         }
-        let stored = |wait: &(usize, u64, u64)| {
-            let store = Step::Store(wait.1, wait.2);
-            wait.2 == 0 || self.threads.iter().flatten().any(|step| *step == store)
+        let stored = |&&(_, address, value): &&(usize, u64, u64)| {
+            let store = Step::Store(address, value);
+            value == 0 || self.threads.iter().flatten().any(|step| *step == store)
         };
-        if let Some((line, ..)) = self.waits.iter().find(|wait| !stored(wait)) {
-            return self.wrong_at(*line, "it waits for a value that no thread stores");
+        if let Some((line, ..)) = self.expected.iter().find(|read| !stored(read)) {
+            return self.wrong_at(*line, "it expects a value that no thread stores");
         }
         let title = self.title.take().unwrap_or_else(|| name.clone());
         Ok(Test { name, title, threads: self.threads, image, asked })

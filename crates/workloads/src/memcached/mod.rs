@@ -42,7 +42,7 @@ model::params! {
     pub struct MemcachedParams {
         /// Items at the start, over all cores, which are the windows of the clients; 0 means as
         /// many as the machine says, 10,000 for each core at most (memaslap's window).
-        items = 0 in 0..=1 << 32;
+        items = 0 in 0..=1_000_000_000;
         /// Whether all cores are clients of one server behind one lock, as in memcached 1.2.4, or
         /// each has a server of its own and takes no lock.
         shared = "shared" of ["private", "shared"];

@@ -32,7 +32,7 @@ model::params! {
     pub struct VacationParams {
         /// Tuples of all four tables at the start, over all cores, a quarter in each table; 0 means
         /// as many as the machine says (SSP-19: 16,000,000, which WHISPER's `-r4000000` makes).
-        items = 0 in 0..=1 << 32;
+        items = 0 in 0..=1_000_000_000;
         /// Whether all cores are clients of one database, as in STAMP, or each has a database of
         /// its own and takes no lock.
         shared = "shared" of ["private", "shared"];
