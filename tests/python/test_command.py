@@ -243,6 +243,7 @@ BAD = {
     "litmus": (["litmus", "no.litmus"], "error: no.litmus: no such file or directory"),
     "command": (["rnu"], "unknown command `rnu`; did you mean `run`?"),
     "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
+    "before": (["--json", "list"], "`--json` goes behind the command: `indelible list --json`"),
     "abbreviation": ([*RUN, "--mach", "tiny"], "unknown option `--mach`"),
     "word": ([*RUN, "silo"], "unexpected `silo`"),
     "no_design": (["run", "--workload", "hash"], "needs --design; `indelible list designs`"),

@@ -296,11 +296,15 @@ fn durability_domains() {
     ] {
         let accepts = |entry: &&designs::Entry| enough.contains(&entry.card.needs);
         let names: Vec<&str> = durable().filter(accepts).map(|entry| entry.card.name).collect();
-        let variant = format!("cores=2 nested=false controller.domain={domain}");
-        all_hold(every(&names, &[&variant]));
+        let plain = format!("cores=2 nested=false controller.domain={domain}");
         // Lines that leave the caches again and again are on their way to the cells twice.
-        let again = format!("{variant} llc.assoc=1 l2.assoc=1 l1d.assoc=1");
-        all_hold(micro(&names, &[&again]));
+        let again = format!("{plain} llc.assoc=1 l2.assoc=1 l1d.assoc=1");
+        // Fast cells, so that the order of the bus is the order in which writes are durable.
+        let fast = format!(
+            "cores=4 nested=false controller.domain={domain} pm.tREAD=1ns pm.tWRITE=1ns \
+             pm.banks_per_rank=16 {SMALL_CACHES}"
+        );
+        all_hold(every(&names, &[&plain, &again, &fast]));
         for entry in durable().filter(|entry| !accepts(entry)) {
             let name = entry.card.name;
             let line = format!("{name} scribble txs=2 cores=2 controller.domain={domain}");

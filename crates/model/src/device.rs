@@ -39,6 +39,8 @@ struct Banks {
     banks: Vec<Bank>,
     bus: Calendar,
     writing: bool,
+    /// When the last byte of the last write has passed the bus.
+    written: u64,
 }
 
 impl Banks {
@@ -53,6 +55,7 @@ impl Banks {
             banks: vec![Bank::default(); banks as usize],
             bus: Calendar::default(),
             writing: false,
+            written: 0,
         }
     }
 
@@ -80,7 +83,8 @@ impl Banks {
         (self.transfer(start + duration, false, now), opens)
     }
 
-    /// Moves a line over the bus; returns when its last byte has passed.
+    /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order in
+    /// which they are sent, also where a later one would fit a gap: those of a line must.
     fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
         let turn = match (self.writing, writing) {
             (true, false) => self.timing.turn_to_read,
@@ -89,7 +93,10 @@ impl Banks {
         };
         self.writing = writing;
         let duration = self.timing.burst + turn;
-        self.bus.reserve(at, duration, now) + duration
+        let at = if writing { at.max(self.written) } else { at };
+        let end = self.bus.reserve(at, duration, now) + duration;
+        self.written = if writing { end } else { self.written };
+        end
     }
 
     /// Takes a bank for a write to the cells; returns the write's start and end.
@@ -565,6 +572,20 @@ mod tests {
         assert_eq!(flip_n_write(0, u64::MAX, 32), (2, 0));
         assert_eq!(flip_n_write(0, 0xff, 32), (8, 0));
         assert_eq!(flip_n_write(0xff, 0, 64), (0, 8));
+    }
+
+    #[test]
+    fn writes_of_a_line_are_programmed_in_the_order_in_which_they_are_sent() {
+        let mut pm = pm(|config| {
+            config.pm.buffer = 0;
+            (config.pm.t_read, config.pm.t_write) = (500, 500);
+        });
+        // Before a read of the future there is room for a line, and not for a turn of the bus, too.
+        let read = pm.read(1_000, Line(64), 0);
+        let at = read - 2 * pm.banks.timing.burst;
+        let mut write = |value| pm.write(at, Line(0), &[value; 64], u64::MAX, 0).programmed;
+        let (first, second) = (write(1), write(2));
+        assert!(first < second, "{first:?} and {second:?}");
     }
 
     #[test]

@@ -102,6 +102,8 @@ def _refuse(word: str, parser: Parser) -> NoReturn:
         raise InputError(f"unexpected `{word}`; `{parser.prog} --help` has the options")
     flag = word.partition("=")[0]
     known = [option for option in parser._option_string_actions if option.startswith("--")]
+    if flag in known:
+        raise InputError(f"`{flag}` goes behind the command: `{parser.prog} {word}`")
     raise InputError(f"unknown option `{flag}` of `{parser.prog}`{_meant(flag, known)}")
 
 
