@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -316,21 +316,10 @@ def sweep(
     unique = [*dict.fromkeys(plan.values())]
     # One run of each point and design first: a value out of range is refused before the long part.
     known = {row["name"] for kind in rows.values() for row in kind}
-    jobs = [*map(_RunJob, unique)]
-    order = sorted(
-        range(len(jobs)),
-        key=lambda i: (_urgency(jobs[i], known)[0], unique[i].workload != workloads[0]),
+    done, interrupted = _run_all(
+        unique,
+        lambda asked: (_urgency(_RunJob(asked), known)[0], asked.workload != workloads[0]),
     )
-    interrupted = False
-    try:
-        answers = pool.execute(jobs, order)
-    except pool.Interrupted as interrupt:
-        answers, interrupted = interrupt.partial, True
-    done = {
-        asked: data
-        for asked, data in zip(unique, answers, strict=True)
-        if data is not None and not data.get("cancelled")
-    }
     answer = Sweep(
         designs=designs,
         workloads=workloads,
@@ -340,7 +329,7 @@ def sweep(
         seed=seed,
         metric=metric,
         normalize=normalize,
-        runs={cell: Run(done[asked], asked) for cell, asked in plan.items() if asked in done},
+        runs={cell: done[asked] for cell, asked in plan.items() if asked in done},
         durability={row["name"]: row["durability"] for row in rows["designs"]},
         interrupted=interrupted,
     )
@@ -363,19 +352,9 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
         )
         for cell in asked.cells()
     }
-    jobs = [*map(_RunJob, plan.values())]
     # The longest runs first, as far as that is known.
-    order = sorted(range(len(jobs)), key=lambda index: -(jobs[index].experiment.cores or 0))
-    interrupted = False
-    try:
-        answers = pool.execute(jobs, order)
-    except pool.Interrupted as interrupt:
-        answers, interrupted = interrupt.partial, True
-    runs = {
-        cell: Run(data, experiment)
-        for (cell, experiment), data in zip(plan.items(), answers, strict=True)
-        if data is not None and not data.get("cancelled")
-    }
+    done, interrupted = _run_all([*plan.values()], lambda asked: -(asked.cores or 0))
+    runs = {cell: done[asked] for cell, asked in plan.items() if asked in done}
     answer = Reproduction(asked, txs, seed, runs, interrupted)
     if interrupted:
         raise pool.Interrupted(answer)
@@ -392,6 +371,24 @@ def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litm
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Litmus(data, tests)) from None
+
+
+def _run_all(
+    experiments: Sequence[Experiment], first: Callable[[Experiment], Any]
+) -> tuple[dict[Experiment, Run], bool]:
+    """Run experiments, those first that `first` puts first; also whether that was interrupted."""
+    order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
+    interrupted = False
+    try:
+        answers = pool.execute([*map(_RunJob, experiments)], order)
+    except pool.Interrupted as interrupt:
+        answers, interrupted = interrupt.partial, True
+    done = {
+        asked: Run(data, asked)
+        for asked, data in zip(experiments, answers, strict=True)
+        if data is not None and not data.get("cancelled")
+    }
+    return done, interrupted
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from indelible import comparison_text, plot, verbs
-from indelible.cli import options
+from indelible.cli import options, outputs
 from indelible.experiment import MACHINE
 from indelible.results import METRICS, Comparison, metric_named
 
@@ -53,8 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--normalize", metavar="D", help="the design that is 1.00, compared too (the first)"
     )
-    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
-    parser.add_argument("--csv", metavar="FILE", help="also write the rows")
+    outputs.add_options(parser)
     parser.add_argument(
         "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
     )
@@ -70,23 +68,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `compare`."""
     metric_named(args.metric)
-    if args.plot is not None:
-        plot.check(args.plot)
-        options.require_writable("--plot", args.plot)
-    if args.csv is not None:
-        options.require_writable("--csv", args.csv)
+    outputs.check(args)
 
     def show(answer: Comparison) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(comparison_text.comparison(answer))
-        if args.csv is not None:
-            Path(args.csv).write_text(answer.csv(), encoding="utf-8")
-        if args.plot is not None and not answer.interrupted:
-            plot.save(plot.figure, answer, args.plot)
-            if not args.json:
-                options.show(f"\nfigure: {args.plot}")
+        outputs.show(args, answer, comparison_text.comparison, plot.figure)
         return 0 if answer.passed else 1
 
     return options.answer(

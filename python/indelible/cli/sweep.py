@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from indelible import plot, sweep_text, verbs
-from indelible.cli import options
+from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.results import METRICS, metric_named
 from indelible.sweeps import Sweep
@@ -55,8 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="the design that is 1.00 at each point (each design is, at the first point)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
-    parser.add_argument("--csv", metavar="FILE", help="also write the rows")
+    outputs.add_options(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
@@ -68,25 +66,12 @@ def call(args: argparse.Namespace) -> int:
     if len(vary) < len(args.vary or ()):
         raise InputError("a field varies twice; give all its values after one --vary")
     metric_named(args.metric)
-    if args.plot is not None:
-        plot.check(args.plot)
-        options.require_writable("--plot", args.plot)
-        if len(vary) > 1:
-            raise InputError("--plot draws a sweep of one field; drop it, or a --vary")
-    if args.csv is not None:
-        options.require_writable("--csv", args.csv)
+    if args.plot is not None and len(vary) > 1:
+        raise InputError("--plot draws a sweep of one field; drop it, or a --vary")
+    outputs.check(args)
 
     def show(answer: Sweep) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(sweep_text.sweep(answer))
-        if args.csv is not None:
-            Path(args.csv).write_text(answer.csv(), encoding="utf-8")
-        if args.plot is not None and not answer.interrupted:
-            plot.save(plot.sweep_figure, answer, args.plot)
-            if not args.json:
-                options.show(f"\nfigure: {args.plot}")
+        outputs.show(args, answer, sweep_text.sweep, plot.sweep_figure)
         return 0
 
     return options.answer(

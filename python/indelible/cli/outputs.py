@@ -1,0 +1,63 @@
+"""What a table of many runs may become beside text: JSON, rows in a file, a figure."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from indelible import plot
+from indelible.cli import options
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Table(Protocol):
+    """An answer of many runs."""
+
+    interrupted: bool
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+
+    def csv(self) -> str:
+        """Return the rows as comma-separated values."""
+
+
+Answer = TypeVar("Answer", bound=Table)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--plot` and `--csv`."""
+    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
+    parser.add_argument("--csv", metavar="FILE", help="also write the rows")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse files that cannot be written, before anything is run."""
+    if args.plot is not None:
+        plot.check(args.plot)
+        options.require_writable("--plot", args.plot)
+    if args.csv is not None:
+        options.require_writable("--csv", args.csv)
+
+
+def show(
+    args: argparse.Namespace,
+    answer: Answer,
+    text: Callable[[Answer], str],
+    draw: Callable[[Answer], Figure],
+) -> None:
+    """Print an answer, and write the files that were asked for."""
+    if args.json:
+        options.show_json(answer.json())
+    else:
+        options.show(text(answer))
+    if args.csv is not None:
+        Path(args.csv).write_text(answer.csv(), encoding="utf-8")
+    if args.plot is not None and not answer.interrupted:
+        plot.save(draw, answer, args.plot)
+        if not args.json:
+            options.show(f"\nfigure: {args.plot}")
