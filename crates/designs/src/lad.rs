@@ -344,6 +344,10 @@ impl Design for Lad {
             kept("spill register (the same)", entry, controllers),
             kept("last committed number of a thread", 16, region::THREADS * controllers),
             kept("valid bit of an undo entry", 1, slots * controllers),
+            Structure {
+                kept_by: KeptBy::Nothing,
+                ..kept("thread of an undo entry", 8, slots * controllers)
+            },
             plain("bitmap of lines stored to", 1, l1_lines * cores),
             plain("transaction number", 16, cores),
             plain("counter of acknowledgements", 16, cores),

@@ -130,3 +130,37 @@ fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
         );
     }
 }
+
+/// A core that waits for the overflow area may have a lock, and what ends meanwhile is drained,
+/// too.
+#[test]
+fn who_waits_for_the_overflow_area_does_not_wait_for_ever() {
+    let small = "l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 llc.size=256B";
+    let design = "design.overflow_lines=6 design.drain=oldest design.flush_interval=1000";
+    all_hold(vec![
+        format!(
+            "loc-kiln scribble cores=2 txs=5 seed=755145 nested=false {small} {design} design.sd=4 \
+             workload.stores=16 core.model=inorder"
+        ),
+        format!(
+            "loc-kiln scribble cores=3 txs=20 seed=536551 nested=false {small} {design} design.sd=2 \
+             llc.assoc=4 workload.stores=16 pm.tWRITE=30ns"
+        ),
+    ]);
+}
+
+/// A line that was away and came back is clean, and has a version all the same: the cells hold no
+/// more lines than there are ways.
+#[test]
+fn versions_of_clean_lines_leave_with_them() {
+    let small = "l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 llc.size=128B llc.assoc=2";
+    let slow = "controller.write_buffer_size=1 controller.writeback_buffer_size=1 core.mshrs=1";
+    let lines = (2..=4).map(|seed| {
+        format!(
+            "loc-kiln scribble cores=1 txs=1000 seed={seed} points=400 nested=false {small} {slow} \
+             design.old_versions=1 design.overflow_lines=8 design.sd=1 design.redirect_latency=0 \
+             workload.words=4096 workload.stores=64 pm.tWRITE=1ns"
+        )
+    });
+    all_hold(lines);
+}

@@ -503,6 +503,13 @@ impl Caches {
         changed
     }
 
+    /// Makes the last level, if it has a line, tell memory when the line leaves.
+    pub fn mark_dirty(&mut self, line: Line) {
+        if let Some(at) = self.llc.find(line) {
+            self.llc.mark(at, DIRTY, true);
+        }
+    }
+
     /// Whether any cache holds the line.
     pub fn holds(&self, line: Line) -> bool {
         self.llc.find(line).is_some()

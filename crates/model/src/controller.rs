@@ -8,7 +8,7 @@ use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::{Config, Domain};
 use crate::contents::Contents;
-use crate::device::{Dram, Pm, Write, mask_bytes};
+use crate::device::{Dram, Pm, Write};
 use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::sieve::Sieve;
@@ -318,6 +318,13 @@ impl<E: Copy> Memory<E> {
         slot.is_some()
     }
 
+    /// Counts a write that a design puts into a slot that it has reserved, in the place of an older
+    /// one of the line: it has come over the bus like any other, and the older one goes no further.
+    pub fn count_replaced(&mut self, write: &Write) {
+        let index = self.controller_of(write.line);
+        self.controllers[index].pm.count(write);
+    }
+
     /// Gives back the slot that was first reserved for a line, with a write that it turns into if
     /// there is one: that is accepted in this moment, whatever else waits for room.
     ///
@@ -398,9 +405,7 @@ impl<E: Copy> Memory<E> {
         if write.mask == 0 {
             return controller.follow(line, notify, self.domain);
         }
-        let meters = &mut controller.pm.meters;
-        meters.wpq_bytes[write.class as usize] += mask_bytes(write.mask);
-        meters.wpq_writes += 1;
+        controller.pm.count(write);
         let adr = self.domain != Domain::Media;
         if adr {
             apply_masked(self.durable.line_mut(line), &write.data, write.mask);

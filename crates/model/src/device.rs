@@ -83,8 +83,8 @@ impl Banks {
         (self.transfer(start + duration, false, now), opens)
     }
 
-    /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order in
-    /// which they are sent, also where a later one would fit a gap: those of a line must.
+    /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order
+    /// in which they are sent, also where a later one would fit a gap: those of a line must.
     fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
         let turn = match (self.writing, writing) {
             (true, false) => self.timing.turn_to_read,
@@ -308,6 +308,12 @@ impl Pm {
         })
     }
 
+    /// Counts a write that the controller accepts.
+    pub fn count(&mut self, write: &Write) {
+        self.meters.wpq_bytes[write.class as usize] += u64::from(write.mask.count_ones());
+        self.meters.wpq_writes += 1;
+    }
+
     /// What the cells hold.
     pub fn cells_mut(&mut self) -> &mut Contents {
         &mut self.cells
@@ -504,11 +510,6 @@ fn flip_n_write(old: u64, new: u64, group: u64) -> (u64, u64) {
         }
     }
     (set, reset)
-}
-
-/// Bytes that a mask selects.
-pub fn mask_bytes(mask: u64) -> u64 {
-    u64::from(mask.count_ones())
 }
 
 /// A write on its way to persistent memory: the bytes of a line that `mask` selects.

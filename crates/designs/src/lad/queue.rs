@@ -148,6 +148,7 @@ impl Lad {
             if self.rules.replace_own_entry {
                 *older = entry;
             }
+            below.memory.count_replaced(&entry.write());
             self.counts.replaced += 1;
             return Taken::Yes;
         }

@@ -311,6 +311,9 @@ impl LocKiln {
             self.overflow(slot, at, below);
             return;
         }
+        // The caches may have the line clean, if it was away and came back: it must not leave
+        // unseen.
+        below.caches.mark_dirty(line);
         self.last.old += u64::from(!state.held.is_empty());
         let place = state.held.partition_point(|held| held.by < by);
         state.held.insert(place, Held { line, data, by, count, stamp: 0, moves_to: None });
@@ -441,6 +444,7 @@ impl LocKiln {
         }
         if by < self.transactions.retired && !is_dropped {
             self.bring_slot_home(number, at, below);
+            self.tell_all(at, below);
         }
     }
 

@@ -144,7 +144,11 @@ impl LocKiln {
         let ended = Ended { id: tx.id, until, stored };
         self.transactions.cores[core].ended.push_back(ended);
         let ready = tx.stored.max(tx.at);
-        if speculative {
+        if speculative && self.last.is_crowded() {
+            // Who waits for room to begin drained what had ended by then, and may have a lock that
+            // this core needs next.
+            self.drain(self.transactions.window.next(), ready, below);
+        } else if speculative {
             self.drain_if_half(core, ready, below);
         }
         if speculative || !stored {
