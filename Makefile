@@ -19,7 +19,7 @@ help:
 	@echo 'make lint    format and lint checks, as CI runs them'
 	@echo 'make format  format everything'
 	@echo 'make bench   how fast the simulator is on this computer'
-	@echo 'make soak    longer crash campaigns; SEEDS="1 2 3" POINTS=all'
+	@echo 'make soak    longer crash campaigns; SEEDS="1 2 3" POINTS=all, or MINUTES=30 on random machines'
 	@echo 'make lock    choose new versions for requirements.lock (needs uv)'
 	@echo 'make clean   remove what the build made'
 
@@ -77,7 +77,7 @@ SEEDS  ?= 1 2 3 4 5 6 7 8
 POINTS ?= all
 
 soak: build
-	$(BIN)/python tests/python/soak.py --points $(POINTS) $(SEEDS)
+	$(BIN)/python tests/python/soak.py $(if $(MINUTES),--minutes $(MINUTES),--points $(POINTS)) $(SEEDS)
 
 lock:
 	uv pip compile --universal --python-version 3.10 --upgrade --custom-compile-command 'make lock' \

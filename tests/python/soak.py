@@ -1,33 +1,138 @@
-"""Crash campaigns for as long as one likes: every crash-safe design, every workload, many seeds.
+"""Crash campaigns for as long as one likes.
 
-python tests/python/soak.py --points all 1 2 3
+Every crash-safe design on every workload with some seeds, or random campaigns for some minutes: any
+design, workload and machine, with caches of one way, short queues, fast and slow cells.
+
+    python tests/python/soak.py --points all 1 2 3
+    python tests/python/soak.py --minutes 30 1
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import random
 import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import indelible
+from indelible import pool
+from indelible.results import Crash
+
+#: What a random machine draws from; nothing: as `tiny` has it.
+CACHES = (
+    {},
+    {"llc": "256B", "l2": "128B", "l1d": "128B"},
+    {"llc": "1KiB", "l2": "512B", "l1d": "256B"},
+)
+WAYS = (None, 1, 2)
+DOMAINS = (None, "media", "media", "adr", "gpf", "eadr")
+QUEUES = (1, 2, 3, 4, 8, 64)
+CELLS = ("1ns", "50ns", "150ns", "1us")
+WORKLOADS = ("scribble", "scribble", "scribble", "hash", "btree", "rbtree", "queue", "sps", "array")
+
+#: Crash points of a random campaign, at the most.
+POINTS = 300
+
+#: Campaigns that are handed out at a time.
+BATCH = 64
+
+
+def machine(draw: random.Random) -> dict[str, str]:
+    """Return the settings of a random machine."""
+    found = {f"{cache}.size": size for cache, size in draw.choice(CACHES).items()}
+    if (ways := draw.choice(WAYS)) is not None:
+        found |= {f"{cache}.assoc": str(ways) for cache in ("llc", "l2", "l1d")}
+    if (domain := draw.choice(DOMAINS)) is not None:
+        found["controller.domain"] = domain
+    if draw.random() < 0.4:
+        found |= {"controller.count": "2", "controller.intlv_size": "64B"}
+    if draw.random() < 0.3:
+        found["core.model"] = "inorder"
+    return found | {
+        "controller.write_buffer_size": str(draw.choice(QUEUES)),
+        "pm.xpbuffer_entries": str(draw.choice((0, 1, 2, 64))),
+        "pm.tREAD": draw.choice(CELLS),
+        "pm.tWRITE": draw.choice(CELLS),
+        "pm.banks_per_rank": str(draw.choice((1, 2, 16))),
+    }
+
+
+def scribbles(draw: random.Random, granularity: str) -> dict[str, str]:
+    """Return random parameters of `scribble`; locks on words only where they are allowed."""
+    found = {"workload.words": draw.choice(("16", "48", "128"))}
+    if draw.random() < 0.4:
+        found["workload.aborts"] = draw.choice(("10", "40"))
+    if draw.random() < 0.3:
+        found["workload.straddle"] = "yes"
+    if granularity == "word" and draw.random() < 0.5:
+        found["workload.lock_grain"] = "word"
+    return found
+
+
+def at_random(seed: int) -> Crash | None:
+    """Run the campaign of a seed; nothing, if its machine and its design do not go together."""
+    draw = random.Random(seed)
+    design = draw.choice([row for row in indelible.list("designs") if row["durability"] != "none"])
+    workload, settings = draw.choice(WORKLOADS), machine(draw)
+    if workload == "scribble":
+        settings |= scribbles(draw, design["granularity"])
+    try:
+        return indelible.crash(
+            design["name"],
+            workload,
+            cores=draw.choice((1, 2, 3, 4)),
+            txs=draw.choice((10, 30, 60)),
+            seed=seed,
+            points=POINTS,
+            nested=draw.random() < 0.2,
+            set=settings,
+        )
+    except indelible.InputError:
+        return None
+
+
+def random_campaigns(first: int, minutes: float) -> Iterator[Crash]:
+    """Run campaigns of one seed after another on all processors for so many minutes."""
+    end = time.monotonic() + 60 * minutes
+    with ThreadPoolExecutor(pool.workers_available()) as workers:
+        for start in itertools.count(first, BATCH):
+            yield from filter(None, workers.map(at_random, range(start, start + BATCH)))
+            if time.monotonic() > end:
+                return
+
+
+def all_campaigns(seeds: list[int], points: int | str) -> Iterator[Crash]:
+    """Run every crash-safe design on every workload."""
+    designs = [row["name"] for row in indelible.list("designs") if row["durability"] != "none"]
+    workloads = [row["name"] for row in indelible.list("workloads")]
+    for seed, design, workload in itertools.product(seeds, designs, workloads):
+        yield indelible.crash(design, workload, cores=2, seed=seed, points=points)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", default="all")
+    parser.add_argument("--minutes", type=float)
     parser.add_argument("seeds", nargs="+", type=int)
     args = parser.parse_args()
     points = args.points if args.points == "all" else int(args.points)
-    designs = [row["name"] for row in indelible.list("designs") if row["durability"] != "none"]
-    workloads = [row["name"] for row in indelible.list("workloads")]
-    failed = 0
-    for seed in args.seeds:
-        for design in designs:
-            for workload in workloads:
-                found = indelible.crash(design, workload, cores=2, seed=seed, points=points)
-                failed += not found.passed
-                print(
-                    found if not found.passed else f"ok {found.points:>9,}  {found!r}", flush=True
-                )
+    campaigns = all_campaigns(args.seeds, points)
+    if args.minutes is not None:
+        campaigns = random_campaigns(args.seeds[0], args.minutes)
+    done = failed = 0
+    for found in campaigns:
+        done += 1
+        failed += not found.passed
+        if not found.passed:
+            print(found, flush=True)
+        elif args.minutes is None:
+            print(f"ok {found.points:>9,}  {found!r}", flush=True)
+    print(f"{failed} of {done:,} campaigns failed")
     return min(failed, 1)
 
 
