@@ -229,7 +229,7 @@ SILO = Paper(
         _silo_over("lad", 8).times("lines programmed, over LAD", "about 1", _lines),
         _average("logs removed on chip", "64.3 %", _removed, "silo", _SILO, 8),
         _average("logs that Array ignores", "90.4 %", _ignored, "silo", ("array",), 8),
-        _Over("silo", "silo", _SILO, 8, own=(("design.buffer_latency", "128"),)).change(
+        _Over("silo", "silo", _SILO, 8, own=(("design.buffer_latency", "128"),), mean=_mean).change(
             "throughput, log buffer of 128 cycles for 8", "-3.3 %"
         ),
     ),
