@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -59,7 +59,7 @@ def values(key: str, asked: object) -> tuple[str, ...]:
     if isinstance(asked, str):
         words = [word.strip() for word in asked.split(",") if word.strip()]
         found = [value for word in words for value in _range(key, word)]
-    elif isinstance(asked, Sequence):
+    elif isinstance(asked, Iterable):
         found = [str(value) for value in asked]
     else:
         found = [str(asked)]

@@ -219,7 +219,9 @@ def compare(
         raise InputError("there is nothing to run: `cores` is an empty list")
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
     plan = _plan(designs, workloads, counts, template, scripts)
-    loops = _native(workloads, template, counts, metric) if native else {}
+    # A loop on this computer's processor knows no design.
+    of_loops = replace(template, settings=of_cell(template.settings, "", "", designs))
+    loops = _native(workloads, of_loops, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     campaigns = _campaigns(plan, durability, _survival(template)) if crash else {}
 

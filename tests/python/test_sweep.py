@@ -27,6 +27,7 @@ def test_values_are_lists_and_ranges() -> None:
     assert settings.values("f", "0.5:1:0.25") == ("0.5", "0.75", "1")
     assert settings.values("f", range(1, 4)) == ("1", "2", "3")
     assert settings.values("f", 7) == ("7",)
+    assert settings.values("f", (2**n for n in range(3))) == ("1", "2", "4")
 
 
 def test_a_point_that_says_nothing_to_a_design_is_run_once(
