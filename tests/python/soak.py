@@ -51,6 +51,8 @@ def machine(draw: random.Random) -> dict[str, str]:
         found |= {"controller.count": "2", "controller.intlv_size": "64B"}
     if draw.random() < 0.3:
         found["core.model"] = "inorder"
+    if draw.random() < 0.2:
+        found["core.fenced_stores"] = "dispatch"
     return found | {
         "controller.write_buffer_size": str(draw.choice(QUEUES)),
         "pm.xpbuffer_entries": str(draw.choice((0, 1, 2, 64))),

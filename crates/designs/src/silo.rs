@@ -47,7 +47,7 @@ model::params! {
         buffer_latency = 8 in 1..=4096;
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
         /// store queue holds; reached only when the buffer is full and memory is busy).
-        channel = 56 in 1..=4096;
+        channel = 56 in 1..=4096, tight [1, 56];
         /// Cycles of a message between two controllers (ours: the paper has one controller; about
         /// half of the way from a core to a controller).
         controller_hop = 10 in 0..=4096;

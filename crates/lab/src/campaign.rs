@@ -157,7 +157,7 @@ fn cut(
 const REORDERS: u64 = 2;
 
 /// How hard a rule is looked for: seeds of each kind of trial.
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 240;
 
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
@@ -262,6 +262,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if revokes && index % 5 % 2 == 1 {
             set("workload.aborts", "40");
         }
+        // Long transactions meet themselves.
+        if index % 6 == 4 {
+            set("workload.stores", "64");
+        }
         for (path, value) in [&[], SMALL, APART, SMALL][index as usize % 4] {
             set(path, value);
         }
@@ -269,7 +273,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
             APART.iter().for_each(|(path, value)| set(path, value));
         }
         press(&mut trial, index, resolved);
-        trials.push((trial, 20 * (1 + index / 6)));
+        trials.push((trial, 20 * (1 + index / 6 % 20)));
     }
     trials
 }

@@ -127,6 +127,10 @@ config! {
         lq "LQEntries" ["lq"], Unit::Count, 72, 1..=1024, "ours: Skylake class";
         /// Entries of the store queue (window) or of the store buffer (inorder).
         sq "SQEntries" ["sq"], Unit::Count, 56, 1..=1024, "ours: Skylake class";
+        /// Where a store of the window core waits for a fence or commit before it: in the store
+        /// queue, while what follows dispatches, or at dispatch, with all that follows.
+        fenced_stores "fenced_stores" [], Unit::Choice(&["queue", "dispatch"]), 0, 0..=1,
+            "ours: stores of x86 cores enter the store queue before they may leave it";
         /// Outstanding misses of a core.
         mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
         /// Write-combining buffers of a core, one line each.

@@ -15,11 +15,16 @@ use crate::units::{Cycle, Line};
 /// what the hierarchy says; retirement is in order; stores leave in order after they retire, their
 /// lines having been asked for when they dispatched (TSO). A fence or a commit retires when it is
 /// done; until then younger loads and arithmetic go on as far as the reorder buffer reaches, and
-/// younger stores do not ([`Core::hold`]). What is not modelled: functional units, branch
+/// younger stores wait for it in the store queue ([`Core::hold`]). So the core has two times: the
+/// [`front`](Core::front), at which instructions dispatch, and the [`clock`](Core::clock) of what
+/// others see of it, which a fence puts ahead. What is not modelled: functional units, branch
 /// mispredictions, instruction fetch. See docs/model.md.
 #[derive(Clone, Debug)]
 pub struct Core {
-    clock: u64,
+    /// When the next instruction dispatches.
+    front: u64,
+    /// When the newest fence or commit that something waited for was done.
+    held: u64,
     /// Instructions dispatched in this cycle.
     used: u64,
     width: u64,
@@ -27,6 +32,8 @@ pub struct Core {
     lq: u64,
     sq: usize,
     in_order: bool,
+    /// Whether a store that waits for a fence holds up what follows it.
+    dispatches_in_order: bool,
     instructions: u64,
     loads: u64,
     /// What retires late, in program order.
@@ -86,13 +93,15 @@ impl Core {
     pub fn new(config: &Config) -> Core {
         let core = &config.core;
         Core {
-            clock: 0,
+            front: 0,
+            held: 0,
             used: 0,
             width: core.width,
             rob: core.rob,
             lq: core.lq,
             sq: core.sq as usize,
             in_order: core.model == 1,
+            dispatches_in_order: core.model == 1 || core.fenced_stores == 1,
             instructions: 0,
             loads: 0,
             late: VecDeque::new(),
@@ -109,10 +118,18 @@ impl Core {
         }
     }
 
-    /// The time at which the next instruction dispatches.
+    /// The time of what the core does now as others see it: when the next instruction dispatches,
+    /// and not before the fence or commit that the last store, flush or fence waited for.
     #[inline]
     pub fn clock(&self) -> Cycle {
-        Cycle(self.clock)
+        Cycle(self.front.max(self.held))
+    }
+
+    /// The time at which the next instruction dispatches: behind stores that wait in the store
+    /// queue for a fence or commit, earlier than [`Core::clock`].
+    #[inline]
+    pub fn front(&self) -> Cycle {
+        Cycle(self.front)
     }
 
     /// Instructions dispatched so far.
@@ -135,13 +152,34 @@ impl Core {
         self.look();
     }
 
-    /// Waits until `until`, for the given reason.
+    /// Waits until `until`, for the given reason, and so does all that follows.
     pub fn wait(&mut self, until: Cycle, stall: Stall) {
-        if until.0 > self.clock {
-            self.stalls[stall as usize] += until.0 - self.clock;
-            self.clock = until.0;
+        let clock = self.clock();
+        if until > clock {
+            self.stalls[stall as usize] += until.since(clock);
+            self.front = until.0;
             self.used = 0;
         }
+    }
+
+    /// Keeps the next instruction from dispatching before `until`, for the given reason. It costs
+    /// what the fence or commit behind which it would have dispatched does not cost already.
+    fn wait_to_dispatch(&mut self, until: u64, stall: Stall) {
+        if until > self.front {
+            self.stalls[stall as usize] += until.saturating_sub(self.front.max(self.held));
+            self.front = until;
+            self.used = 0;
+        }
+    }
+
+    /// Keeps what others can see from happening before `until`, when a fence or commit is done.
+    /// Younger instructions dispatch meanwhile, if the core is one that lets them.
+    pub fn hold_until(&mut self, until: Cycle, stall: Stall) {
+        if self.dispatches_in_order {
+            return self.wait(until, stall);
+        }
+        self.stalls[stall as usize] += until.0.saturating_sub(self.front.max(self.held));
+        self.held = self.held.max(until.0);
     }
 
     /// Dispatches one instruction, which is a load or not. False: there is no room before the
@@ -156,7 +194,7 @@ impl Core {
         self.used += 1;
         if self.used == self.width {
             self.used = 0;
-            self.clock += 1;
+            self.front += 1;
         }
         true
     }
@@ -165,7 +203,7 @@ impl Core {
     #[inline]
     fn is_bound(&self, load: bool) -> bool {
         let Bound { retires, instruction, load: loads } = self.bound;
-        self.clock >= retires
+        self.front >= retires
             || self.instructions + 1 >= instruction
             || load && self.loads + 1 >= loads
     }
@@ -186,7 +224,7 @@ impl Core {
         while instructions > 0 {
             let mut step = instructions;
             if !self.late.is_empty() {
-                if self.bound.retires <= self.clock {
+                if self.bound.retires <= self.front {
                     self.late.pop_front();
                     self.look();
                     continue;
@@ -203,7 +241,7 @@ impl Core {
             }
             self.instructions += step;
             let dispatched = self.used + step;
-            self.clock += dispatched / self.width;
+            self.front += dispatched / self.width;
             self.used = dispatched % self.width;
             instructions -= step;
         }
@@ -218,7 +256,7 @@ impl Core {
             if retires == OPEN {
                 return false;
             }
-            self.wait(Cycle(retires), stall);
+            self.wait_to_dispatch(retires, stall);
             self.late.pop_front();
             self.look();
         }
@@ -226,13 +264,12 @@ impl Core {
     }
 
     /// A fence or commit has dispatched that is done at a time that is known, or open until
-    /// [`Core::complete`]. What younger stores do in the caches, they do when they dispatch; so
-    /// they, and what orders them, wait for it at dispatch ([`Core::settle`]). A real core would
-    /// let them into its store queue and dispatch what follows them.
+    /// [`Core::complete`]. Younger stores, and what orders them, wait for it in the store queue
+    /// ([`Core::settle`]): they take effect when it is done, while what follows them dispatches.
     pub fn hold(&mut self, done: Option<Cycle>, stall: Stall) {
         debug_assert!(self.is_settled(), "a fence waits for the one before it");
         let done = done.map_or(OPEN, |at| at.0);
-        if done <= self.clock {
+        if done <= self.clock().0 {
             return;
         }
         self.barrier = Barrier::Until(done, stall);
@@ -275,11 +312,12 @@ impl Core {
         self.barrier == Barrier::None
     }
 
-    /// Waits for the fence or commit that holds back stores, whose time is known.
+    /// A store has come to the fence or commit that holds it back, whose time is known. It happens
+    /// when that is done.
     pub fn settle(&mut self) {
         if let Barrier::Until(at, stall) = std::mem::replace(&mut self.barrier, Barrier::None) {
             assert!(at != OPEN, "a core is parked while the time of its fence is open");
-            self.wait(Cycle(at), stall);
+            self.hold_until(Cycle(at), stall);
         }
     }
 
@@ -293,16 +331,16 @@ impl Core {
     /// there. A line that is still on its way makes it wait.
     #[inline]
     pub fn load_hit(&mut self, line: Line, known: Cycle) -> Cycle {
-        let start = known.0.max(self.clock);
+        let start = known.0.max(self.front);
         let mut done = start + self.hit;
         if self.misses_until > start {
             done = done.max(self.arrival(line));
         }
         self.loads += 1;
         if self.in_order {
-            self.clock += self.hit;
+            self.front += self.hit;
             self.wait(Cycle(done), Stall::LoadMiss);
-        } else if done > self.clock + self.hit {
+        } else if done > self.front + self.hit {
             self.retire_late(done);
         } else {
             self.retired = self.retired.max(done);
@@ -318,7 +356,7 @@ impl Core {
 
     /// When a miss whose address is known at `known` can start, and the place that it takes.
     pub fn miss_start(&self, known: Cycle) -> (usize, Cycle) {
-        let wanted = known.0.max(self.clock);
+        let wanted = known.0.max(self.front);
         let (place, start) = self.misses.first_free(wanted);
         (place, Cycle(start))
     }
@@ -339,8 +377,8 @@ impl Core {
 
     fn take_miss(&mut self, place: usize, line: Line, done: Cycle) {
         self.misses.take(place, done.0);
-        let clock = self.clock;
-        self.coming.retain(|&(_, done)| done > clock);
+        let front = self.front;
+        self.coming.retain(|&(_, done)| done > front);
         self.coming.push((line, done.0));
         self.misses_until = self.misses_until.max(done.0);
     }
@@ -356,20 +394,20 @@ impl Core {
     /// Waits until the store queue has room for one more store.
     #[inline]
     pub fn make_room_for_store(&mut self) {
-        while self.stores.front().is_some_and(|&done| done <= self.clock) {
+        while self.stores.front().is_some_and(|&done| done <= self.front) {
             self.stores.pop_front();
         }
         if self.stores.len() >= self.sq
             && let Some(first) = self.stores.pop_front()
         {
-            self.wait(Cycle(first), Stall::StoreBuffer);
+            self.wait_to_dispatch(first, Stall::StoreBuffer);
         }
     }
 
     /// A store that hits the first level.
     #[inline]
     pub fn store_hit(&mut self, line: Line) {
-        let mut ready = self.retired.max(self.clock);
+        let mut ready = self.retired.max(self.clock().0);
         if self.misses_until > ready {
             ready = ready.max(self.arrival(line));
         }
@@ -395,136 +433,27 @@ impl Core {
             done
         };
         self.take_miss(place, line, arrives);
-        self.stored = (self.stored + 1).max(arrives.0.max(self.retired).max(self.clock));
+        self.stored = (self.stored + 1).max(arrives.0.max(self.retired).max(self.clock().0));
         self.stores.push_back(self.stored);
     }
 
     /// When everything dispatched so far has retired and every store has left.
     pub fn drained(&self) -> Cycle {
-        Cycle(self.clock.max(self.retired).max(self.stored))
+        Cycle(self.clock().0.max(self.retired).max(self.stored))
+    }
+
+    /// Waits until everything has retired and every store has left; nothing passes.
+    pub fn drain(&mut self, stall: Stall) {
+        let drained = self.drained();
+        self.wait(drained, stall);
+        self.front = self.front.max(drained.0);
     }
 
     /// When every store dispatched so far has left.
     pub fn stored(&self) -> Cycle {
-        Cycle(self.stored.max(self.clock))
+        Cycle(self.stored.max(self.clock().0))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn core(change: impl FnOnce(&mut Config)) -> Core {
-        let mut config = Config::default();
-        change(&mut config);
-        Core::new(&config)
-    }
-
-    fn miss(core: &mut Core, line: u64, known: Cycle, latency: u64) -> Cycle {
-        assert!(core.dispatch(true));
-        let (place, start) = core.miss_start(known);
-        core.load_miss(place, Line(line), start + latency)
-    }
-
-    #[test]
-    fn independent_misses_overlap_and_dependent_ones_do_not() {
-        let mut apart = core(|_| ());
-        for line in 0..4 {
-            miss(&mut apart, line, Cycle(0), 300);
-        }
-        assert!(apart.drained() < Cycle(310));
-        let mut chased = core(|_| ());
-        let mut known = Cycle(0);
-        for line in 0..4 {
-            known = miss(&mut chased, line, known, 300);
-        }
-        assert_eq!(chased.drained(), Cycle(1200));
-    }
-
-    #[test]
-    fn the_reorder_buffer_bounds_what_a_miss_hides() {
-        let mut core = core(|config| config.core.rob = 100);
-        miss(&mut core, 0, Cycle(0), 300);
-        assert_eq!(core.work(99), 0);
-        assert_eq!(core.clock(), Cycle(25));
-        assert_eq!(core.work(1), 0);
-        assert_eq!(core.clock(), Cycle(300));
-        assert_eq!(core.stalls()[Stall::LoadMiss as usize], 275);
-    }
-
-    #[test]
-    fn miss_status_registers_bound_the_overlap() {
-        let mut core = core(|config| config.core.mshrs = 2);
-        for line in 0..4 {
-            miss(&mut core, line, Cycle(0), 300);
-        }
-        assert_eq!(core.drained(), Cycle(600));
-    }
-
-    #[test]
-    fn the_load_queue_bounds_the_overlap() {
-        let mut core = core(|config| config.core.lq = 2);
-        for line in 0..4 {
-            miss(&mut core, line, Cycle(0), 300);
-        }
-        assert!(core.drained() >= Cycle(600));
-    }
-
-    #[test]
-    fn a_hit_on_a_line_under_way_waits_for_it() {
-        let mut core = core(|_| ());
-        miss(&mut core, 7, Cycle(0), 300);
-        assert!(core.dispatch(true));
-        assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
-        assert_eq!(core.load_hit(Line(8), Cycle(0)), Cycle(4));
-        miss(&mut core, 9, Cycle(300), 300);
-        assert!(core.dispatch(true));
-        assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
-    }
-
-    #[test]
-    fn stores_leave_in_order_and_a_full_queue_stalls() {
-        let mut core = core(|config| config.core.sq = 2);
-        for line in 0..3 {
-            assert!(core.dispatch(true));
-            core.make_room_for_store();
-            let (place, start) = core.miss_start(Cycle(0));
-            core.store_miss(place, Line(line), start, start + 300);
-        }
-        assert!(core.stalls()[Stall::StoreBuffer as usize] >= 299);
-    }
-
-    #[test]
-    fn a_core_in_order_waits_for_each_load() {
-        let mut core = core(|config| config.core.model = 1);
-        for line in 0..2 {
-            miss(&mut core, line, Cycle(0), 300);
-        }
-        assert!(core.clock() >= Cycle(600));
-    }
-
-    #[test]
-    fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
-        let mut core = core(|config| config.core.rob = 100);
-        assert!(core.dispatch(false));
-        core.hold(None, Stall::Fence);
-        assert_eq!(miss(&mut core, 0, Cycle(0), 300), Cycle(300));
-        assert_eq!(core.work(200), 102, "the fence and 99 more are in the reorder buffer");
-        assert!(!core.dispatch(true));
-        core.complete(Cycle(1000));
-        assert_eq!(core.work(102), 0);
-        assert_eq!(core.stalls()[Stall::Fence as usize], 1000 - 25);
-        assert!(core.drained() >= Cycle(1000), "the load retires after the fence");
-    }
-
-    #[test]
-    fn a_store_waits_for_the_fence_before_it() {
-        let mut core = core(|_| ());
-        core.hold(Some(Cycle(500)), Stall::Fence);
-        assert!(!core.is_settled());
-        core.settle();
-        assert_eq!((core.clock(), core.is_settled()), (Cycle(500), true));
-        core.hold(Some(Cycle(400)), Stall::Fence);
-        assert!(core.is_settled(), "it is done already");
-    }
-}
+mod tests;

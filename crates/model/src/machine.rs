@@ -320,7 +320,9 @@ impl<D: Design> Machine<D> {
             };
             core.timing.complete(at);
             if core.parked == Some(stall) {
-                self.unpark(id, at);
+                core.parked = None;
+                core.timing.hold_until(at, stall);
+                self.let_lead(id);
             }
             match stall {
                 Stall::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
@@ -340,9 +342,13 @@ impl<D: Design> Machine<D> {
             return;
         };
         core.timing.wait(at, stall);
-        // The core that runs must not pass the one that was woken. A tie goes to the lower
-        // number; being a cycle stricter than that does no harm.
-        let limit = core.timing.clock().0.saturating_sub(1);
+        self.let_lead(id);
+    }
+
+    /// The core that runs must not pass one that was woken. A tie goes to the lower number; being a
+    /// cycle stricter than that does no harm.
+    fn let_lead(&mut self, id: CoreId) {
+        let limit = self.cores[id].timing.clock().0.saturating_sub(1);
         self.turn_limit = self.turn_limit.min(limit);
     }
 

@@ -165,7 +165,7 @@ impl<D: Design> OnCore<'_, D> {
         let page = Page::of(line);
         match self.machine().translation(self.core, page) {
             Some(0) => known,
-            Some(cycles) => known.max(self.machine().cores[self.core].timing.clock()) + cycles,
+            Some(cycles) => known.max(self.machine().cores[self.core].timing.front()) + cycles,
             None => self.translate_slowly(page, known),
         }
     }
@@ -221,8 +221,7 @@ impl<D: Design> OnCore<'_, D> {
     #[cold]
     fn migrate(&self) {
         self.settle();
-        let drained = self.machine().cores[self.core].timing.drained();
-        self.wait(drained, Stall::Other);
+        self.machine().cores[self.core].timing.drain(Stall::Other);
         self.turn();
         let until = self.machine().migrate(self.core);
         self.wait(until, Stall::Other);
@@ -249,16 +248,14 @@ impl<D: Design> OnCore<'_, D> {
 
     fn lock(&mut self, lock: LockId) {
         self.settle();
-        let drained = self.machine().cores[self.core].timing.drained();
-        self.wait(drained, Stall::Lock);
+        self.machine().cores[self.core].timing.drain(Stall::Lock);
         self.turn();
         match self.machine().lock(self.core, lock) {
             Some(since) => self.wait(since, Stall::Lock),
             None => self.park(Stall::Lock),
         }
         self.store(lock_line(lock), 1, u64::MAX);
-        let drained = self.machine().cores[self.core].timing.drained();
-        self.wait(drained, Stall::Lock);
+        self.machine().cores[self.core].timing.drain(Stall::Lock);
     }
 
     fn unlock(&mut self, lock: LockId) {
@@ -280,8 +277,7 @@ impl<D: Design> OnCore<'_, D> {
 
     pub fn finish(&self) {
         self.settle();
-        let drained = self.machine().cores[self.core].timing.drained();
-        self.wait(drained, Stall::Other);
+        self.machine().cores[self.core].timing.drain(Stall::Other);
         self.turn();
     }
 }

@@ -66,7 +66,7 @@ impl<D: Design> Machine<D> {
     /// A load that misses the core's first level.
     pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
         let (place, start) = self.cores[id].timing.miss_start(known);
-        let done = self.fetch(id, line, false, start);
+        let done = self.fetch_from(id, line, false, start);
         self.cores[id].timing.load_miss(place, line, done)
     }
 
@@ -80,10 +80,11 @@ impl<D: Design> Machine<D> {
             probe.loaded(id, Word::of(at.address));
         }
         let tx = self.cores[id].tx;
-        let load = Load { core: id, tx, word: Word::of(at.address), at: done };
+        let heard = done.max(self.cores[id].timing.clock());
+        let load = Load { core: id, tx, word: Word::of(at.address), at: heard };
         let progress = self.design.load(&load, &mut self.below);
         self.process_wakes();
-        progress
+        if progress == Progress::Done(heard) { Progress::Done(done) } else { progress }
     }
 
     /// A store takes effect: in the caches, in the view, and in the design. It leaves the core at
@@ -107,7 +108,7 @@ impl<D: Design> Machine<D> {
             self.cores[id].timing.store_hit(line);
         } else {
             let (place, start) = self.cores[id].timing.miss_start(at.known);
-            let done = self.fetch(id, line, true, start);
+            let done = self.fetch_from(id, line, true, start);
             self.cores[id].timing.store_miss(place, line, start, done);
         }
         if self.walks {
@@ -149,6 +150,15 @@ impl<D: Design> Machine<D> {
             Some(probe) => probe.oracle.store_outside(word),
             None => (),
         }
+    }
+
+    /// Fetches a line as [`Machine::fetch`] does, from a time at which the core may have dispatched
+    /// the access behind a store that waited for a fence. The hierarchy is asked when it is the
+    /// core's turn, and its answer taken for that of the earlier request.
+    fn fetch_from(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
+        let now = self.cores[id].timing.clock();
+        let passed = now.0.saturating_sub(start.0);
+        Cycle(self.fetch(id, line, write, start + passed).0 - passed)
     }
 
     /// Fetches a line that the core's first level does not have, or may not write; the request

@@ -46,6 +46,7 @@ impl<D: Design> Machine<D> {
         let clocks = self.cores.iter().map(|(_, core)| core.timing.drained());
         self.started = clocks.max().expect("a machine has cores");
         for (id, core) in self.cores.iter_mut() {
+            core.timing.drain(Stall::Other);
             core.timing.wait(self.started, Stall::Other);
             core.timing.reset_counts();
             core.commits.clear();

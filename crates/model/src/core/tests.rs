@@ -1,0 +1,173 @@
+//! What overlaps in a core, and what waits for what.
+
+use super::*;
+
+fn core(change: impl FnOnce(&mut Config)) -> Core {
+    let mut config = Config::default();
+    change(&mut config);
+    Core::new(&config)
+}
+
+fn miss(core: &mut Core, line: u64, known: Cycle, latency: u64) -> Cycle {
+    assert!(core.dispatch(true));
+    let (place, start) = core.miss_start(known);
+    core.load_miss(place, Line(line), start + latency)
+}
+
+#[test]
+fn independent_misses_overlap_and_dependent_ones_do_not() {
+    let mut apart = core(|_| ());
+    for line in 0..4 {
+        miss(&mut apart, line, Cycle(0), 300);
+    }
+    assert!(apart.drained() < Cycle(310));
+    let mut chased = core(|_| ());
+    let mut known = Cycle(0);
+    for line in 0..4 {
+        known = miss(&mut chased, line, known, 300);
+    }
+    assert_eq!(chased.drained(), Cycle(1200));
+}
+
+#[test]
+fn the_reorder_buffer_bounds_what_a_miss_hides() {
+    let mut core = core(|config| config.core.rob = 100);
+    miss(&mut core, 0, Cycle(0), 300);
+    assert_eq!(core.work(99), 0);
+    assert_eq!(core.clock(), Cycle(25));
+    assert_eq!(core.work(1), 0);
+    assert_eq!(core.clock(), Cycle(300));
+    assert_eq!(core.stalls()[Stall::LoadMiss as usize], 275);
+}
+
+#[test]
+fn miss_status_registers_bound_the_overlap() {
+    let mut core = core(|config| config.core.mshrs = 2);
+    for line in 0..4 {
+        miss(&mut core, line, Cycle(0), 300);
+    }
+    assert_eq!(core.drained(), Cycle(600));
+}
+
+#[test]
+fn the_load_queue_bounds_the_overlap() {
+    let mut core = core(|config| config.core.lq = 2);
+    for line in 0..4 {
+        miss(&mut core, line, Cycle(0), 300);
+    }
+    assert!(core.drained() >= Cycle(600));
+}
+
+#[test]
+fn a_hit_on_a_line_under_way_waits_for_it() {
+    let mut core = core(|_| ());
+    miss(&mut core, 7, Cycle(0), 300);
+    assert!(core.dispatch(true));
+    assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
+    assert_eq!(core.load_hit(Line(8), Cycle(0)), Cycle(4));
+    miss(&mut core, 9, Cycle(300), 300);
+    assert!(core.dispatch(true));
+    assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
+}
+
+#[test]
+fn stores_leave_in_order_and_a_full_queue_stalls() {
+    let mut core = core(|config| config.core.sq = 2);
+    for line in 0..3 {
+        assert!(core.dispatch(true));
+        core.make_room_for_store();
+        let (place, start) = core.miss_start(Cycle(0));
+        core.store_miss(place, Line(line), start, start + 300);
+    }
+    assert!(core.stalls()[Stall::StoreBuffer as usize] >= 299);
+}
+
+#[test]
+fn a_core_in_order_waits_for_each_load() {
+    let mut core = core(|config| config.core.model = 1);
+    for line in 0..2 {
+        miss(&mut core, line, Cycle(0), 300);
+    }
+    assert!(core.clock() >= Cycle(600));
+}
+
+#[test]
+fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
+    let mut core = core(|config| config.core.rob = 100);
+    assert!(core.dispatch(false));
+    core.hold(None, Stall::Fence);
+    assert_eq!(miss(&mut core, 0, Cycle(0), 300), Cycle(300));
+    assert_eq!(core.work(200), 102, "the fence and 99 more are in the reorder buffer");
+    assert!(!core.dispatch(true));
+    core.complete(Cycle(1000));
+    assert_eq!(core.work(102), 0);
+    assert_eq!(core.stalls()[Stall::Fence as usize], 1000 - 25);
+    assert!(core.drained() >= Cycle(1000), "the load retires after the fence");
+}
+
+#[test]
+fn a_store_waits_for_the_fence_before_it() {
+    let mut core = core(|_| ());
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    assert!(!core.is_settled());
+    core.settle();
+    assert_eq!((core.clock(), core.is_settled()), (Cycle(500), true));
+    core.hold(Some(Cycle(400)), Stall::Fence);
+    assert!(core.is_settled(), "it is done already");
+}
+
+#[test]
+fn what_follows_a_store_behind_a_fence_dispatches_before_the_fence_is_done() {
+    let mut core = core(|config| config.core.rob = 100);
+    assert!(core.dispatch(false));
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.settle();
+    assert!(core.dispatch(false));
+    core.make_room_for_store();
+    core.store_hit(Line(1));
+    assert_eq!(core.stored(), Cycle(501), "the store leaves after the fence");
+    assert_eq!(miss(&mut core, 2, Cycle(0), 300), Cycle(300));
+    assert_eq!((core.front(), core.clock()), (Cycle(0), Cycle(500)));
+    assert_eq!(core.work(97), 0);
+    assert_eq!((core.front(), core.clock()), (Cycle(25), Cycle(500)));
+    assert_eq!(core.work(1), 0);
+    assert_eq!(core.front(), Cycle(500), "the reorder buffer is full");
+    assert_eq!(core.stalls()[Stall::Fence as usize], 500);
+    assert_eq!(core.stalls().iter().sum::<u64>(), 500);
+}
+
+#[test]
+fn stores_behind_a_fence_fill_the_store_queue() {
+    let mut core = core(|config| config.core.sq = 2);
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.settle();
+    for _ in 0..2 {
+        core.make_room_for_store();
+        core.store_hit(Line(1));
+    }
+    assert_eq!(core.front(), Cycle(0));
+    core.make_room_for_store();
+    assert_eq!(core.front(), Cycle(501));
+}
+
+#[test]
+fn nothing_passes_a_core_that_drains() {
+    let mut core = core(|_| ());
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.settle();
+    assert_eq!((core.front(), core.drained()), (Cycle(0), Cycle(500)));
+    core.drain(Stall::Lock);
+    assert_eq!(core.front(), Cycle(500));
+}
+
+#[test]
+fn nothing_passes_a_store_behind_a_fence_in_order_or_where_it_waits_at_dispatch() {
+    let changes: [fn(&mut Config); 2] =
+        [|config| config.core.model = 1, |config| config.core.fenced_stores = 1];
+    for change in changes {
+        let mut core = core(change);
+        core.hold(Some(Cycle(500)), Stall::Fence);
+        core.settle();
+        assert_eq!(core.front(), Cycle(500));
+    }
+}
