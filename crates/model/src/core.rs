@@ -49,6 +49,8 @@ pub struct Core {
     /// Lines on their way, and when they arrive.
     coming: Vec<(Line, u64)>,
     misses_until: u64,
+    /// Lines that the core took out of the caches, and when.
+    dropped: Vec<(Line, u64)>,
     stalls: [u64; Stall::ALL.len()],
     hit: u64,
 }
@@ -113,6 +115,7 @@ impl Core {
             misses: Places::new(core.mshrs),
             coming: Vec::new(),
             misses_until: 0,
+            dropped: Vec::new(),
             stalls: [0; Stall::ALL.len()],
             hit: config.cycles(config.l1d.latency),
         }
@@ -354,9 +357,22 @@ impl Core {
         coming.map(|&(_, done)| done).max().unwrap_or(0)
     }
 
-    /// When a miss whose address is known at `known` can start, and the place that it takes.
-    pub fn miss_start(&self, known: Cycle) -> (usize, Cycle) {
-        let wanted = known.0.max(self.front);
+    /// The core takes a line out of the caches at `at`: behind the fence that this waited for,
+    /// nobody asks for the line again before.
+    pub fn drops(&mut self, line: Line, at: Cycle) {
+        let front = self.front;
+        if at.0 > front {
+            self.dropped.retain(|&(_, at)| at > front);
+            self.dropped.push((line, at.0));
+        }
+    }
+
+    /// When a miss of a line whose address is known at `known` can start, and the place that it
+    /// takes.
+    pub fn miss_start(&self, line: Line, known: Cycle) -> (usize, Cycle) {
+        let dropped = self.dropped.iter().filter(|(dropped, _)| *dropped == line);
+        let dropped = dropped.map(|&(_, at)| at).max().unwrap_or(0);
+        let wanted = known.0.max(self.front).max(dropped);
         let (place, start) = self.misses.first_free(wanted);
         (place, Cycle(start))
     }

@@ -10,7 +10,7 @@ fn core(change: impl FnOnce(&mut Config)) -> Core {
 
 fn miss(core: &mut Core, line: u64, known: Cycle, latency: u64) -> Cycle {
     assert!(core.dispatch(true));
-    let (place, start) = core.miss_start(known);
+    let (place, start) = core.miss_start(Line(line), known);
     core.load_miss(place, Line(line), start + latency)
 }
 
@@ -76,7 +76,7 @@ fn stores_leave_in_order_and_a_full_queue_stalls() {
     for line in 0..3 {
         assert!(core.dispatch(true));
         core.make_room_for_store();
-        let (place, start) = core.miss_start(Cycle(0));
+        let (place, start) = core.miss_start(Line(line), Cycle(0));
         core.store_miss(place, Line(line), start, start + 300);
     }
     assert!(core.stalls()[Stall::StoreBuffer as usize] >= 299);
@@ -134,6 +134,16 @@ fn what_follows_a_store_behind_a_fence_dispatches_before_the_fence_is_done() {
     assert_eq!(core.front(), Cycle(500), "the reorder buffer is full");
     assert_eq!(core.stalls()[Stall::Fence as usize], 500);
     assert_eq!(core.stalls().iter().sum::<u64>(), 500);
+}
+
+#[test]
+fn a_line_that_was_flushed_away_is_not_asked_for_before() {
+    let mut core = core(|_| ());
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.settle();
+    core.drops(Line(1), Cycle(500));
+    assert_eq!(core.miss_start(Line(1), Cycle(0)).1, Cycle(500));
+    assert_eq!(core.miss_start(Line(2), Cycle(0)).1, Cycle(0));
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl<D: Design> Machine<D> {
 
     /// A load that misses the core's first level.
     pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
-        let (place, start) = self.cores[id].timing.miss_start(known);
+        let (place, start) = self.cores[id].timing.miss_start(line, known);
         let done = self.fetch_from(id, line, false, start);
         self.cores[id].timing.load_miss(place, line, done)
     }
@@ -107,7 +107,7 @@ impl<D: Design> Machine<D> {
         if self.below.caches.hit_to_write(id, line) {
             self.cores[id].timing.store_hit(line);
         } else {
-            let (place, start) = self.cores[id].timing.miss_start(at.known);
+            let (place, start) = self.cores[id].timing.miss_start(line, at.known);
             let done = self.fetch_from(id, line, true, start);
             self.cores[id].timing.store_miss(place, line, start, done);
         }

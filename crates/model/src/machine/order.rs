@@ -5,7 +5,7 @@ use crate::design::{Abort, Design, Durability, Fence, FenceKind, Progress, Tx};
 use crate::machine::Machine;
 use crate::meters::Stall;
 use crate::units::{CoreId, Cycle, TxId, Word};
-use crate::workload::LockId;
+use crate::workload::{Flush, LockId};
 
 impl<D: Design> Machine<D> {
     pub(super) fn tx(&self, id: CoreId) -> Tx {
@@ -190,6 +190,11 @@ impl<D: Design> Machine<D> {
         }
         let fence = Fence { core: id, kind, at, drained };
         let progress = self.design.fence(&fence, &mut self.below);
+        if let FenceKind::Flush(line, _, Flush::Evict | Flush::EvictInOrder) = kind
+            && !self.below.caches.holds(line)
+        {
+            self.cores[id].timing.drops(line, drained);
+        }
         self.process_wakes();
         progress
     }

@@ -17,6 +17,7 @@ impl<D: Design> Machine<D> {
             self.crash_point(now);
         }
         let dirty = self.below.caches.clean(line, false);
+        self.cores[id].timing.drops(line, now);
         self.tell_departures(now);
         if dirty {
             self.write_back(line, now);
