@@ -166,18 +166,24 @@ class _Over:
 
 
 def _order(
-    published: str, base: str, designs: Sequence[str], workloads: Sequence[str], cores: int
+    published: str,
+    base: str,
+    designs: Sequence[str],
+    workloads: Sequence[str],
+    cores: int,
+    *,
+    settings: Pairs = (),
+    what: str | None = None,
 ) -> Claim:
     """Claim who is faster than whom; one design is 1.00."""
-    overs = [_Over(design, base, workloads, cores) for design in designs]
+    overs = [_Over(design, base, workloads, cores, settings) for design in designs]
 
     def measure(rows: Rows) -> list[tuple[str, float]]:
         means = [(over.over, over.ratio(_throughput, rows)) for over in overs]
         return sorted(means, key=lambda mean: mean[1])
 
     cells = tuple(cell for over in overs for cell in over.cells())
-    what = f"throughput, {base} = 1.00"
-    return Claim(what, published, cells, measure, "")
+    return Claim(what or f"throughput, {base} = 1.00", published, cells, measure, "")
 
 
 def _average(
@@ -203,17 +209,24 @@ def _silo_over(design: str, cores: int) -> _Over:
     return _Over("silo", design, _SILO, cores)
 
 
+_SILO_ORDER = "base < fwb < morlog < lad < silo"
+_SILO_DESIGNS = ("base", "fwb", "morlog", "lad", "silo")
+
 SILO = Paper(
     "silo",
     "Silo (Zhang and Hua, HPCA 2023)",
     "silo",
     (
+        _order(_SILO_ORDER, "base", _SILO_DESIGNS, _SILO, 8),
+        # The way that decides it is not published (docs/fidelity.md).
         _order(
-            "base < fwb < morlog < lad < silo",
+            _SILO_ORDER,
             "base",
-            ("base", "fwb", "morlog", "lad", "silo"),
+            _SILO_DESIGNS,
             _SILO,
             8,
+            settings=(("controller.noc_latency", "60ns"),),
+            what="the same, 60 ns to the controller",
         ),
         _silo_over("morlog", 1).times("Silo over MorLog, throughput, 1 core", "1.4x"),
         _silo_over("morlog", 8).times("the same, 8 cores", "4.3x"),

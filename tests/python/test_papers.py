@@ -47,9 +47,10 @@ def answer(paper: Paper, leave_out: int = 0) -> Reproduction:
 
 def test_claims_of_silo_are_measured_as_they_are_published() -> None:
     rows = answer(papers.SILO).rows()
-    order, *numbers = (row["measured"] for row in rows)
-    assert [mean["design"] for mean in order] == ["base", "fwb", "morlog", "lad", "silo"]
-    assert math.isclose(order[-1]["value"], 4.0)
+    order, with_a_longer_way, *numbers = (row["measured"] for row in rows)
+    for means in (order, with_a_longer_way):
+        assert [mean["design"] for mean in means] == ["base", "fwb", "morlog", "lad", "silo"]
+        assert math.isclose(means[-1]["value"], 4.0)
     of = {row["what"]: row["measured"] for row in rows}
     assert math.isclose(of["Silo over MorLog, throughput, 1 core"], 2.0)
     assert math.isclose(of["PM writes against MorLog, bytes"], -50.0)
