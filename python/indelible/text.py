@@ -278,7 +278,7 @@ def run(answer: Run, width: int | None = None) -> str:
     say("commit", f"{cycles} cycles{until}; durability {row['durability']}")
     shares = percentages(row["stalls"])
     ranked = sorted(shares, key=lambda name: -shares[name])
-    stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if row["stalls"][n])
+    stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)
     say("core time", f"{stack or BLANK} %")
     say("PM writes", _writes(row["pm_writes"], count))
     say("PM reads", _scalars(row["pm_reads"], count))
