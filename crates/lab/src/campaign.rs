@@ -163,8 +163,9 @@ const SEEDS: u64 = 240;
 const OWN_TRIALS: usize = 2;
 
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
-/// user's own run comes first; then come ever longer runs of `scribble`, whose few words and many
-/// overlaps reach corners that ordinary workloads do not, with large and small log structures.
+/// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
+/// and many overlaps reach corners that ordinary workloads do not, with large and small log
+/// structures.
 fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value, InputError> {
     let mut rows = Vec::new();
     let needless = |rule| resolved.design.needless.iter().any(|(other, _)| *other == rule);
@@ -223,9 +224,10 @@ fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<(usize, (Spec
     trials
 }
 
-/// The runs in which a mutant is looked for, the shortest first. They go round several machines:
-/// as it is; with caches so small that lines leave them in the middle of transactions; and with
-/// two controllers of one-entry queues over slow cells, so that writes overtake each other.
+/// The runs in which a mutant is looked for, from short to long, and then with other seeds again.
+/// They go round several machines: as it is; with caches so small that lines leave them in the
+/// middle of transactions; and with two controllers of one-entry queues over slow cells, so that
+/// writes overtake each other.
 fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     const SMALL: &[(&str, &str)] =
         &[("llc.size", "256B"), ("l2.size", "128B"), ("l1d.size", "128B")];
@@ -262,7 +264,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if revokes && index % 5 % 2 == 1 {
             set("workload.aborts", "40");
         }
-        // Long transactions meet themselves.
+        // Long transactions come back to words that are still on their way.
         if index % 6 == 4 {
             set("workload.stores", "64");
         }

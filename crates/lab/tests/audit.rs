@@ -207,3 +207,32 @@ fn what_stands_behind_a_fenced_store_is_not_held_up_by_it() {
         assert_eq!(in_order("queue"), in_order("dispatch"), "{design}: a core in order waits");
     }
 }
+
+/// A store that waits, behind a fence or for room in a log, costs no more in the store queue than
+/// at dispatch.
+#[test]
+fn no_design_is_slower_where_fenced_stores_wait_in_the_store_queue() {
+    for design in designs::ALL.iter().map(|entry| entry.card.name) {
+        for workload in ["array", "hash", "queue"] {
+            let cycles = |stores: &str| {
+                let spec = "machine=silo cores=1 txs=300 workload.items=20000";
+                let row = run(&format!("{design} {workload} {spec} core.fenced_stores={stores}"));
+                row["cycles"].as_u64().expect("cycles")
+            };
+            let (queue, dispatch) = (cycles("queue"), cycles("dispatch"));
+            assert!(queue * 100 <= dispatch * 103, "{design} {workload}: {queue} {dispatch}");
+        }
+    }
+}
+
+/// Page walks pass a fence like the loads that they are for.
+#[test]
+fn walks_overlap_with_fences() {
+    let cycles = |walks: &str| {
+        let spec = "hash machine=silo cores=1 txs=500 workload.items=100000";
+        let row = run(&format!("silo {spec} tlb.walks={walks}"));
+        row["cycles"].as_u64().expect("cycles")
+    };
+    let (with, without) = (cycles("all"), cycles("designs"));
+    assert!(with * 4 < without * 5, "{with} {without}");
+}

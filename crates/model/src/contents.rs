@@ -76,14 +76,14 @@ impl Contents {
     }
 
     fn ask_for_large_page(&mut self, part: usize) {
-        self.large += 1;
         let length = LARGE_PAGES * PAGE_BYTES as usize;
-        // A host that has no large pages says so, or has no room for one at the end; it is then as
-        // slow as without.
+        if (part + 1) * length > self.bytes.len() {
+            return;
+        }
+        self.large += 1;
+        // A host that has no large pages says so; it is then as slow as without.
         #[cfg(target_os = "linux")]
         let _ = self.bytes.advise_range(memmap2::Advice::HugePage, part * length, length);
-        #[cfg(not(target_os = "linux"))]
-        let _ = length;
     }
 
     #[inline]

@@ -155,7 +155,8 @@ impl Core {
         self.look();
     }
 
-    /// Waits until `until`, for the given reason, and so does all that follows.
+    /// Waits until `until`, for the given reason, and so does all that follows. Nothing if the
+    /// clock is there, even where the front is not: who must not be passed drains.
     pub fn wait(&mut self, until: Cycle, stall: Stall) {
         let clock = self.clock();
         if until > clock {
@@ -175,8 +176,8 @@ impl Core {
         }
     }
 
-    /// Keeps what others can see from happening before `until`, when a fence or commit is done.
-    /// Younger instructions dispatch meanwhile, if the core is one that lets them.
+    /// Keeps what others can see from happening before `until`: a store waits for a fence or commit,
+    /// or for room. Younger instructions dispatch meanwhile, if the core is one that lets them.
     pub fn hold_until(&mut self, until: Cycle, stall: Stall) {
         if self.dispatches_in_order {
             return self.wait(until, stall);
@@ -420,6 +421,38 @@ impl Core {
         }
     }
 
+    /// Goes on at `at`, for which it waited for the given reason.
+    pub fn resume(&mut self, at: Cycle, stall: Stall) {
+        match stall {
+            Stall::LoadMiss => self.put_off(at, stall),
+            Stall::StoreBuffer | Stall::LogFull => self.hold_until(at, stall),
+            _ => self.wait(at, stall),
+        }
+    }
+
+    /// A load waits until `until` for its turn or its value: what it has dispatched before others
+    /// hear of it stays the same.
+    fn put_off(&mut self, until: Cycle, stall: Stall) {
+        if self.dispatches_in_order {
+            return self.wait(until, stall);
+        }
+        let late = until.0.saturating_sub(self.clock().0);
+        self.hold_until(until, stall);
+        if late > 0 {
+            self.front += late;
+            self.used = 0;
+        }
+    }
+
+    /// The newest store takes effect, and leaves, at `until`: it keeps its place in the store queue
+    /// so long, and what others see next comes after it.
+    pub fn hold_store(&mut self, until: Cycle, stall: Stall) {
+        if until > self.clock() {
+            self.hold_until(until, stall);
+            self.delay_store(until);
+        }
+    }
+
     /// A store that hits the first level.
     #[inline]
     pub fn store_hit(&mut self, line: Line) {
@@ -428,6 +461,12 @@ impl Core {
             ready = ready.max(self.arrival(line));
         }
         self.stored = (self.stored + 1).max(ready + 1);
+        self.stores.push_back(self.stored);
+    }
+
+    /// A store past the caches: it leaves to a write-combining buffer.
+    pub fn store_past(&mut self) {
+        self.stored = (self.stored + 1).max(self.retired.max(self.clock().0) + 1);
         self.stores.push_back(self.stored);
     }
 

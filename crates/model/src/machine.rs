@@ -341,7 +341,7 @@ impl<D: Design> Machine<D> {
             core.woken = Some(at);
             return;
         };
-        core.timing.wait(at, stall);
+        core.timing.resume(at, stall);
         self.let_lead(id);
     }
 
@@ -356,7 +356,7 @@ impl<D: Design> Machine<D> {
     pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
         let core = &mut self.cores[id];
         match core.woken.take() {
-            Some(at) => core.timing.wait(at, stall),
+            Some(at) => core.timing.resume(at, stall),
             None => core.parked = Some(stall),
         }
         self.process_wakes();

@@ -92,7 +92,15 @@ impl<D: Design> OnCore<'_, D> {
         if self.machine().cores[self.core].beginning {
             self.turn();
             let progress = self.machine().begin(self.core);
-            self.obey(progress, Stall::Commit);
+            match progress {
+                // Like a commit, it retires when it is done.
+                Progress::Done(at) => {
+                    let timing = &mut self.machine().cores[self.core].timing;
+                    timing.hold(Some(at), Stall::Commit);
+                    timing.settle();
+                }
+                Progress::Wait => self.park(Stall::Commit),
+            }
         }
     }
 
@@ -109,12 +117,18 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().cores[self.core].timing.wait(until, stall);
     }
 
-    /// Does what a hook answered.
+    /// Does what the hook of the newest store answered: it may have to wait in the store queue.
     #[inline]
-    fn obey(&self, progress: Progress, stall: Stall) {
+    fn obey_store(&self, progress: Progress) {
         match progress {
-            Progress::Done(at) => self.wait(at, stall),
-            Progress::Wait => self.park(stall),
+            Progress::Done(at) => {
+                self.machine().cores[self.core].timing.hold_store(at, Stall::LogFull);
+            }
+            Progress::Wait => {
+                self.park(Stall::LogFull);
+                let timing = &mut self.machine().cores[self.core].timing;
+                timing.delay_store(timing.clock());
+            }
         }
     }
 
@@ -310,7 +324,7 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         let leaves = self.turn_to_store(line, at.known);
         let leaves = leaves.expect("who stores has claimed the line, or stores outside");
         let progress = self.machine().store(self.core, at, value, mask, leaves);
-        self.obey(progress, Stall::LogFull);
+        self.obey_store(progress);
     }
 
     fn claim(&mut self, at: Ptr) -> bool {
@@ -402,7 +416,7 @@ impl<D: Design> Port for Front<'_, '_, D> {
         );
         machine.record(self.cpu.core, at, value, u64::MAX);
         let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
-        self.cpu.obey(progress, Stall::LogFull);
+        self.cpu.obey_store(progress);
     }
 
     fn begin(&mut self, abortable: bool) {

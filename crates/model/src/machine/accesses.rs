@@ -81,10 +81,14 @@ impl<D: Design> Machine<D> {
         }
         let tx = self.cores[id].tx;
         let heard = done.max(self.cores[id].timing.clock());
+        let passed = heard.since(done);
         let load = Load { core: id, tx, word: Word::of(at.address), at: heard };
         let progress = self.design.load(&load, &mut self.below);
         self.process_wakes();
-        if progress == Progress::Done(heard) { Progress::Done(done) } else { progress }
+        match progress {
+            Progress::Done(at) => Progress::Done(Cycle(at.0 - passed)),
+            Progress::Wait => Progress::Wait,
+        }
     }
 
     /// A store takes effect: in the caches, in the view, and in the design. It leaves the core at
@@ -155,7 +159,13 @@ impl<D: Design> Machine<D> {
     /// Fetches a line as [`Machine::fetch`] does, from a time at which the core may have dispatched
     /// the access behind a store that waited for a fence. The hierarchy is asked when it is the
     /// core's turn, and its answer taken for that of the earlier request.
-    fn fetch_from(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
+    pub(super) fn fetch_from(
+        &mut self,
+        id: CoreId,
+        line: Line,
+        write: bool,
+        start: Cycle,
+    ) -> Cycle {
         let now = self.cores[id].timing.clock();
         let passed = now.0.saturating_sub(start.0);
         Cycle(self.fetch(id, line, write, start + passed).0 - passed)

@@ -188,11 +188,14 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.fence(id, kind);
         }
+        let evicted = match kind {
+            FenceKind::Flush(line, _, Flush::Evict | Flush::EvictInOrder) => Some(line),
+            _ => None,
+        };
+        let evicted = evicted.filter(|line| self.below.caches.holds(*line));
         let fence = Fence { core: id, kind, at, drained };
         let progress = self.design.fence(&fence, &mut self.below);
-        if let FenceKind::Flush(line, _, Flush::Evict | Flush::EvictInOrder) = kind
-            && !self.below.caches.holds(line)
-        {
+        if let Some(line) = evicted.filter(|line| !self.below.caches.holds(*line)) {
             self.cores[id].timing.drops(line, drained);
         }
         self.process_wakes();

@@ -22,6 +22,7 @@ impl<D: Design> Machine<D> {
         if dirty {
             self.write_back(line, now);
         }
+        self.cores[id].timing.store_past();
         let word = Word::of(at.address);
         let old = self.below.view.set_word(word, value);
         if let Some(epochs) = &mut self.epochs {

@@ -21,17 +21,20 @@ impl<D: Design> Machine<D> {
     /// `known`: when its translation is there. Nothing: the core is to be parked, and to ask again.
     pub(crate) fn translate(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
         let now = self.cores[id].timing.clock();
-        let at = self.walk(id, page, known.max(now));
+        let front = self.cores[id].timing.front();
+        let at = self.walk(id, page, known.max(front));
+        let heard = at.max(now);
         if let Some(victim) = self.below.tlbs.make_room(id, page) {
             let evict = TlbEvict { core: id, page: victim, at: now };
             self.design.tlb_evict(&evict, &mut self.below);
         }
-        let progress = self.design.tlb_fill(&TlbFill { core: id, page, at }, &mut self.below);
+        let progress =
+            self.design.tlb_fill(&TlbFill { core: id, page, at: heard }, &mut self.below);
         self.process_wakes();
         match progress {
-            Progress::Done(at) => {
+            Progress::Done(filled) => {
                 self.below.tlbs.fill(id, page);
-                Some(at)
+                Some(Cycle(filled.0 - heard.since(at)))
             }
             Progress::Wait => None,
         }
@@ -44,7 +47,7 @@ impl<D: Design> Machine<D> {
         if self.below.caches.hit(id, line) {
             return start + self.below.shape.times.l1;
         }
-        self.fetch(id, line, false, start)
+        self.fetch_from(id, line, false, start)
     }
 
     /// Asks the design whether a core may store to a line now.
