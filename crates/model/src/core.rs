@@ -176,8 +176,9 @@ impl Core {
         }
     }
 
-    /// Keeps what others can see from happening before `until`: a store waits for a fence or commit,
-    /// or for room. Younger instructions dispatch meanwhile, if the core is one that lets them.
+    /// Keeps what others can see from happening before `until`: a store waits for a fence or
+    /// commit, or for room. Younger instructions dispatch meanwhile, if the core is one that lets
+    /// them.
     pub fn hold_until(&mut self, until: Cycle, stall: Stall) {
         if self.dispatches_in_order {
             return self.wait(until, stall);
