@@ -23,7 +23,7 @@ use crate::units::{Cycle, Line};
 pub struct Core {
     /// When the next instruction dispatches.
     front: u64,
-    /// When the newest fence or commit that something waited for was done.
+    /// When the newest store, or what waited with it for a fence, took effect or will.
     held: u64,
     /// Instructions dispatched in this cycle.
     used: u64,

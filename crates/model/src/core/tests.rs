@@ -160,6 +160,38 @@ fn stores_behind_a_fence_fill_the_store_queue() {
     assert_eq!(core.front(), Cycle(501));
 }
 
+/// A store that finds no room in a log for a cycle costs that cycle, and not what has dispatched
+/// behind the fence before it.
+#[test]
+fn a_store_that_waits_for_room_keeps_what_is_behind_it_dispatching() {
+    let mut core = core(|config| config.core.sq = 2);
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.settle();
+    core.make_room_for_store();
+    core.store_hit(Line(1));
+    core.hold_store(Cycle(520), Stall::LogFull);
+    assert_eq!((core.front(), core.clock(), core.stored()), (Cycle(0), Cycle(520), Cycle(520)));
+    assert_eq!(core.stalls()[Stall::LogFull as usize], 20);
+    core.resume(Cycle(530), Stall::StoreBuffer);
+    assert_eq!((core.front(), core.clock()), (Cycle(0), Cycle(530)));
+    core.store_past();
+    assert_eq!(core.stored(), Cycle(531));
+    core.make_room_for_store();
+    assert_eq!(core.front(), Cycle(520), "the store queue is full");
+    assert_eq!(core.stalls().iter().sum::<u64>(), 530);
+}
+
+#[test]
+fn a_load_that_waits_for_its_turn_is_as_far_ahead_as_before() {
+    let mut core = core(|_| ());
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.settle();
+    core.resume(Cycle(540), Stall::LoadMiss);
+    assert_eq!((core.front(), core.clock()), (Cycle(40), Cycle(540)));
+    core.resume(Cycle(600), Stall::Lock);
+    assert_eq!((core.front(), core.clock()), (Cycle(600), Cycle(600)));
+}
+
 #[test]
 fn nothing_passes_a_core_that_drains() {
     let mut core = core(|_| ());
