@@ -431,8 +431,8 @@ impl Core {
         }
     }
 
-    /// A load waits until `until` for its turn or its value: what it has dispatched before others
-    /// hear of it stays the same.
+    /// A load waits until `until` for its turn or its value, and dispatches as much later: the
+    /// front stays as far behind the clock as it was.
     fn put_off(&mut self, until: Cycle, stall: Stall) {
         if self.dispatches_in_order {
             return self.wait(until, stall);
@@ -471,7 +471,8 @@ impl Core {
         self.stores.push_back(self.stored);
     }
 
-    /// The newest store leaves at `at` at the earliest: until then the core does not know where to.
+    /// The newest store leaves at `at` at the earliest: until then the core does not know where to,
+    /// or there is no room for it.
     pub fn delay_store(&mut self, at: Cycle) {
         if at.0 > self.stored {
             self.stored = at.0;
