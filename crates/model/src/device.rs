@@ -357,21 +357,11 @@ impl Pm {
     fn victim(&self, at: u64) -> (usize, u64) {
         let older = self.buffer.entries.len() / 2;
         let mut first = (self.buffer.entries.len() - 1, u64::MAX);
-        // Banks that were asked, a bit each.
-        let mut asked = 0_u64;
-        let bits = if self.banks.banks.len() <= 64 { u64::MAX } else { 0 };
+        // Without a way out for an idle bank: which bank comes next cannot be predicted.
         for (index, entry) in self.buffer.entries.iter().enumerate().skip(older).rev() {
-            let bit = bits & 1 << (entry.bank % 64);
-            if asked & bit != 0 {
-                continue;
-            }
-            asked |= bit;
             let idle = self.banks.banks[entry.bank as usize].calendar.free_from(at);
             if idle < first.1 {
                 first = (index, idle);
-            }
-            if idle == at {
-                break;
             }
         }
         first
