@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from indelible import text
 from indelible.papers import Cell, Claim, Paper
-from indelible.results import Run
+from indelible.results import Run, rows_as_csv
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +26,12 @@ class Reproduction:
         return [self._row(claim) for claim in self.paper.claims]
 
     def _row(self, claim: Claim) -> dict[str, Any]:
-        row = {"what": claim.what, "published": claim.published, "unit": claim.unit}
+        row = {
+            "what": claim.what,
+            "unit": claim.unit,
+            "published": _published(claim),
+            "published_range": published_range(claim),
+        }
         if any(cell not in self.runs for cell in claim.cells):
             return {**row, "measured": None}
         found = claim.measure(lambda cell: self.runs[cell].data)
@@ -46,6 +51,20 @@ class Reproduction:
             "cancelled": self.interrupted,
         }
 
+    def csv(self) -> str:
+        """Return a row for each claim as comma-separated values; an order has one a design."""
+        return rows_as_csv(self._flat())
+
+    def _flat(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows():
+            low, high = row.pop("published_range") or (None, None)
+            row |= {"published_low": low, "published_high": high, "design": None}
+            if isinstance(row["measured"], list):
+                for mean in row["measured"]:
+                    yield {**row, "design": mean["design"], "measured": mean["value"]}
+            else:
+                yield row
+
     def __repr__(self) -> str:
         return f"<Reproduction of {self.paper.title}>"
 
@@ -57,7 +76,11 @@ def reproduction(answer: Reproduction, width: int | None = None) -> str:
     """Return the table of what was published and what is measured here."""
     width = width or text.terminal_width()
     table = [[row["what"], row["published"], _measured(row)] for row in answer.rows()]
-    counts = {run.data["txs"] // run.data["cores"] for run in answer.runs.values()}
+    counts = {
+        run.data["txs"] // run.data["cores"]
+        for cell, run in answer.runs.items()
+        if cell.larger == 1
+    }
     each = f" · {max(counts):,} transactions a core" if len(counts) == 1 else ""
     blocks = [
         f"{answer.paper.title}\nmachine {answer.paper.machine}{each} · seed {answer.seed}",
@@ -68,6 +91,32 @@ def reproduction(answer: Reproduction, width: int | None = None) -> str:
         blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended")
     blocks.append("Why what differs does, and what moves it: docs/fidelity.md")
     return "\n\n".join(blocks)
+
+
+def published_range(claim: Claim) -> tuple[float, float] | None:
+    """Return from where to where a published number lies; none of an order."""
+    match claim.published:
+        case str():
+            return None
+        case (low, high):
+            return low, high
+        case value:
+            return value, value
+
+
+def _published(claim: Claim) -> str:
+    if (numbers := published_range(claim)) is None:
+        return str(claim.published)
+    return " to ".join(dict.fromkeys(_as_published(value, claim.unit) for value in numbers))
+
+
+def _as_published(value: float, unit: str) -> str:
+    match unit:
+        case "%":
+            return f"{value:+g} %"
+        case "share":
+            return f"{value:g} %"
+    return f"{value:g}x"
 
 
 def _measured(row: Mapping[str, Any]) -> str:
@@ -81,4 +130,9 @@ def _measured(row: Mapping[str, Any]) -> str:
             return f"{measured:.1f} %"
         case "x":
             return f"{measured:.3f}x" if measured < 1 else f"{text.ratio(measured)}x"
-    return " < ".join(f"{mean['design']} {text.ratio(mean['value'])}" for mean in measured)
+    return order(row)
+
+
+def order(row: Mapping[str, Any]) -> str:
+    """Return the measured order of a claim about one, as text."""
+    return " < ".join(f"{mean['design']} {text.ratio(mean['value'])}" for mean in row["measured"])

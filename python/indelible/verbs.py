@@ -343,13 +343,14 @@ def sweep(
 def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduction:
     """Run the evaluation of a paper: what was published, and what comes out here."""
     asked = paper_named(paper)
-    template = Experiment("", "", asked.machine, txs=txs, seed=seed)
+    template = Experiment("", "", asked.machine, seed=seed)
     plan = {
         cell: replace(
             template,
             design=cell.design,
             workload=cell.workload,
             cores=cell.cores,
+            txs=cell.transactions(txs),
             settings=cell.settings,
         )
         for cell in asked.cells()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import papers
+from indelible import papers, verbs
 from indelible.papers import Cell, Paper
 from indelible.reproduction import Reproduction, reproduction
 from indelible.results import Run
@@ -27,14 +29,16 @@ def canned(cell: Cell) -> dict[str, Any]:
     speed = SPEED.get(cell.design, 1.0 + len(cell.design) / 10) / (1 + len(cell.settings))
     return {
         "cores": cell.cores,
-        "txs": cell.cores * 10,
-        "throughput_tx_per_s": 1e6 * speed,
+        "txs": cell.cores * 160 // cell.larger,
+        # Half as many words a second, and twice the bytes a word, if transactions are large.
+        "throughput_tx_per_s": 1e6 * speed / (cell.larger if cell.larger == 1 else 2 * cell.larger),
         "pm_writes": {
-            "wpq_bytes": 1000 / speed,
+            "wpq_bytes": 1000 / speed * (1 if cell.larger == 1 else 2),
             "media_bits": 100 / speed,
             "media_lines": 10,
             "by_class": {"log": 400 / speed, "consolidation": 250 / speed},
         },
+        "write_set": {"words_avg": 20.0 * cell.larger},
         "design_counters": {"logs_generated": 75, "logs_ignored": 25, "logs_merged": 20},
     }
 
@@ -57,7 +61,37 @@ def test_claims_of_silo_are_measured_as_they_are_published() -> None:
     assert math.isclose(of["logs removed on chip"], 45.0)
     assert math.isclose(of["logs that Array ignores"], 25.0)
     assert math.isclose(of["throughput, log buffer of 128 cycles for 8"], -50.0)
+    assert math.isclose(of["throughput a word, write set 16x the buffer"], -50.0)
+    assert math.isclose(of["PM writes a word, write set 16x the buffer"], 2.0)
     assert all(math.isfinite(number) for number in numbers)
+
+
+def test_published_numbers_are_numbers_beside_their_text() -> None:
+    of = {row["what"]: row for row in answer(papers.HOPS).rows()}
+    row = of["HOPS over clwb and sfence"]
+    assert (row["published"], row["published_range"]) == ("1.2x to 1.24x", (1.2, 1.24))
+    order = of["throughput, undo@x86 = 1.00"]
+    assert (order["published_range"], order["unit"]) == (None, "")
+
+
+def test_rows_and_figure_of_claims(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "reproduce", lambda *_args, **_options: answer(papers.SILO))
+    rows, drawing = tmp_path / "silo.csv", tmp_path / "silo.svg"
+    code, shown, _ = command("reproduce", "silo", "--csv", str(rows), "--plot", str(drawing))
+    assert code == 0
+    assert f"figure: {drawing}" in shown
+    table = list(csv.DictReader(rows.read_text().splitlines()))
+    # Two orders of five designs, and a row for each other claim.
+    assert len(table) == 10 + len(papers.SILO.claims) - 2
+    assert [row["design"] for row in table[:5]] == ["base", "fwb", "morlog", "lad", "silo"]
+    (found,) = [row for row in table if row["what"] == "Silo over MorLog, throughput, 1 core"]
+    assert (float(found["published_low"]), float(found["measured"])) == (1.4, 2.0)
+    for claim in papers.SILO.claims:
+        assert claim.what.split()[0] in drawing.read_text()
+    words = "--plot", str(tmp_path / "silo.gif")
+    assert command("reproduce", "silo", *words)[0] == 2
 
 
 @pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
@@ -68,8 +102,8 @@ def test_every_claim_has_a_number_or_an_order(paper: Paper) -> None:
         assert all(math.isfinite(value) for value in values), row
     shown = reproduction(answer(paper), 80)
     assert max(map(len, shown.splitlines())) <= 80
-    for claim in paper.claims:
-        assert claim.published.split()[0] in shown
+    for row in answer(paper).rows():
+        assert row["published"].split()[0] in shown
 
 
 def test_what_was_not_run_is_not_measured() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
-from indelible.cli import options
+from indelible import reproduction_plot, verbs
+from indelible.cli import options, outputs
 from indelible.experiment import InputError
 from indelible.papers import PAPERS
 from indelible.reproduction import Reproduction, reproduction
@@ -21,6 +21,7 @@ examples:
   indelible reproduce ssp
   indelible reproduce silo --txs 10000
   indelible reproduce loc --json
+  indelible reproduce hops --plot hops.pdf --csv hops.csv
 """
 
 
@@ -30,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--txs", type=options.whole(1), metavar="N", help="transactions of each core (2,000)"
     )
+    outputs.add_options(parser)
     options.add_common(parser)
 
 
@@ -37,12 +39,10 @@ def call(args: argparse.Namespace) -> int:
     """Answer `reproduce`."""
     if args.paper is None:
         raise InputError(f"`indelible reproduce` needs a paper; there are: {', '.join(PAPERS)}")
+    outputs.check(args)
 
     def show(answer: Reproduction) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(reproduction(answer))
+        outputs.show(args, answer, reproduction, reproduction_plot.figure)
         return 0
 
     return options.answer(lambda: verbs.reproduce(args.paper, txs=args.txs, seed=args.seed), show)
