@@ -87,3 +87,20 @@ fn what_is_added_afterwards_is_what_was_left_out() {
         assert!(counted > 0 && left_out.abs_diff(counted) * 20 < counted, "{left_out} {counted}");
     }
 }
+
+/// A store whose page is in no TLB waits for the SSP cache, as a load does, although the library
+/// asks for leave to store before it stores. (A few stores of one transaction wait together.)
+#[test]
+fn stores_wait_for_the_ssp_cache() {
+    let of = |latency| {
+        run(&format!(
+            "ssp scribble machine=ssp cores=1 txs=500 core.model=inorder workload.words=2048 \
+             workload.apart=4096 workload.stores=1 design.ssp_cache_latency={latency}"
+        ))
+    };
+    let (short, long) = (of(1), of(5001));
+    let cycles = |row: &serde_json::Value| row["cycles"].as_u64().expect("a number");
+    let misses = long["design_counters"]["tlb_misses"].as_u64().expect("a number");
+    let waited = cycles(&long) - cycles(&short);
+    assert!(misses > 400 && waited > misses * 4_000, "{waited} for {misses} misses");
+}

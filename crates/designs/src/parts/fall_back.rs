@@ -46,11 +46,11 @@ where
     #[inline]
     fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
         if !self.is_in_software {
-            if cpu.claim(at) {
+            if let Some(known) = cpu.claim(at) {
                 let word = Word::of(at.address);
                 self.overwritten.push((word, cpu.peek(word)));
                 self.stores.push((at, value, mask));
-                return cpu.store(at, value, mask);
+                return cpu.store(Ptr { known, ..at }, value, mask);
             }
             cpu.abort(&self.overwritten, Abort::ByLibrary);
             self.is_in_software = true;
@@ -86,8 +86,7 @@ impl FallBack {
 
     /// A store behind the undo log, of a line that nobody else may store to by then.
     fn store_logged(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
-        let is_ours = cpu.claim(at);
-        assert!(is_ours, "in software a transaction may be of any size");
-        self.undo.store(at, value, mask, cpu);
+        let known = cpu.claim(at).expect("in software a transaction may be of any size");
+        self.undo.store(Ptr { known, ..at }, value, mask, cpu);
     }
 }

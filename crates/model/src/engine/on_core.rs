@@ -327,8 +327,8 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         self.obey_store(progress);
     }
 
-    fn claim(&mut self, at: Ptr) -> bool {
-        self.turn_to_store(Line::of(at.address), at.known).is_some()
+    fn claim(&mut self, at: Ptr) -> Option<Cycle> {
+        self.turn_to_store(Line::of(at.address), at.known)
     }
 
     fn abort(&mut self, mut overwritten: &[(Word, u64)], by: Abort) {
