@@ -6,6 +6,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::units::LINE_BYTES;
+
 /// The kind of a value, with its base unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -246,6 +248,11 @@ config! {
         banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 NVM_2400_1x64: 16";
         /// Bytes of a bank's row buffer.
         row "device_rowbuffer_size" ["row"], Unit::Bytes, 256, 64..=MIB, "gem5 NVM_2400_1x64: 256 B";
+        /// How addresses are spread over the banks, from the high bits to the low ones, as gem5 names
+        /// it: a row of a bank after the other (`RoRaBaCoCh`), or a line of a bank after the other
+        /// (`RoCoRaBaCh`; of a memory with an on-DIMM buffer, one of its lines).
+        mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(&["RoRaBaCoCh", "RoCoRaBaCh"]),
+            0, 0..=1, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.
         t_hit "tCL" [], Unit::Time, 12 * NS + 500, 0..=MAX_TIME, "Ramulator PCM_800D: nCL 5 = 12.5 ns";
         /// Time of reading the cells.
@@ -287,6 +294,9 @@ config! {
         banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 DDR4_2400: 16";
         /// Bytes of a bank's row buffer.
         row "device_rowbuffer_size" ["row"], Unit::Bytes, 8 * KIB, 64..=MIB, "gem5 DDR4_2400: 1 KiB x 8";
+        /// How addresses are spread over the banks, as of the persistent memory.
+        mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(&["RoRaBaCoCh", "RoCoRaBaCh"]),
+            0, 0..=1, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.
         t_hit "tCL" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
         /// Time of opening a row.
@@ -350,6 +360,17 @@ impl Config {
     /// What survives a power failure.
     pub fn domain(&self) -> Domain {
         [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf][self.controller.domain as usize]
+    }
+
+    /// Consecutive bytes of persistent memory, counted in those that one controller has, that lie
+    /// in one bank.
+    pub fn pm_piece(&self) -> u64 {
+        let is_buffered = self.pm.buffer > 0 && self.domain() != Domain::Media;
+        match self.pm.mapping {
+            0 => self.pm.row,
+            _ if is_buffered => self.pm.xpline,
+            _ => LINE_BYTES,
+        }
     }
 
     /// The kind of core, by name.

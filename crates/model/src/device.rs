@@ -1,112 +1,14 @@
 //! The memories behind a controller: banks, rows, the bus, the on-DIMM buffer and the cells.
 
-use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
 use crate::sieve::Sieve;
 use crate::units::{Divisor, LINE_BYTES, Line, LineData, Word, spread};
 
-/// Times, in cycles, and sizes of a memory device.
-#[derive(Clone, Debug)]
-struct Timing {
-    hit: u64,
-    /// Opening a row: reading the cells of a persistent memory, precharge and activate of a DRAM.
-    miss: u64,
-    write: u64,
-    burst: u64,
-    turn_to_read: u64,
-    turn_to_write: u64,
-    buffer: u64,
-}
+mod banks;
 
-#[derive(Clone, Debug, Default)]
-struct Bank {
-    calendar: Calendar,
-    open: Option<u64>,
-}
-
-/// Banks with row buffers behind one bus.
-#[derive(Clone, Debug)]
-struct Banks {
-    timing: Timing,
-    row_bytes: u64,
-    row: Divisor,
-    count: Divisor,
-    /// Bytes in a row that belong to one controller, and how many controllers there are.
-    interleave: u64,
-    controllers: u64,
-    banks: Vec<Bank>,
-    bus: Calendar,
-    writing: bool,
-    /// When the last byte of the last write has passed the bus.
-    written: u64,
-}
-
-impl Banks {
-    fn new(timing: Timing, row_bytes: u64, banks: u64, config: &Config) -> Banks {
-        Banks {
-            timing,
-            row_bytes,
-            row: Divisor::new(row_bytes),
-            count: Divisor::new(banks),
-            interleave: config.controller.interleave,
-            controllers: config.controller.count,
-            banks: vec![Bank::default(); banks as usize],
-            bus: Calendar::default(),
-            writing: false,
-            written: 0,
-        }
-    }
-
-    /// The bank and the row of an address, counted in the addresses that this controller has.
-    fn place(&self, address: u64) -> (usize, u64) {
-        let own = match self.controllers {
-            1 => address,
-            _ => {
-                let stripe = self.interleave * self.controllers;
-                address / stripe * self.interleave + address % self.interleave
-            }
-        };
-        let (row, _) = self.row.divide(own);
-        (self.count.divide(row).1 as usize, row)
-    }
-
-    /// Reads a line; returns when its last byte is on the bus, and whether cells were read.
-    fn read(&mut self, at: u64, address: u64, now: u64) -> (u64, bool) {
-        let (place, row) = self.place(address);
-        let bank = &mut self.banks[place];
-        let opens = bank.open != Some(row);
-        let duration = if opens { self.timing.miss } else { self.timing.hit };
-        let start = bank.calendar.reserve(at, duration, now);
-        bank.open = Some(row);
-        (self.transfer(start + duration, false, now), opens)
-    }
-
-    /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order
-    /// in which they are sent, also where a later one would fit a gap: those of a line must.
-    fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
-        let turn = match (self.writing, writing) {
-            (true, false) => self.timing.turn_to_read,
-            (false, true) => self.timing.turn_to_write,
-            _ => 0,
-        };
-        self.writing = writing;
-        let duration = self.timing.burst + turn;
-        let at = if writing { at.max(self.written) } else { at };
-        let end = self.bus.reserve(at, duration, now) + duration;
-        self.written = if writing { end } else { self.written };
-        end
-    }
-
-    /// Takes a bank for a write to the cells; returns the write's start and end.
-    fn program(&mut self, at: u64, address: u64, duration: u64, now: u64) -> (u64, u64) {
-        let (place, row) = self.place(address);
-        let bank = &mut self.banks[place];
-        bank.open = Some(row);
-        bank.calendar.reserve_in_parts(at, duration, now)
-    }
-}
+use banks::{Banks, Timing};
 
 /// Volatile memory. Writes to it are posted and never waited for.
 #[derive(Clone, Debug)]
@@ -127,7 +29,8 @@ impl Dram {
             turn_to_write: 0,
             buffer: 0,
         };
-        Dram { banks: Banks::new(timing, dram.row, dram.banks, config) }
+        let piece = if dram.mapping == 0 { dram.row } else { LINE_BYTES };
+        Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
     /// Reads a line; returns when it is there.
@@ -295,7 +198,7 @@ impl Pm {
         };
         let span = if through || pm.buffer == 0 { 1 } else { pm.xpline / LINE_BYTES };
         Ok(Pm {
-            banks: Banks::new(timing, pm.row, pm.banks, config),
+            banks: Banks::new(timing, pm.row, config.pm_piece(), pm.banks, config),
             buffer: Buffer::new(if through { 0 } else { pm.buffer }, span),
             cells: Contents::new(0, pm.capacity)?,
             encoder: pm.encoder,
@@ -349,7 +252,7 @@ impl Pm {
     }
 
     fn is_idle(&self, at: u64, bank: u32) -> bool {
-        self.banks.banks[bank as usize].calendar.is_free(at)
+        self.banks.is_free(bank, at)
     }
 
     /// The line that leaves the full on-DIMM buffer, and when it can be written to the cells: the
@@ -359,7 +262,7 @@ impl Pm {
         let mut first = (self.buffer.entries.len() - 1, u64::MAX);
         // Without a way out for an idle bank: which bank comes next cannot be predicted.
         for (index, entry) in self.buffer.entries.iter().enumerate().skip(older).rev() {
-            let idle = self.banks.banks[entry.bank as usize].calendar.free_from(at);
+            let idle = self.banks.free_from(entry.bank, at);
             if idle < first.1 {
                 first = (index, idle);
             }

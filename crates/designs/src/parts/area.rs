@@ -23,7 +23,7 @@ pub struct Area {
     base: u64,
     bytes: u64,
     /// Where its first line is, from the base on. The areas of the cores lie a power of two apart,
-    /// and their marks would all be in one bank: each begins a row later than the one before.
+    /// and their marks would all be in one bank: each begins in the bank after the one before.
     turned: u64,
     words: u64,
 }
@@ -36,7 +36,7 @@ impl Area {
         Area {
             base: shape.log_of(core),
             bytes,
-            turned: u64::from(core.0) * shape.config.pm.row % bytes,
+            turned: u64::from(core.0) * shape.config.pm_piece() % bytes,
             words: words - words % PIECE_WORDS,
         }
     }

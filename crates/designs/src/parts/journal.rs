@@ -40,14 +40,14 @@ const COMMIT: u64 = 0xfff;
 pub struct Ring {
     first: Line,
     lines: u64,
-    /// Lines of a bank's row.
-    row_lines: u64,
+    /// Consecutive lines that lie in one bank.
+    bank_lines: u64,
 }
 
 impl Ring {
     /// A ring of so many lines, behind the line of its tail at the start of a page.
     pub fn new(start: Page, lines: u64, shape: &Shape) -> Ring {
-        Ring { first: start.line(0), lines, row_lines: shape.config.pm.row / LINE_BYTES }
+        Ring { first: start.line(0), lines, bank_lines: shape.config.pm_piece() / LINE_BYTES }
     }
 
     /// The address behind it, at the start of a page.
@@ -60,12 +60,12 @@ impl Ring {
         self.first.first_word()
     }
 
-    /// A line of the ring. One after the other they lie in different rows, so that the banks
-    /// program the groups of several cores at once.
+    /// A line of the ring. One after the other they lie in different banks, which program the
+    /// groups of several cores at once.
     pub fn line(&self, index: u64) -> Line {
-        let rows = self.lines / self.row_lines;
-        let place = match index < rows * self.row_lines {
-            true => index % rows * self.row_lines + index / rows,
+        let pieces = self.lines / self.bank_lines;
+        let place = match index < pieces * self.bank_lines {
+            true => index % pieces * self.bank_lines + index / pieces,
             false => index,
         };
         Line(self.first.0 + 1 + place)

@@ -1,0 +1,165 @@
+//! Banks with row buffers behind one bus, and how addresses are spread over them.
+
+use crate::calendar::Calendar;
+use crate::config::Config;
+use crate::units::Divisor;
+
+/// Times, in cycles, and sizes of a memory device.
+#[derive(Clone, Debug)]
+pub(super) struct Timing {
+    pub hit: u64,
+    /// Opening a row: reading the cells of a persistent memory, precharge and activate of a DRAM.
+    pub miss: u64,
+    pub write: u64,
+    pub burst: u64,
+    pub turn_to_read: u64,
+    pub turn_to_write: u64,
+    pub buffer: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Bank {
+    calendar: Calendar,
+    open: Option<u64>,
+}
+
+/// Banks with row buffers behind one bus.
+#[derive(Clone, Debug)]
+pub(super) struct Banks {
+    pub timing: Timing,
+    pub row_bytes: u64,
+    /// Consecutive bytes that lie in one bank, how many banks there are, and how many such pieces a
+    /// row has.
+    piece: Divisor,
+    count: Divisor,
+    pieces: Divisor,
+    /// Bytes in a row that belong to one controller, and how many controllers there are.
+    interleave: u64,
+    controllers: u64,
+    banks: Vec<Bank>,
+    bus: Calendar,
+    writing: bool,
+    /// When the last byte of the last write has passed the bus.
+    written: u64,
+}
+
+impl Banks {
+    pub fn new(timing: Timing, row_bytes: u64, piece: u64, banks: u64, config: &Config) -> Banks {
+        Banks {
+            timing,
+            row_bytes,
+            piece: Divisor::new(piece),
+            count: Divisor::new(banks),
+            pieces: Divisor::new((row_bytes / piece).max(1)),
+            interleave: config.controller.interleave,
+            controllers: config.controller.count,
+            banks: vec![Bank::default(); banks as usize],
+            bus: Calendar::default(),
+            writing: false,
+            written: 0,
+        }
+    }
+
+    /// The bank of an address and the row in it, counted in the addresses that this controller has.
+    pub fn place(&self, address: u64) -> (usize, u64) {
+        let own = match self.controllers {
+            1 => address,
+            _ => {
+                let stripe = self.interleave * self.controllers;
+                address / stripe * self.interleave + address % self.interleave
+            }
+        };
+        let (piece, _) = self.piece.divide(own);
+        let (turn, bank) = self.count.divide(piece);
+        (bank as usize, self.pieces.divide(turn).0)
+    }
+
+    /// Reads a line; returns when its last byte is on the bus, and whether cells were read.
+    pub fn read(&mut self, at: u64, address: u64, now: u64) -> (u64, bool) {
+        let (place, row) = self.place(address);
+        let bank = &mut self.banks[place];
+        let opens = bank.open != Some(row);
+        let duration = if opens { self.timing.miss } else { self.timing.hit };
+        let start = bank.calendar.reserve(at, duration, now);
+        bank.open = Some(row);
+        (self.transfer(start + duration, false, now), opens)
+    }
+
+    /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order
+    /// in which they are sent, also where a later one would fit a gap: those of a line must.
+    pub fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
+        let turn = match (self.writing, writing) {
+            (true, false) => self.timing.turn_to_read,
+            (false, true) => self.timing.turn_to_write,
+            _ => 0,
+        };
+        self.writing = writing;
+        let duration = self.timing.burst + turn;
+        let at = if writing { at.max(self.written) } else { at };
+        let end = self.bus.reserve(at, duration, now) + duration;
+        self.written = if writing { end } else { self.written };
+        end
+    }
+
+    /// Takes a bank for a write to the cells; returns the write's start and end.
+    pub fn program(&mut self, at: u64, address: u64, duration: u64, now: u64) -> (u64, u64) {
+        let (place, row) = self.place(address);
+        let bank = &mut self.banks[place];
+        bank.open = Some(row);
+        bank.calendar.reserve_in_parts(at, duration, now)
+    }
+
+    /// Whether a bank is idle at `at`.
+    pub fn is_free(&self, bank: u32, at: u64) -> bool {
+        self.banks[bank as usize].calendar.is_free(at)
+    }
+
+    /// The first time at or after `at` at which a bank is idle.
+    #[inline]
+    pub fn free_from(&self, bank: u32, at: u64) -> u64 {
+        self.banks[bank as usize].calendar.free_from(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(mapping: u64, change: impl FnOnce(&mut Config)) -> Vec<(usize, u64)> {
+        let mut config = Config::default();
+        (config.pm.mapping, config.pm.row, config.pm.banks, config.pm.buffer) =
+            (mapping, 256, 4, 0);
+        change(&mut config);
+        let timing = Timing {
+            hit: 1,
+            miss: 1,
+            write: 1,
+            burst: 1,
+            turn_to_read: 0,
+            turn_to_write: 0,
+            buffer: 0,
+        };
+        let banks = Banks::new(timing, 256, config.pm_piece(), 4, &config);
+        (0..24).map(|line| banks.place(line * 64)).collect()
+    }
+
+    #[test]
+    fn rows_of_banks_come_after_each_other() {
+        let places = places(0, |_| ());
+        assert_eq!(places[..5], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)]);
+        assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
+    }
+
+    #[test]
+    fn lines_of_banks_come_after_each_other() {
+        let places = places(1, |_| ());
+        assert_eq!(places[..5], [(0, 0), (1, 0), (2, 0), (3, 0), (0, 0)]);
+        assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
+    }
+
+    #[test]
+    fn a_line_of_the_buffer_lies_in_one_bank() {
+        let places = places(1, |config| config.pm.buffer = 64);
+        assert_eq!(places[..5], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)]);
+    }
+}
