@@ -62,6 +62,8 @@ model::params! {
         journal_lines = 4096 in 20..=65_536, tight [20];
         /// Percent of the ring from which on there is a checkpoint (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 100, 1, 100];
+        /// Lines that a checkpoint has under way at once (ours: a few, as SSP's here).
+        checkpoint_writes = 4 in 1..=4096, tight [4, 1];
     }
 }
 
@@ -263,7 +265,8 @@ impl Design for ShadowPaging {
             ShadowEvent::ShotDown => self.shot_down(at, below),
             ShadowEvent::Checkpointed => {
                 let moved = self.rules.tail_after_entries.then_some(ShadowEvent::TailMoved);
-                self.journal.checkpointed(at, moved, below);
+                let (width, sent) = (self.params.checkpoint_writes, ShadowEvent::Checkpointed);
+                self.journal.checkpointed(at, width, sent, moved, below);
             }
             ShadowEvent::TailMoved => self.tail_moved(at, below),
         }

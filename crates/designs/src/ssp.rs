@@ -81,6 +81,9 @@ model::params! {
         journal = "pad" of ["pad", "rewrite"];
         /// Percent of the ring from which on there is a checkpoint (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 1, 100, 100];
+        /// Lines that a checkpoint has under way at once (ours: a few, so that what cores wait for
+        /// is not behind hundreds of them).
+        checkpoint_writes = 4 in 1..=4096, tight [4, 1];
         /// Pages that are consolidated at once (ours: a thread that works on a few, so that one
         /// write latency is not the bound).
         consolidations = 8 in 1..=4096;
@@ -209,7 +212,7 @@ pub enum SspEvent {
     Switch(JobId),
     /// An entry of the page table is durable.
     TableWritten(JobId),
-    /// A line of entries of a checkpoint is durable, or all have been sent.
+    /// A checkpoint begins, or a line of its entries is durable.
     Checkpointed,
     /// The tail of the journal is durable.
     TailMoved,
@@ -340,7 +343,8 @@ impl Design for Ssp {
             SspEvent::TableWritten(job) => self.table_written(job, at, below),
             SspEvent::Checkpointed => {
                 let moved = self.rules.tail_after_entries.then_some(SspEvent::TailMoved);
-                self.journal.checkpointed(at, moved, below);
+                let (width, sent) = (self.params.checkpoint_writes, SspEvent::Checkpointed);
+                self.journal.checkpointed(at, width, sent, moved, below);
             }
             SspEvent::TailMoved => self.tail_moved(at, below),
         }

@@ -119,8 +119,18 @@ struct Group<W> {
 struct Checkpoint {
     /// Where the tail will be.
     until: u64,
-    /// Lines that are not durable.
-    left: u64,
+    /// Lines that are not sent, in order.
+    unsent: VecDeque<Line>,
+    /// Lines that are under way, and one more while it begins.
+    under_way: u64,
+    /// The tail has moved.
+    has_moved: bool,
+}
+
+impl Checkpoint {
+    fn is_written(&self) -> bool {
+        self.unsent.is_empty() && self.under_way == 0
+    }
 }
 
 impl<W> Journal<W> {
@@ -220,8 +230,8 @@ impl<W> Journal<W> {
         self.checkpoint.is_none() && (used >= percent || is_stalled)
     }
 
-    /// Begins a checkpoint that will move the tail to `until`: sends these lines, one a cycle.
-    /// `sent` comes when each is durable, and when all have been sent.
+    /// Begins a checkpoint that will move the tail to `until` and writes these lines. `sent` comes
+    /// now and when each is durable: that is [`Journal::checkpointed`].
     pub fn begin_checkpoint<E: Copy>(
         &mut self,
         until: u64,
@@ -231,20 +241,35 @@ impl<W> Journal<W> {
         below: &mut Below<E>,
     ) {
         self.checkpoints += 1;
-        self.checkpoint = Some(Checkpoint { until, left: lines.len() as u64 + 1 });
-        for (line, cycles) in lines.into_iter().zip(0..) {
-            let write = checkpoint_write(line, below);
-            below.send(at + cycles, write, Notify::Design(sent));
-        }
+        let unsent = lines.into();
+        self.checkpoint = Some(Checkpoint { until, unsent, under_way: 1, has_moved: false });
         below.at(at, sent);
     }
 
-    /// A line of a checkpoint is durable, or all have been sent: with the last of that the tail
-    /// moves, if it has not yet, and `moved` comes.
-    pub fn checkpointed<E: Copy>(&mut self, at: Cycle, moved: Option<E>, below: &mut Below<E>) {
+    /// A checkpoint begins, or a line of it is durable: it sends the next ones, one a cycle, and
+    /// has no more than `width` under way. With the last of them the tail moves, if it has not yet,
+    /// and `moved` comes.
+    pub fn checkpointed<E: Copy>(
+        &mut self,
+        at: Cycle,
+        width: u64,
+        sent: E,
+        moved: Option<E>,
+        below: &mut Below<E>,
+    ) {
         let checkpoint = self.checkpoint.as_mut().expect("a checkpoint is under way");
-        checkpoint.left -= 1;
-        if let (0, Some(moved)) = (checkpoint.left, moved) {
+        checkpoint.under_way -= 1;
+        let room = width.saturating_sub(checkpoint.under_way).min(checkpoint.unsent.len() as u64);
+        for (line, cycles) in checkpoint.unsent.drain(..room as usize).zip(0..) {
+            below.send(at + cycles, checkpoint_write(line, below), Notify::Design(sent));
+        }
+        checkpoint.under_way += room;
+        if !checkpoint.is_written() {
+            return;
+        }
+        if checkpoint.has_moved {
+            self.checkpoint = None;
+        } else if let Some(moved) = moved {
             self.move_tail(at, moved, below);
         }
     }
@@ -259,8 +284,12 @@ impl<W> Journal<W> {
 
     /// The tail is durable: the ring has room again.
     pub fn tail_moved(&mut self) {
-        let checkpoint = self.checkpoint.take().expect("a checkpoint is under way");
+        let checkpoint = self.checkpoint.as_mut().expect("a checkpoint is under way");
+        checkpoint.has_moved = true;
         self.tail = checkpoint.until;
+        if checkpoint.is_written() {
+            self.checkpoint = None;
+        }
     }
 }
 
