@@ -84,7 +84,7 @@ model::params! {
         /// Lines that a checkpoint has under way at once (ours: a few, so that what cores wait for
         /// is not behind hundreds of them).
         checkpoint_writes = 4 in 1..=4096, tight [4, 1];
-        /// Pages that are consolidated at once (ours: a thread that works on a few, so that one
+        /// Pages whose lines are copied at once (ours: a thread that works on a few, so that one
         /// write latency is not the bound).
         consolidations = 8 in 1..=4096;
         /// Into which frame a page is consolidated: the one with more lines, always that of the
@@ -227,6 +227,8 @@ struct Counts {
     slots_exhausted: u64,
     fills_without_slot: u64,
     fills_delayed: u64,
+    waits_for_page: u64,
+    waits_for_slot: u64,
     queue_cancelled: u64,
     commits_stalled: u64,
     consolidations: u64,
@@ -395,6 +397,8 @@ impl Design for Ssp {
             ("slots_exhausted", counts.slots_exhausted),
             ("fills_without_slot", counts.fills_without_slot),
             ("fills_delayed", counts.fills_delayed),
+            ("waits_for_page", counts.waits_for_page),
+            ("waits_for_slot", counts.waits_for_slot),
             ("consolidations_cancelled", counts.queue_cancelled),
             ("consolidations", counts.consolidations),
             ("lines_copied", counts.copied_lines),

@@ -91,6 +91,7 @@ impl Ssp {
         }
         let slot = match self.slots.of(page) {
             Some(slot) if self.slots[slot].state == State::Consolidating => {
+                self.counts.waits_for_page += 1;
                 self.waits.wait(core, For::Own(Reason::Page(slot)));
                 return Claimed::Wait;
             }
@@ -98,6 +99,7 @@ impl Ssp {
             None => match self.slots.bind(page, below.tlb_cores(page)) {
                 Some(slot) => slot,
                 None if !self.jobs.is_empty() => {
+                    self.counts.waits_for_slot += 1;
                     self.waits.wait(core, For::Own(Reason::Slot));
                     return Claimed::Wait;
                 }

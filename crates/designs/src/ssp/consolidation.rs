@@ -43,7 +43,6 @@ impl Ssp {
     /// A core's TLB is to gain a page.
     pub(super) fn tlb_gains(&mut self, fill: &TlbFill, below: &Below<SspEvent>) -> Progress {
         let TlbFill { core, page, at } = *fill;
-        self.counts.tlb_misses += 1;
         let found = self.slots.of(page);
         let slot = match found {
             Some(slot) if self.slots[slot].state == State::Consolidating => {
@@ -54,6 +53,7 @@ impl Ssp {
             None if self.params.allocate == 0 => self.slots.bind(page, below.tlb_cores(page)),
             found => found,
         };
+        self.counts.tlb_misses += 1;
         self.counts.fills_without_slot += u64::from(slot.is_none());
         if let Some(id) = slot {
             let slot = &mut self.slots[id];
@@ -107,11 +107,14 @@ impl Ssp {
 
     /// Starts as many consolidations as there may be at once.
     fn consolidate_next(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        while (self.jobs.len() as u64) < self.params.consolidations
+        // The thread has done its part when the copies are durable.
+        let mut copying = self.jobs.iter().filter(|job| job.copies > 0).count() as u64;
+        while copying < self.params.consolidations
             && let Some(slot) = self.queue.pop_front()
         {
             if self.slots[slot].state == State::Queued {
                 self.consolidate(slot, at, below);
+                copying += 1;
             }
         }
     }
@@ -176,6 +179,7 @@ impl Ssp {
             below.at(at + 2 * below.shape.path, SspEvent::Switch(id));
         }
         self.close(id, at, below);
+        self.consolidate_next(at, below);
     }
 
     /// The records of a consolidation.
@@ -243,7 +247,6 @@ impl Ssp {
         if self.rules.reuse_after_switch {
             self.free(slot, at, below);
         }
-        self.consolidate_next(at, below);
     }
 
     fn free(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
