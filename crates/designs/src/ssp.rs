@@ -79,6 +79,11 @@ model::params! {
         /// What becomes of a line of the journal that a commit does not fill: it is left, or
         /// written again with the next group (ours: left; specs/remapping.md 1.6).
         journal = "pad" of ["pad", "rewrite"];
+        /// When the journal has the record of a consolidation: with a commit or with others in one
+        /// line, unless a core waits for the page or for a slot, or at once and in a line of its
+        /// own. (Section 4.1.2: records are written when the buffer is full or asked for. Of whom
+        /// nobody waits for, nobody asks.)
+        switch_records = "together" of ["together", "alone"];
         /// Percent of the ring from which on there is a checkpoint (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 1, 100, 100];
         /// Lines that a checkpoint has under way at once (ours: a few, so that what cores wait for
@@ -166,10 +171,12 @@ pub struct Ssp {
     /// Who may store to a line, while a transaction does.
     claims: LineMap<CoreId>,
     waits: Waits<Reason>,
-    journal: Journal<What>,
+    journal: Journal<Vec<What>>,
     known: Known,
     /// Groups that the ring has no room for.
-    stalled: VecDeque<What>,
+    stalled: VecDeque<Vec<What>>,
+    /// Consolidations whose switch records are in the journal's buffer and not in a group yet.
+    ready: Vec<JobId>,
     /// Switches of which the page table does not know: where their groups are.
     swaps: Vec<(u64, JobId)>,
     /// Pages to be consolidated.
@@ -187,7 +194,7 @@ enum Reason {
     Slot,
 }
 
-/// What a group of the journal is for.
+/// What a group of the journal is for, or a part of it.
 enum What {
     /// A commit: the pages and lines of the transaction.
     Commit { core: CoreId, pages: Vec<Written>, lines: Vec<Line>, early: Vec<Entry> },
@@ -209,7 +216,9 @@ pub enum SspEvent {
     /// A copy is durable, or all have been read.
     Copied(JobId),
     /// The copies of a consolidation are durable, and the controller hears of it.
-    Switch(JobId),
+    Ready(JobId),
+    /// A core waits for a page or a slot: switch records are not held back.
+    Asked,
     /// An entry of the page table is durable.
     TableWritten(JobId),
     /// A checkpoint begins, or a line of its entries is durable.
@@ -227,10 +236,9 @@ struct Counts {
     slots_exhausted: u64,
     fills_without_slot: u64,
     fills_delayed: u64,
-    waits_for_page: u64,
     waits_for_slot: u64,
     queue_cancelled: u64,
-    commits_stalled: u64,
+    groups_stalled: u64,
     consolidations: u64,
     copied_lines: u64,
     swaps: u64,
@@ -271,6 +279,7 @@ impl Design for Ssp {
             journal: Journal::new(layout.ring.clone(), params.journal == 0),
             known: Known::new(&layout),
             stalled: VecDeque::new(),
+            ready: Vec::new(),
             swaps: Vec::new(),
             queue: VecDeque::new(),
             jobs: Vec::new(),
@@ -341,7 +350,8 @@ impl Design for Ssp {
             SspEvent::Journaled(start) => self.journaled(start, at, below),
             SspEvent::Copy(job, place) => self.copy(job, place, at, below),
             SspEvent::Copied(job) => self.copied(job, at, below),
-            SspEvent::Switch(job) => self.append_in_turn(What::Switch(job), at, below),
+            SspEvent::Ready(job) => self.is_ready(job, at, below),
+            SspEvent::Asked => self.write_switches(at, below),
             SspEvent::TableWritten(job) => self.table_written(job, at, below),
             SspEvent::Checkpointed => {
                 let moved = self.rules.tail_after_entries.then_some(SspEvent::TailMoved);
@@ -397,7 +407,6 @@ impl Design for Ssp {
             ("slots_exhausted", counts.slots_exhausted),
             ("fills_without_slot", counts.fills_without_slot),
             ("fills_delayed", counts.fills_delayed),
-            ("waits_for_page", counts.waits_for_page),
             ("waits_for_slot", counts.waits_for_slot),
             ("consolidations_cancelled", counts.queue_cancelled),
             ("consolidations", counts.consolidations),
@@ -405,7 +414,7 @@ impl Design for Ssp {
             ("frames_swapped", counts.swaps),
             ("slots_reused", self.slots.reused),
             ("journal_wraps", self.journal.wraps),
-            ("groups_stalled", counts.commits_stalled),
+            ("groups_stalled", counts.groups_stalled),
             ("checkpoints", self.journal.checkpoints),
             ("post_hoc_cycles", counts.post_hoc_cycles),
         ]
@@ -414,53 +423,63 @@ impl Design for Ssp {
 
 impl Ssp {
     /// Appends a group, or has it wait until the ring has room.
-    fn append_in_turn(&mut self, what: What, at: Cycle, below: &mut Below<SspEvent>) {
-        if self.stalled.is_empty() && self.fits(&what) {
-            return self.append(what, at, below);
+    fn append_in_turn(&mut self, group: Vec<What>, at: Cycle, below: &mut Below<SspEvent>) {
+        if self.stalled.is_empty() && self.fits(&group) {
+            return self.append(group, at, below);
         }
-        self.counts.commits_stalled += 1;
-        self.stalled.push_back(what);
+        self.counts.groups_stalled += 1;
+        self.stalled.push_back(group);
         self.consider_checkpoint(at, below);
     }
 
-    fn fits(&self, what: &What) -> bool {
-        let records = match what {
+    /// Records of a group, without its commit record.
+    fn records(&self, group: &[What]) -> u64 {
+        let records = |what: &What| match what {
             What::Commit { pages, .. } => pages.len() as u64,
-            What::Switch(_) => 2,
+            What::Switch(job) => self.switch_records(*job),
         };
+        group.iter().map(records).sum()
+    }
+
+    fn fits(&self, group: &[What]) -> bool {
+        let records = self.records(group);
         self.journal.has_room(records) || !self.rules.stall_when_full
     }
 
     /// Appends a group to the journal. What it says is so, for whoever is still running.
-    fn append(&mut self, mut what: What, at: Cycle, below: &mut Below<SspEvent>) {
-        let (entries, class): (Vec<Entry>, Class) = match &mut what {
-            What::Commit { pages, early, .. } if self.rules.append_whole_groups => {
-                debug_assert!(early.is_empty(), "records are made here");
-                (pages.iter().map(|written| self.publish(written)).collect(), Class::Log)
+    fn append(&mut self, mut group: Vec<What>, at: Cycle, below: &mut Below<SspEvent>) {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut class = Class::Consolidation;
+        for what in &mut group {
+            match what {
+                What::Commit { pages, .. } if self.rules.append_whole_groups => {
+                    entries.extend(pages.iter().map(|written| self.publish(written)));
+                }
+                What::Commit { early, .. } => entries.append(early),
+                What::Switch(job) => entries.extend(self.switch_entries(*job, at, below)),
             }
-            What::Commit { early, .. } => (std::mem::take(early), Class::Log),
-            What::Switch(job) => {
-                (self.switch_entries(*job, at, below).to_vec(), Class::Consolidation)
-            }
-        };
-        if let What::Commit { core, pages, lines, .. } = &what {
-            if !self.rules.hold_lines_until_durable {
-                self.release_lines(*core, lines, at, below);
-            }
-            if !self.rules.refer_until_durable {
-                self.drop_references(*core, pages, at, below);
+            if let What::Commit { core, pages, lines, .. } = what {
+                class = Class::Log;
+                if !self.rules.hold_lines_until_durable {
+                    self.release_lines(*core, lines, at, below);
+                }
+                if !self.rules.refer_until_durable {
+                    self.drop_references(*core, pages, at, below);
+                }
             }
         }
         let notify = Notify::Design(SspEvent::Journaled(self.journal.next()));
         let tid = self.journal.tid();
         let records: Vec<Record> = entries.iter().map(|entry| entry.encode(tid)).collect();
-        self.journal.append(records, what, class, at, notify, below);
+        self.journal.append(records, group, class, at, notify, below);
     }
 
     /// A line of a group is durable: who waits for the groups that count from now on goes on.
     fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<SspEvent>) {
         let learn = |end, record| self.known.learn(end, record);
-        for what in self.journal.landed(start, self.rules.groups_in_order, learn) {
+        for what in
+            self.journal.landed(start, self.rules.groups_in_order, learn).into_iter().flatten()
+        {
             match what {
                 What::Commit { core, pages, lines, .. } => {
                     self.committed(core, &pages, &lines, at, below);

@@ -29,9 +29,10 @@ pub type Record = [u64; 2];
 /// Words of a record.
 const RECORD_WORDS: u64 = 2;
 /// Records of a line.
-const LINE_RECORDS: u64 = 4;
-/// Records of a group beside its commit record, at most.
-const GROUP_RECORDS: usize = 64;
+pub const LINE_RECORDS: u64 = 4;
+/// Records of a group beside its commit record, at most: of as many pages as a transaction may have
+/// stored to, and what fills its last line.
+const GROUP_RECORDS: usize = 64 + LINE_RECORDS as usize - 1;
 /// What a commit record has where other records say what they are.
 const COMMIT: u64 = 0xfff;
 
@@ -153,6 +154,13 @@ impl<W> Journal<W> {
     /// Whether a group of so many records, without its commit record, fits.
     pub fn has_room(&self, records: u64) -> bool {
         self.head + records + 1 - self.tail <= self.ring.records()
+    }
+
+    /// How many records more the next group of so many, without its commit record, could have in
+    /// the same lines.
+    pub fn spare(&self, records: u64) -> u64 {
+        let end = self.head + records + 1;
+        end.next_multiple_of(LINE_RECORDS) - end
     }
 
     /// Where the next group begins.

@@ -40,6 +40,11 @@ impl<R: Copy> Waits<R> {
         self.waiting[core] = Some(what);
     }
 
+    /// Whether a core waits for something of the design's own.
+    pub fn wants_own(&self) -> bool {
+        self.waiting.iter().any(|(_, waiting)| matches!(waiting, Some(For::Own(_))))
+    }
+
     /// Lets cores ask again that wait for something.
     pub fn retry_where<E: Copy>(
         &mut self,

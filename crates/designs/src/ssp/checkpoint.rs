@@ -88,12 +88,12 @@ impl Ssp {
     /// The tail is durable: the ring has room again.
     pub(super) fn tail_moved(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
         self.journal.tail_moved();
-        while let Some(what) = self.stalled.pop_front() {
-            if !self.fits(&what) {
-                self.stalled.push_front(what);
+        while let Some(group) = self.stalled.pop_front() {
+            if !self.fits(&group) {
+                self.stalled.push_front(group);
                 break;
             }
-            self.append(what, at, below);
+            self.append(group, at, below);
         }
         self.consider_checkpoint(at, below);
     }

@@ -64,7 +64,7 @@ impl Ssp {
         match self.running[core].written(Page::of(line)) {
             Some(written) if written.upd & bit != 0 => return Claimed::At(at),
             Some(_) => (),
-            None => match self.track(core, Page::of(line), below) {
+            None => match self.track(core, Page::of(line), at, below) {
                 Claimed::At(_) => (),
                 other => return other,
             },
@@ -82,7 +82,13 @@ impl Ssp {
     }
 
     /// Gives a page an entry in a core's write-set buffer, and a slot.
-    fn track(&mut self, core: CoreId, page: Page, below: &Below<SspEvent>) -> Claimed {
+    fn track(
+        &mut self,
+        core: CoreId,
+        page: Page,
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) -> Claimed {
         if self.running[core].pages.len() as u64 >= self.params.write_set {
             if self.rules.fall_back_when_full {
                 return Claimed::Refused;
@@ -90,17 +96,16 @@ impl Ssp {
             self.running[core].pages.remove(0);
         }
         let slot = match self.slots.of(page) {
-            Some(slot) if self.slots[slot].state == State::Consolidating => {
-                self.counts.waits_for_page += 1;
-                self.waits.wait(core, For::Own(Reason::Page(slot)));
-                return Claimed::Wait;
+            Some(slot) => {
+                // The core's TLB has the page, so nobody consolidates it.
+                assert!(self.slots[slot].state != State::Consolidating, "a page in a TLB is left");
+                slot
             }
-            Some(slot) => slot,
             None => match self.slots.bind(page, below.tlb_cores(page)) {
                 Some(slot) => slot,
                 None if !self.jobs.is_empty() => {
                     self.counts.waits_for_slot += 1;
-                    self.waits.wait(core, For::Own(Reason::Slot));
+                    self.wait(core, Reason::Slot, at, below);
                     return Claimed::Wait;
                 }
                 None => {
@@ -208,7 +213,10 @@ impl Ssp {
         let pages = std::mem::take(&mut running.pages);
         let lines = std::mem::take(&mut running.lines);
         let early = std::mem::take(&mut running.early);
-        self.append_in_turn(What::Commit { core, pages, lines, early }, at, below);
+        let commit = What::Commit { core, pages, lines, early };
+        let mut group = self.switches_beside(&commit);
+        group.push(commit);
+        self.append_in_turn(group, at, below);
         if !self.rules.acknowledge_after_journal {
             below.wake(core, at + below.shape.path);
         }

@@ -10,8 +10,9 @@ use model::controller::Notify;
 use model::design::{Below, Progress, TlbEvict, TlbFill};
 use model::device::Write;
 use model::meters::Class;
-use model::units::{Cycle, PAGE_LINES, Page};
+use model::units::{CoreId, Cycle, PAGE_LINES, Page};
 
+use crate::parts::journal::LINE_RECORDS;
 use crate::parts::page_table::PageTable;
 use crate::parts::waits::For;
 use crate::ssp::layout::{Kept, SlotId};
@@ -41,13 +42,13 @@ pub struct JobId(u64);
 
 impl Ssp {
     /// A core's TLB is to gain a page.
-    pub(super) fn tlb_gains(&mut self, fill: &TlbFill, below: &Below<SspEvent>) -> Progress {
+    pub(super) fn tlb_gains(&mut self, fill: &TlbFill, below: &mut Below<SspEvent>) -> Progress {
         let TlbFill { core, page, at } = *fill;
         let found = self.slots.of(page);
         let slot = match found {
             Some(slot) if self.slots[slot].state == State::Consolidating => {
                 self.counts.fills_delayed += 1;
-                self.waits.wait(core, For::Own(Reason::Page(slot)));
+                self.wait(core, Reason::Page(slot), at, below);
                 return Progress::Wait;
             }
             None if self.params.allocate == 0 => self.slots.bind(page, below.tlb_cores(page)),
@@ -55,6 +56,9 @@ impl Ssp {
         };
         self.counts.tlb_misses += 1;
         self.counts.fills_without_slot += u64::from(slot.is_none());
+        if self.params.allocate == 0 && slot.is_none() {
+            self.ask_for_switches(at, below);
+        }
         if let Some(id) = slot {
             let slot = &mut self.slots[id];
             self.counts.queue_cancelled += u64::from(slot.state == State::Queued);
@@ -154,7 +158,7 @@ impl Ssp {
         }
         below.at(asked, SspEvent::Copied(number));
         if !self.rules.switch_after_copies {
-            self.append_in_turn(What::Switch(number), at, below);
+            self.append_in_turn(vec![What::Switch(number)], at, below);
         }
     }
 
@@ -176,19 +180,79 @@ impl Ssp {
         }
         if self.rules.switch_after_copies {
             // The thread hears of it, and tells the controller.
-            below.at(at + 2 * below.shape.path, SspEvent::Switch(id));
+            below.at(at + 2 * below.shape.path, SspEvent::Ready(id));
         }
         self.close(id, at, below);
         self.consolidate_next(at, below);
     }
 
-    /// The records of a consolidation.
+    /// A core waits for the end of a consolidation: its record is not held back.
+    pub(super) fn wait(
+        &mut self,
+        core: CoreId,
+        what: Reason,
+        at: Cycle,
+        below: &mut Below<SspEvent>,
+    ) {
+        self.waits.wait(core, For::Own(what));
+        self.ask_for_switches(at, below);
+    }
+
+    /// The journal may have the record of a consolidation.
+    pub(super) fn is_ready(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+        self.ready.push(id);
+        let records: u64 = self.ready.iter().map(|&id| self.switch_records(id)).sum();
+        // With their commit record they fill a line.
+        let is_full = records + 1 >= LINE_RECORDS;
+        if is_full || self.params.switch_records == 1 || self.waits.wants_own() {
+            self.write_switches(at, below);
+        }
+    }
+
+    /// Has the records of consolidations that are in the journal's buffer written. A core may ask
+    /// ahead of its time, and groups are appended in the order of time.
+    fn ask_for_switches(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
+        if !self.ready.is_empty() {
+            below.at(at, SspEvent::Asked);
+        }
+    }
+
+    /// Appends the records of consolidations that are in the journal's buffer.
+    pub(super) fn write_switches(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
+        let group: Vec<What> = self.ready.drain(..).map(What::Switch).collect();
+        if !group.is_empty() {
+            self.append_in_turn(group, at, below);
+        }
+    }
+
+    /// The consolidations whose records fit the last line of a commit's group.
+    pub(super) fn switches_beside(&mut self, commit: &What) -> Vec<What> {
+        let mut records = self.records(std::slice::from_ref(commit));
+        let mut group = Vec::new();
+        while let Some(&id) = self.ready.first() {
+            let more = self.switch_records(id);
+            if more > self.journal.spare(records) {
+                break;
+            }
+            records += more;
+            group.push(What::Switch(self.ready.remove(0)));
+        }
+        group
+    }
+
+    /// How many records a consolidation has.
+    pub(super) fn switch_records(&self, id: JobId) -> u64 {
+        1 + u64::from(self.job_of(id).swaps)
+    }
+
+    /// The records of a consolidation: a page that stays in its frame has one, like that of a
+    /// commit after which no line is in the extra page.
     pub(super) fn switch_entries(
         &mut self,
         id: JobId,
         at: Cycle,
         below: &mut Below<SspEvent>,
-    ) -> [Entry; 2] {
+    ) -> Vec<Entry> {
         let position = self.journal.next();
         let Job { slot, page, after, swaps, .. } = *self.job(id);
         if swaps {
@@ -201,7 +265,11 @@ impl Ssp {
             self.slots.switch(slot, after.ppn0, after.ppn1);
             self.free(slot, at, below);
         }
-        [Entry::Switch { slot, ppn0: after.ppn0, ppn1: after.ppn1 }, Entry::Page(page)]
+        let Kept { ppn0, ppn1, com } = after;
+        match swaps {
+            true => vec![Entry::Switch { slot, ppn0, ppn1 }, Entry::Page(page)],
+            false => vec![Entry::Update { slot, ppn0, com }],
+        }
     }
 
     /// C3: the switch record counts.
@@ -253,6 +321,10 @@ impl Ssp {
         self.slots[id].state = State::Bound;
         self.retire(id, at, below);
         self.waits.retry_where(|what| what == For::Own(Reason::Page(id)), at, below);
+    }
+
+    fn job_of(&self, id: JobId) -> &Job {
+        self.jobs.iter().find(|job| job.number == id).expect("it is under way")
     }
 
     fn job(&mut self, id: JobId) -> &mut Job {

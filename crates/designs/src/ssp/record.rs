@@ -21,7 +21,7 @@ const PAGE: u64 = 0xffd;
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A transaction committed lines of a page.
+    /// A transaction committed lines of a page, or the page was consolidated into its own frame.
     Update {
         /// The slot.
         slot: SlotId,
@@ -30,7 +30,7 @@ pub enum Entry {
         /// The committed bitmap from then on.
         com: u64,
     },
-    /// A page was consolidated; its number follows.
+    /// A page was consolidated into what was its extra page; its number follows.
     Switch {
         /// The slot.
         slot: SlotId,
@@ -92,12 +92,12 @@ pub fn apply(entry: Entry, has_both_pages: bool, kept: &mut [Kept]) -> Option<Sl
     Some(slot)
 }
 
-/// The page whose frame a group says, if it says one, and the frame.
-pub fn frame_of(entries: &[Entry]) -> Option<(Page, Page)> {
-    match *entries {
-        [Entry::Switch { ppn0, .. }, Entry::Page(page), ..] => Some((page, ppn0)),
+/// The pages whose frames a group says, and the frames.
+pub fn frames_of(entries: &[Entry]) -> impl Iterator<Item = (Page, Page)> {
+    entries.windows(2).filter_map(|pair| match *pair {
+        [Entry::Switch { ppn0, .. }, Entry::Page(page)] => Some((page, ppn0)),
         _ => None,
-    }
+    })
 }
 
 #[cfg(test)]

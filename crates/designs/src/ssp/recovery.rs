@@ -11,7 +11,7 @@ use model::units::Page;
 use crate::parts::journal::{self, Belief};
 use crate::software::Log;
 use crate::ssp::layout::{Kept, SlotId};
-use crate::ssp::record::{Entry, apply, frame_of};
+use crate::ssp::record::{Entry, apply, frames_of};
 use crate::ssp::{Ssp, layout_of};
 use crate::undo::Undo;
 
@@ -35,7 +35,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
         for &entry in &entries {
             apply(entry, rules.log_both_pages, &mut kept);
         }
-        if let Some((page, frame)) = frame_of(&entries).filter(|_| rules.redo_page_table) {
+        for (page, frame) in frames_of(&entries).filter(|_| rules.redo_page_table) {
             layout.table.set(page, frame, image)?;
         }
     }
