@@ -18,8 +18,15 @@ use model::workload::Workload;
 use serde_json::{Map, Value, json};
 
 /// The names of `ONLY=mine,yours`, if that is in the environment.
+///
+/// # Panics
+/// When there is no such design: everything would pass.
 pub fn only() -> Option<String> {
-    std::env::var("ONLY").ok()
+    let only = std::env::var("ONLY").ok()?;
+    let exists = |name: &&str| designs::ALL.iter().any(|entry| entry.card.name == *name);
+    let unknown = only.split(',').find(|name| !exists(name));
+    assert!(unknown.is_none(), "ONLY names no design: {unknown:?}; `indelible list designs` does");
+    Some(only)
 }
 
 /// Every design, or those of [`only`].
