@@ -50,7 +50,9 @@ impl<E: Copy> Below<E> {
         self.agenda.enter(at, Event::Design(event));
     }
 
-    /// Lets a parked core go on at a cycle.
+    /// Lets a core go on at a cycle that a hook answered [`Wait`](crate::design::Progress::Wait):
+    /// one wake for each such answer. One that comes before the answer is kept for it, so one too
+    /// many ends a later wait early.
     pub fn wake(&mut self, core: CoreId, at: Cycle) {
         self.wakes.push((core, at));
     }
@@ -101,7 +103,8 @@ impl<E: Copy> Below<E> {
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
-    /// Sends a write that reaches its controller at `at` by a path of the design's own.
+    /// Sends a write that reaches its controller at `at` by a path of the design's own, where it
+    /// may overtake an eviction of the same line ([`Below::send`] keeps their order).
     pub fn send_direct(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
         self.memory.send_direct(at, write, notify, &mut self.agenda);
     }

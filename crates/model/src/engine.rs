@@ -26,9 +26,9 @@ use on_core::{Front, OnCore};
 /// Bytes of the stack on which a program runs; SQLite's deepest recursion fits many times.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Events in a row after each of which every core still waits, before a design is said to go round
-/// in circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
-const IDLE_EVENTS_MAX: u64 = 1_000_000;
+/// Events in a row after each of which no core can go on, before a design is said to go round in
+/// circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
+pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// What is shared with whoever watches a run, or wants it to end.
 #[derive(Debug, Default)]
@@ -105,7 +105,8 @@ pub enum Failure {
     Stopped(Stop),
     /// The host has no room.
     Host(std::io::Error),
-    /// Every core waits, and nothing is due, or what is due wakes nobody: a defect of the design.
+    /// Every core waits, and nothing is due, or events follow each other and no core goes on: a
+    /// defect of the design.
     Deadlock(String),
 }
 
@@ -208,20 +209,27 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
         if let Some(stop) = machine.take_stop() {
             return Err(stop.into());
         }
+        if let Some(at) = machine.circles {
+            let text = format!("at cycle {}, events follow each other for ever", at.0);
+            return Err(Failure::Deadlock(text));
+        }
         let Some(core) = machine.choose() else {
             idle += 1;
             if idle < IDLE_EVENTS_MAX && machine.process_one(Cycle::NEVER) {
                 continue;
             }
+            if idle == IDLE_EVENTS_MAX {
+                machine.circles = Some(machine.below.agenda.next());
+                continue;
+            }
             let stuck: Vec<String> = machine
                 .cores
                 .iter()
-                .filter_map(|(id, core)| Some(format!("{id} waits for {:?}", core.parked?)))
+                .filter_map(|(id, core)| {
+                    let (stall, since) = (core.parked?, core.timing.clock().0);
+                    Some(format!("{id} waits for {stall:?} since cycle {since}"))
+                })
                 .collect();
-            if idle == IDLE_EVENTS_MAX {
-                let text = format!("{}: events follow each other for ever", stuck.join(", "));
-                return Err(Failure::Deadlock(text));
-            }
             if stuck.is_empty() || cancelled || machine.is_done() {
                 return Ok(cancelled);
             }

@@ -24,8 +24,8 @@ pub struct Tx {
     pub id: TxId,
     /// When.
     pub at: Cycle,
-    /// When every earlier store has left the core; a design whose commit follows the stores waits
-    /// for it.
+    /// When every earlier store has left the core, which may be later than `at`: what follows the
+    /// stores, as a commit record does, leaves at the later of the two.
     pub stored: Cycle,
 }
 
@@ -145,7 +145,9 @@ pub struct Fill {
     pub core: CoreId,
     /// The line.
     pub line: Line,
-    /// Whether it came from memory, and not from the last level.
+    /// Whether it came from memory, and not from the last level. A design that has newer bytes
+    /// elsewhere reads them there ([`Memory::read`](crate::controller::Memory::read), with 0 for
+    /// `now`: a fill does not know the time of the agenda).
     pub memory: bool,
     /// Whether the core means to write.
     pub write: bool,
@@ -186,7 +188,10 @@ pub enum Disposition<E> {
         /// Who is told.
         notify: Notify<E>,
     },
-    /// The design has it, or drops it.
+    /// The design has it, or drops it. Loads are answered from the simulator's view all the same:
+    /// in [`fill`](crate::design::Design::fill) the design charges for where the bytes come from,
+    /// and nothing checks that. Bytes that were stored outside of transactions go with the line,
+    /// too: a design that drops or masks it is to send those.
     Taken,
 }
 

@@ -12,6 +12,7 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{Below, Design, Setup, Shape};
+use crate::engine::IDLE_EVENTS_MAX;
 use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::meters::Stall;
@@ -38,6 +39,8 @@ pub struct Machine<D: Design> {
     locks: Locks,
     params: D::Params,
     rules: D::Rules,
+    /// When events have followed each other for so long that they will for ever.
+    pub(crate) circles: Option<Cycle>,
     /// A crash campaign, if there is one.
     pub probe: Option<Box<Probe>>,
     /// The core that runs must not do anything that others can see after this cycle.
@@ -136,6 +139,7 @@ impl<D: Design> Machine<D> {
             locks: Locks::default(),
             params,
             rules,
+            circles: None,
             probe: None,
             turn_limit: 0,
             quantum: config.core.quantum,
@@ -202,7 +206,7 @@ impl<D: Design> Machine<D> {
     }
 
     fn may_act_after_events(&mut self, id: CoreId) -> bool {
-        loop {
+        for _ in 0..IDLE_EVENTS_MAX {
             let clock = self.cores[id].timing.clock();
             let core = &self.cores[id];
             if core.parked.is_some() || clock.0 > self.turn_limit || self.below.stopped.is_some() {
@@ -213,6 +217,8 @@ impl<D: Design> Machine<D> {
             }
             self.process_one(clock);
         }
+        self.circles = Some(self.below.agenda.next());
+        false
     }
 
     /// Whether a core may load what it holds itself: it leads the others, and what is due, by no
