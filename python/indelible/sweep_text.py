@@ -58,7 +58,8 @@ def _title(answer: Sweep, width: int) -> str:
     better = "higher" if metric.higher_is_better else "lower"
     shown = answer.shown()
     of = f" of {text.marked(answer.durability, shown[0])}" if len(shown) == 1 else ""
-    lines = [f"{metric.title}{of} relative to {base(answer)}, {better} is better"]
+    own = "" if answer.normalize or len(shown) == 1 else "each design's own at "
+    lines = [f"{metric.title}{of} relative to {own}{base(answer)}, {better} is better"]
     if len(shown) > 1:
         over = ", ".join(answer.workloads)
         lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)

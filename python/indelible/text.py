@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -306,13 +307,22 @@ def run(answer: Run, width: int | None = None) -> str:
     )
     for note in row.get("notes") or []:
         say("note", str(note))
-    lines.append(command("crash test", _crash_command(row), width))
+    lines.append(command("crash test", _crash_command(answer), width))
     lines.append(command("repeat", answer.experiment.command(), width))
     return "\n".join(lines)
 
 
-def _crash_command(row: Mapping[str, Any]) -> str:
-    return f"indelible crash --design {row['design']} --workload {row['workload']}"
+def _crash_command(answer: Run) -> str:
+    """Return a campaign on the design and the workload as they are set, on machine `tiny`."""
+    row = answer.data
+    words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
+    # How much data there is belongs to the machine.
+    carried = [
+        f"{key}={value}"
+        for key, value in answer.experiment.settings
+        if key.partition(".")[0] in ("design", "workload") and not key.endswith(".items")
+    ]
+    return " ".join([*words, *(f"--set {shlex.quote(setting)}" for setting in carried)])
 
 
 def _machine_title(row: Mapping[str, Any]) -> str:

@@ -77,3 +77,15 @@ def test_quantities() -> None:
     assert text.quantity(0.5, "lines/tx") == "0.50 lines/tx"
     assert text.seconds(0.0017) == "1.70 ms"
     assert text.seconds(0.0) == "0.00 ns"
+
+
+def test_the_crash_test_of_a_run_is_of_what_was_run(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    _, shown, _ = command(
+        *("run", "--design", "silo", "--workload", "btree", "--set", "silo.entries=4"),
+        *("--set", "core.width=2", "--set", "workload.items=50", "--set", "workload.operations=2"),
+        columns=200,
+    )
+    (line,) = [line for line in shown.splitlines() if line.startswith("crash test")]
+    assert line.endswith("--workload btree --set design.entries=4 --set workload.operations=2")
