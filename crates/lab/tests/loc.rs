@@ -136,7 +136,8 @@ fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
 #[test]
 fn who_waits_for_the_overflow_area_does_not_wait_for_ever() {
     let small = "l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 llc.size=256B";
-    let design = "design.overflow_lines=6 design.drain=oldest design.flush_interval=1000";
+    let design = "design.overflow_lines=6 design.drain=oldest design.flush_interval=1000 \
+                  workload.words=48";
     all_hold(vec![
         format!(
             "loc-kiln scribble cores=2 txs=5 seed=755145 nested=false {small} {design} design.sd=4 \

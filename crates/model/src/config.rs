@@ -248,9 +248,9 @@ config! {
         banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 NVM_2400_1x64: 16";
         /// Bytes of a bank's row buffer.
         row "device_rowbuffer_size" ["row"], Unit::Bytes, 256, 64..=MIB, "gem5 NVM_2400_1x64: 256 B";
-        /// How addresses are spread over the banks, from the high bits to the low ones, as gem5 names
-        /// it: a row of a bank after the other (`RoRaBaCoCh`), or a line of a bank after the other
-        /// (`RoCoRaBaCh`; of a memory with an on-DIMM buffer, one of its lines).
+        /// How addresses are spread over the banks, from the high bits to the low ones, in gem5's
+        /// names: a row of a bank after the other (`RoRaBaCoCh`), or a line of a bank after the
+        /// other (`RoCoRaBaCh`; of a memory with an on-DIMM buffer, one of its lines).
         mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(&["RoRaBaCoCh", "RoCoRaBaCh"]),
             0, 0..=1, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.

@@ -253,8 +253,8 @@ pub trait Cpu {
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
     /// Before a store in a transaction, under a design that translates: waits until the core may
     /// store to the line ([`Design::claim`]), and returns when the store may leave, from which
-    /// cycle on its address counts as known. Nothing: the design refuses, and the transaction has to
-    /// be given up.
+    /// cycle on its address counts as known. Nothing: the design refuses, and the transaction has
+    /// to be given up.
     fn claim(&mut self, at: Ptr) -> Option<Cycle>;
     /// Gives up the transaction in hardware ([`Design::abort`]). The words that it stored over,
     /// oldest first, hold their old values again.
