@@ -5,16 +5,18 @@ design, workload and machine, with caches of one way, short queues, fast and slo
 
     python tests/python/soak.py --points all 1 2 3
     python tests/python/soak.py --minutes 30 1
+    python tests/python/soak.py --minutes 5 --designs ssp,shadow-paging 1
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import indelible
@@ -53,6 +55,8 @@ def machine(draw: random.Random) -> dict[str, str]:
         found["core.model"] = "inorder"
     if draw.random() < 0.2:
         found["core.fenced_stores"] = "dispatch"
+    if draw.random() < 0.3:
+        found["pm.addr_mapping"] = "RoCoRaBaCh"
     return found | {
         "controller.write_buffer_size": str(draw.choice(QUEUES)),
         "pm.xpbuffer_entries": str(draw.choice((0, 1, 2, 64))),
@@ -74,13 +78,40 @@ def scribbles(draw: random.Random, granularity: str) -> dict[str, str]:
     return found
 
 
-def at_random(seed: int) -> Crash | None:
+def pages(draw: random.Random, design: str) -> dict[str, str]:
+    """Return random parameters of a design that remaps pages: few slots, frames and TLB entries."""
+    found = {
+        "workload.apart": draw.choice(("512", "1024", "4096")),
+        "tlb.entries": draw.choice(("1", "2", "4")),
+        "tlb.assoc": "1",
+        "tlb.l2_entries": "0",
+        "design.write_set": draw.choice(("2", "3", "64")),
+        "design.journal_lines": draw.choice(("20", "24", "64")),
+        "design.checkpoint_percent": draw.choice(("1", "50", "100")),
+        "design.checkpoint_writes": draw.choice(("1", "4", "64")),
+    }
+    if design != "ssp":
+        return found | {"design.shadow_frames": draw.choice(("1", "3", "40"))}
+    return found | {
+        "design.slots": draw.choice(("3", "6", "12", "40")),
+        "design.journal": draw.choice(("pad", "rewrite")),
+        "design.switch_records": draw.choice(("together", "together", "alone")),
+        "design.consolidations": draw.choice(("1", "8")),
+        "design.direction": draw.choice(("min_copy", "page_table", "extra_page")),
+        "design.allocate": draw.choice(("tlb_fill", "first_store")),
+    }
+
+
+def at_random(seed: int, only: Collection[str]) -> Crash | None:
     """Run the campaign of a seed; nothing, if its machine and its design do not go together."""
     draw = random.Random(seed)
-    design = draw.choice([row for row in indelible.list("designs") if row["durability"] != "none"])
+    durable = [row for row in indelible.list("designs") if row["durability"] != "none"]
+    design = draw.choice([row for row in durable if not only or row["name"] in only])
     workload, settings = draw.choice(WORKLOADS), machine(draw)
     if workload == "scribble":
         settings |= scribbles(draw, design["granularity"])
+        if design["name"] in ("ssp", "shadow-paging") and draw.random() < 0.8:
+            settings |= pages(draw, design["name"])
     try:
         return indelible.crash(
             design["name"],
@@ -96,12 +127,13 @@ def at_random(seed: int) -> Crash | None:
         return None
 
 
-def random_campaigns(first: int, minutes: float) -> Iterator[Crash]:
+def random_campaigns(first: int, minutes: float, only: Collection[str]) -> Iterator[Crash]:
     """Run campaigns of one seed after another on all processors for so many minutes."""
     end = time.monotonic() + 60 * minutes
+    of_seed = functools.partial(at_random, only=only)
     with ThreadPoolExecutor(pool.workers_available()) as workers:
         for start in itertools.count(first, BATCH):
-            yield from filter(None, workers.map(at_random, range(start, start + BATCH)))
+            yield from filter(None, workers.map(of_seed, range(start, start + BATCH)))
             if time.monotonic() > end:
                 return
 
@@ -120,12 +152,13 @@ def main() -> int:
     )
     parser.add_argument("--points", default="all")
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--designs", type=lambda names: names.split(","), default=())
     parser.add_argument("seeds", nargs="+", type=int)
     args = parser.parse_args()
     points = args.points if args.points == "all" else int(args.points)
     campaigns = all_campaigns(args.seeds, points)
     if args.minutes is not None:
-        campaigns = random_campaigns(args.seeds[0], args.minutes)
+        campaigns = random_campaigns(args.seeds[0], args.minutes, args.designs)
     done = failed = 0
     for found in campaigns:
         done += 1
