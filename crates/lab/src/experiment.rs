@@ -74,6 +74,12 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     })
     .map_err(|failure| failed(failure, &resolved))?;
     let host = start.get().elapsed();
+    let (commits, acknowledged) = (outcome.report.commits, outcome.report.transactions);
+    assert!(
+        commits == acknowledged || outcome.report.cancelled,
+        "design {}: of {commits} commits {acknowledged} were acknowledged: it wakes a core too often",
+        resolved.design.card.name
+    );
     Ok(results::row(&resolved, &outcome, (txs, warmup, spec.exact), host).to_string())
 }
 

@@ -56,6 +56,9 @@ pub struct Report {
     pub cycles: u64,
     /// Transactions that have ended: those that were acknowledged, and those that were aborted.
     pub transactions: u64,
+    /// Ends of transactions that programs asked for: as many, unless a design wakes a core that
+    /// waits for something else.
+    pub commits: u64,
     /// Those of them that were aborted.
     pub aborted: u64,
     /// Loads, stores, flushes and fences of all cores.

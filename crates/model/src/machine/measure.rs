@@ -9,6 +9,7 @@ use crate::units::Cycle;
 /// What is counted beside the meters of the memories.
 pub(super) struct Counts {
     pub transactions: u64,
+    pub commits: u64,
     pub aborted: u64,
     pub operations: u64,
     pub migrations: u64,
@@ -23,6 +24,7 @@ impl Counts {
     pub fn new(cores: u8) -> Counts {
         Counts {
             transactions: 0,
+            commits: 0,
             aborted: 0,
             operations: 0,
             migrations: 0,
@@ -86,6 +88,7 @@ impl<D: Design> Machine<D> {
         Report {
             cycles: end.since(self.started),
             transactions: counts.transactions,
+            commits: counts.commits,
             aborted: counts.aborted,
             operations: counts.operations,
             migrations: counts.migrations,

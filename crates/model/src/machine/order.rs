@@ -70,6 +70,7 @@ impl<D: Design> Machine<D> {
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
         let tx = self.tx(id);
         let progress = self.design.commit(&tx, &mut self.below);
+        self.counts.commits += 1;
         self.cores[id].tx = None;
         self.process_wakes();
         progress
