@@ -130,6 +130,8 @@ model::rules! {
         core_reference_vector,
         /// A core refers to its pages until the journal has its group.
         refer_until_durable,
+        /// A TLB gains a page that is being consolidated when that is done.
+        fill_after_consolidation,
         /// The switch record follows the copies.
         switch_after_copies,
         /// The page table follows the switch record.

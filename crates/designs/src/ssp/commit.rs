@@ -64,10 +64,11 @@ impl Ssp {
         match self.running[core].written(Page::of(line)) {
             Some(written) if written.upd & bit != 0 => return Claimed::At(at),
             Some(_) => (),
-            None => match self.track(core, Page::of(line), at, below) {
-                Claimed::At(_) => (),
-                other => return other,
-            },
+            None => {
+                if let Some(refused) = self.track(core, Page::of(line), at, below) {
+                    return refused;
+                }
+            }
         }
         if self.claims.insert(line, core) != Some(core) {
             self.running[core].lines.push(line);
@@ -81,43 +82,41 @@ impl Ssp {
         Claimed::At(at + self.remap_cycles)
     }
 
-    /// Gives a page an entry in a core's write-set buffer, and a slot.
+    /// Gives a page an entry in a core's write-set buffer, and a slot. The answer is
+    /// why it cannot be, if it cannot.
     fn track(
         &mut self,
         core: CoreId,
         page: Page,
         at: Cycle,
         below: &mut Below<SspEvent>,
-    ) -> Claimed {
+    ) -> Option<Claimed> {
         if self.running[core].pages.len() as u64 >= self.params.write_set {
             if self.rules.fall_back_when_full {
-                return Claimed::Refused;
+                return Some(Claimed::Refused);
             }
             self.running[core].pages.remove(0);
         }
         let slot = match self.slots.of(page) {
-            Some(slot) => {
-                // The core's TLB has the page, so nobody consolidates it.
-                assert!(self.slots[slot].state != State::Consolidating, "a page in a TLB is left");
-                slot
-            }
+            // The core's TLB has the page, so nobody consolidates it.
+            Some(slot) => slot,
             None => match self.slots.bind(page, below.tlb_cores(page)) {
                 Some(slot) => slot,
                 None if !self.jobs.is_empty() => {
                     self.counts.waits_for_slot += 1;
                     self.wait(core, Reason::Slot, at, below);
-                    return Claimed::Wait;
+                    return Some(Claimed::Wait);
                 }
                 None => {
                     self.counts.slots_exhausted += 1;
-                    return Claimed::Refused;
+                    return Some(Claimed::Refused);
                 }
             },
         };
         self.slots[slot].state = State::Bound;
         self.slots[slot].cores |= Slot::bit(core);
         self.running[core].pages.push(Written { page, slot, upd: 0 });
-        Claimed::At(Cycle(0))
+        None
     }
 
     /// A store has taken effect: the first to its line makes the other copy the newest.

@@ -46,7 +46,10 @@ impl Ssp {
         let TlbFill { core, page, at } = *fill;
         let found = self.slots.of(page);
         let slot = match found {
-            Some(slot) if self.slots[slot].state == State::Consolidating => {
+            Some(slot)
+                if self.slots[slot].state == State::Consolidating
+                    && self.rules.fill_after_consolidation =>
+            {
                 self.counts.fills_delayed += 1;
                 self.wait(core, Reason::Page(slot), at, below);
                 return Progress::Wait;
