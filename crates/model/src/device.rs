@@ -46,6 +46,9 @@ impl Dram {
     }
 }
 
+/// Entries of the on-DIMM buffer that are looked at before a search may end.
+const ENTRIES_AT_ONCE: usize = 4;
+
 /// The on-DIMM buffer: lines of several cache lines, in order of recency.
 #[derive(Clone, Debug)]
 struct Buffer {
@@ -260,11 +263,19 @@ impl Pm {
     fn victim(&self, at: u64) -> (usize, u64) {
         let older = self.buffer.entries.len() / 2;
         let mut first = (self.buffer.entries.len() - 1, u64::MAX);
-        // Without a way out for an idle bank: which bank comes next cannot be predicted.
-        for (index, entry) in self.buffer.entries.iter().enumerate().skip(older).rev() {
-            let idle = self.banks.free_from(entry.bank, at);
-            if idle < first.1 {
-                first = (index, idle);
+        let mut index = self.buffer.entries.len();
+        // Which bank is idle cannot be predicted: there is a way out after some entries, and not
+        // after each.
+        for some in self.buffer.entries[older..].rchunks(ENTRIES_AT_ONCE) {
+            for entry in some.iter().rev() {
+                index -= 1;
+                let idle = self.banks.free_from(entry.bank, at);
+                if idle < first.1 {
+                    first = (index, idle);
+                }
+            }
+            if first.1 == at {
+                break;
             }
         }
         first
