@@ -385,9 +385,13 @@ def _ssp_claims(design: str, shown: str, published: Mapping[str, float]) -> list
             claim
             for name in ("memcached", "vacation")
             for claim in (
-                _ssp_over(design, (name,)).change(f"{name}: throughput", published[name]),
                 _ssp_over(design, (name,)).change(
-                    f"{name}: bytes written", published[f"{name} writes"], _bytes_accepted
+                    f"{name} over {shown}: throughput", published[name]
+                ),
+                _ssp_over(design, (name,)).change(
+                    f"{name} over {shown}: bytes written",
+                    published[f"{name} writes"],
+                    _bytes_accepted,
                 ),
             )
         ),
