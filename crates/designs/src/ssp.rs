@@ -352,7 +352,7 @@ impl Design for Ssp {
             SspEvent::Journaled(start) => self.journaled(start, at, below),
             SspEvent::Copy(job, place) => self.copy(job, place, at, below),
             SspEvent::Copied(job) => self.copied(job, at, below),
-            SspEvent::Ready(job) => self.is_ready(job, at, below),
+            SspEvent::Ready(job) => self.make_ready(job, at, below),
             SspEvent::Asked => self.write_switches(at, below),
             SspEvent::TableWritten(job) => self.table_written(job, at, below),
             SspEvent::Checkpointed => {

@@ -202,7 +202,7 @@ impl Ssp {
     }
 
     /// The journal may have the record of a consolidation.
-    pub(super) fn is_ready(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
+    pub(super) fn make_ready(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         self.ready.push(id);
         let records: u64 = self.ready.iter().map(|&id| self.switch_records(id)).sum();
         // With their commit record they fill a line.
