@@ -6,6 +6,7 @@ use model::config::Config;
 use model::crash::Campaign;
 use model::design::{Card, Design, Model, Setup, Shape, Structure};
 use model::engine::{self, Control, Failure, Outcome};
+use model::image::Remains;
 use model::params::{Field, Params, Rules};
 use model::workload::Workload;
 
@@ -118,6 +119,8 @@ pub struct Order<'a> {
     pub epochs: bool,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
+    /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
+    pub boot: Option<(&'a Remains, u64)>,
     /// Called when the measured region begins; for whoever measures the host.
     pub started: Rc<dyn Fn()>,
     /// Who watches.
@@ -159,6 +162,7 @@ fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
         exact: order.exact,
         epochs: order.epochs,
         campaign: order.campaign,
+        boot: order.boot,
         started: order.started,
         control: order.control,
     })

@@ -69,6 +69,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         exact: spec.exact,
         epochs: spec.epochs,
         campaign: None,
+        boot: None,
         started: Rc::new(move || measured.set(Since::now())),
         control,
     })

@@ -215,6 +215,7 @@ fn cut(
         reorders: ORDERS_MAX,
         violations_max: usize::MAX,
         seed: 1,
+        keep: 0,
         check: Check::Stores(test.image.clone()),
     };
     let outcome = (order.run)(Order {
@@ -228,6 +229,7 @@ fn cut(
         exact: false,
         epochs: false,
         campaign: Some(campaign),
+        boot: None,
         started: Rc::new(|| ()),
         control: &Control::default(),
     })?;

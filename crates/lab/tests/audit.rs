@@ -81,6 +81,7 @@ fn a_campaign_does_not_disturb_the_run() {
         reorders: 2,
         violations_max: usize::MAX,
         seed: 1,
+        keep: 0,
         check: Check::Transactions,
     };
     for (design, workload) in every_pair() {

@@ -105,6 +105,7 @@ fn outside(design: &str) -> Vec<(&'static str, u64)> {
         reorders: 2,
         violations_max: 1,
         seed: 1,
+        keep: 0,
         check: Check::Transactions,
     };
     let workload = Box::new(Outside { first: 0, round: 0 });

@@ -59,6 +59,7 @@ fn a_changed_line_is_written_back_to_the_copy_that_it_leaves() {
                 reorders: 0,
                 violations_max: 1,
                 seed: 1,
+                keep: 0,
                 check: Check::Transactions,
             };
             let (design, config) = (resolved.design, &resolved.machine.config);

@@ -88,6 +88,7 @@ fn cut(
         reorders: 12,
         violations_max: 1,
         seed,
+        keep: 0,
         check: Check::Stores(Vec::new()),
     };
     let outcome = (order.run)(Order {
@@ -101,6 +102,7 @@ fn cut(
         exact: false,
         epochs: false,
         campaign: Some(campaign),
+        boot: None,
         started: Rc::new(|| ()),
         control: &Control::default(),
     });

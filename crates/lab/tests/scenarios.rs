@@ -206,6 +206,7 @@ fn every_scenario_survives_a_power_failure_anywhere() {
                 reorders: 8,
                 violations_max: 1,
                 seed: 1,
+                keep: 0,
                 check: Check::Transactions,
             };
             let workload = Box::new(Script::read(&text));

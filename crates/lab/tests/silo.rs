@@ -99,6 +99,7 @@ fn deliveries_are_made_and_refused() {
             reorders: 0,
             violations_max: 1,
             seed,
+            keep: 0,
             check: Check::Transactions,
         };
         let outcome = common::play(on.design, &on.machine.config, 4, workload, 100, Some(campaign));

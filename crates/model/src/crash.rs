@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::config::Domain;
+use crate::contents::Contents;
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
 use crate::device::Write;
 use crate::image::{Image, PowerLoss};
@@ -10,6 +11,10 @@ use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::units::{CoreId, Cycle, Line, LineMap, Word, spread};
 use crate::workload::Workload;
+
+mod keeper;
+
+use keeper::Keeper;
 
 /// At which of a run's crash points the power is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub struct Campaign {
     pub violations_max: usize,
     /// For what a torn write leaves.
     pub seed: u64,
+    /// So many of the recovered images are kept, of as many crash points, for machines to boot from.
+    pub keep: usize,
     /// What is checked.
     pub check: Check,
 }
@@ -77,6 +84,8 @@ pub struct Probe {
     pub oracle: Oracle,
     /// What order of stores it may hold, if that is what is checked.
     pub stores: Option<Stores>,
+    /// The images that are kept.
+    pub keeper: Keeper,
     campaign: Campaign,
     workload: Rc<dyn Workload>,
     next: usize,
@@ -118,6 +127,7 @@ impl Probe {
         Probe {
             oracle,
             stores,
+            keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
             next: 0,
@@ -201,11 +211,18 @@ impl Probe {
             Some(_) => Choices::every(),
             None => Choices::none(),
         };
+        let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
+        let mut candidate = None;
         for order in 0_u64.. {
             let torn = mix(seed ^ order << 48);
             match fail(at, design, below, combining, energy, torn, &mut choices) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
-                Ok(image) => self.recover::<D>(at, image, setup),
+                Ok(image) => {
+                    if chosen.is_some_and(|chosen| chosen.may_be(order)) {
+                        candidate = Some((order, image.clone()));
+                    }
+                    self.recover::<D>(at, image, setup);
+                }
                 Err(text) => self.report(at, None, text, None),
             }
             let last = match self.campaign.reorders {
@@ -216,8 +233,26 @@ impl Probe {
                 _ => true,
             };
             if last || self.is_done() {
-                return;
+                break;
             }
+        }
+        if let (Some(chosen), Some((order, image))) = (chosen, candidate) {
+            self.keeper.keep(chosen, order, &image, setup);
+        }
+    }
+
+    /// A machine booted from an image: cuts the power at each write that this took, if the campaign
+    /// cuts it during recovery, and checks what recovery makes of that.
+    pub fn boot<D: Design>(&mut self, durable: &Contents, writes: u64, setup: &Setup<'_, D>) {
+        let image = Image::over(durable);
+        let nested = if self.campaign.nested { writes } else { 0 };
+        for writes in 0..nested {
+            self.nested_points += 1;
+            let mut twice = image.failing_after(writes);
+            assert!(D::boot(&mut twice, setup).is_err(), "booting is deterministic");
+            let mut twice = twice.powered();
+            D::recover(&mut twice, setup).expect("the power does not fail");
+            self.check_recovered::<D>(Cycle(0), Some(writes), twice, setup);
         }
     }
 

@@ -221,6 +221,16 @@ pub trait Design: Sized + 'static {
         Ok(())
     }
 
+    /// The design on a machine that is switched on again, over what recovery left: what it knows
+    /// of it, and what is written before programs run. Left alone, it knows no more than on a new
+    /// machine, and everything that it finds in its part of memory must do no harm.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again; recovery comes next then.
+    fn boot(_image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
+        Ok(Self::new(setup))
+    }
+
     /// What it adds to the hardware.
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
         Vec::new()

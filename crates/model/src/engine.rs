@@ -9,9 +9,11 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
+use crate::contents::Contents;
 use crate::crash::{Campaign, Probe};
-use crate::design::{Design, Library, Model};
+use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
+use crate::image::{Image, Remains};
 use crate::machine::Machine;
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
@@ -63,6 +65,8 @@ pub struct Run<'a, D: Design> {
     pub epochs: bool,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
+    /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
+    pub boot: Option<(&'a Remains, u64)>,
     /// Called when the measured region begins; for whoever measures the host.
     pub started: Rc<dyn Fn()>,
     /// Who watches.
@@ -89,6 +93,8 @@ pub struct Crashes {
     pub nested_points: u64,
     /// What was wrong after them.
     pub violations: Vec<Violation>,
+    /// The recovered images that were kept, in the order of their crash points.
+    pub kept: Vec<Remains>,
     /// If the order of stores was checked: images that were checked, and whether the one that was
     /// asked about was allowed, and was seen.
     pub images: u64,
@@ -156,15 +162,24 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         Machine::<D>::new(&config, run.cores, run.params, run.rules).map_err(Failure::Host)?;
     let mut workload = run.workload;
     workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
-    machine.below.view.pm.use_large_pages().map_err(Failure::Host)?;
-    machine.below.memory.install(&machine.below.view.pm);
+    let booted = match run.boot {
+        Some((remains, seed)) => Some(boot(&mut machine, &mut *workload, remains, seed)?),
+        None => {
+            machine.below.view.pm.use_large_pages().map_err(Failure::Host)?;
+            machine.below.memory.install(&machine.below.view.pm);
+            None
+        }
+    };
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
-        let log_base = machine.below.shape.log_base;
-        let oracle = Oracle::new(&machine.below.view.pm, run.cores, log_base, D::CARD.durability);
-        let oracle = oracle.map_err(Failure::Host)?;
-        let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), run.cores);
-        let probe = Probe::new(campaign, oracle, order, Rc::clone(&workload));
+        let mut probe = probe(campaign, &machine, Rc::clone(&workload)).map_err(Failure::Host)?;
+        if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
+            // Of a line that is elsewhere, the physical line of its number holds anything.
+            for line in remains.placement().moved() {
+                probe.oracle.compare(line, machine.below.memory.durable());
+            }
+            probe.boot(&booted.before, booted.writes, &machine.setup());
+        }
         machine.probe = Some(Box::new(probe));
     }
     if run.epochs {
@@ -174,7 +189,9 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     let shared = Shared(Rc::new(UnsafeCell::new(machine)));
     let count = Count { warmup: run.warmup, transactions: run.transactions };
     let total = u64::from(run.cores) * (run.warmup + run.transactions);
-    run.control.total.store(total, Ordering::Relaxed);
+    // Of several runs one after the other, whoever knows has said how many there are in all.
+    let done = run.control.done.load(Ordering::Relaxed);
+    run.control.total.fetch_max(done + total, Ordering::Relaxed);
     let mut threads = Vec::new();
     for core in (0..run.cores).map(CoreId) {
         let program = workload.program(core)?;
@@ -195,9 +212,57 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             allowed: stores.is_some_and(|stores| stores.allowed),
             seen: stores.is_some_and(|stores| stores.seen),
             violations: probe.violations,
+            kept: probe.keeper.kept(),
         }
     });
     Ok(Outcome { report, crashes })
+}
+
+/// The campaign over a machine whose data are what its view holds.
+fn probe<D: Design>(
+    campaign: Campaign,
+    machine: &Machine<D>,
+    workload: Rc<dyn Workload>,
+) -> std::io::Result<Probe> {
+    let Shape { cores, log_base, .. } = machine.below.shape;
+    let oracle = Oracle::new(&machine.below.view.pm, cores, log_base, D::CARD.durability)?;
+    let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), cores);
+    Ok(Probe::new(campaign, oracle, order, workload))
+}
+
+/// What a machine booted from.
+struct Booted {
+    /// The memory before.
+    before: Contents,
+    /// What was written before programs run.
+    writes: u64,
+}
+
+/// Switches a machine on again over what recovery left.
+fn boot<D: Design>(
+    machine: &mut Machine<D>,
+    workload: &mut dyn Workload,
+    remains: &Remains,
+    seed: u64,
+) -> Result<Booted, Failure> {
+    let memory = || Contents::new(0, machine.below.view.pm.capacity()).map_err(Failure::Host);
+    let (mut before, mut after) = (memory()?, memory()?);
+    remains.fill(&mut before);
+    let mut image = Image::over(&before).failing_after(u64::MAX - 1);
+    let design = D::boot(&mut image, &machine.setup()).expect("the power does not fail");
+    let writes = image.writes();
+    image.remains(remains.cut).fill(&mut after);
+    machine.design = design;
+    machine.below.memory.install(&after);
+    // Programs see lines where they were before they were moved.
+    for line in remains.placement().moved() {
+        *after.line_mut(line) =
+            *machine.below.memory.durable().line(remains.placement().locate(line));
+    }
+    machine.below.view.pm = after;
+    image.see_through(Rc::clone(remains.placement()));
+    workload.reopen(&image, seed).map_err(|text| Stop::Failed(format!("reopening: {text}")))?;
+    Ok(Booted { before, writes })
 }
 
 /// Resumes cores until all have finished; whether the run was cancelled.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
-use crate::units::{LINE_BYTES, Line, LineData, PAGE_LINES, Page, Word, spread};
+use crate::units::{LINE_BYTES, Line, LineData, PAGE_BYTES, PAGE_LINES, Page, Word, spread};
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,47 @@ impl Placement {
     }
 }
 
+/// What recovery left, apart from the machine whose durable bytes it lies over: another one can boot
+/// from it.
+#[derive(Clone, Debug)]
+pub struct Remains {
+    /// Which power failure it was.
+    pub cut: Cut,
+    pages: Vec<(Page, Box<[u8]>)>,
+    changed: Vec<(Line, LineData)>,
+    placement: Rc<Placement>,
+}
+
+/// One power failure of a campaign, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The crash point, from 1.
+    pub point: u64,
+    /// Which of the images of that point it is: 0 for the one that timing produced.
+    pub order: u64,
+    /// After how many of recovery's writes the power failed again, if it did.
+    pub nested: Option<u64>,
+}
+
+impl Remains {
+    /// Puts the physical bytes into a memory that holds zeros.
+    pub fn fill(&self, memory: &mut Contents) {
+        for (page, bytes) in &self.pages {
+            for (line, data) in (page.line(0).0..).zip(bytes.chunks_exact(LINE_BYTES as usize)) {
+                memory.line_mut(Line(line)).copy_from_slice(data);
+            }
+        }
+        for (line, data) in &self.changed {
+            *memory.line_mut(*line) = *data;
+        }
+    }
+
+    /// Where lines lie.
+    pub fn placement(&self) -> &Rc<Placement> {
+        &self.placement
+    }
+}
+
 impl<'a> Image<'a> {
     /// The image of the given durable bytes, with power that does not fail again.
     pub fn over(base: &'a Contents) -> Image<'a> {
@@ -96,8 +137,25 @@ impl<'a> Image<'a> {
     }
 
     /// From now on words and lines are those that `placement` says, and not physical ones.
-    pub fn see_through(&mut self, placement: Placement) {
-        self.placement = Rc::new(placement);
+    pub fn see_through(&mut self, placement: impl Into<Rc<Placement>>) {
+        self.placement = placement.into();
+    }
+
+    /// This image, apart from the machine. Cells of a design's own are not in it: recovery has read
+    /// them, and they hold nothing when a machine boots.
+    pub fn remains(&self, cut: Cut) -> Remains {
+        let capacity = self.capacity();
+        let pages = self.base.touched_pages(0..capacity).into_iter().map(|page| {
+            let length = PAGE_BYTES.min(capacity - page.address());
+            (page, self.base.bytes(page.address(), length).into())
+        });
+        let changed = self.changed.iter().filter(|(line, _)| line.address() < capacity);
+        Remains {
+            cut,
+            pages: pages.collect(),
+            changed: changed.map(|(line, data)| (*line, *data)).collect(),
+            placement: Rc::clone(&self.placement),
+        }
     }
 
     /// Where lines are seen ([`Image::see_through`]).

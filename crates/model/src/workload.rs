@@ -465,6 +465,17 @@ pub trait Workload: Send {
     /// [`Stop::Input`] when the program cannot start.
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>>;
 
+    /// Goes on with what recovery left, on a machine that boots from it: rebuilds what it keeps in
+    /// volatile memory. Called after [`Workload::populate`], which has laid the same data out
+    /// anew elsewhere, and before [`Workload::program`], of which random numbers come from `seed`.
+    /// Only if [`Declared::REOPENS`].
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the data.
+    fn reopen(&mut self, _image: &Image<'_>, _seed: u64) -> Result<(), String> {
+        Err("it cannot be reopened".into())
+    }
+
     /// Checks the workload's own invariants on what a power failure left, after recovery.
     ///
     /// # Errors
@@ -478,6 +489,8 @@ pub trait Workload: Send {
 pub trait Declared: Workload + Sized + 'static {
     /// What is said of it.
     const ABOUT: About;
+    /// Whether it can go on with what a power failure left ([`Workload::reopen`]).
+    const REOPENS: bool = false;
     /// Its parameters.
     type Params: Params;
 

@@ -174,6 +174,7 @@ pub fn try_on(
         reorders: 0,
         violations_max: usize::MAX,
         seed: 1,
+        keep: 0,
         check: Check::Transactions,
     });
     run::<Watcher>(Run {
@@ -187,6 +188,7 @@ pub fn try_on(
         exact: false,
         epochs: false,
         campaign,
+        boot: None,
         started: Rc::new(|| ()),
         control: &Control::default(),
     })
