@@ -51,6 +51,7 @@ impl Declared for Array {
         file: file!(),
         shared: false,
     };
+    const REOPENS: bool = true;
     type Params = ArrayParams;
 
     fn new(params: &ArrayParams, site: &Site) -> Step<Array> {
@@ -131,6 +132,12 @@ impl Workload for Array {
                 .map_err(|error| format!("array {index}: {error}"))?;
         }
         Ok(())
+    }
+
+    /// It keeps nothing in volatile memory.
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        self.plan.site.seed = seed;
+        self.check(image)
     }
 }
 

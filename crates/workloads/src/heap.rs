@@ -56,8 +56,8 @@ impl Alignment {
 /// The allocator of one core. A clone goes on from the same state.
 #[derive(Clone, Debug)]
 pub struct Heap {
-    /// What no slab has been carved from yet.
-    uncarved: Range<u64>,
+    /// What no slab has been carved from yet, in order.
+    uncarved: Vec<Range<u64>>,
     alignment: Alignment,
     free_bytes: u64,
     classes: Vec<Class>,
@@ -79,7 +79,27 @@ impl Heap {
         let start = range.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
         let uncarved = start..range.end.max(start);
         let free_bytes = uncarved.end - uncarved.start;
-        Heap { uncarved, alignment, free_bytes, classes: Vec::new() }
+        Heap { uncarved: vec![uncarved], alignment, free_bytes, classes: Vec::new() }
+    }
+
+    /// An allocator over a range of addresses of which these blocks are in use, by address and
+    /// bytes: all that the roots reach after a power failure. What lies between them is free.
+    pub fn around(range: Range<u64>, alignment: Alignment, reached: &[(u64, u64)]) -> Heap {
+        let mut heap = Heap::new(range, alignment);
+        let mut rest = heap.uncarved[0].clone();
+        let mut blocks: Vec<(u64, u64)> = reached.to_vec();
+        blocks.retain(|&(address, _)| rest.contains(&address));
+        blocks.sort_unstable();
+        heap.uncarved.clear();
+        for (address, bytes) in blocks {
+            heap.uncarved.push(rest.start..address);
+            let end = address + heap.block_bytes(bytes);
+            rest.start = end.next_multiple_of(LINE_BYTES).clamp(rest.start, rest.end);
+        }
+        heap.uncarved.push(rest);
+        heap.uncarved.retain(|gap| gap.start + GRAIN_BYTES <= gap.end);
+        heap.free_bytes = heap.uncarved.iter().map(|gap| gap.end - gap.start).sum();
+        heap
     }
 
     /// One allocator for each core of the site.
@@ -133,12 +153,17 @@ impl Heap {
 
     /// A new slab of whole blocks; a smaller one at the end of the range, none when no block fits.
     fn carve(&mut self, block_bytes: u64) -> Option<Range<u64>> {
-        let left = (self.uncarved.end - self.uncarved.start) / block_bytes;
-        let blocks = (SLAB_BYTES / block_bytes).max(1).min(left);
-        let slab = self.uncarved.start..self.uncarved.start + blocks * block_bytes;
+        let room = |gap: &Range<u64>| gap.end.saturating_sub(gap.start) / block_bytes;
+        let index = self.uncarved.iter().position(|gap| room(gap) > 0)?;
+        let gap = &mut self.uncarved[index];
+        let blocks = (SLAB_BYTES / block_bytes).max(1).min(room(gap));
+        let slab = gap.start..gap.start + blocks * block_bytes;
         // The next slab begins at a line, whatever the size of these blocks.
-        self.uncarved.start = slab.end.next_multiple_of(LINE_BYTES).min(self.uncarved.end);
-        (blocks > 0).then_some(slab)
+        gap.start = slab.end.next_multiple_of(LINE_BYTES).min(gap.end);
+        if gap.is_empty() {
+            self.uncarved.remove(index);
+        }
+        Some(slab)
     }
 
     /// When nothing is left to carve: the first unused part of another class's slab that holds a
@@ -210,6 +235,21 @@ mod tests {
         let stop = heap.alloc(200).expect_err("no room");
         assert!(matches!(stop, Stop::OutOfMemory { asked: 200, free: 128 }), "{stop:?}");
         assert_eq!(heap.alloc(100).expect("room").address, seen[3]);
+    }
+
+    #[test]
+    fn a_heap_around_what_is_in_use_hands_out_the_rest() {
+        let used = [(4096, 48), (64, 64), (4160, 100), (1 << 20, 64)];
+        let mut heap = Heap::around(64..8192, Alignment::Auto, &used);
+        assert_eq!(heap.free_bytes, (4096 - 128) + (8192 - 4288));
+        let mut blocks = Vec::new();
+        while let Ok(block) = heap.alloc(200) {
+            blocks.push(block.address);
+        }
+        assert_eq!(blocks.len(), 15 + 15);
+        let apart = |block: &&u64| used.iter().any(|&(at, _)| (at..at + 128).contains(block));
+        assert_eq!(blocks.iter().find(apart), None);
+        assert!(blocks.contains(&128) && blocks.contains(&4288));
     }
 
     #[test]

@@ -106,6 +106,12 @@ impl Plan {
         if self.structures == 1 { (item % u64::from(self.site.cores)) as usize } else { structure }
     }
 
+    /// One allocator for each core, around the blocks that are in use.
+    pub fn heaps_around(&self, alignment: Alignment, reached: &[(u64, u64)]) -> Vec<Heap> {
+        let part = |core| Heap::around(self.site.part(CoreId(core)), alignment, reached);
+        (0..self.site.cores).map(part).collect()
+    }
+
     /// The random numbers with which a structure is filled; no core's own.
     pub fn filling(&self, structure: usize, workload: &str) -> Random {
         Random::new(mix(self.site.seed), CoreId(structure as u8), workload)
@@ -123,6 +129,18 @@ impl Stamps {
     /// The stamps of one core, from its first on.
     pub fn new(core: usize) -> Stamps {
         Stamps { core: core as u64, count: 0 }
+    }
+
+    /// The stamps of each core behind those that are in use.
+    pub fn after(cores: usize, used: &[u64]) -> Vec<Stamps> {
+        let mut all: Vec<Stamps> = (0..cores).map(Stamps::new).collect();
+        for &stamp in used {
+            let (core, count) = Stamps::split(stamp);
+            if let Some(stamps) = all.get_mut(core as usize) {
+                stamps.count = stamps.count.max(count);
+            }
+        }
+        all
     }
 
     /// The next stamp.
@@ -219,6 +237,7 @@ impl<S: Structure> Toggled<S> {
 
 impl<S: Structure> Declared for Toggled<S> {
     const ABOUT: About = S::ABOUT;
+    const REOPENS: bool = true;
     type Params = S::Params;
 
     fn new(params: &S::Params, site: &Site) -> Step<Self> {
@@ -249,13 +268,41 @@ impl<S: Structure> Workload for Toggled<S> {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        self.plan.site.seed = seed;
+        let Seen { stamps, reached } = self.look(image)?;
+        let alignment = Alignment::of(self.params.get("alignment"));
+        self.heaps = self.plan.heaps_around(alignment, &reached);
+        self.stamps = Stamps::after(self.heaps.len(), &stamps);
+        Ok(())
+    }
+}
+
+/// What a look at all structures of an image saw.
+#[derive(Default)]
+pub struct Seen {
+    /// The stamps of all values.
+    pub stamps: Vec<u64>,
+    /// The blocks that are in use: where they are, and their bytes.
+    pub reached: Vec<(u64, u64)>,
+}
+
+impl<S: Structure> Toggled<S> {
+    /// Checks every structure.
+    fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
+        let mut seen = Seen::default();
         for (index, structure) in self.structures.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let told = |error| format!("{} {index}: {error}", S::ABOUT.name);
             let items = structure.check(&mut walk).map_err(told)?;
+            seen.stamps.extend(items.iter().map(|&(_, stamp)| stamp));
+            seen.reached.extend(walk.reached());
             check_keys(items, 2 * self.plan.items).map_err(told)?;
         }
-        Ok(())
+        Ok(seen)
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Entry {
     pub about: About,
     /// Its parameters.
     pub fields: &'static [Field],
+    /// Whether it can go on with what a power failure left.
+    pub reopens: bool,
     /// Makes it, with the given parameters (known to exist and to be within their limits) in place
     /// of the defaults.
     pub make: Make,
@@ -75,7 +77,8 @@ pub static ALL: &[Entry] = &[
 ];
 
 const fn entry<W: Declared>() -> Entry {
-    Entry { about: W::ABOUT, fields: W::Params::FIELDS, make: make::<W> }
+    let (about, fields) = (W::ABOUT, W::Params::FIELDS);
+    Entry { about, fields, reopens: W::REOPENS, make: make::<W> }
 }
 
 fn make<W: Declared>(settings: &[(String, u64)], site: &Site) -> Step<Box<dyn Workload>> {

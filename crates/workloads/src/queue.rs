@@ -15,7 +15,7 @@ use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Wor
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    OPERATION_WORK, Plan, Stamps, check_multiple_of_8, check_value, locked, shared_params,
+    OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked, shared_params,
     store_value,
 };
 use crate::rng::Random;
@@ -59,6 +59,7 @@ impl Declared for Queue {
         file: file!(),
         shared: false,
     };
+    const REOPENS: bool = true;
     type Params = QueueParams;
 
     fn new(params: &QueueParams, site: &Site) -> Step<Queue> {
@@ -106,13 +107,32 @@ impl Workload for Queue {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
-        for (index, list) in self.lists.iter().enumerate() {
-            let mut walk = Walk::new(image, &self.plan.range(index));
-            let stamps = list.check(&mut walk).map_err(|error| format!("queue {index}: {error}"));
-            check_order(&stamps?, self.heaps.len())
-                .map_err(|error| format!("queue {index}: {error}"))?;
-        }
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        self.plan.site.seed = seed;
+        let Seen { stamps, reached } = self.look(image)?;
+        let alignment = Alignment::of(self.params.alignment);
+        self.heaps = self.plan.heaps_around(alignment, &reached);
+        self.stamps = Stamps::after(self.heaps.len(), &stamps);
         Ok(())
+    }
+}
+
+impl Queue {
+    /// Checks every list.
+    fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
+        let mut seen = Seen::default();
+        for (index, list) in self.lists.iter().enumerate() {
+            let told = |error| format!("queue {index}: {error}");
+            let mut walk = Walk::new(image, &self.plan.range(index));
+            let stamps = list.check(&mut walk).map_err(told)?;
+            check_order(&stamps, self.heaps.len()).map_err(told)?;
+            seen.stamps.extend(stamps);
+            seen.reached.extend(walk.reached());
+        }
+        Ok(seen)
     }
 }
 

@@ -10,12 +10,13 @@
 //!
 //! A transaction takes a few locks in ascending order and then stores into the words that they
 //! cover: whole words, bytes at any alignment, the same word again, the value that is there
-//! already, another value and the old one back; and it loads between. One in 24 takes many locks
-//! and stores to more words than a small log buffer has entries. So many in a hundred as `aborts`
+//! already, another value and the old one back; and it loads between. One in 24 is `large`: it
+//! takes many locks and stores to more words than a small log buffer has entries. So many in a hundred as `aborts`
 //! says are aborted at their end. With locks on words, lines are
 //! falsely shared on purpose: designs that log or version whole lines need locks on lines, and a
 //! test may show that they fail without.
 
+use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
 
@@ -23,8 +24,6 @@ use crate::rng::Random;
 
 /// One transaction in so many is large.
 const LARGE_ONE_IN: u64 = 24;
-/// Words that a large transaction stores to, if there are so many: twice Silo's 20 log entries.
-const LARGE_WORDS: u64 = 40;
 /// Locks that the other transactions take, at most.
 const LOCKS_MAX: u64 = 3;
 
@@ -36,6 +35,9 @@ model::params! {
         words = 96 in 2..=4096;
         /// Steps of a transaction that is not large, at most; most of them are stores.
         stores = 8 in 1..=64;
+        /// Words that a transaction stores to that is large, if there are so many (ours: twice
+        /// Silo's 20 log entries).
+        large = 40 in 1..=4096;
         /// What one lock covers. Locks on words give false sharing of lines.
         lock_grain = "line" of ["line", "word"];
         /// Bytes from one line to the next, a multiple of 64; 0 for none between them.
@@ -64,6 +66,7 @@ impl Declared for Scribble {
         file: file!(),
         shared: true,
     };
+    const REOPENS: bool = true;
     type Params = ScribbleParams;
 
     fn new(params: &ScribbleParams, site: &Site) -> Step<Scribble> {
@@ -97,11 +100,18 @@ impl Workload for Scribble {
             bytes: self.params.words * WORD_BYTES,
             grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
             stores: self.params.stores,
+            large: self.params.large,
             apart: self.params.apart,
             straddles: self.params.straddle == 1,
             aborts: self.params.aborts,
             locks: Vec::new(),
         }))
+    }
+
+    /// It keeps nothing in volatile memory.
+    fn reopen(&mut self, _image: &Image<'_>, seed: u64) -> Result<(), String> {
+        self.site.seed = seed;
+        Ok(())
     }
 }
 
@@ -119,6 +129,7 @@ struct Scribbler {
     /// Bytes that one lock covers.
     grain: u64,
     stores: u64,
+    large: u64,
     apart: u64,
     /// Whether stores of bytes go beyond one lock.
     straddles: bool,
@@ -131,7 +142,8 @@ struct Scribbler {
 impl Program for Scribbler {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
         let is_large = self.random.one_in(LARGE_ONE_IN);
-        let locks_max = if is_large { LARGE_WORDS * WORD_BYTES / self.grain } else { LOCKS_MAX };
+        let locks_max =
+            if is_large { (self.large * WORD_BYTES).div_ceil(self.grain) } else { LOCKS_MAX };
         self.draw_locks(locks_max, is_large);
         for &lock in &self.locks {
             pm.lock(LockId(lock));

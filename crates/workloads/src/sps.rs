@@ -54,6 +54,7 @@ impl Declared for Sps {
         file: file!(),
         shared: false,
     };
+    const REOPENS: bool = true;
     type Params = SpsParams;
 
     fn new(params: &SpsParams, site: &Site) -> Step<Sps> {
@@ -89,6 +90,12 @@ impl Workload for Sps {
             vector.check(&mut walk).map_err(|error| format!("vector {index}: {error}"))?;
         }
         Ok(())
+    }
+
+    /// It keeps nothing in volatile memory.
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        self.plan.site.seed = seed;
+        self.check(image)
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Walk<'a> {
     heap: Range<u64>,
     /// Bytes of nodes that may still be visited: nodes do not overlap.
     bytes_left: u64,
+    /// The nodes that were visited: where they are, and their bytes.
+    reached: Vec<(u64, u64)>,
 }
 
 impl<'a> Walk<'a> {
@@ -20,7 +22,7 @@ impl<'a> Walk<'a> {
     pub fn new(image: &'a Image<'_>, heap: &Range<u64>) -> Walk<'a> {
         let heap = heap.start..heap.end.min(image.capacity());
         let bytes_left = heap.end.saturating_sub(heap.start);
-        Walk { image, heap, bytes_left }
+        Walk { image, heap, bytes_left, reached: Vec::new() }
     }
 
     /// Visits a node of `bytes` bytes; from then on its words may be read.
@@ -40,7 +42,13 @@ impl<'a> Walk<'a> {
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(|| {
             format!("{what} at {address:#x}: more nodes are linked than the heap can hold")
         })?;
+        self.reached.push((address, bytes));
         Ok(())
+    }
+
+    /// The nodes that were visited: where they are, and their bytes.
+    pub fn reached(self) -> Vec<(u64, u64)> {
+        self.reached
     }
 
     /// A word of a node that was visited.

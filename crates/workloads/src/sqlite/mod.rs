@@ -71,7 +71,7 @@ use runner::Runner;
 use script::Script;
 use vfs::Costs;
 
-use crate::rng::Random;
+use crate::rng::{Random, mix};
 
 model::params! {
     /// Parameters of the workload `sqlite`.
@@ -113,8 +113,10 @@ pub struct Sqlite {
     seed: u64,
     script: Arc<Script>,
     parts: Vec<Range<u64>>,
-    /// What populating left in each part.
+    /// What populating, or a power failure and recovery, left in each part.
     populated: Vec<Vec<u8>>,
+    /// The `:n` of the first measured transaction.
+    first_number: i64,
 }
 
 impl Declared for Sqlite {
@@ -125,6 +127,7 @@ impl Declared for Sqlite {
         file: file!(),
         shared: false,
     };
+    const REOPENS: bool = true;
     type Params = SqliteParams;
 
     fn new(params: &SqliteParams, site: &Site) -> Step<Sqlite> {
@@ -138,7 +141,7 @@ impl Declared for Sqlite {
             rows => rows,
         };
         let (params, populated) = (params.clone(), Vec::new());
-        Ok(Sqlite { params, rows, seed: site.seed, script, parts, populated })
+        Ok(Sqlite { params, rows, seed: site.seed, script, parts, populated, first_number: 0 })
     }
 }
 
@@ -159,21 +162,37 @@ impl Workload for Sqlite {
         let mut runner = self.runner(core, file, "sqlite")?;
         runner.set("cache_spill=OFF")?;
         runner.set(&format!("cache_size={}", self.params.cache_pages))?;
-        runner.prepare_measured()?;
+        runner.prepare_measured(self.first_number)?;
         Ok(Box::new(runner))
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
-        for (core, part) in self.parts.iter().enumerate() {
-            let what = |what| format!("the database of core {core}: {what}");
-            let bytes = file::recovered(image, part).map_err(what)?;
-            integrity(bytes).map_err(what)?;
-        }
+        self.recovered(image)?.into_iter().enumerate().try_for_each(|(core, bytes)| {
+            integrity(bytes).map_err(|what| format!("the database of core {core}: {what}"))
+        })
+    }
+
+    /// SQLite opens each database as it was left, and the script goes on from its first measured
+    /// statement, with a `:n` that no life before has had.
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        self.check(image)?;
+        self.populated = self.recovered(image)?;
+        self.first_number = (mix(seed) >> 24) as i64;
+        self.seed = seed;
         Ok(())
     }
 }
 
 impl Sqlite {
+    /// The files of all databases, as an image has them.
+    fn recovered(&self, image: &Image<'_>) -> Result<Vec<Vec<u8>>, String> {
+        let file = |(core, part)| {
+            let what = |what| format!("the database of core {core}: {what}");
+            file::recovered(image, part).map_err(what)
+        };
+        self.parts.iter().enumerate().map(file).collect()
+    }
+
     fn runner(&self, core: CoreId, file: File, stream: &str) -> Step<Runner> {
         let random = |what: &str| Random::new(self.seed, core, &format!("{stream}, {what}"));
         let costs = Costs {

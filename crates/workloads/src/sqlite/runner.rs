@@ -18,7 +18,7 @@ pub(super) struct Runner {
     plans: Vec<Option<Plan>>,
     /// The measured statement that is next.
     next: usize,
-    /// Transactions that were completed.
+    /// Transactions that were completed, and the number of the first.
     number: i64,
     /// Draws `:random`.
     random: Random,
@@ -67,8 +67,9 @@ impl Runner {
     }
 
     /// Readies the second part: the pragmas of the first part hold again, and statements are
-    /// prepared. One that needs what another makes is prepared when it is its turn.
-    pub(super) fn prepare_measured(&mut self) -> Step {
+    /// prepared; `:n` begins at a number. One that needs what another makes is prepared when it is its turn.
+    pub(super) fn prepare_measured(&mut self, first_number: i64) -> Step {
+        self.number = first_number;
         let script = Arc::clone(&self.script);
         for pragma in script.populate.iter().filter(|statement| statement.keyword == "PRAGMA") {
             let result = self.connection.execute(&pragma.sql);

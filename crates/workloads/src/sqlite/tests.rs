@@ -32,7 +32,7 @@ fn measured(workload: &Sqlite) -> Runner {
     let file = File::measured(part, Granularity::DiffWords, &workload.populated[0]);
     let mut runner = workload.runner(CoreId(0), file, "sqlite").expect("it opens");
     runner.set("cache_spill=OFF").expect("it is known");
-    runner.prepare_measured().expect("the script is right");
+    runner.prepare_measured(0).expect("the script is right");
     runner
 }
 
@@ -80,7 +80,7 @@ fn the_tables_are_those_of_an_ordinary_database() {
     on("sqlite, populate, parameters").populate("SELECT 1", &mut pm).expect("it runs");
     connection.reseed(random("sqlite, functions"));
     let mut ordinary = on("sqlite, parameters");
-    ordinary.prepare_measured().expect("the script is right");
+    ordinary.prepare_measured(0).expect("the script is right");
     transactions(&mut ordinary, &mut nothing, 900).expect("it runs");
 
     assert!(tables(&runner.connection)[1].len() > 2_000);
