@@ -157,6 +157,7 @@ class Campaign:
     mutants: bool = False
     nested: bool = True
     without: str | None = None
+    lives: int | None = None
 
     def command(self) -> str:
         """Return the command line that repeats this campaign."""
@@ -165,6 +166,7 @@ class Campaign:
         words += [f"--without {self.without}"] if self.without is not None else []
         words += ["--mutants"] if self.mutants else []
         words += [] if self.nested else ["--no-nested"]
+        words += [f"--lives {self.lives}"] if self.lives is not None else []
         return " ".join(words)
 
     def mutant(self, row: Mapping[str, Any]) -> Campaign:
@@ -179,7 +181,7 @@ class Campaign:
             settings=tuple(row["settings"].items()),
             script=asked.script if row["workload"] == asked.workload else None,
         )
-        return Campaign(caught_in, nested=False, without=row["rule"])
+        return Campaign(caught_in, nested=False, without=row["rule"], lives=row["lives"])
 
     def start(self, control: core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
@@ -188,6 +190,8 @@ class Campaign:
             spec["points"] = self.points
         if self.without is not None:
             spec["without"] = self.without
+        if self.lives is not None:
+            spec["lives"] = self.lives
         return json.loads(core.crash(json.dumps(spec), control))
 
 

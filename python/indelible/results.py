@@ -61,7 +61,8 @@ class Crash(_Answer):
         """Return an answer of the simulator, with the command that repeats each finding."""
         # What was not said is said now: another version may have other defaults.
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
-        campaign = replace(campaign, experiment=said)
+        lives = data["lives"] if data["lives"] > 1 else campaign.lives
+        campaign = replace(campaign, experiment=said, lives=lives)
         replay = replace(campaign, mutants=False).command()
         found = data["violations"]
         once = [row for index, row in enumerate(found) if row not in found[:index]]
@@ -117,7 +118,7 @@ def is_wrong(row: Mapping[str, Any]) -> bool:
 
 def failed_points(campaign: Mapping[str, Any]) -> int:
     """Return how many power cuts of a campaign broke something, each perhaps in several ways."""
-    return len({violation["event"] for violation in campaign["violations"]})
+    return len({(row["event"], str(row["after"])) for row in campaign["violations"]})
 
 
 @dataclass(frozen=True)

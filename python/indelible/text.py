@@ -384,6 +384,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
     again = f" and {nested:,} more during recovery" if nested else ""
     speed = f"{seconds(row['seconds'])}, {quantity(row['points_per_s'], 'points/s')}"
     lines.append(paragraph("power cuts", f"{row['points']:,}{among}{again} ({speed})", width))
+    if row["boots"]:
+        lines.append(paragraph("later lives", _later_lives(row), width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += _violations(violations, width)
     if "mutants" in row:
@@ -394,10 +396,21 @@ def crash(answer: Crash, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
+def _later_lives(row: Mapping[str, Any]) -> str:
+    """Return what was done with machines that booted from what recovery left."""
+    boots, cuts, nested = row["boots"], row["later_points"], row["later_nested_points"]
+    again = f" and {nested:,} more during recovery or booting" if nested else ""
+    booted = f"{boots} machine{'' if boots == 1 else 's'} booted from what recovery left"
+    return f"{booted} and ran on: {cuts:,} power cuts{again}"
+
+
 def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
     if not found:
         return "ok: every one recovered" if row["points"] else "none, and nothing was tried"
+    life = row["violations"][0]["life"]
+    if life > 1:
+        return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
     stopped = f": stopped after {found} violations" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
@@ -425,7 +438,18 @@ def _place(violation: Mapping[str, Any]) -> str:
     """Return where the power went: the event, and in its recovery the write."""
     nested = violation.get("nested")
     write = f", write {nested} of the recovery" if nested is not None else ""
-    return f"event {violation['event']:,} (cycle {violation['cycle']:,}{write})"
+    place = f"event {violation['event']:,} (cycle {violation['cycle']:,}{write})"
+    if not violation["after"]:
+        return place
+    before = ", ".join(_cut(cut) for cut in violation["after"])
+    return f"{place} of life {violation['life']}, after {before}"
+
+
+def _cut(cut: Mapping[str, Any]) -> str:
+    """Return an earlier power failure of a machine."""
+    order = ", some writes early" if cut["order"] else ""
+    nested = f", recovery cut at its write {cut['nested']}" if cut["nested"] is not None else ""
+    return f"event {cut['event']:,}{order}{nested}"
 
 
 #: How many transactions of a history are told.
@@ -454,12 +478,12 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
             mutant["rule"],
             "caught" if mutant["caught"] else "NOT CAUGHT",
             word(mutant.get("workload")),
-            *(word(mutant.get(name)) for name in ("cores", "txs", "seed", "event")),
+            *(word(mutant.get(name)) for name in ("cores", "txs", "seed", "life", "event")),
         ]
         for mutant in mutants
     ]
-    headers = ["rule switched off", "campaign", "workload", "cores", "txs", "seed", "event"]
-    lines = [columns(headers, table, width, right=(3, 4, 5, 6))]
+    headers = ["rule switched off", "campaign", "workload", "cores", "txs", "seed", "life", "event"]
+    lines = [columns(headers, table, width, right=(3, 4, 5, 6, 7))]
     caught = [mutant for mutant in mutants if mutant["caught"]]
     lines.append(f"{len(caught)} of {len(mutants)} caught")
     for mutant in mutants:

@@ -168,16 +168,23 @@ def crash(
     mutants: bool = False,
     nested: bool = True,
     without: str | None = None,
+    lives: int | None = None,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
     exact: bool = False,
 ) -> Crash:
-    """Cut the power at every durable event, or at so many of them; recover; check what is left."""
+    """Cut the power at every durable event, or at so many of them; recover; check what is left.
+
+    `lives` is how often a machine is switched on: of what recovery left some images boot, run on,
+    and are cut again.
+    """
     asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
     if points not in (None, "all"):
         points = experiment.whole("points", points)
-    campaign = Campaign(asked, points, mutants, nested, without)
+    if lives is not None:
+        lives = experiment.whole("lives", lives)
+    campaign = Campaign(asked, points, mutants, nested, without, lives)
     try:
         return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
     except pool.Interrupted as interrupt:
@@ -492,7 +499,7 @@ def _campaigns(
             txs=None,
             settings=portable + survival,
         )
-        job = _SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False))
+        job = _SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
         campaigns.setdefault(job, []).append(cell)
     return campaigns
 

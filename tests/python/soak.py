@@ -1,7 +1,8 @@
 """Crash campaigns for as long as one likes.
 
 Every crash-safe design on every workload with some seeds, or random campaigns for some minutes: any
-design, workload and machine, with caches of one way, short queues, fast and slow cells.
+design, workload and machine, with caches of one way, short queues, fast and slow cells, and up to
+three lives of a machine.
 
     python tests/python/soak.py --points all 1 2 3
     python tests/python/soak.py --minutes 30 1
@@ -121,6 +122,7 @@ def at_random(seed: int, only: Collection[str]) -> Crash | None:
             seed=seed,
             points=POINTS,
             nested=draw.random() < 0.2,
+            lives=draw.choice((1, 2, 3)),
             set=settings,
         )
     except indelible.InputError:

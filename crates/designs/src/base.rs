@@ -170,6 +170,11 @@ impl Design for Base {
         ring(setup).recover(image, &setup.rules.first, |records| committed(records, cores))
     }
 
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Base>) -> Result<Base, PowerLoss> {
+        ring(setup).boot(image, &setup.rules.first)?;
+        Ok(Base::new(setup))
+    }
+
     fn hardware(setup: &Setup<'_, Base>) -> Vec<Structure> {
         hardware::buffer(setup.shape, setup.params.log_buffer)
     }

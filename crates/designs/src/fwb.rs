@@ -151,6 +151,11 @@ impl Design for Fwb {
         ring(setup).recover(image, &setup.rules.first, |records| committed(records, cores))
     }
 
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Fwb>) -> Result<Fwb, PowerLoss> {
+        ring(setup).boot(image, &setup.rules.first)?;
+        Ok(Fwb::new(setup))
+    }
+
     fn hardware(setup: &Setup<'_, Fwb>) -> Vec<Structure> {
         let mut structures = hardware::buffer(setup.shape, setup.params.log_buffer);
         structures.push(scan::fwb_bits(setup.shape));

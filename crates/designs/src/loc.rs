@@ -140,6 +140,8 @@ model::rules! {
         home_durable,
         /// A group is used again when the head that leaves it out is durable.
         head_before_reuse,
+        /// A machine that boots erases what is left in the log before it uses it.
+        erase_log_at_boot,
     }
 }
 
@@ -381,6 +383,14 @@ impl<S: Scheme> Design for Wal<S> {
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         let how = S::how(setup.params);
         recovery::recover(image, &how.layout(setup.shape), setup.rules)
+    }
+
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
+        let how = S::how(setup.params);
+        let head = recovery::boot(image, &how.layout(setup.shape), setup.rules)?;
+        let mut design = Self::new(setup);
+        design.engine.begin_at(head);
+        Ok(design)
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {

@@ -373,6 +373,11 @@ impl<S: Scheme> Design for Morlog<S> {
         })
     }
 
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
+        ring(setup).boot(image, &setup.rules.first)?;
+        Ok(Morlog::new(setup))
+    }
+
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
         hardware(setup)
     }

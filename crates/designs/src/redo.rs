@@ -40,6 +40,9 @@ model::rules! {
         /// The locks are given back only when the truncation is durable: another core may store
         /// to the same words next, and replaying the log would take its stores back.
         truncate_before_unlock,
+        /// A machine that boots uses up the number of the transaction that may have left entries
+        /// without a record: they are not taken for those of a later one.
+        use_up_number_at_boot,
     }
 }
 
@@ -190,7 +193,6 @@ impl Log for Redo {
             let base = shape.log_of(core);
             let (record, placed) = (Word::of(base), Word::of(base + PLACED));
             let (number, done) = (image.word(record), image.word(placed));
-            let first = image.word(Word::of(base + ENTRIES + 16));
             let mut entry = base + ENTRIES;
             while number > done && entry + ENTRY_BYTES <= base + shape.log_bytes {
                 let [address, value, of] =
@@ -201,10 +203,20 @@ impl Log for Redo {
                 image.set_word(Word::of(address), value)?;
                 entry += ENTRY_BYTES;
             }
-            // A transaction that left entries uses up its number, so that they are not taken for
-            // those of a later one.
-            if number > done || first == done + 1 {
-                image.set_word(placed, number.max(done) + 1)?;
+            if number > done {
+                image.set_word(placed, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn boot(image: &mut Image<'_>, rules: &RedoRules, shape: &Shape) -> Result<(), PowerLoss> {
+        for core in (0..shape.cores).map(CoreId) {
+            let base = shape.log_of(core);
+            let (record, placed) = (Word::of(base), Word::of(base + PLACED));
+            let last = image.word(record).max(image.word(placed));
+            if rules.use_up_number_at_boot {
+                image.set_word(placed, last + 1)?;
             }
         }
         Ok(())

@@ -328,6 +328,15 @@ impl Design for RedoLog {
         record::recover(image, setup)
     }
 
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<RedoLog, PowerLoss> {
+        let mut design = RedoLog::new(setup);
+        for (_, log) in design.cores.iter_mut() {
+            log.complete = image.word(log.area.mark(COMPLETE));
+            log.tail = log.complete;
+        }
+        Ok(design)
+    }
+
     fn hardware(setup: &Setup<'_, RedoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
         let l1_lines = setup.shape.config.l1d.size / 64;

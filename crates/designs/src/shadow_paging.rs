@@ -100,6 +100,8 @@ model::rules! {
         verify_checksum_of_group,
         /// Recovery makes the page table say what the journal does.
         redo_page_table,
+        /// After recovery the journal goes on a whole lap later.
+        restart_a_lap_later,
         /// A transaction of more pages than the shadow table holds runs in software.
         fall_back_when_full,
         /// One core at a time runs in software.
@@ -282,6 +284,13 @@ impl Design for ShadowPaging {
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result<(), PowerLoss> {
         recovery::recover(image, setup)
+    }
+
+    fn boot(
+        image: &mut Image<'_>,
+        setup: &Setup<'_, ShadowPaging>,
+    ) -> Result<ShadowPaging, PowerLoss> {
+        Ok(recovery::boot(image, setup))
     }
 
     fn hardware(setup: &Setup<'_, ShadowPaging>) -> Vec<Structure> {

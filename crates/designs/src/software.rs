@@ -46,6 +46,13 @@ pub trait Log: Sized + 'static {
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     fn recover(image: &mut Image<'_>, rules: &Self::Rules, shape: &Shape) -> Result<(), PowerLoss>;
+    /// What is written before programs run on what recovery left.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    fn boot(_image: &mut Image<'_>, _rules: &Self::Rules, _shape: &Shape) -> Result<(), PowerLoss> {
+        Ok(())
+    }
 }
 
 /// A log and the ordering hardware that it runs on.
@@ -140,6 +147,11 @@ impl<P: Pairing> Design for Software<P> {
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         P::Order::recover(image, &order_setup::<P>(setup))?;
         P::Log::recover(image, &setup.rules.first, setup.shape)
+    }
+
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
+        P::Log::boot(image, &setup.rules.first, setup.shape)?;
+        Ok(Software { order: P::Order::boot(image, &order_setup::<P>(setup))? })
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {

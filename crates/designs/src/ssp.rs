@@ -152,6 +152,8 @@ model::rules! {
         verify_checksum_of_group,
         /// Recovery repeats what a switch does to the page table.
         redo_page_table,
+        /// After recovery the journal goes on a whole lap later.
+        restart_a_lap_later,
         /// A transaction of more pages than the write-set buffer holds runs in software.
         fall_back_when_full,
         /// One core at a time runs in software.
@@ -374,6 +376,10 @@ impl Design for Ssp {
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), PowerLoss> {
         recovery::recover(image, setup)
+    }
+
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<Ssp, PowerLoss> {
+        Ok(recovery::boot(image, setup))
     }
 
     fn hardware(setup: &Setup<'_, Ssp>) -> Vec<Structure> {

@@ -48,6 +48,9 @@ model::rules! {
         flush_truncation,
         /// So is its durability waited for.
         truncate_before_unlock,
+        /// A machine that boots uses up the number of the transaction that may have left headers
+        /// without a record: they are not taken for those of a later one.
+        use_up_number_at_boot,
     }
 }
 
@@ -249,7 +252,6 @@ impl Log for SWal {
             let of = |image: &Image<'_>, group| {
                 image.word(Word(Line(headers(group)).first_word().0 + BLOCKS))
             };
-            let first = of(image, 0);
             for group in 0..groups {
                 if number <= done || of(image, group) != number {
                     break;
@@ -262,10 +264,20 @@ impl Log for SWal {
                     }
                 }
             }
-            // A transaction that left headers uses up its number, so that they are not taken for
-            // those of a later one.
-            if number > done || first == done + 1 {
-                image.set_word(placed, number.max(done) + 1)?;
+            if number > done {
+                image.set_word(placed, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn boot(image: &mut Image<'_>, rules: &SWalRules, shape: &Shape) -> Result<(), PowerLoss> {
+        for core in (0..shape.cores).map(CoreId) {
+            let base = shape.log_of(core);
+            let (record, placed) = (Word::of(base), Word::of(base + PLACED));
+            let last = image.word(record).max(image.word(placed));
+            if rules.use_up_number_at_boot {
+                image.set_word(placed, last + 1)?;
             }
         }
         Ok(())

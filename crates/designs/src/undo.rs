@@ -48,6 +48,9 @@ model::rules! {
         mark_at_commit,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
+        /// A transaction that was undone uses up its number: entries of its that lie behind those of
+        /// a later transaction are not taken for that one's.
+        use_up_number,
     }
 }
 
@@ -211,9 +214,9 @@ impl Log for Undo {
             for (line, old) in entries.iter().rev() {
                 image.set_line(*line, old, u64::MAX)?;
             }
-            // The transaction that was undone uses up its number: entries of its that lie behind
-            // those of a later transaction must not be taken for that one's.
-            image.set_word(Word::of(base), number)?;
+            if rules.use_up_number {
+                image.set_word(Word::of(base), number)?;
+            }
         }
         Ok(())
     }

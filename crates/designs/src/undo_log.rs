@@ -264,6 +264,17 @@ impl Design for UndoLog {
         Ok(())
     }
 
+    /// A core's store blocks until its entry is durable, so behind the last entry that was there
+    /// none is.
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, UndoLog>) -> Result<UndoLog, PowerLoss> {
+        let mut design = UndoLog::new(setup);
+        for (_, log) in design.cores.iter_mut() {
+            log.first = image.word(log.area.mark(FIRST));
+            log.tail = log.first;
+        }
+        Ok(design)
+    }
+
     fn hardware(setup: &Setup<'_, UndoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
         let volatile = |name, bits, count| Structure {

@@ -1,26 +1,22 @@
 //! A crash campaign, by name: the design as it is, and with each of its rules switched off.
 
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use designs::Order;
-use model::crash::{Campaign, Check, Points, mix};
 use model::design::Granularity;
-use model::engine::{Control, Crashes, Failure};
+use model::engine::Control;
+use model::image::Cut;
 use model::oracle::Violation;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
-use crate::experiment::failed;
+use crate::lives::{Found, history, live, violations_max};
 use crate::spec::{PointsAsked, Resolved, Spec};
 
 /// Transactions of each core, if the user does not say.
 const TRANSACTIONS: u64 = 500;
 /// Cores, if the user does not say and the machine has them.
 const CORES: u8 = 2;
-/// A campaign ends after so many violations.
-const VIOLATIONS: usize = 5;
 
 /// Cuts the power of a design on a workload and a machine.
 ///
@@ -34,14 +30,10 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let txs = *spec.txs.get_or_insert(TRANSACTIONS);
     let resolved = spec.resolve(Some(CORES))?;
     let start = Instant::now();
-    let points = match spec.points {
-        PointsAsked::Some(wanted) => chosen(&spec, &resolved, wanted, control)?,
-        _ => Points::All,
-    };
     let without = spec.without.as_deref();
-    let found = cut(&spec, &resolved, points, without, txs, control)?;
+    let found = live(&spec, &resolved, without, txs, control)?;
     let seconds = start.elapsed().as_secs_f64();
-    let checked = found.points + found.nested_points;
+    let Found { first, later } = &found;
     let mut answer = json!({
         "design": resolved.design.card.name,
         "workload": resolved.workload_name,
@@ -51,13 +43,17 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "seed": resolved.seed,
         "durability": resolved.design.card.durability.name(),
         "domain": resolved.machine.config.domain().name(),
-        "crash_points": found.passed,
-        "points": found.points,
-        "nested_points": found.nested_points,
-        "violations": found.violations.iter().map(violation).collect::<Vec<_>>(),
+        "crash_points": first.passed,
+        "points": first.points,
+        "nested_points": first.nested_points,
+        "lives": resolved.lives,
+        "boots": later.boots,
+        "later_points": later.points,
+        "later_nested_points": later.nested_points,
+        "violations": found.violations().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
-        "points_per_s": checked as f64 / seconds.max(1e-9),
-        "stopped": found.violations.len() >= violations_max(without),
+        "points_per_s": found.images() as f64 / seconds.max(1e-9),
+        "stopped": found.violations().count() >= violations_max(without),
         "notes": resolved.notes,
     });
     if spec.mutants {
@@ -70,9 +66,11 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     Ok(answer.to_string())
 }
 
-fn violation(violation: &Violation) -> Value {
+fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
     json!({
         "text": violation.text,
+        "life": cuts.len() + 1,
+        "after": history(cuts),
         "event": violation.point,
         "cycle": violation.at.0,
         "nested": violation.nested,
@@ -80,84 +78,11 @@ fn violation(violation: &Violation) -> Value {
     })
 }
 
-/// So many crash points of the run that the spec describes, spread over it; which ones follows
-/// from the seed.
-fn chosen(
-    spec: &Spec,
-    resolved: &Resolved,
-    wanted: u64,
-    control: &Control,
-) -> Result<Points, InputError> {
-    let txs = spec.txs.unwrap_or(TRANSACTIONS);
-    let without = spec.without.as_deref();
-    let all = cut(spec, resolved, Points::Count, without, txs, control)?.passed;
-    if all <= wanted {
-        return Ok(Points::All);
-    }
-    let point = |index: u64| {
-        let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
-        1 + from + mix(spec.seed ^ index) % (until - from)
-    };
-    Ok(Points::These((0..wanted).map(point).collect()))
-}
-
-/// A broken design is convicted by one violation.
-fn violations_max(without: Option<&str>) -> usize {
-    if without.is_some() { 1 } else { VIOLATIONS }
-}
-
-/// One campaign over one run.
-fn cut(
-    spec: &Spec,
-    resolved: &Resolved,
-    points: Points,
-    without: Option<&str>,
-    txs: u64,
-    control: &Control,
-) -> Result<Crashes, InputError> {
-    let campaign = Campaign {
-        points,
-        nested: spec.nested,
-        reorders: REORDERS,
-        violations_max: violations_max(without),
-        seed: spec.seed,
-        check: Check::Transactions,
-    };
-    let outcome = (resolved.design.run)(Order {
-        config: &resolved.machine.config,
-        cores: resolved.cores,
-        settings: &resolved.design_settings,
-        without,
-        workload: resolved.make_workload()?,
-        warmup: 0,
-        transactions: txs,
-        exact: spec.exact,
-        epochs: false,
-        campaign: Some(campaign),
-        started: Rc::new(|| ()),
-        control,
-    });
-    match outcome {
-        Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),
-        Err(Failure::Deadlock(stuck)) if without.is_some() => Ok(Crashes {
-            violations: vec![Violation {
-                point: 0,
-                at: model::units::Cycle(0),
-                nested: None,
-                text: format!("liveness: {stuck}"),
-                history: Vec::new(),
-            }],
-            ..Crashes::default()
-        }),
-        Err(failure) => Err(failed(failure, resolved)),
-    }
-}
-
-/// Orders that timing did not produce, tried at each crash point.
-const REORDERS: u64 = 2;
-
 /// How hard a rule is looked for: seeds of each kind of trial.
 const SEEDS: u64 = 240;
+
+/// And how hard in what is left of it in later lives.
+const LIVES_SEEDS: u64 = 120;
 
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
@@ -176,19 +101,19 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                 break;
             }
             let on = trial.resolve(Some(CORES))?;
-            let run = |without| cut(&trial, &on, Points::All, without, txs, control);
+            let run = |without| live(&trial, &on, without, txs, control);
             let found = match run(Some(*rule)) {
                 // Log structures too small for what a trial stores: it shows nothing.
                 Err(_) if index >= OWN_TRIALS => continue,
                 found => found?,
             };
-            if let Some(caught) = found.violations.first() {
+            if let Some((cuts, caught)) = found.violations().next() {
                 // The same run with the rule must be right, or it proves nothing about the rule.
                 match run(None) {
                     // With the rule it says that what runs does not fit, and is not wrong.
                     Err(error) if index >= OWN_TRIALS => row["refused"] = error.to_string().into(),
                     intact => {
-                        if let Some(own) = intact?.violations.first() {
+                        if let Some((_, own)) = intact?.violations().next() {
                             row["intact"] = own.text.clone().into();
                             break;
                         }
@@ -196,6 +121,8 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                 }
                 row["caught"] = true.into();
                 row["seed"] = trial.seed.into();
+                row["lives"] = on.lives.into();
+                row["life"] = (cuts.len() + 1).into();
                 row["event"] = caught.point.into();
                 row["workload"] = trial.workload.clone().into();
                 row["cores"] = on.cores.into();
@@ -244,9 +171,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     let limit = resolved.machine.config.core.cores_max;
     let words = resolved.design.card.granularity == Granularity::Word;
     let revokes = resolved.design.revokes;
-    for index in 0..SEEDS {
+    for index in 0..SEEDS + LIVES_SEEDS {
         let mut trial = Spec {
             workload: "scribble".into(),
+            lives: Some(if index < SEEDS { 1 } else { 3 }),
             script: None,
             seed: spec.seed + index,
             cores: Some((index / 3 % 3 + 2).min(limit)),
@@ -273,6 +201,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         }
         if index % 8 == 3 {
             APART.iter().for_each(|(path, value)| set(path, value));
+        }
+        // More lines than a log's first group of blocks has.
+        if index >= SEEDS && index % 3 == 2 {
+            set("workload.large", "128");
         }
         press(&mut trial, index, resolved);
         trials.push((trial, 20 * (1 + index / 6 % 20)));

@@ -46,6 +46,7 @@ fn workload_row(entry: &workloads::Entry) -> Value {
         "summary": about.summary,
         "source": about.source,
         "shared": about.shared,
+        "reopens": entry.reopens,
     })
 }
 

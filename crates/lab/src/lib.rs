@@ -8,6 +8,7 @@ pub mod profiles;
 pub mod spec;
 pub mod results;
 pub mod experiment;
+mod lives;
 pub mod campaign;
 pub mod describe;
 pub mod battery;

@@ -58,6 +58,9 @@ pub struct Spec {
     /// Whether recovery is crashed at each of its own writes, too.
     #[serde(default = "default_nested")]
     pub nested: bool,
+    /// How often a machine is switched on: once, or again and again over what recovery left. If not
+    /// given, twice where the workload can go on with that, and otherwise once.
+    pub lives: Option<u64>,
 }
 
 fn default_machine() -> String {
@@ -105,6 +108,8 @@ pub struct Resolved {
     pub seed: u64,
     /// The workload's script.
     pub script: Option<(String, String)>,
+    /// How often a machine is switched on.
+    pub lives: u64,
     /// What the user should know about how the words were understood.
     pub notes: Vec<String>,
 }
@@ -177,8 +182,35 @@ impl Spec {
             cores,
             seed: self.seed,
             script: self.script.clone(),
+            lives: self.count_lives(workload)?,
             notes,
         })
+    }
+}
+
+/// The most lives that there can be (ours: what three do not show, more hardly will).
+const LIVES_MAX: u64 = 16;
+
+impl Spec {
+    /// How often a machine is switched on.
+    fn count_lives(&self, workload: &workloads::Entry) -> Result<u64, InputError> {
+        let reopens = workload.reopens;
+        match self.lives {
+            None => Ok(if reopens { 2 } else { 1 }),
+            Some(lives) if !(1..=LIVES_MAX).contains(&lives) => {
+                Err(InputError(format!("lives is {lives}; it takes 1 to {LIVES_MAX}")))
+            }
+            Some(lives) if lives > 1 && !reopens => {
+                let others = workloads::ALL.iter().filter(|entry| entry.reopens);
+                let names: Vec<_> = others.map(|entry| entry.about.name).collect();
+                Err(InputError(format!(
+                    "workload {} cannot go on after a power failure; give --lives 1, or one of {}",
+                    workload.about.name,
+                    names.join(", ")
+                )))
+            }
+            Some(lives) => Ok(lives),
+        }
     }
 }
 

@@ -30,7 +30,8 @@ fn known() -> Known {
 
 /// What is wrong with the mutants of a design, as text, and in which trials rules were caught.
 fn uncaught(entry: &Entry, known: &BTreeMap<String, u64>) -> (String, BTreeMap<String, u64>) {
-    let line = format!("{} scribble cores=2 txs=40 nested=false mutants=true", entry.card.name);
+    let line =
+        format!("{} scribble cores=2 txs=40 nested=false mutants=true lives=2", entry.card.name);
     let mut request = request(&line);
     request["caught_with"] = serde_json::json!(known);
     let answer = crash_as(&request);

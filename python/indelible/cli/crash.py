@@ -13,13 +13,15 @@ HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
     "Cut the power at every durable event of a run, or at so many of them; recover from what was\n"
     "left in PM, cutting the power again at each write of the recovery; check the result against\n"
-    "an exact oracle. Exit code 1 if anything was violated or a mutant was not caught."
+    "an exact oracle. Some machines boot again from what recovery left, run on, and are cut again.\n"
+    "Exit code 1 if anything was violated or a mutant was not caught."
 )
 EPILOG = """\
 examples:
   indelible crash --design silo --workload scribble --points all
   indelible crash --design silo --workload scribble --mutants
   indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
+  indelible crash --design ssp --workload sqlite --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
 """
 
@@ -47,6 +49,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--no-nested", action="store_true", help="do not cut the power during recovery"
+    )
+    parser.add_argument(
+        "--lives",
+        type=options.whole(1),
+        metavar="N",
+        help="how often a machine is switched on (2 if the workload can go on, else 1)",
     )
     options.add_experiment(parser, CRASH_MACHINE, "500")
     options.add_common(parser)
@@ -84,6 +92,7 @@ def call(args: argparse.Namespace) -> int:
             mutants=args.mutants,
             nested=not args.no_nested,
             without=args.without,
+            lives=args.lives,
             **options.experiment_arguments(args),
         ),
         show,

@@ -7,7 +7,7 @@ use model::design::{Below, Fence, Progress, Shape, Store, Tx};
 use model::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
 
 use super::drain::{Queued, Receipts};
-use super::entry::{Format, Place, Running};
+use super::entry::{Format, Head, Place, Running};
 use super::home::{LineState, Truncation};
 use super::ring::Ring;
 use super::window::{Issue, Transaction, Version, Window};
@@ -144,6 +144,12 @@ impl Engine {
             truncation: None,
             counts: Counts::default(),
         }
+    }
+
+    /// Goes on where a head says that the log begins.
+    pub(super) fn begin_at(&mut self, head: Head) {
+        self.ring.begin_at(head);
+        self.window = Window::beginning_at(head.first);
     }
 
     /// As whom a core's transaction writes to the log before it ends.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use model::image::{Image, PowerLoss};
-use model::units::{Line, Word};
+use model::units::{LINE_BYTES, Line, Word};
 
 use super::LocRules;
 use super::entry::{Entry, Format, Head, Place, Running};
@@ -75,6 +75,21 @@ pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Resu
     let last = scan.transactions.keys().next_back().map_or(head.first, |last| last + 1);
     let empty = Head { first: last, pass: head.pass + 2, ..head };
     image.set_word(layout.area.head(), layout.format.encode_head(empty))
+}
+
+/// Erases what is left in the log before it is used again, and returns where it begins. Two bits of
+/// a pass are too few for a log that power failures keep from wrapping.
+///
+/// # Errors
+/// [`PowerLoss`] when the power fails again. Nothing in the log counts all the while.
+pub fn boot(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Result<Head, PowerLoss> {
+    let groups = if rules.erase_log_at_boot { layout.area.groups } else { 0 };
+    for line in (0..groups).map(|group| layout.area.metadata(group)) {
+        if image.line(line).iter().any(|&byte| byte != 0) {
+            image.set_line(line, &[0; LINE_BYTES as usize], u64::MAX)?;
+        }
+    }
+    Ok(layout.format.decode_head(image.word(layout.area.head())))
 }
 
 /// Reads the log from its head on. Its writes are not in order, so a group without an entry ends

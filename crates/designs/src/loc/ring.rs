@@ -92,6 +92,11 @@ impl Ring {
         Ring { area: Area::new(shape), format, first: 0, groups: VecDeque::new() }
     }
 
+    /// Goes on where a head says that the log begins.
+    pub fn begin_at(&mut self, head: Head) {
+        self.first = head.pass * self.area.groups + head.group;
+    }
+
     /// Groups in use.
     pub fn used(&self) -> u64 {
         self.groups.len() as u64

@@ -136,6 +136,11 @@ impl Transaction {
 }
 
 impl Window {
+    /// An empty window, whose next transaction has a given place.
+    pub fn beginning_at(first: Place) -> Window {
+        Window { transactions: VecDeque::new(), first, durable: first, drained: first }
+    }
+
     /// The place of the transaction that ends next.
     pub fn next(&self) -> Place {
         self.first + self.transactions.len() as u64

@@ -137,11 +137,20 @@ impl Checkpoint {
 impl<W> Journal<W> {
     /// An empty journal.
     pub fn new(ring: Ring, pads: bool) -> Journal<W> {
+        Journal::beginning_at(0, ring, pads)
+    }
+
+    /// An empty journal on a machine that boots from an image: it begins where its tail is.
+    pub fn boot(image: &Image<'_>, ring: Ring, pads: bool) -> Journal<W> {
+        Journal::beginning_at(image.word(ring.tail()), ring, pads)
+    }
+
+    fn beginning_at(position: u64, ring: Ring, pads: bool) -> Journal<W> {
         Journal {
             ring,
-            head: 0,
-            tail: 0,
-            durable: 0,
+            head: position,
+            tail: position,
+            durable: position,
             pads,
             groups: VecDeque::new(),
             tid: 0,
@@ -338,8 +347,17 @@ pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found
 /// Empties a journal whose groups that count have been applied: it goes on a whole lap later.
 /// Behind a group that does not count there may be some that are whole. They must not come after
 /// the next group that takes its place, and of no record in the ring is the position still to come.
-pub fn restart(found: &Found, image: &mut Image<'_>, ring: &Ring) -> Result<(), PowerLoss> {
-    image.set_word(ring.tail(), found.end + ring.records())
+///
+/// # Errors
+/// [`PowerLoss`] when the power fails again.
+pub fn restart(
+    found: &Found,
+    a_lap_later: bool,
+    image: &mut Image<'_>,
+    ring: &Ring,
+) -> Result<(), PowerLoss> {
+    let lap = if a_lap_later { ring.records() } else { 0 };
+    image.set_word(ring.tail(), found.end + lap)
 }
 
 /// The group that begins at a position, if it counts, and where it ends.
@@ -455,7 +473,7 @@ mod tests {
         group(4, 6, &mut image);
         let found = read(&image, &ring, true, ALL);
         assert!(found.groups.is_empty());
-        restart(&found, &mut image, &ring).expect("power");
+        restart(&found, true, &mut image, &ring).expect("power");
         let begin = image.word(ring.tail());
         group(begin, 5, &mut image);
         let after = read(&image, &ring, true, ALL);

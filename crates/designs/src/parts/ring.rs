@@ -102,8 +102,7 @@ impl Ring {
     }
 
     /// Replays what committed and revokes what did not, as `judge` says of the records; then the
-    /// log is empty: recovery erases the first line's last byte. (Who uses the ring again fills it
-    /// with zeros first.)
+    /// log is empty: recovery erases the first line's last byte.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
@@ -123,6 +122,20 @@ impl Ring {
             }
         }
         image.set_line(first, &[0; LINE_BYTES as usize], 1 << FOOTER)
+    }
+
+    /// Erases what is left in the ring before it is used again, which is as good as zeros.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again. The log is empty all the while.
+    pub fn boot(&self, image: &mut Image<'_>, rules: &LogRules) -> Result<(), PowerLoss> {
+        let lines = if rules.erase_ring_at_boot { self.lines } else { 0 };
+        for line in (0..lines).map(|slot| self.place(slot)) {
+            if image.line(line)[FOOTER] != 0 {
+                image.set_line(line, &[0; LINE_BYTES as usize], 1 << FOOTER)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use model::design::Design;
 use model::design::Setup;
 use model::image::{Image, Placement, PowerLoss};
 use model::units::Page;
 
-use crate::parts::journal::{self, Belief};
+use crate::parts::journal::{self, Belief, Journal};
 use crate::shadow_paging::{ShadowPaging, layout_of};
 use crate::software::Log;
 use crate::undo::Undo;
@@ -30,13 +31,28 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result
             layout.table.set(page, frame, image)?;
         }
     }
-    journal::restart(&found, image, &layout.ring)?;
+    journal::restart(&found, rules.restart_a_lap_later, image, &layout.ring)?;
     // The software log has the addresses that programs use. If what survived contradicts itself,
     // whoever reads the image says so.
     image.see_through(resolve(image, setup).unwrap_or_default());
     Undo::recover(image, &setup.rules.second, setup.shape)?;
     image.see_through(Placement::default());
     Ok(())
+}
+
+/// The design on a machine that boots from an image of which recovery is done.
+pub fn boot(image: &Image<'_>, setup: &Setup<'_, ShadowPaging>) -> ShadowPaging {
+    let mut design = ShadowPaging::new(setup);
+    let layout = &design.layout;
+    let mapped = layout.table.read(image).expect("who resolved it saw one use a frame");
+    design.journal = Journal::boot(image, layout.ring.clone(), true);
+    for &(page, frame) in &mapped.moved {
+        design.frames.set(page, frame);
+    }
+    let left = mapped.moved.iter().map(|&(page, _)| page);
+    let frames = layout.shadow_frames().chain(left);
+    design.free = frames.filter(|&frame| mapped.page_in(frame).is_none()).collect();
+    design
 }
 
 /// Where every page lies, from the page table.

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use model::design::Below;
+use model::image::Image;
 use model::units::{Cycle, Line};
 
 use crate::parts::journal::Record;
@@ -24,6 +25,15 @@ impl Known {
     pub fn new(layout: &Layout) -> Known {
         let kept = layout.all_slots().map(|slot| layout.first_kept(slot)).collect();
         Known { kept, touched: VecDeque::new() }
+    }
+
+    /// What an image says, of which recovery is done.
+    pub fn boot(image: &Image<'_>, layout: &Layout) -> Known {
+        let mut known = Known::new(layout);
+        for slot in layout.written_slots(image) {
+            known.kept[usize::from(slot.0)] = layout.read_entry(slot, image);
+        }
+        known
     }
 
     /// A record counts, whose group ends there.

@@ -68,6 +68,8 @@ impl Ssp {
             slot.state = State::Bound;
             slot.tlbs |= Slot::bit(core);
         }
+        // Some pages may be waiting since the machine booted.
+        self.consolidate_next(at, below);
         let cycles = self.lookup_cycles(found, below);
         if self.params.mode == 0 {
             return Progress::Done(at + cycles);

@@ -4,14 +4,17 @@
 
 use std::collections::BTreeSet;
 
+use model::design::Design;
 use model::design::Setup;
 use model::image::{Image, Placement, PowerLoss};
 use model::units::Page;
 
-use crate::parts::journal::{self, Belief};
+use crate::parts::journal::{self, Belief, Journal};
 use crate::software::Log;
+use crate::ssp::checkpoint::Known;
 use crate::ssp::layout::{Kept, SlotId};
 use crate::ssp::record::{Entry, apply, frames_of};
+use crate::ssp::slots::Slots;
 use crate::ssp::{Ssp, layout_of};
 use crate::undo::Undo;
 
@@ -47,13 +50,22 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
             }
         }
     }
-    journal::restart(&found, image, &layout.ring)?;
+    journal::restart(&found, rules.restart_a_lap_later, image, &layout.ring)?;
     // The software log has the addresses that programs use. If what survived contradicts itself,
     // whoever reads the image says so.
     image.see_through(resolve(image, setup).unwrap_or_default());
     Undo::recover(image, &setup.rules.second, setup.shape)?;
     image.see_through(Placement::default());
     Ok(())
+}
+
+/// The design on a machine that boots from an image of which recovery is done.
+pub fn boot(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Ssp {
+    let design = Ssp::new(setup);
+    let layout = &design.layout;
+    let (slots, queue) = Slots::boot(image, layout).expect("who resolved it saw one use a frame");
+    let journal = Journal::boot(image, layout.ring.clone(), setup.params.first.journal == 0);
+    Ssp { slots, queue, journal, known: Known::boot(image, layout), ..design }
 }
 
 /// Where every page's lines lie, from the page table and the persistent SSP cache.

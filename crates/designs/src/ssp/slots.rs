@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use model::image::Image;
 use model::units::{CoreId, Line, Page};
 
 use crate::parts::page_table::Frames;
@@ -71,6 +72,32 @@ impl Slots {
             free: layout.all_slots().collect(),
             reused: 0,
         }
+    }
+
+    /// Slots as an image has them. Those whose pages are in two frames are to be consolidated.
+    ///
+    /// # Errors
+    /// A sentence, if a frame has two uses.
+    pub fn boot(image: &Image<'_>, layout: &Layout) -> Result<(Slots, VecDeque<SlotId>), String> {
+        let mut slots = Slots::new(layout);
+        let mapped = layout.table.read(image)?;
+        for &(page, frame) in &mapped.moved {
+            slots.frames.set(page, frame);
+        }
+        let mut queue = VecDeque::new();
+        for id in layout.written_slots(image) {
+            let kept = layout.read_entry(id, image);
+            slots[id].kept = kept;
+            if let Some(page) = mapped.page_in(kept.ppn0).filter(|_| kept.com != 0) {
+                let slot = &mut slots[id];
+                (slot.page, slot.cur, slot.state) = (Some(page), kept.com, State::Queued);
+                slot.is_listed = false;
+                slots.slot_of[page.0 as usize] = id.0 + 1;
+                queue.push_back(id);
+            }
+        }
+        slots.free.retain(|id| slots.slots[usize::from(id.0)].is_listed);
+        Ok((slots, queue))
     }
 
     /// The slot that a page is bound to.

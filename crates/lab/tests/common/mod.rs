@@ -1,7 +1,8 @@
 //! What the suites share: a request written as one line, and its answer.
 //!
 //! A request reads `DESIGN WORKLOAD key=value ...`: a key with a dot is a setting, any other one a
-//! field of the spec. Runs are on the machine `tiny` unless the line says otherwise.
+//! field of the spec. Runs are on the machine `tiny`, and machines have one life, unless the line
+//! says otherwise.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each suite uses its part of this")]
 
@@ -61,6 +62,7 @@ pub fn request(line: &str) -> Value {
         spec.insert(name.into(), words.next().expect("a design and a workload").into());
     }
     spec.insert("machine".into(), "tiny".into());
+    spec.insert("lives".into(), 1.into());
     for word in words {
         let (key, value) = word.split_once('=').expect("key=value");
         if key.contains('.') {
@@ -159,6 +161,7 @@ pub fn play(
         exact: false,
         epochs: false,
         campaign,
+        boot: None,
         started: Rc::new(|| ()),
         control: &Control::default(),
     })

@@ -1,0 +1,248 @@
+//! The lives of a machine: one that recovery has repaired boots, runs on, and is cut again.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use designs::Order;
+use model::crash::{Campaign, Check, Points, mix};
+use model::engine::{Control, Crashes, Failure};
+use model::image::{Cut, Remains};
+use model::oracle::Violation;
+use serde_json::{Value, json};
+
+use crate::error::InputError;
+use crate::experiment::failed;
+use crate::spec::{PointsAsked, Resolved, Spec};
+
+/// From when a machine is switched on until the run on it ends.
+#[derive(Clone, Copy)]
+struct Life<'a> {
+    /// A rule that is switched off.
+    without: Option<&'a str>,
+    /// Transactions of each core.
+    txs: u64,
+    /// So many recovered images are kept for later lives.
+    keep: usize,
+    /// What the machine boots from, if it is not new, and the seed of its programs.
+    boot: Option<(&'a Remains, u64)>,
+}
+
+/// One campaign over one life.
+fn cut(
+    spec: &Spec,
+    resolved: &Resolved,
+    points: Points,
+    life: &Life<'_>,
+    control: &Control,
+) -> Result<Crashes, InputError> {
+    let Life { without, txs, keep, boot } = *life;
+    let campaign = Campaign {
+        points,
+        nested: spec.nested,
+        reorders: REORDERS,
+        violations_max: violations_max(without),
+        seed: spec.seed,
+        keep,
+        check: Check::Transactions,
+    };
+    let outcome = (resolved.design.run)(Order {
+        config: &resolved.machine.config,
+        cores: resolved.cores,
+        settings: &resolved.design_settings,
+        without,
+        workload: resolved.make_workload()?,
+        warmup: 0,
+        transactions: txs,
+        exact: spec.exact,
+        epochs: false,
+        campaign: Some(campaign),
+        boot,
+        started: Rc::new(|| ()),
+        control,
+    });
+    match outcome {
+        Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),
+        Err(Failure::Deadlock(stuck)) if without.is_some() => Ok(Crashes {
+            violations: vec![Violation {
+                point: 0,
+                at: model::units::Cycle(0),
+                nested: None,
+                text: format!("liveness: {stuck}"),
+                history: Vec::new(),
+            }],
+            ..Crashes::default()
+        }),
+        Err(failure) => Err(failed(failure, resolved)),
+    }
+}
+
+/// Orders that timing did not produce, tried at each crash point.
+const REORDERS: u64 = 2;
+
+/// A campaign ends after so many violations.
+const VIOLATIONS: usize = 5;
+
+/// A broken design is convicted by one violation.
+pub fn violations_max(without: Option<&str>) -> usize {
+    if without.is_some() { 1 } else { VIOLATIONS }
+}
+
+/// So many crash points of the run that the spec describes, spread over it; which ones follows
+/// from the seed.
+fn chosen(
+    spec: &Spec,
+    resolved: &Resolved,
+    wanted: u64,
+    life: &Life<'_>,
+    control: &Control,
+) -> Result<Points, InputError> {
+    let all = cut(spec, resolved, Points::Count, &Life { keep: 0, ..*life }, control)?.passed;
+    if all <= wanted {
+        return Ok(Points::All);
+    }
+    let point = |index: u64| {
+        let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
+        1 + from + mix(spec.seed ^ index) % (until - from)
+    };
+    Ok(Points::These((0..wanted).map(point).collect()))
+}
+
+/// Images of the first life from which machines boot (ours: a campaign then takes about twice as
+/// long). Each of their lives leaves one image for the next.
+const BOOTS: u64 = 8;
+
+/// The fewest transactions of a core in a life, so that logs fill.
+const TRANSACTIONS_MIN: u64 = 20;
+
+/// What a campaign found in all lives.
+#[derive(Default)]
+pub struct Found {
+    /// In the first.
+    pub first: Crashes,
+    /// In the others together.
+    pub later: Later,
+}
+
+impl Found {
+    /// What was wrong, each with the power failures before the last life began.
+    pub fn violations(&self) -> impl Iterator<Item = (&[Cut], &Violation)> {
+        let first = self.first.violations.iter().map(|violation| (&[][..], violation));
+        let later = self.later.violations.iter();
+        first.chain(later.map(|(cuts, violation)| (&cuts[..], violation)))
+    }
+
+    /// Images that were checked.
+    pub fn images(&self) -> u64 {
+        let Found { first, later } = self;
+        first.points + first.nested_points + later.points + later.nested_points
+    }
+}
+
+/// What the lives after the first found.
+#[derive(Default)]
+pub struct Later {
+    /// Machines that were booted.
+    pub boots: u64,
+    /// Power failures.
+    pub points: u64,
+    /// Power failures during recovery, and while a machine booted.
+    pub nested_points: u64,
+    /// What was wrong, each with the power failures before.
+    pub violations: Vec<(Vec<Cut>, Violation)>,
+}
+
+/// A machine that recovery has repaired, and which power failures it has been through.
+struct Survivor {
+    cuts: Vec<Cut>,
+    remains: Remains,
+}
+
+/// A campaign over all lives that a spec asks for, with a rule switched off if one is named.
+///
+/// # Errors
+/// A sentence that says what does not fit.
+pub fn live(
+    spec: &Spec,
+    resolved: &Resolved,
+    without: Option<&str>,
+    txs: u64,
+    control: &Control,
+) -> Result<Found, InputError> {
+    let keep = if resolved.lives > 1 { BOOTS as usize } else { 0 };
+    let life = Life { without, txs, keep, boot: None };
+    let boots = BOOTS * (resolved.lives - 1);
+    // Where the power is cut at some points, each run is made once before, to count them.
+    let runs = 1 + u64::from(spec.points != PointsAsked::All);
+    let planned = runs * u64::from(resolved.cores) * (txs + boots * txs_of_later(txs));
+    let done = control.done.load(Ordering::Relaxed);
+    control.total.fetch_max(done + planned, Ordering::Relaxed);
+    let points = match spec.points {
+        PointsAsked::Some(wanted) => chosen(spec, resolved, wanted, &life, control)?,
+        _ => Points::All,
+    };
+    let mut first = cut(spec, resolved, points, &life, control)?;
+    let kept = std::mem::take(&mut first.kept);
+    let goes_on = first.violations.is_empty();
+    let kept = if goes_on { kept } else { Vec::new() };
+    let later = live_on(spec, resolved, kept, &life, control)?;
+    Ok(Found { first, later })
+}
+
+/// Transactions of each core in a later life, of those in the first.
+fn txs_of_later(txs: u64) -> u64 {
+    (txs / BOOTS).max(TRANSACTIONS_MIN.min(txs))
+}
+
+/// Boots machines from what a first life left, up to the `lives`-th life of each, until something
+/// is wrong. Each life runs fewer transactions than the first, so that all take about as long.
+fn live_on(
+    spec: &Spec,
+    resolved: &Resolved,
+    kept: Vec<Remains>,
+    first: &Life<'_>,
+    control: &Control,
+) -> Result<Later, InputError> {
+    let mut later = Later::default();
+    let survive = |cuts: &[Cut], remains: Remains| Survivor {
+        cuts: cuts.iter().copied().chain([remains.cut]).collect(),
+        remains,
+    };
+    let mut survivors: Vec<Survivor> =
+        kept.into_iter().map(|remains| survive(&[], remains)).collect();
+    let txs = txs_of_later(first.txs);
+    for life in 2..=resolved.lives {
+        let mut next = Vec::new();
+        for Survivor { cuts, remains } in survivors {
+            if control.cancelled.load(Ordering::Relaxed) {
+                return Ok(later);
+            }
+            let seed = cuts.iter().fold(spec.seed, |seed, cut| mix(seed ^ cut.point));
+            let keep = usize::from(life < resolved.lives);
+            let life = Life { txs, keep, boot: Some((&remains, seed)), ..*first };
+            let points = match spec.points {
+                PointsAsked::Some(wanted) => {
+                    chosen(spec, resolved, wanted.div_ceil(BOOTS), &life, control)?
+                }
+                _ => Points::All,
+            };
+            let found = cut(spec, resolved, points, &life, control)?;
+            later.boots += 1;
+            later.points += found.points;
+            later.nested_points += found.nested_points;
+            let wrong = found.violations.into_iter();
+            later.violations.extend(wrong.map(|violation| (cuts.clone(), violation)));
+            if !later.violations.is_empty() {
+                return Ok(later);
+            }
+            next.extend(found.kept.into_iter().map(|remains| survive(&cuts, remains)));
+        }
+        survivors = next;
+    }
+    Ok(later)
+}
+
+/// The power failures that a machine has been through, as JSON.
+pub fn history(cuts: &[Cut]) -> Value {
+    let cut = |Cut { point, order, nested }: &Cut| json!({ "event": point, "order": order, "nested": nested });
+    cuts.iter().map(cut).collect()
+}
