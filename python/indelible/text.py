@@ -441,7 +441,7 @@ def _place(violation: Mapping[str, Any]) -> str:
     place = f"event {violation['event']:,} (cycle {violation['cycle']:,}{write})"
     if not violation["after"]:
         return place
-    before = ", ".join(_cut(cut) for cut in violation["after"])
+    before = "; then ".join(_cut(cut) for cut in violation["after"])
     return f"{place} of life {violation['life']}, after {before}"
 
 

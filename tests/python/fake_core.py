@@ -292,6 +292,8 @@ def crash(text: str, control: Control) -> str:
     if spec["design"] == "leaky" and spec["workload"] == "btree":
         violations = [
             {
+                "life": 1,
+                "after": [],
                 "event": event,
                 "cycle": 219 * event,
                 "nested": nested,
@@ -309,6 +311,23 @@ def crash(text: str, control: Control) -> str:
                 (2013, 1, "0x1c48"),
             )
         ]
+    lives = spec.get("lives", 2)
+    if spec["design"] == "leaky" and spec["workload"] == "hash" and lives > 2:
+        violations = [
+            {
+                "life": 3,
+                "after": [
+                    {"event": 1499, "order": 0, "nested": 4},
+                    {"event": 30, "order": 2, "nested": None},
+                ],
+                "event": 3,
+                "cycle": 112,
+                "nested": None,
+                "text": "durability: the image holds 0x7 at 0x1c40 and should hold 0x9",
+                "history": [],
+            }
+        ]
+    boots = 0 if violations and lives == 2 else 8 * (lives - 1)
     answer: dict[str, Any] = {
         "design": spec["design"],
         "workload": spec["workload"],
@@ -321,6 +340,10 @@ def crash(text: str, control: Control) -> str:
         "crash_points": 12_000,
         "points": 12_000 if points == "all" else points,
         "nested_points": 3_400 if spec["nested"] else 0,
+        "lives": lives,
+        "boots": boots,
+        "later_points": 1_500 * boots,
+        "later_nested_points": 400 * boots if spec["nested"] else 0,
         "violations": violations,
         "stopped": len(violations) >= 5,
         "seconds": 5.2,
@@ -351,7 +374,8 @@ def _mutant(rule: str, caught_in: dict[str, Any] | None) -> dict[str, Any]:
     row = {"rule": rule, "doc": f" About {rule}.", "caught": caught_in is not None}
     if caught_in is None:
         return row | {"intact": "the intact design fails, too"}
-    return row | caught_in | {"event": 412, "text": "atomicity: torn", "history": []}
+    caught_at = {"lives": 2, "life": 1, "event": 412, "text": "atomicity: torn", "history": []}
+    return row | caught_in | caught_at
 
 
 def litmus(text: str, control: Control) -> str:

@@ -26,6 +26,7 @@ SHOWN = {
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
+    "crash_later": ["crash", "--design", "leaky", "--workload", "hash", "--lives", "3"],
     "litmus": ["litmus"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
     "compare": ["compare", "--cores", "8"],

@@ -263,6 +263,7 @@ pairing! {
         ("durable_before_acknowledge", NOT_CONSISTENT),
         ("mark_at_commit", NOT_CONSISTENT),
         ("verify_checksum", NOT_CONSISTENT),
+        ("use_up_number", NOT_CONSISTENT),
     ]
 }
 

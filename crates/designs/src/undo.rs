@@ -48,8 +48,8 @@ model::rules! {
         mark_at_commit,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
-        /// A transaction that was undone uses up its number: entries of its that lie behind those of
-        /// a later transaction are not taken for that one's.
+        /// A transaction that was undone uses up its number: entries of its that lie behind those
+        /// of a later transaction are not taken for that one's.
         use_up_number,
     }
 }

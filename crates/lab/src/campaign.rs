@@ -171,7 +171,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     let limit = resolved.machine.config.core.cores_max;
     let words = resolved.design.card.granularity == Granularity::Word;
     let revokes = resolved.design.revokes;
-    for index in 0..SEEDS + LIVES_SEEDS {
+    // After every two trials of one life comes one of three.
+    let mut indices: Vec<u64> = (0..SEEDS + LIVES_SEEDS).collect();
+    indices.sort_by_key(|&index| index.checked_sub(SEEDS).map_or(2 * index, |later| 4 * later + 3));
+    for index in indices {
         let mut trial = Spec {
             workload: "scribble".into(),
             lives: Some(if index < SEEDS { 1 } else { 3 }),

@@ -47,7 +47,8 @@ pub struct Campaign {
     pub violations_max: usize,
     /// For what a torn write leaves.
     pub seed: u64,
-    /// So many of the recovered images are kept, of as many crash points, for machines to boot from.
+    /// So many of the recovered images are kept, of as many crash points, for machines to boot
+    /// from.
     pub keep: usize,
     /// What is checked.
     pub check: Check,

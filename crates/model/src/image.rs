@@ -71,8 +71,8 @@ impl Placement {
     }
 }
 
-/// What recovery left, apart from the machine whose durable bytes it lies over: another one can boot
-/// from it.
+/// What recovery left, apart from the machine whose durable bytes it lies over: another one can
+/// boot from it.
 #[derive(Clone, Debug)]
 pub struct Remains {
     /// Which power failure it was.

@@ -11,10 +11,10 @@
 //! A transaction takes a few locks in ascending order and then stores into the words that they
 //! cover: whole words, bytes at any alignment, the same word again, the value that is there
 //! already, another value and the old one back; and it loads between. One in 24 is `large`: it
-//! takes many locks and stores to more words than a small log buffer has entries. So many in a hundred as `aborts`
-//! says are aborted at their end. With locks on words, lines are
-//! falsely shared on purpose: designs that log or version whole lines need locks on lines, and a
-//! test may show that they fail without.
+//! takes many locks and stores to more words than a small log buffer has entries. So many in a
+//! hundred as `aborts` says are aborted at their end. With locks on words, lines are falsely shared
+//! on purpose: designs that log or version whole lines need locks on lines, and a test may show
+//! that they fail without.
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};

@@ -13,7 +13,7 @@ HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
     "Cut the power at every durable event of a run, or at so many of them; recover from what was\n"
     "left in PM, cutting the power again at each write of the recovery; check the result against\n"
-    "an exact oracle. Some machines boot again from what recovery left, run on, and are cut again.\n"
+    "an exact oracle. Machines boot again from some of what recovery left, and are cut again.\n"
     "Exit code 1 if anything was violated or a mutant was not caught."
 )
 EPILOG = """\

@@ -67,7 +67,8 @@ impl Runner {
     }
 
     /// Readies the second part: the pragmas of the first part hold again, and statements are
-    /// prepared; `:n` begins at a number. One that needs what another makes is prepared when it is its turn.
+    /// prepared; `:n` begins at a number. A statement that needs what another makes is prepared
+    /// when it is its turn.
     pub(super) fn prepare_measured(&mut self, first_number: i64) -> Step {
         self.number = first_number;
         let script = Arc::clone(&self.script);
