@@ -99,7 +99,8 @@ impl Design for Fwb {
         if waits {
             self.log.wait(core, below);
         }
-        self.scan.poll(at, &mut self.log, &mut self.homes, below);
+        self.scan.begin(at, &self.log, below);
+        self.scan.go_on(at, &mut self.log, &mut self.homes, below);
         if waits { Progress::Wait } else { Progress::Done(at) }
     }
 
@@ -126,7 +127,8 @@ impl Design for Fwb {
                 self.log.accepted(line, end, at, below);
                 self.homes.release(self.log.durable(), at, below);
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
-                self.scan.make_room(at, &mut self.log, &mut self.homes, below);
+                self.scan.begin_for_room(at, &self.log, below);
+                self.scan.go_on(at, &mut self.log, &mut self.homes, below);
             }
             LogEvent::Home { group, forced } => {
                 self.homes.accepted(group);

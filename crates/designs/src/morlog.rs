@@ -59,6 +59,10 @@ model::params! {
         /// Lines of a scan that are under way at a time (ours: few, so that a scan leaves room in
         /// the write-pending queue for evictions and records).
         scan_width = 4 in 1..=4096, tight [64, 1];
+        /// Cycles in which a commit looks for the words whose newest data are in the first level
+        /// only; 0: one for each of its sets (ours: the sources do not say; docs/fidelity.md has
+        /// what it moves).
+        commit_scan = 0 in 0..=1_000_000;
     }
 }
 
@@ -242,7 +246,10 @@ impl<S: Scheme> Design for Morlog<S> {
             line_after_records: common.line_after_records,
             path: shape.path,
             age: if params.age == 0 { shape.walk } else { params.age },
-            scan_cycles: l1.size / LINE_BYTES / l1.assoc,
+            scan_cycles: match params.commit_scan {
+                0 => l1.size / LINE_BYTES / l1.assoc,
+                cycles => cycles,
+            },
             cores: PerCore::new(shape.cores, |_| Words::default()),
             log: Log::new(shape, ring, lines_under_way(setup), common),
             homes: Homes::new(shape),
@@ -273,7 +280,8 @@ impl<S: Scheme> Design for Morlog<S> {
         }
         self.tell_owed(core);
         let waits = self.make_room(core, at, below);
-        self.scan_tags(at, below, Scan::poll);
+        self.scan.begin(at, &self.log, below);
+        self.scan_tags(at, below);
         if waits { Progress::Wait } else { Progress::Done(at) }
     }
 
@@ -328,7 +336,8 @@ impl<S: Scheme> Design for Morlog<S> {
                         self.go_on(core, at, below);
                     }
                 }
-                self.scan_tags(at, below, Scan::make_room);
+                self.scan.begin_for_room(at, &self.log, below);
+                self.scan_tags(at, below);
             }
             LogEvent::Home { group, forced } => {
                 self.homes.accepted(group);
@@ -336,7 +345,7 @@ impl<S: Scheme> Design for Morlog<S> {
                     self.scan.forced();
                 }
                 self.drop_redo();
-                self.scan_tags(at, below, Scan::go_on);
+                self.scan_tags(at, below);
             }
             LogEvent::Age(core) => {
                 self.send_aged(core, at, below);
@@ -510,19 +519,20 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Has the scan of the tags do what it does, behind the undo data that the buffers hold.
-    fn scan_tags(
-        &mut self,
-        at: Cycle,
-        below: &mut Below<LogEvent>,
-        act: fn(&mut Scan, Cycle, &mut Log, &mut Homes, &mut Below<LogEvent>),
-    ) {
-        if self.line_after_records && self.scan.may_write(at, &self.log) {
-            for core in (0..self.cores.cores()).map(CoreId) {
-                self.send_entries(core, usize::MAX, at, below);
+    /// Goes on with the scan of the tags: each line that it writes back goes behind the undo data
+    /// of it that the buffers hold.
+    fn scan_tags(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        loop {
+            while let Some(line) = self.scan.next_line(&mut self.homes) {
+                if self.line_after_records {
+                    self.send_entries_of(line, at, below);
+                }
+                self.scan.write(line, at, &mut self.log, &mut self.homes, below);
+            }
+            if !self.scan.end(at, &mut self.log, &self.homes, below) {
+                return;
             }
         }
-        act(&mut self.scan, at, &mut self.log, &mut self.homes, below);
     }
 }
 

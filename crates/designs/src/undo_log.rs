@@ -31,7 +31,7 @@ model::params! {
     /// The size of what the paper calls the log buffer.
     pub struct UndoLogParams {
         /// Lines that one core's filter of logged lines holds (ours: the paper says tuned, and
-        /// the other baseline has 64; write sets have 15 lines at most).
+        /// the other baseline has 64; our write sets have up to 47 lines).
         entries = 64 in 1..=4096, tight [4, 4, 4, 4, 4, 1];
     }
 }
@@ -324,7 +324,8 @@ impl UndoLog {
         }
         let entry = entry(position, line, old);
         let notify = Notify::Design(UndoLogEvent::Logged(store.core, position));
-        let writes = log.area.append(position, &entry, store.at, notify, below);
+        // The old bytes are there when the line is.
+        let writes = log.area.append(position, &entry, store.leaves, notify, below);
         log.pending.push(Pending { line, position, entry, writes });
         log.tail += ENTRY_WORDS;
         self.counts.entries += 1;

@@ -354,12 +354,15 @@ impl Log {
     }
 
     fn send_line(&mut self, number: u64, at: Cycle, below: &mut Below<LogEvent>) {
+        let is_full = number < self.tail();
         let line = &mut self.lines[(number - self.first) as usize];
         let fresh = line.sent == 0;
         self.counts.wraps += u64::from(fresh && number > 0 && self.ring.pass_of(number) == number);
         self.counts.sent_in_part += u64::from(!fresh);
         let ones = |bytes: u8| (1_u64 << bytes) - 1;
-        let mask = ones(line.filled) & !ones(line.sent) | 1 << FOOTER;
+        // A full line goes whole, so that no memory has to read the rest of it.
+        let end = if is_full { u64::MAX } else { ones(line.filled) | 1 << FOOTER };
+        let mask = end & !ones(line.sent);
         let class = if line.logged > line.sent { Class::Log } else { Class::Commit };
         line.sent = line.filled;
         let data = line.bytes(&self.ring, number, self.rules.torn_bit_flips);

@@ -94,13 +94,7 @@ impl Scan {
     }
 
     /// Begins a scan if one is due, or if a core waits for room in the ring.
-    pub fn poll(
-        &mut self,
-        at: Cycle,
-        log: &mut Log,
-        homes: &mut Homes,
-        below: &mut Below<LogEvent>,
-    ) {
+    pub fn begin(&mut self, at: Cycle, log: &Log, below: &Below<LogEvent>) {
         let urgent = log.needs_cut();
         if self.stage != Stage::Idle || !urgent && at < self.due {
             return;
@@ -116,29 +110,13 @@ impl Scan {
         let flagged = std::mem::take(&mut self.flagged);
         self.flagged = dirty.into_iter().filter(|line| !flagged.contains(line)).collect();
         self.stage = Stage::Writing;
-        self.go_on(at, log, homes, below);
     }
 
     /// Begins a scan if a core waits for room in the ring. (Only stores begin one that is due: when
     /// the programs have ended, nothing is scanned any more.)
-    pub fn make_room(
-        &mut self,
-        at: Cycle,
-        log: &mut Log,
-        homes: &mut Homes,
-        below: &mut Below<LogEvent>,
-    ) {
+    pub fn begin_for_room(&mut self, at: Cycle, log: &Log, below: &Below<LogEvent>) {
         if log.needs_cut() {
-            self.poll(at, log, homes, below);
-        }
-    }
-
-    /// Whether a scan that is under way, or that may begin now, writes lines back.
-    pub fn may_write(&self, at: Cycle, log: &Log) -> bool {
-        match self.stage {
-            Stage::Idle => at >= self.due || log.needs_cut(),
-            Stage::Writing => true,
-            Stage::Waiting(_) => log.needs_cut(),
+            self.begin(at, log, below);
         }
     }
 
@@ -147,7 +125,7 @@ impl Scan {
         self.under_way -= 1;
     }
 
-    /// Goes on with a scan that is under way: a line may be home.
+    /// Goes on with a scan that is under way: it may have begun, or a line may be home.
     pub fn go_on(
         &mut self,
         at: Cycle,
@@ -155,37 +133,74 @@ impl Scan {
         homes: &mut Homes,
         below: &mut Below<LogEvent>,
     ) {
-        if self.stage == Stage::Writing {
-            while self.under_way < self.width {
-                let Some(line) = self.left.pop() else {
-                    self.stage = Stage::Waiting(homes.mark());
-                    break;
-                };
-                let after = log.send_before(line, at, below);
-                self.under_way += u64::from(homes.force(line, at, after, below));
+        loop {
+            while let Some(line) = self.next_line(homes) {
+                self.write(line, at, log, homes, below);
+            }
+            if !self.end(at, log, homes, below) {
+                return;
             }
         }
-        let Stage::Waiting(mark) = self.stage else { return };
+    }
+
+    /// The next line that a scan writes back now, if there is one.
+    pub fn next_line(&mut self, homes: &mut Homes) -> Option<Line> {
+        if self.stage != Stage::Writing || self.under_way >= self.width {
+            return None;
+        }
+        let next = self.left.pop();
+        if next.is_none() {
+            self.stage = Stage::Waiting(homes.mark());
+        }
+        next
+    }
+
+    /// Writes a line back, behind the records that undo it.
+    pub fn write(
+        &mut self,
+        line: Line,
+        at: Cycle,
+        log: &mut Log,
+        homes: &mut Homes,
+        below: &mut Below<LogEvent>,
+    ) {
+        let after = log.send_before(line, at, below);
+        self.under_way += u64::from(homes.force(line, at, after, below));
+    }
+
+    /// Ends a scan whose lines are home, and cuts the log. Whether another one has begun.
+    pub fn end(
+        &mut self,
+        at: Cycle,
+        log: &mut Log,
+        homes: &Homes,
+        below: &mut Below<LogEvent>,
+    ) -> bool {
+        let Stage::Waiting(mark) = self.stage else { return false };
         if self.rules.cut_when_home && !homes.are_home(mark) {
-            return;
+            return false;
         }
         self.stage = Stage::Idle;
         let cut = if self.rules.cut_one_scan_behind { self.began_before } else { self.began };
         self.counts.truncations += u64::from(log.forget(cut));
         log.go_on(at, below);
-        self.make_room(at, log, homes, below);
+        self.begin_for_room(at, log, below);
+        self.stage == Stage::Writing
     }
 }
 
 /// Cycles in which the banks, all of them writing, fill so many lines. A bank takes a write to the
 /// cells at a time, of a line of the on-DIMM buffer if there is one, and reads the cells first if
 /// it compares.
+/// More banks than the bus can feed do not shorten it.
 fn time_to_wrap(shape: &Shape, lines: u64) -> u64 {
     let (pm, controller) = (&shape.config.pm, &shape.config.controller);
     let bytes = if pm.buffer > 0 { pm.xpline } else { LINE_BYTES };
     let compares = pm.encoder != 0;
     let each = shape.config.cycles(pm.t_write + if compares { pm.t_read } else { 0 });
-    lines * LINE_BYTES * each / (bytes * pm.banks * controller.count)
+    let in_cells = lines * LINE_BYTES * each / (bytes * pm.banks * controller.count);
+    let on_bus = lines * shape.config.cycles(pm.t_burst) / controller.count;
+    in_cells.max(on_bus)
 }
 
 /// The fwb bits: one for each line of each cache.
