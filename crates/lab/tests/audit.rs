@@ -226,6 +226,26 @@ fn no_design_is_slower_where_fenced_stores_wait_in_the_store_queue() {
     }
 }
 
+/// Where the borders of transactions are barriers, lookups wait for the commit before them: a run
+/// takes longer, does the same, and its reasons for waiting still add up.
+#[test]
+fn nothing_passes_the_border_of_a_transaction_that_is_a_barrier() {
+    for design in ["native", "undo-log", "silo", "ssp"] {
+        let row = |barriers: &str| {
+            let spec = "hash machine=silo cores=2 txs=500 workload.items=100000";
+            run(&format!("{design} {spec} core.tx_barriers={barriers}"))
+        };
+        let (with, without) = (row("yes"), row("no"));
+        let cycles = |row: &Value| row["cycles"].as_u64().expect("cycles");
+        assert!(cycles(&with) * 10 > cycles(&without) * 11, "{design}: {with} {without}");
+        assert_eq!(with["write_set"], without["write_set"], "{design}");
+        assert_eq!(with["host"]["mem_ops"], without["host"]["mem_ops"], "{design}");
+        let stalls = with["stalls"].as_object().expect("stalls").values();
+        let all: u64 = stalls.map(|cycles| cycles.as_u64().expect("a number")).sum();
+        assert_eq!(all, 2 * cycles(&with), "{design}");
+    }
+}
+
 /// Page walks pass a fence like the loads that they are for.
 #[test]
 fn walks_overlap_with_fences() {

@@ -133,6 +133,10 @@ config! {
         /// queue, while what follows dispatches, or at dispatch, with all that follows.
         fenced_stores "fenced_stores" [], Unit::Choice(&["queue", "dispatch"]), 0, 0..=1,
             "ours: stores of x86 cores enter the store queue before they may leave it";
+        /// Whether the beginning and the end of a transaction are full barriers: they wait until
+        /// all before them is done, and what follows waits until they are.
+        tx_barriers "tx_barriers" [], Unit::Choice(&["no", "yes"]), 0, 0..=1,
+            "ours: few papers say; where one does, its machine has it";
         /// Outstanding misses of a core.
         mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
         /// Write-combining buffers of a core, one line each.

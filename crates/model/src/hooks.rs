@@ -66,6 +66,8 @@ pub struct Store {
     pub new: u64,
     /// When.
     pub at: Cycle,
+    /// When it leaves the core: its line is there, and stores before it have left.
+    pub leaves: Cycle,
 }
 
 /// A page that a core's TLB is to gain.

@@ -46,6 +46,8 @@ pub struct Machine<D: Design> {
     /// The core that runs must not do anything that others can see after this cycle.
     pub(crate) turn_limit: u64,
     quantum: u64,
+    /// Whether the borders of transactions are full barriers.
+    pub(crate) tx_barriers: bool,
     /// Translation takes time.
     pub(crate) walks: bool,
     /// Lines that come from memory, and when they are there.
@@ -143,6 +145,7 @@ impl<D: Design> Machine<D> {
             probe: None,
             turn_limit: 0,
             quantum: config.core.quantum,
+            tx_barriers: config.core.tx_barriers == 1,
             walks,
             coming: LineMap::default(),
             coming_until: Cycle(0),

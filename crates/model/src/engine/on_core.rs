@@ -247,6 +247,15 @@ impl<D: Design> OnCore<'_, D> {
         self.turn();
         let progress = self.machine().commit(self.core);
         self.hold(progress, Stall::Commit);
+        self.be_a_barrier();
+    }
+
+    /// Where the borders of transactions are full barriers, nothing passes this one.
+    fn be_a_barrier(&self) {
+        if self.machine().tx_barriers {
+            self.settle();
+            self.machine().cores[self.core].timing.drain(Stall::Fence);
+        }
     }
 
     fn fence(&self, kind: FenceKind) {
@@ -422,17 +431,20 @@ impl<D: Design> Port for Front<'_, '_, D> {
     fn begin(&mut self, abortable: bool) {
         self.cpu.at_a_stop();
         self.overwritten.begin(abortable);
+        self.cpu.be_a_barrier();
         self.cpu.dispatch(false);
         let tx = self.cpu.machine().enter_tx(self.cpu.core);
         if self.cpu.machine().cores[self.cpu.core].timing.is_settled() {
             self.cpu.settle();
         }
+        self.cpu.be_a_barrier();
         self.library.begin(tx, &mut self.cpu);
     }
 
     fn commit(&mut self) {
         self.cpu.at_a_stop();
         self.cpu.settle();
+        self.cpu.be_a_barrier();
         self.cpu.turn();
         self.cpu.machine().commit_began(self.cpu.core);
         self.library.commit(&mut self.cpu);
@@ -445,6 +457,7 @@ impl<D: Design> Port for Front<'_, '_, D> {
     fn abort(&mut self) {
         self.cpu.at_a_stop();
         self.cpu.settle();
+        self.cpu.be_a_barrier();
         self.cpu.turn();
         self.cpu.machine().abort_began(self.cpu.core);
         let overwritten = self.overwritten.take();

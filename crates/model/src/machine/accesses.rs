@@ -132,7 +132,8 @@ impl<D: Design> Machine<D> {
             probe.stored(id, word, (old, new), false);
         }
         let core = &self.cores[id];
-        let store = Store { core: id, tx: core.tx, word, old, new, at: now };
+        let leaves = core.timing.stored();
+        let store = Store { core: id, tx: core.tx, word, old, new, at: now, leaves };
         let progress = self.design.store(&store, &mut self.below);
         self.process_wakes();
         progress

@@ -38,7 +38,8 @@ impl<D: Design> Machine<D> {
             probe.stored(id, word, (old, value), true);
         }
         let tx = self.cores[id].tx;
-        let store = Store { core: id, tx, word, old, new: value, at: now };
+        let leaves = self.cores[id].timing.stored();
+        let store = Store { core: id, tx, word, old, new: value, at: now, leaves };
         let progress = self.design.store(&store, &mut self.below);
         self.process_wakes();
         progress
