@@ -43,7 +43,7 @@ fn what_recovery_left_is_good_for_two_more_lives() {
         };
         let line = |rest: &str| format!("{name} scribble lives=3{lines} {rest}");
         [
-            line("txs=20 cores=2"),
+            line("txs=10 cores=2"),
             line(&format!("txs=30 cores=4 seed=2 nested=false {APART}")),
             line(&format!("txs=30 cores=2 seed=3 nested=false workload.large=16{}", tight(entry))),
         ]
