@@ -55,6 +55,21 @@ pub trait Log: Sized + 'static {
     }
 }
 
+/// Uses up, in each core's log, the number of the transaction that may have been under way: its log
+/// begins with the number of the last one that committed, and has that of the last whose stores are
+/// all in place `placed` bytes behind.
+///
+/// # Errors
+/// [`PowerLoss`] when the power fails again.
+pub fn use_up_numbers(image: &mut Image<'_>, shape: &Shape, placed: u64) -> Result<(), PowerLoss> {
+    for base in (0..shape.cores).map(|core| shape.log_of(CoreId(core))) {
+        let (committed, placed) = (Word::of(base), Word::of(base + placed));
+        let last = image.word(committed).max(image.word(placed));
+        image.set_word(placed, last + 1)?;
+    }
+    Ok(())
+}
+
 /// A log and the ordering hardware that it runs on.
 pub trait Pairing: 'static {
     /// What is said of the two together.

@@ -16,7 +16,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, TxId, Word};
 use model::workload::{Flush, Ptr};
 
-use crate::software::Log;
+use crate::software::{self, Log};
 
 model::params! {
     /// What the log costs a program beside its loads, stores, flushes and fences.
@@ -272,13 +272,8 @@ impl Log for SWal {
     }
 
     fn boot(image: &mut Image<'_>, rules: &SWalRules, shape: &Shape) -> Result<(), PowerLoss> {
-        for core in (0..shape.cores).map(CoreId) {
-            let base = shape.log_of(core);
-            let (record, placed) = (Word::of(base), Word::of(base + PLACED));
-            let last = image.word(record).max(image.word(placed));
-            if rules.use_up_number_at_boot {
-                image.set_word(placed, last + 1)?;
-            }
+        if rules.use_up_number_at_boot {
+            software::use_up_numbers(image, shape, PLACED)?;
         }
         Ok(())
     }

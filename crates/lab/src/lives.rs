@@ -41,7 +41,7 @@ fn cut(
         nested: spec.nested,
         reorders: REORDERS,
         violations_max: violations_max(without),
-        seed: spec.seed,
+        seed: boot.map_or(spec.seed, |(_, seed)| seed),
         keep,
         check: Check::Transactions,
     };
@@ -243,6 +243,9 @@ fn live_on(
 
 /// The power failures that a machine has been through, as JSON.
 pub fn history(cuts: &[Cut]) -> Value {
-    let cut = |Cut { point, order, nested }: &Cut| json!({ "event": point, "order": order, "nested": nested });
-    cuts.iter().map(cut).collect()
+    let cuts = cuts.iter().map(|cut| {
+        let Cut { point, order, nested } = cut;
+        json!({ "event": point, "order": order, "nested": nested })
+    });
+    cuts.collect()
 }
