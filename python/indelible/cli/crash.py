@@ -21,7 +21,7 @@ examples:
   indelible crash --design silo --workload scribble --points all
   indelible crash --design silo --workload scribble --mutants
   indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
-  indelible crash --design ssp --workload sqlite --lives 3
+  indelible crash --design ssp --workload sqlite --txs 50 --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
 """
 
