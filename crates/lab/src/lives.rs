@@ -218,14 +218,19 @@ fn live_on(
             }
             let seed = cuts.iter().fold(spec.seed, |seed, cut| mix(seed ^ cut.point));
             let keep = usize::from(life < resolved.lives);
+            let on_what_was_left = |InputError(text)| {
+                let advice = "what ran in the first life does not run on what recovery left";
+                InputError(format!("{text} (in life {life}: {advice}; --lives 1 leaves that out)"))
+            };
             let life = Life { txs, keep, boot: Some((&remains, seed)), ..*first };
             let points = match spec.points {
                 PointsAsked::Some(wanted) => {
-                    chosen(spec, resolved, wanted.div_ceil(BOOTS), &life, control)?
+                    chosen(spec, resolved, wanted.div_ceil(BOOTS), &life, control)
+                        .map_err(on_what_was_left)?
                 }
                 _ => Points::All,
             };
-            let found = cut(spec, resolved, points, &life, control)?;
+            let found = cut(spec, resolved, points, &life, control).map_err(on_what_was_left)?;
             later.boots += 1;
             later.points += found.points;
             later.nested_points += found.nested_points;

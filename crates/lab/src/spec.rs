@@ -59,7 +59,7 @@ pub struct Spec {
     #[serde(default = "default_nested")]
     pub nested: bool,
     /// How often a machine is switched on: once, or again and again over what recovery left. If not
-    /// given, twice where the workload can go on with that, and otherwise once.
+    /// given, twice where the workload can go on with that and has no script, and otherwise once.
     pub lives: Option<u64>,
 }
 
@@ -196,7 +196,8 @@ impl Spec {
     fn count_lives(&self, workload: &workloads::Entry) -> Result<u64, InputError> {
         let reopens = workload.reopens;
         match self.lives {
-            None => Ok(if reopens { 2 } else { 1 }),
+            // A script of the user's may not stand being begun anew.
+            None => Ok(if reopens && self.script.is_none() { 2 } else { 1 }),
             Some(lives) if !(1..=LIVES_MAX).contains(&lives) => {
                 Err(InputError(format!("lives is {lives}; it takes 1 to {LIVES_MAX}")))
             }

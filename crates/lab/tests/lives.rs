@@ -91,6 +91,22 @@ fn a_violation_of_a_later_life_says_what_came_before() {
     assert_eq!(first["violations"], json!([]), "one life does not show it");
 }
 
+/// A script that inserts a key and deletes it cannot begin anew between the two.
+#[test]
+fn a_script_has_one_life_unless_more_are_asked_for() {
+    let ask = |request: &Value| lab::crash(&request.to_string(), &lab::Control::default());
+    let mut request = common::request("undo@x86 sqlite txs=20 cores=1 nested=false");
+    let sql = "CREATE TABLE t (k INTEGER PRIMARY KEY);\n-- measured\n\
+               INSERT INTO t VALUES (7);\nDELETE FROM t WHERE k = 7;\n";
+    request["script"] = json!(["mine.sql", sql]);
+    request.as_object_mut().expect("an object").remove("lives");
+    let answer: Value = serde_json::from_str(&ask(&request).expect("right")).expect("JSON");
+    assert_eq!((&answer["lives"], &answer["violations"]), (&json!(1), &json!([])));
+    request["lives"] = 2.into();
+    let error = ask(&request).expect_err("it cannot begin anew").to_string();
+    assert!(error.contains("line 3: UNIQUE") && error.contains("life 2"), "{error}");
+}
+
 #[test]
 fn a_workload_that_cannot_go_on_has_one_life() {
     let ask = |request: &Value| lab::crash(&request.to_string(), &lab::Control::default());

@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--lives",
         type=options.whole(1),
         metavar="N",
-        help="how often a machine is switched on (2 if the workload can go on, else 1)",
+        help="how often a machine is switched on (2 if the workload can go on; with --sql 1)",
     )
     options.add_experiment(parser, CRASH_MACHINE, "500")
     options.add_common(parser)
