@@ -8,7 +8,7 @@ use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::{Config, Domain};
 use crate::contents::Contents;
-use crate::device::{Dram, Pm, Write};
+use crate::device::{Choice, Dram, Pm, Write};
 use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::sieve::Sieve;
@@ -568,11 +568,12 @@ impl<E: Copy> Memory<E> {
     /// Sends everything that is queued to the cells, outside of time, so that it is counted.
     pub fn settle(&mut self, now: Cycle) {
         for controller in &mut self.controllers {
-            for slot in std::mem::take(&mut controller.queue) {
+            let lines = std::mem::take(&mut controller.lines);
+            for (index, slot) in std::mem::take(&mut controller.queue).into_iter().enumerate() {
                 let write = controller.slots[slot].write.take().expect("a queued slot is full");
-                controller.pm.write(now.0, write.line, &write.data, write.mask, now.0);
+                let others = &lines[index + 1..];
+                controller.pm.write(now.0, &write, Choice::default(), others, now.0);
             }
-            controller.lines.clear();
             controller.sieve.clear();
             controller.pm.settle(now.0);
         }

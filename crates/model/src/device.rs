@@ -56,6 +56,10 @@ struct Buffer {
     entries: Vec<Entry>,
     sieve: Sieve,
     held: Vec<Held>,
+    /// The lines of the buffer of the writes that wait in the controller's queue.
+    expected: Sieve,
+    /// How many of these writes would join a line that the buffer holds.
+    joining: usize,
     capacity: usize,
     /// Cache lines in a line of the buffer.
     span: Divisor,
@@ -83,6 +87,8 @@ impl Buffer {
             entries: Vec::new(),
             sieve: Sieve::default(),
             held: Vec::new(),
+            expected: Sieve::default(),
+            joining: 0,
             capacity: capacity as usize,
             span: Divisor::new(span),
         }
@@ -123,18 +129,35 @@ impl Buffer {
         self.entries[..=index].rotate_right(1);
     }
 
+    /// A write waits in the controller's queue.
+    fn expect(&mut self, line: Line) {
+        self.expected.add(self.first_of(line).0);
+        self.joining += usize::from(self.find(line).is_some());
+    }
+
+    /// How many of the writes that wait would join a line of the buffer.
+    fn joining(&self, first: Line, waiting: &[Line]) -> usize {
+        let at_most = self.expected.count(first.0) as usize;
+        if at_most == 0 {
+            return 0;
+        }
+        let joins = |&&line: &&Line| self.first_of(line) == first;
+        waiting.iter().rev().filter(joins).take(at_most).count()
+    }
+
     /// Takes the least recent line, which has been written to the cells, out of the buffer.
-    fn pop(&mut self) -> Option<Entry> {
+    fn pop(&mut self, waiting: &[Line]) -> Option<Entry> {
         let entry = self.entries.pop()?;
         self.sieve.remove(entry.first.0);
+        self.joining -= self.joining(entry.first, waiting);
         Some(entry)
     }
 
     /// Puts a line of a bank, of which nothing is written yet, first. If the buffer is full, the
     /// least recent one has to have been written to the cells: its room is taken.
-    fn insert(&mut self, line: Line, bank: u32) {
+    fn insert(&mut self, line: Line, bank: u32, waiting: &[Line]) {
         let place = if self.is_full() {
-            self.pop().expect("a full buffer has a line").place
+            self.pop(waiting).expect("a full buffer has a line").place
         } else {
             let span = self.span.value() as usize;
             let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
@@ -145,6 +168,7 @@ impl Buffer {
         let first = self.first_of(line);
         self.entries.insert(0, Entry { first, place, bank });
         self.sieve.add(first.0);
+        self.joining += self.joining(first, waiting);
     }
 
     /// Merges bytes into the most recent line.
@@ -154,6 +178,22 @@ impl Buffer {
         crate::image::apply_masked(&mut held.data[index], data, mask);
         held.masks[index] |= mask;
     }
+}
+
+/// Which of the writes that wait is sent to the device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice {
+    /// Its place among them.
+    pub index: usize,
+    /// What leaves the on-DIMM buffer for it, as far as that is known.
+    leaving: Option<Leaving>,
+}
+
+/// The line that leaves the full on-DIMM buffer, and when it can be written to the cells.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    index: usize,
+    idle: u64,
 }
 
 /// What becomes of a write that the device took.
@@ -238,16 +278,33 @@ impl Pm {
         done
     }
 
-    /// The first of the writes that could start at `at`: it joins the on-DIMM buffer, or the bank
-    /// that it needs is idle. What FR-FCFS calls first ready.
-    pub fn first_ready(&self, at: u64, lines: &[Line]) -> Option<usize> {
+    /// A write waits in the controller's queue from now on.
+    #[inline]
+    pub fn expect(&mut self, line: Line) {
+        if self.buffer.capacity > 0 {
+            self.buffer.expect(line);
+        }
+    }
+
+    /// The first of the writes that wait, oldest first, that could start at `at`, or else the
+    /// oldest: one starts when it joins the on-DIMM buffer, or when the bank that it needs is idle.
+    /// What FR-FCFS calls first ready.
+    pub fn first_ready(&self, at: u64, waiting: &[Line]) -> Choice {
         if self.buffer.capacity == 0 {
-            return lines.iter().position(|&line| self.is_idle(at, self.bank_of(line)));
+            let ready = waiting.iter().position(|&line| self.is_idle(at, self.bank_of(line)));
+            return Choice { index: ready.unwrap_or(0), leaving: None };
         }
-        if !self.buffer.is_full() || self.victim(at).1 == at {
-            return Some(0);
+        if !self.buffer.is_full() {
+            return Choice::default();
         }
-        lines.iter().position(|&line| self.buffer.find(line).is_some())
+        let leaving = self.victim(at);
+        let joins = |&line: &Line| self.buffer.find(line).is_some();
+        let index = match self.buffer.joining {
+            0 => 0,
+            _ if leaving.idle == at => 0,
+            _ => waiting.iter().position(joins).expect("a line that joins is among them"),
+        };
+        Choice { index, leaving: Some(leaving) }
     }
 
     fn bank_of(&self, line: Line) -> u32 {
@@ -258,11 +315,11 @@ impl Pm {
         self.banks.is_free(bank, at)
     }
 
-    /// The line that leaves the full on-DIMM buffer, and when it can be written to the cells: the
-    /// least recent one, of the older half, whose bank is idle, or else whose bank is idle first.
-    fn victim(&self, at: u64) -> (usize, u64) {
+    /// The line that leaves the full on-DIMM buffer: the least recent one, of the older half, whose
+    /// bank is idle, or else whose bank is idle first.
+    fn victim(&self, at: u64) -> Leaving {
         let older = self.buffer.entries.len() / 2;
-        let mut first = (self.buffer.entries.len() - 1, u64::MAX);
+        let mut first = Leaving { index: self.buffer.entries.len() - 1, idle: u64::MAX };
         let mut index = self.buffer.entries.len();
         // Which bank is idle cannot be predicted: there is a way out after some entries, and not
         // after each.
@@ -270,33 +327,49 @@ impl Pm {
             for entry in some.iter().rev() {
                 index -= 1;
                 let idle = self.banks.free_from(entry.bank, at);
-                if idle < first.1 {
-                    first = (index, idle);
+                if idle < first.idle {
+                    first = Leaving { index, idle };
                 }
             }
-            if first.1 == at {
+            if first.idle == at {
                 break;
             }
         }
         first
     }
 
-    /// Writes the bytes of a line that `mask` selects, one bit a byte.
-    pub fn write(&mut self, at: u64, line: Line, data: &LineData, mask: u64, now: u64) -> Taken {
+    /// Writes one of the lines that were expected, and were just chosen from: the bytes that the
+    /// mask selects. `waiting` are the others.
+    pub fn write(
+        &mut self,
+        at: u64,
+        write: &Write,
+        choice: Choice,
+        waiting: &[Line],
+        now: u64,
+    ) -> Taken {
+        let &Write { line, ref data, mask, .. } = write;
         let arrived = self.banks.transfer(at, true, now);
         if self.buffer.capacity == 0 {
             let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
             return Taken { free: end, next: arrived, programmed: Some(end) };
         }
+        let first = self.buffer.first_of(line);
+        self.buffer.expected.remove(first.0);
         let mut taken = arrived;
         match self.buffer.find(line) {
-            Some(index) => self.buffer.touch(index),
+            Some(index) => {
+                self.buffer.joining -= 1;
+                self.buffer.touch(index);
+            }
             None => {
                 if self.buffer.is_full() {
-                    let (victim, _) = self.victim(arrived);
-                    taken = taken.max(self.program_buffered(victim, arrived, now));
+                    // Banks that were busy until then still are.
+                    let known = choice.leaving.filter(|leaving| arrived <= leaving.idle);
+                    let victim = known.unwrap_or_else(|| self.victim(arrived));
+                    taken = taken.max(self.program_buffered(victim.index, arrived, now));
                 }
-                self.buffer.insert(line, self.bank_of(self.buffer.first_of(line)));
+                self.buffer.insert(line, self.bank_of(first), waiting);
             }
         }
         self.cells.prefetch(line);
@@ -321,7 +394,7 @@ impl Pm {
     pub fn settle(&mut self, now: u64) {
         while !self.buffer.entries.is_empty() {
             self.program_buffered(self.buffer.entries.len() - 1, now, now);
-            self.buffer.pop();
+            self.buffer.pop(&[]);
         }
         self.buffer.held.clear();
     }
@@ -440,6 +513,12 @@ mod tests {
         Pm::new(&config, false).expect("room")
     }
 
+    fn write(pm: &mut Pm, at: u64, line: u64, value: u8, mask: u64) -> Taken {
+        let write = Write { line: Line(line), data: [value; 64], mask, class: Class::Data };
+        pm.expect(write.line);
+        pm.write(at, &write, Choice::default(), &[], 0)
+    }
+
     #[test]
     fn an_open_row_is_read_faster() {
         let mut pm = pm(|_| ());
@@ -452,10 +531,10 @@ mod tests {
     fn writes_of_one_buffer_line_reach_the_cells_once() {
         let mut pm = pm(|config| config.pm.buffer = 1);
         for line in 0..4 {
-            pm.write(0, Line(line), &[1; 64], u64::MAX, 0);
+            write(&mut pm, 0, line, 1, u64::MAX);
         }
         assert_eq!(pm.meters.media_lines, 0);
-        pm.write(0, Line(4), &[1; 64], u64::MAX, 0);
+        write(&mut pm, 0, 4, 1, u64::MAX);
         assert_eq!((pm.meters.media_lines, pm.meters.media_fill_reads), (1, 0));
         pm.settle(0);
         assert_eq!((pm.meters.media_lines, pm.meters.media_fill_reads), (2, 1));
@@ -464,11 +543,11 @@ mod tests {
     #[test]
     fn bits_that_do_not_change_are_not_written_under_dcw() {
         let mut pm = pm(|config| config.pm.buffer = 0);
-        pm.write(0, Line(0), &[3; 64], u64::MAX, 0);
+        write(&mut pm, 0, 0, 3, u64::MAX);
         assert_eq!(pm.meters.media_bits, 128);
-        pm.write(0, Line(0), &[3; 64], u64::MAX, 0);
+        write(&mut pm, 0, 0, 3, u64::MAX);
         assert_eq!((pm.meters.media_bits, pm.meters.media_lines), (128, 1));
-        pm.write(0, Line(0), &[2; 64], 0xff, 0);
+        write(&mut pm, 0, 0, 2, 0xff);
         assert_eq!(pm.meters.media_bits, 136);
     }
 
@@ -488,7 +567,7 @@ mod tests {
         // Before a read of the future there is room for a line, and not for a turn of the bus, too.
         let read = pm.read(1_000, Line(64), 0);
         let at = read - 2 * pm.banks.timing.burst;
-        let mut write = |value| pm.write(at, Line(0), &[value; 64], u64::MAX, 0).programmed;
+        let mut write = |value| write(&mut pm, at, 0, value, u64::MAX).programmed;
         let (first, second) = (write(1), write(2));
         assert!(first < second, "{first:?} and {second:?}");
     }
@@ -496,7 +575,7 @@ mod tests {
     #[test]
     fn a_bank_writes_one_line_at_a_time() {
         let mut pm = pm(|config| config.pm.buffer = 0);
-        let write = |pm: &mut Pm, line| pm.write(0, Line(line), &[1; 64], u64::MAX, 0).free;
+        let write = |pm: &mut Pm, line| write(pm, 0, line, 1, u64::MAX).free;
         let first = write(&mut pm, 0);
         assert!(write(&mut pm, 1) >= 2 * first - 10, "the same bank");
         assert!(write(&mut pm, 4) < first + 20, "another bank");

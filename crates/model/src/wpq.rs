@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::Domain;
-use crate::device::{Dram, Pm, Write};
+use crate::device::{Choice, Dram, Pm, Write};
 use crate::image::apply_masked;
 use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, TxId};
@@ -208,6 +208,7 @@ impl<E: Copy> Controller<E> {
         self.lines.push(write.line);
         self.queue.push(slot);
         self.sieve.add(write.line.0);
+        self.pm.expect(write.line);
         self.slots[slot].write = Some(write.clone());
         slot
     }
@@ -221,14 +222,14 @@ impl<E: Copy> Controller<E> {
         domain: Domain,
         agenda: &mut Agenda<Event<E>>,
     ) -> Cycle {
-        let ready = if first_ready { self.pm.first_ready(at.0, &self.lines) } else { None };
-        let chosen = ready.unwrap_or(0);
-        let slot = self.queue.remove(chosen);
-        let line = self.lines.remove(chosen);
+        let choice =
+            if first_ready { self.pm.first_ready(at.0, &self.lines) } else { Choice::default() };
+        let slot = self.queue.remove(choice.index);
+        let line = self.lines.remove(choice.index);
         self.sieve.remove(line.0);
         let entry = &mut self.slots[slot];
         let write = entry.write.as_ref().expect("a queued slot is full");
-        let taken = self.pm.write(at.0, write.line, &write.data, write.mask, at.0);
+        let taken = self.pm.write(at.0, write, choice, &self.lines, at.0);
         match taken.programmed {
             Some(end) if domain == Domain::Media => {
                 entry.programming = Some((at.0, end));
