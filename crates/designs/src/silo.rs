@@ -125,8 +125,8 @@ pub struct Silo {
     told: Vec<Told>,
     /// Cores whose logs have something on its way to another controller.
     deliveries: u64,
-    /// The words of the committed logs in the buffers of all cores.
-    pending: Sieve,
+    /// The words of the logs in the buffers of all cores.
+    logged: Sieve,
     commits: u64,
     stamps: u64,
     counts: Counts,
@@ -267,7 +267,7 @@ impl Design for Silo {
             leaving: Vec::new(),
             told: Vec::new(),
             deliveries: 0,
-            pending: Sieve::default(),
+            logged: Sieve::default(),
             commits: 0,
             stamps: 0,
             counts: Counts::default(),
@@ -483,7 +483,9 @@ impl Silo {
     fn merge(&mut self, core: CoreId, log: &Log) -> bool {
         let (stamp, rules) = (log.stamp, &self.rules);
         let buffer = &mut self.cores[core];
-        if buffer.spill.is_some() && self.params.overflow == BLOCKING {
+        if buffer.spill.is_some() && self.params.overflow == BLOCKING
+            || !self.logged.may_hold(log.word.0)
+        {
             return false;
         }
         // Nothing joins the logs that are leaving, which are the first.
@@ -498,6 +500,7 @@ impl Silo {
         }
         if !rules.keep_net_silent && merged.new == merged.old {
             buffer.logs.retain(|other| other.stamp != stamp);
+            self.logged.remove(log.word.0);
         }
         self.counts.merged += 1;
         true
@@ -509,6 +512,7 @@ impl Silo {
         let held_up = buffer.spill.is_some() && self.params.overflow == BLOCKING;
         if (buffer.logs.len() as u64) < self.params.entries && !held_up {
             buffer.logs.push_back(log);
+            self.logged.add(log.word.0);
             self.counts.logs_max = self.counts.logs_max.max(buffer.logs.len() as u64);
             return true;
         }
@@ -527,7 +531,6 @@ impl Silo {
         let mut any = false;
         for log in buffer.running().filter(|log| log.tx == tx) {
             log.committed = Some(commits);
-            self.pending.add(log.word.0);
             any = true;
         }
         if any {

@@ -76,7 +76,7 @@ impl Silo {
                 && !other.flushed
                 && other.committed.is_some_and(|commit| Some(commit) < log.committed)
         };
-        if self.pending.count(log.word.0) < 2 {
+        if self.logged.count(log.word.0) < 2 {
             return false;
         }
         let mut others = self.cores.iter().filter(|(other, _)| *other != core);
@@ -94,9 +94,7 @@ impl Silo {
                 buffer.region.truncate();
             }
         }
-        if log.committed.is_some() {
-            self.pending.remove(log.word.0);
-        }
+        self.logged.remove(log.word.0);
         self.retry_stalled(at, below);
         self.go_on(core, at, below);
     }
