@@ -134,10 +134,17 @@ model::rules! {
         later_slot_wins,
         /// Words of the log's pass before are not taken for new ones.
         reject_stale_pass,
+        /// Entries of transactions that were truncated do not end recovery's scan: they may lie
+        /// between an old one of a transaction that runs and the new ones.
+        scan_past_truncated,
         /// The log is truncated when memory has what the entries say.
         truncate_after_home,
         /// Only what a durable transaction left is written in place.
         home_durable,
+        /// The head moves no further than TxIDs tell apart what is left in groups that are in use.
+        keep_head_in_reach,
+        /// A transaction begins only if its TxID is told apart from those of such groups.
+        begin_in_reach,
         /// A group is used again when the head that leaves it out is durable.
         head_before_reuse,
         /// A machine that boots erases what is left in the log before it uses it.

@@ -260,7 +260,15 @@ fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
         set("design.truncate_perc", "100");
         set("pm.log_size", &format!("{}KiB", 2 + index % 3));
     }
-    if has("sd") && !index.is_multiple_of(4) {
+    if has("truncate_perc") && index % 16 == 12 {
+        // A log, and transaction numbers, that come again while one transaction runs.
+        set("workload.words", "1024");
+        set("workload.long", "400000");
+        set("pm.log_size", "8KiB");
+        let few = if has("sd") { "6" } else { "5" };
+        set("design.id_bits", [few, "16"][index as usize / 16 % 2]);
+    }
+    if has("sd") && (!index.is_multiple_of(4) || index % 16 == 12) {
         set("design.sd", "4");
     }
     if has("sd") && has("drain") && index % 5 == 2 {

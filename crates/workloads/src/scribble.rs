@@ -11,8 +11,9 @@
 //! A transaction takes a few locks in ascending order and then stores into the words that they
 //! cover: whole words, bytes at any alignment, the same word again, the value that is there
 //! already, another value and the old one back; and it loads between. One in 24 is `large`: it
-//! takes many locks and stores to more words than a small log buffer has entries. So many in a
-//! hundred as `aborts` says are aborted at their end. With locks on words, lines are falsely shared
+//! takes many locks and stores to more words than a small log buffer has entries. If `long` says
+//! so, one in 24 of the others takes that long, and the other cores have many after each other
+//! meanwhile. So many in a hundred as `aborts` says are aborted at their end. With locks on words, lines are falsely shared
 //! on purpose: designs that log or version whole lines need locks on lines, and a test may show
 //! that they fail without.
 
@@ -24,6 +25,8 @@ use crate::rng::Random;
 
 /// One transaction in so many is large.
 const LARGE_ONE_IN: u64 = 24;
+/// And of the others one in so many takes long, if any does.
+const LONG_ONE_IN: u64 = 24;
 /// Locks that the other transactions take, at most.
 const LOCKS_MAX: u64 = 3;
 
@@ -38,6 +41,8 @@ model::params! {
         /// Words that a transaction stores to that is large, if there are so many (ours: twice
         /// Silo's 20 log entries).
         large = 40 in 1..=4096;
+        /// Instructions that one transaction in 24 computes after its first step; it has one lock.
+        long = 0 in 0..=100_000_000;
         /// What one lock covers. Locks on words give false sharing of lines.
         lock_grain = "line" of ["line", "word"];
         /// Bytes from one line to the next, a multiple of 64; 0 for none between them.
@@ -101,6 +106,7 @@ impl Workload for Scribble {
             grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
             stores: self.params.stores,
             large: self.params.large,
+            long: self.params.long,
             apart: self.params.apart,
             straddles: self.params.straddle == 1,
             aborts: self.params.aborts,
@@ -130,6 +136,8 @@ struct Scribbler {
     grain: u64,
     stores: u64,
     large: u64,
+    /// Instructions in the middle of the transactions that take long.
+    long: u64,
     apart: u64,
     /// Whether stores of bytes go beyond one lock.
     straddles: bool,
@@ -141,18 +149,21 @@ struct Scribbler {
 
 impl Program for Scribbler {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
-        let is_large = self.random.one_in(LARGE_ONE_IN);
-        let locks_max =
-            if is_large { (self.large * WORD_BYTES).div_ceil(self.grain) } else { LOCKS_MAX };
-        self.draw_locks(locks_max, is_large);
+        let kind = self.draw_kind();
+        let locks_max = match kind {
+            Kind::Large => (self.large * WORD_BYTES).div_ceil(self.grain),
+            Kind::Long => 1,
+            Kind::Common => LOCKS_MAX,
+        };
+        self.draw_locks(locks_max, kind == Kind::Large);
         for &lock in &self.locks {
             pm.lock(LockId(lock));
         }
         if self.aborts > 0 {
-            self.body_that_may_abort(pm, is_large)?;
+            self.body_that_may_abort(pm, kind)?;
         } else {
             pm.begin()?;
-            self.body(pm, is_large);
+            self.body(pm, kind);
             pm.commit();
         }
         for &lock in self.locks.iter().rev() {
@@ -162,10 +173,33 @@ impl Program for Scribbler {
     }
 }
 
+/// What a transaction is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Common,
+    Large,
+    Long,
+}
+
 impl Scribbler {
-    fn body(&mut self, pm: &mut Pm<'_>, is_large: bool) {
-        if is_large {
-            self.fill(pm);
+    fn draw_kind(&mut self) -> Kind {
+        if self.random.one_in(LARGE_ONE_IN) {
+            Kind::Large
+        } else if self.long > 0 && self.random.one_in(LONG_ONE_IN) {
+            Kind::Long
+        } else {
+            Kind::Common
+        }
+    }
+
+    fn body(&mut self, pm: &mut Pm<'_>, kind: Kind) {
+        match kind {
+            Kind::Large => self.fill(pm),
+            Kind::Long => {
+                self.step(pm);
+                pm.work(self.long);
+            }
+            Kind::Common => (),
         }
         for _ in 0..=self.random.below(self.stores) {
             self.step(pm);
@@ -173,16 +207,16 @@ impl Scribbler {
     }
 
     /// A transaction that is aborted now and then; a word of it is then what it was.
-    fn body_that_may_abort(&mut self, pm: &mut Pm<'_>, is_large: bool) -> Step {
+    fn body_that_may_abort(&mut self, pm: &mut Pm<'_>, kind: Kind) -> Step {
         pm.begin_abortable()?;
         if self.random.below(100) >= self.aborts {
-            self.body(pm, is_large);
+            self.body(pm, kind);
             pm.commit();
             return Ok(());
         }
         let word = self.word();
         let old = pm.load(word);
-        self.body(pm, is_large);
+        self.body(pm, kind);
         pm.abort();
         let now = pm.load(word);
         if now != old {

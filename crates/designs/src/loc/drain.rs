@@ -102,7 +102,6 @@ impl Engine {
                 Queued::Append { .. } if self.under_way >= self.how.log_writes => break,
                 Queued::Append { .. } if !self.ring.has_room() => {
                     full = true;
-                    self.counts.log_full += 1;
                     break;
                 }
                 Queued::Append { receipt, entry, data, ready } => {
@@ -111,12 +110,19 @@ impl Engine {
             }
             self.queue.pop_front();
         }
+        let was_full = std::mem::replace(&mut self.is_full, full);
+        self.counts.log_full += u64::from(full && !was_full);
         self.send_records(at, below);
         self.truncate_if_pressed(full, at, below);
-        if full && self.under_way == 0 && self.truncation.is_none() {
+        self.give_up_if_stuck(below);
+    }
+
+    /// Ends the run if the log is full and nothing is under way that would make room.
+    pub(super) fn give_up_if_stuck(&self, below: &mut Below<LocEvent>) {
+        if self.is_full && self.under_way == 0 && self.truncation.is_none() {
             below.give_up(format!(
-                "the transactions that are not durable do not fit the log of {} block groups: \
-                 raise it with --set pm.log_size=...",
+                "the log of {} block groups is full, and its oldest entries are of a transaction \
+                 that runs or is not durable: raise it with --set pm.log_size=...",
                 self.ring.area.groups
             ));
         }
@@ -130,10 +136,8 @@ impl Engine {
         at: Cycle,
         below: &mut Below<LocEvent>,
     ) {
-        let (group, write) = self.ring.append(entry, data, self.window.first);
-        if group > 0 && self.ring.area.pass(group) > self.ring.area.pass(group - 1) {
-            self.counts.wraps = self.ring.area.pass(group);
-        }
+        let (group, write) = self.ring.append(entry, data, self.floor());
+        self.counts.wraps = self.ring.wraps();
         let receipt = &mut self.receipts.all[receipt];
         receipt.queued -= 1;
         if receipt.groups.last() != Some(&group) {

@@ -32,6 +32,8 @@ pub(super) struct Engine {
     pub(super) ring: Ring,
     pub(super) queue: VecDeque<Queued>,
     pub(super) receipts: Receipts,
+    /// What is first in the queue waits for room in the log.
+    pub(super) is_full: bool,
     /// Writes of the log that are under way.
     pub(super) under_way: u64,
     pub(super) lines: LineMap<LineState>,
@@ -138,6 +140,7 @@ impl Engine {
             window: Window::default(),
             ring,
             queue: VecDeque::new(),
+            is_full: false,
             receipts: Receipts::default(),
             under_way: 0,
             lines: LineMap::default(),
@@ -167,7 +170,11 @@ impl Engine {
         }
         self.counts.window_full += 1;
         let oldest = self.cores[tx.core].ended.iter().find(|ended| ended.stored);
-        let end = oldest.map_or(0, |ended| ended.until);
+        let end = match oldest {
+            _ if self.is_out_of_ids() => self.window.next(),
+            Some(oldest) => oldest.until,
+            None => 0,
+        };
         self.drain(end, tx.at + self.walk, below);
         self.cores[tx.core].wait = Some(Wait::Begin);
         Progress::Wait
@@ -175,8 +182,13 @@ impl Engine {
 
     /// Whether a core's window, and the TxIDs, have room for one more transaction.
     pub(super) fn has_place(&self, core: CoreId) -> bool {
-        let ids = self.window.next() - self.window.first;
-        self.cores[core].not_durable < self.how.sd && ids < self.reach
+        self.cores[core].not_durable < self.how.sd
+            && !(self.rules.begin_in_reach && self.is_out_of_ids())
+    }
+
+    /// Whether all TxIDs that can be told apart are in use.
+    pub(super) fn is_out_of_ids(&self) -> bool {
+        self.window.next() - self.window.first >= self.reach
     }
 
     pub(super) fn store(&mut self, store: &Store) {
@@ -217,7 +229,7 @@ impl Engine {
             self.cores[core].ended.push_back(Ended { id: tx.id, until, stored });
         }
         if self.how.sd > 1 {
-            self.drain_if_half(core, tx.stored + self.walk, below);
+            self.drain_if_due(core, tx.stored + self.walk, below);
             self.tell(core, tx.at, below);
             return Progress::Done(tx.at);
         }
@@ -252,6 +264,8 @@ impl Engine {
         if self.how.sd == 1 {
             // As at every end without speculation. The core goes on, and its next one waits.
             self.drain(until, left, below);
+        } else {
+            self.drain_if_due(core, left, below);
         }
         Progress::Done(left)
     }
@@ -285,11 +299,15 @@ impl Engine {
             }
             state.ended.push_back((place, index));
         }
-        self.counts.id_wraps = place >> self.how.id_bits;
+        self.counts.id_wraps += u64::from(place > 0 && place.is_multiple_of(1 << self.how.id_bits));
     }
 
-    /// Drains everything that has ended, if half of a core's window has and is not drained.
-    fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocEvent>) {
+    /// Drains everything that has ended, if half of a core's window has and is not drained, or if
+    /// others wait for TxIDs that this one may have held.
+    fn drain_if_due(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocEvent>) {
+        if self.is_out_of_ids() {
+            return self.drain(self.window.next(), ready, below);
+        }
         if self.how.drain_oldest {
             return;
         }

@@ -164,6 +164,14 @@ impl Format {
         }
     }
 
+    /// Whether a word is an entry of the given pass (`None` for any), whosever it is.
+    pub fn is_entry(self, word: u64, pass: Option<u64>) -> bool {
+        let mut bits = Unpacker { word };
+        let kind = bits.take(KIND);
+        let of_pass = bits.take(PASS);
+        kind != 0 && pass.is_none_or(|pass| pass % 4 == of_pass)
+    }
+
     /// The word of a head.
     pub fn encode_head(self, head: Head) -> u64 {
         let mut packer = Packer::default();
@@ -233,8 +241,10 @@ mod tests {
             let word = format.encode(entry, 6);
             assert_eq!(format.decode(word, Some(2), 69_990), Some(entry), "the pass is modulo 4");
             assert_eq!(format.decode(word, Some(3), 69_990), None, "of another pass");
+            assert!(format.is_entry(word, Some(2)) && !format.is_entry(word, Some(3)));
         }
         assert_eq!(format.decode(0, None, 0), None, "padding");
+        assert!(!format.is_entry(0, None), "padding");
     }
 
     #[test]

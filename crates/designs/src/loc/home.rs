@@ -132,7 +132,7 @@ impl Engine {
             }
         }
         if self.truncation.is_some() {
-            self.go_on_truncating(at, below);
+            self.go_on_truncating(at + self.path, below);
         }
     }
 
@@ -177,10 +177,20 @@ impl Engine {
                 || self.first_group(*place).is_some_and(|group| group < target)
         };
         let last = (self.window.first..self.window.durable).rev().find(old);
-        let goal = last.map_or(self.window.first, |last| last + 1);
+        self.truncate(last.map_or(self.window.first, |last| last + 1), at, below);
+    }
+
+    fn truncate(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
         let next = (self.window.first, 0);
         self.truncation = Some(Truncation { goal, next, under_way: 0, head: None });
         self.go_on_truncating(at, below);
+    }
+
+    /// No entry that is appended from now on is of a transaction before this one: those are home,
+    /// and the head that leaves them out is durable or on its way.
+    pub(super) fn floor(&self) -> Place {
+        let head = self.truncation.as_ref().and_then(|truncation| truncation.head);
+        head.map_or(self.window.first, |(_, first)| first)
     }
 
     fn first_group(&self, place: Place) -> Option<Group> {
@@ -257,14 +267,18 @@ impl Engine {
             let group = self.oldest_group(first);
             // Old entries in a group that is in use must not be so old that they look new.
             let limit = self.ring.floor(group).map_or(first, |floor| floor + self.reach);
-            if first <= limit {
+            if first <= limit || !self.rules.keep_head_in_reach {
                 break group;
             }
             first = limit;
         };
         if (group, first) == (self.ring.first, self.window.first) {
             self.truncation = None;
-            return;
+            if goal < self.window.durable && (self.is_out_of_ids() || self.is_full) {
+                // Whoever waits needs more: the head may be held back by what is not home yet.
+                return self.truncate(self.window.durable, at, below);
+            }
+            return self.give_up_if_stuck(below);
         }
         let truncation = self.truncation.as_mut().expect("the log is being truncated");
         truncation.head = Some((group, first));

@@ -21,7 +21,8 @@ pub struct Layout {
     pub format: Format,
     /// Transactions are committed by a record and not by a count.
     pub record: bool,
-    /// Groups without a valid entry that may lie before one with: each has a write under way.
+    /// Groups without an entry of their pass that may lie before one with: each has a write under
+    /// way.
     pub gap_max: u64,
 }
 
@@ -105,6 +106,9 @@ fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Sca
         gap += 1;
         for slot in 0..=BLOCKS {
             let word = image.word(Word(first_word + slot));
+            if rules.scan_past_truncated && layout.format.is_entry(word, pass) {
+                gap = 0;
+            }
             if let Some(entry) = layout.format.decode(word, pass, head.first) {
                 let order = step * BLOCKS + slot;
                 scan.add(entry, order, layout.area.block(group, slot));

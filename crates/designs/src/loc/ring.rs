@@ -63,8 +63,9 @@ impl Area {
 pub struct Ring {
     pub area: Area,
     format: Format,
-    /// The oldest group that is in use.
+    /// The oldest group that is in use, and the first that was.
     pub first: Group,
+    began: Group,
     groups: VecDeque<State>,
 }
 
@@ -89,12 +90,18 @@ struct State {
 
 impl Ring {
     pub fn new(shape: &Shape, format: Format) -> Ring {
-        Ring { area: Area::new(shape), format, first: 0, groups: VecDeque::new() }
+        Ring { area: Area::new(shape), format, first: 0, began: 0, groups: VecDeque::new() }
     }
 
     /// Goes on where a head says that the log begins.
     pub fn begin_at(&mut self, head: Head) {
         self.first = head.pass * self.area.groups + head.group;
+        self.began = self.first;
+    }
+
+    /// How often the log has wrapped since power was applied.
+    pub fn wraps(&self) -> u64 {
+        self.area.pass(self.next()) - self.area.pass(self.began)
     }
 
     /// Groups in use.
@@ -130,7 +137,7 @@ impl Ring {
     }
 
     /// Appends an entry, and returns its group and the write of its data block, if it has one. The
-    /// caller saw room. Transactions before `floor` have been truncated.
+    /// caller saw room. No later entry is of a transaction before `floor`.
     pub fn append(
         &mut self,
         entry: Entry,
