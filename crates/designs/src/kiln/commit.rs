@@ -229,7 +229,7 @@ impl Kiln {
             self.release(id, at, below);
         }
         if self.rules.acknowledge_after_status {
-            below.wake(core, at + self.walk);
+            below.wake(core, at);
         }
     }
 
@@ -255,7 +255,7 @@ impl Kiln {
         self.transactions.free.push_back(id);
         if let Some(core) = self.transactions.waiting.pop_front() {
             self.transactions.give_id(core);
-            below.wake(core, at + self.walk);
+            below.wake(core, at);
         }
     }
 }

@@ -288,6 +288,9 @@ impl Engine {
         if goes_on {
             self.cores[core].wait = None;
             below.wake(core, at);
+        } else if matches!(self.cores[core].wait, Some(Wait::Begin)) && self.is_out_of_ids() {
+            // There were some when the core began to wait, and what it had drained is not enough.
+            self.drain(self.window.next(), at, below);
         }
     }
 }

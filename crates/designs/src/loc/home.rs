@@ -250,8 +250,16 @@ impl Engine {
         }
         let data = self.window.get(newest).versions[index].data;
         let write = Write { line, data, mask: u64::MAX, class: Class::Checkpoint };
+        let leaves = match self.first_group(newest).filter(|_| !below.caches.holds(line)) {
+            // It is read from the log; which of its transaction's blocks it is makes no difference.
+            Some(group) => {
+                let block = self.ring.area.block(group, 0);
+                below.memory.read(at + self.path, block, at) + self.path
+            }
+            None => at,
+        };
         self.counts.checkpoints += 1;
-        below.send(at, write, Notify::Design(LocEvent::Checkpointed(line, newest)));
+        below.send(leaves, write, Notify::Design(LocEvent::Checkpointed(line, newest)));
         true
     }
 

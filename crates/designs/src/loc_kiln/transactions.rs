@@ -260,7 +260,7 @@ impl LocKiln {
     /// Tells all cores what has become durable, and lets those begin that have a place.
     pub(super) fn tell_all(&mut self, at: Cycle, below: &mut Below<LocKilnEvent>) {
         for core in (0..self.transactions.cores.cores()).map(CoreId) {
-            self.tell(core, at + self.walk, below);
+            self.tell(core, at, below);
         }
     }
 
@@ -283,9 +283,13 @@ impl LocKiln {
             Some(Wait::Durable(until)) => until <= durable,
             None => false,
         };
+        let begins = matches!(state.wait, Some(Wait::Begin));
         if goes_on {
             state.wait = None;
             below.wake(core, at);
+        } else if begins && self.last.is_crowded() {
+            // It was not when the core began to wait, and what it had drained is not enough.
+            self.drain(self.transactions.window.next(), at, below);
         }
     }
 
