@@ -64,9 +64,7 @@ class Crash(_Answer):
         lives = data["lives"] if data["lives"] > 1 else campaign.lives
         campaign = replace(campaign, experiment=said, lives=lives)
         replay = replace(campaign, mutants=False).command()
-        found = data["violations"]
-        once = [row for index, row in enumerate(found) if row not in found[:index]]
-        data["violations"] = [row | {"replay": replay} for row in once]
+        data["violations"] = [row | {"replay": replay} for row in data["violations"]]
         if "mutants" in data:
             data["mutants"] = [
                 row | {"replay": campaign.mutant(row).command()} if row["caught"] else row

@@ -379,7 +379,9 @@ def crash(answer: Crash, width: int | None = None) -> str:
     lines = [f"{row['design']} · {row['workload']} · {_machine_title(row)} · seed {row['seed']}"]
     if row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
-    among = f" of {row['crash_points']:,}" if row["points"] < row["crash_points"] else ""
+    # A run that was stopped has passed fewer crash points than it has.
+    part = row["points"] < row["crash_points"] and not row.get("stopped")
+    among = f" of {row['crash_points']:,}" if part else ""
     nested = row["nested_points"]
     again = f" and {nested:,} more during recovery" if nested else ""
     speed = f"{seconds(row['seconds'])}, {quantity(row['points_per_s'], 'points/s')}"
@@ -422,12 +424,12 @@ def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str
         places.setdefault(violation["text"], []).append(_place(violation))
     lines = []
     for index, (what, where) in enumerate(places.items()):
-        told = f"at {where[0]}: {what}"
+        told = f"{where[0]}: {what}"
         lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
         if index == 0:
             lines += _history(violations[0], width)
         if where[1:]:
-            again = f"the same at {', '.join(where[1:])}"
+            again = f"the same {', '.join(where[1:])}"
             lines.append(
                 textwrap.fill(again, width, initial_indent="    ", subsequent_indent="    ")
             )
@@ -435,14 +437,20 @@ def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str
 
 
 def _place(violation: Mapping[str, Any]) -> str:
-    """Return where the power went: the event, and in its recovery the write."""
+    """Return where the power went: the event, and in its recovery the write, or in booting."""
     nested = violation.get("nested")
-    write = f", write {nested} of the recovery" if nested is not None else ""
-    place = f"event {violation['event']:,} (cycle {violation['cycle']:,}{write})"
+    if violation["event"]:
+        write = f", write {nested} of the recovery" if nested is not None else ""
+        early = ", some writes early" if violation["order"] else ""
+        place = f"at event {violation['event']:,} (cycle {violation['cycle']:,}{early}{write})"
+        of_life = "of"
+    else:
+        place = "in the run" if nested is None else f"at write {nested} of booting"
+        of_life = "in"
     if not violation["after"]:
         return place
     before = "; then ".join(_cut(cut) for cut in violation["after"])
-    return f"{place} of life {violation['life']}, after {before}"
+    return f"{place} {of_life} life {violation['life']}, after {before}"
 
 
 def _cut(cut: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "violations": found.violations().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
         "points_per_s": found.images() as f64 / seconds.max(1e-9),
-        "stopped": found.violations().count() >= violations_max(without),
+        "stopped": later.stopped || first.violations.len() >= violations_max(without),
         "notes": resolved.notes,
     });
     if spec.mutants {
@@ -72,6 +72,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "life": cuts.len() + 1,
         "after": history(cuts),
         "event": violation.point,
+        "order": violation.order,
         "cycle": violation.at.0,
         "nested": violation.nested,
         "history": violation.history,

@@ -8,6 +8,8 @@ use model::crash::{Campaign, Check, Points, mix};
 use model::engine::{Control, Crashes, Failure};
 use model::image::{Cut, Remains};
 use model::oracle::Violation;
+use model::units::Cycle;
+use model::workload::Stop;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
@@ -62,18 +64,30 @@ fn cut(
     });
     match outcome {
         Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),
-        Err(Failure::Deadlock(stuck)) if without.is_some() => Ok(Crashes {
-            violations: vec![Violation {
-                point: 0,
-                at: model::units::Cycle(0),
-                nested: None,
-                text: format!("liveness: {stuck}"),
-                history: Vec::new(),
-            }],
-            ..Crashes::default()
-        }),
-        Err(failure) => Err(failed(failure, resolved)),
+        Err(failure) => match ends_badly(&failure, life) {
+            Some(text) => Ok(Crashes { violations: vec![violation(text)], ..Crashes::default() }),
+            None => Err(failed(failure, resolved)),
+        },
     }
+}
+
+/// Why a run came to no end, if a switched-off rule or what recovery left is to blame.
+fn ends_badly(failure: &Failure, life: &Life<'_>) -> Option<String> {
+    match failure {
+        Failure::Deadlock(stuck) if life.without.is_some() || life.boot.is_some() => {
+            Some(format!("liveness: {stuck}"))
+        }
+        Failure::Stopped(Stop::Failed(text)) if life.boot.is_some() => {
+            Some(format!("workload: {text}"))
+        }
+        _ => None,
+    }
+}
+
+/// A violation that no power failure of its life showed.
+fn violation(text: String) -> Violation {
+    let (at, history) = (Cycle(0), Vec::new());
+    Violation { point: 0, order: 0, at, nested: None, text, history }
 }
 
 /// Orders that timing did not produce, tried at each crash point.
@@ -100,9 +114,10 @@ fn chosen(
     if all <= wanted {
         return Ok(Points::All);
     }
+    let seed = life.boot.map_or(spec.seed, |(_, seed)| seed);
     let point = |index: u64| {
         let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
-        1 + from + mix(spec.seed ^ index) % (until - from)
+        1 + from + mix(seed ^ index) % (until - from)
     };
     Ok(Points::These((0..wanted).map(point).collect()))
 }
@@ -149,6 +164,8 @@ pub struct Later {
     pub nested_points: u64,
     /// What was wrong, each with the power failures before.
     pub violations: Vec<(Vec<Cut>, Violation)>,
+    /// It ended with the first life in which something was wrong.
+    pub stopped: bool,
 }
 
 /// A machine that recovery has repaired, and which power failures it has been through.
@@ -236,7 +253,8 @@ fn live_on(
             later.nested_points += found.nested_points;
             let wrong = found.violations.into_iter();
             later.violations.extend(wrong.map(|violation| (cuts.clone(), violation)));
-            if !later.violations.is_empty() {
+            later.stopped = !later.violations.is_empty();
+            if later.stopped {
                 return Ok(later);
             }
             next.extend(found.kept.into_iter().map(|remains| survive(&cuts, remains)));

@@ -79,6 +79,16 @@ pub struct Stores {
     pub seen: bool,
 }
 
+/// What a machine booted from, and what that did.
+pub struct Booted {
+    /// The memory before.
+    pub before: Contents,
+    /// What was written before programs run.
+    pub writes: u64,
+    /// A word of data that is not what recovery had left.
+    pub damaged: Option<Word>,
+}
+
 /// A campaign under way.
 pub struct Probe {
     /// What the image may hold.
@@ -90,6 +100,8 @@ pub struct Probe {
     campaign: Campaign,
     workload: Rc<dyn Workload>,
     next: usize,
+    /// The image of the present crash point that is looked at.
+    order: u64,
     /// Crash points so far, whether the power was cut there or not.
     pub passed: u64,
     /// Power failures.
@@ -132,6 +144,7 @@ impl Probe {
             campaign,
             workload,
             next: 0,
+            order: 0,
             passed: 0,
             points: 0,
             nested_points: 0,
@@ -215,6 +228,7 @@ impl Probe {
         let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
         let mut candidate = None;
         for order in 0_u64.. {
+            self.order = order;
             let torn = mix(seed ^ order << 48);
             match fail(at, design, below, combining, energy, torn, &mut choices) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
@@ -242,11 +256,19 @@ impl Probe {
         }
     }
 
-    /// A machine booted from an image: cuts the power at each write that this took, if the campaign
-    /// cuts it during recovery, and checks what recovery makes of that.
-    pub fn boot<D: Design>(&mut self, durable: &Contents, writes: u64, setup: &Setup<'_, D>) {
-        let image = Image::over(durable);
-        let nested = if self.campaign.nested { writes } else { 0 };
+    /// A machine booted from an image: checks that this changed no data, cuts the power at each
+    /// write that it took, if the campaign cuts it during recovery, and checks what recovery makes
+    /// of that.
+    pub fn boot<D: Design>(&mut self, booted: &Booted, setup: &Setup<'_, D>) {
+        if self.campaign.points == Points::Count {
+            return;
+        }
+        if let Some(word) = booted.damaged {
+            let text = format!("booting changed the word at {:#x}, which is data", word.address());
+            self.report(Cycle(0), None, text, None);
+        }
+        let image = Image::over(&booted.before);
+        let nested = if self.campaign.nested { booted.writes } else { 0 };
         for writes in 0..nested {
             self.nested_points += 1;
             let mut twice = image.failing_after(writes);
@@ -329,7 +351,8 @@ impl Probe {
             None => self.oracle.history(word),
         });
         let history = history.unwrap_or_default();
-        self.violations.push(Violation { point: self.passed, at, nested, text, history });
+        let (point, order) = (self.passed, self.order);
+        self.violations.push(Violation { point, order, at, nested, text, history });
     }
 }
 

@@ -10,7 +10,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
 use crate::contents::Contents;
-use crate::crash::{Campaign, Probe};
+use crate::crash::{Booted, Campaign, Probe};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
 use crate::image::{Image, Remains};
@@ -18,7 +18,7 @@ use crate::machine::Machine;
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
-use crate::units::{CoreId, Cycle};
+use crate::units::{CoreId, Cycle, LINE_WORDS, Word};
 use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
 mod on_core;
@@ -178,7 +178,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             for line in remains.placement().moved() {
                 probe.oracle.compare(line, machine.below.memory.durable());
             }
-            probe.boot(&booted.before, booted.writes, &machine.setup());
+            probe.boot(booted, &machine.setup());
         }
         machine.probe = Some(Box::new(probe));
     }
@@ -230,14 +230,6 @@ fn probe<D: Design>(
     Ok(Probe::new(campaign, oracle, order, workload))
 }
 
-/// What a machine booted from.
-struct Booted {
-    /// The memory before.
-    before: Contents,
-    /// What was written before programs run.
-    writes: u64,
-}
-
 /// Switches a machine on again over what recovery left.
 fn boot<D: Design>(
     machine: &mut Machine<D>,
@@ -261,8 +253,20 @@ fn boot<D: Design>(
     }
     machine.below.view.pm = after;
     image.see_through(Rc::clone(remains.placement()));
+    let mut recovered = Image::over(&before);
+    recovered.see_through(Rc::clone(remains.placement()));
+    let damaged = damaged(&recovered, &image, machine.below.shape.log_base);
     workload.reopen(&image, seed).map_err(|text| Stop::Failed(format!("reopening: {text}")))?;
-    Ok(Booted { before, writes })
+    Ok(Booted { before, writes, damaged })
+}
+
+/// The first word of data that booting changed.
+fn damaged(recovered: &Image<'_>, booted: &Image<'_>, log_base: u64) -> Option<Word> {
+    let placement = booted.placement();
+    let in_place = booted.changed_lines().filter(|&line| placement.locate(line) == line);
+    let data = in_place.chain(placement.moved()).filter(|line| line.address() < log_base);
+    let words = data.flat_map(|line| (0..LINE_WORDS).map(move |n| Word(line.first_word().0 + n)));
+    words.filter(|&word| recovered.word(word) != booted.word(word)).min()
 }
 
 /// Resumes cores until all have finished; whether the run was cancelled.
@@ -355,4 +359,45 @@ fn thread<D: Design>(
 fn repeat(program: &mut dyn Program, count: u64, port: &mut dyn Port, core: CoreId) -> Step {
     let mut pm = Pm::simulated(port, core);
     (0..count).try_for_each(|_| program.transaction(&mut pm))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Placement;
+    use crate::units::{Line, Page};
+
+    #[test]
+    fn booting_may_change_logs_and_no_data() {
+        let memory = Contents::new(0, 4 * 4096).expect("room");
+        let mut booted = Image::over(&memory);
+        booted.set_word(Word(1024), 7).expect("power");
+        let log_base = Word(1024).address();
+        assert_eq!(damaged(&Image::over(&memory), &booted, log_base), None);
+        booted.set_word(Word(9), 0).expect("power");
+        assert_eq!(damaged(&Image::over(&memory), &booted, log_base), None, "it held zero before");
+        booted.set_word(Word(9), 8).expect("power");
+        booted.set_word(Word(3), 8).expect("power");
+        assert_eq!(damaged(&Image::over(&memory), &booted, log_base), Some(Word(3)));
+    }
+
+    #[test]
+    fn data_are_compared_where_they_are() {
+        let memory = Contents::new(0, 4 * 4096).expect("room");
+        let mut placement = Placement::default();
+        placement.place(Page(0), Page(0), Page(3), 0b10);
+        let placement = Rc::new(placement);
+        let see = |line: Line, value| {
+            let mut image = Image::over(&memory);
+            image.set_word(line.first_word(), value).expect("power");
+            image.see_through(Rc::clone(&placement));
+            image
+        };
+        // The line of that number is elsewhere: what lies there is nobody's.
+        let log_base = Page(2).address();
+        assert_eq!(damaged(&see(Line(1), 0), &see(Line(1), 7), log_base), None);
+        let elsewhere = Page(3).line(1);
+        let found = damaged(&see(elsewhere, 0), &see(elsewhere, 7), log_base);
+        assert_eq!(found, Some(Line(1).first_word()));
+    }
 }

@@ -16,11 +16,14 @@ use survivors::{Candidate, Lost, survivors};
 /// Something that a recovered image holds and must not, or lacks and must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The point of the campaign at which the power failed, from 1.
+    /// The point of the campaign at which the power failed, from 1; 0 while the machine booted.
     pub point: u64,
+    /// Which of the images of that point it is: 0 for the one that timing produced.
+    pub order: u64,
     /// When the power failed.
     pub at: Cycle,
-    /// At which of its writes recovery was interrupted, if it was.
+    /// At which of its writes recovery was interrupted (while the machine booted, booting), if it
+    /// was.
     pub nested: Option<u64>,
     /// What is wrong, in a sentence.
     pub text: String,

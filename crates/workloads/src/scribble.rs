@@ -13,9 +13,9 @@
 //! already, another value and the old one back; and it loads between. One in 24 is `large`: it
 //! takes many locks and stores to more words than a small log buffer has entries. If `long` says
 //! so, one in 24 of the others takes that long, and the other cores have many after each other
-//! meanwhile. So many in a hundred as `aborts` says are aborted at their end. With locks on words, lines are falsely shared
-//! on purpose: designs that log or version whole lines need locks on lines, and a test may show
-//! that they fail without.
+//! meanwhile. So many in a hundred as `aborts` says are aborted at their end. With locks on words,
+//! lines are falsely shared on purpose: designs that log or version whole lines need locks on
+//! lines, and a test may show that they fail without.
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};

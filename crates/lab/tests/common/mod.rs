@@ -116,7 +116,8 @@ pub fn command(line: &str) -> String {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match key.as_str() {
             "settings" => (),
-            "nested" => continue,
+            "nested" if value == "false" => text.push_str(" --no-nested"),
+            "nested" => (),
             _ => text.push_str(&format!(" --{key} {value}")),
         }
     }
