@@ -7,10 +7,10 @@
 //! others. So a transaction is durable, and needs its undo data no more, when it and all before it
 //! are complete.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use model::design::{Below, Fence, Progress, Tx};
-use model::units::{CoreId, Cycle, PerCore, TxId};
+use model::units::{CoreId, Cycle, LoggedMap, PerCore, TxId};
 
 use super::words::Redo;
 use super::{Morlog, MorlogRules, Scheme};
@@ -244,9 +244,9 @@ struct Found {
 }
 
 /// Replays transactions that are complete, up to the first one that is not, and revokes the others.
-pub fn judge(records: &[Record], rules: &MorlogRules) -> Judged {
+pub fn judge<'a>(records: &'a [Record], rules: &MorlogRules) -> Judged<'a> {
     let mut found: Vec<Found> = Vec::new();
-    let mut newest: BTreeMap<(CoreId, u16), usize> = BTreeMap::new();
+    let mut newest: LoggedMap<usize> = LoggedMap::default();
     let mut commits = 0;
     let mut whose = Vec::with_capacity(records.len());
     for record in records {
@@ -275,12 +275,12 @@ pub fn judge(records: &[Record], rules: &MorlogRules) -> Judged {
     let end = broken.filter(|_| rules.commit_in_order).unwrap_or(u64::MAX);
     let has_won = |tx: &Found| is_complete(tx) && tx.commit < Some(end);
     let won: Vec<Option<u64>> = found.iter().map(|tx| tx.commit.filter(|_| has_won(tx))).collect();
-    let mut redo: Vec<(u64, Record)> = Vec::new();
+    let mut redo: Vec<(u64, &Record)> = Vec::new();
     let mut undo = Vec::new();
     for (record, tx) in records.iter().zip(whose) {
         match won[tx] {
-            Some(commit) if record.kind.redoes() => redo.push((commit, *record)),
-            None if record.kind.undoes() => undo.push(*record),
+            Some(commit) if record.kind.redoes() => redo.push((commit, record)),
+            None if record.kind.undoes() => undo.push(record),
             _ => (),
         }
     }

@@ -125,12 +125,15 @@ impl Record {
             _ => return None,
         };
         let packed = bytes[0] & PACKED != 0;
-        let (core, tx) = (CoreId(*bytes.get(1)?), TxId(u64_of(bytes.get(2..4)?)));
+        let core = CoreId(*bytes.get(1)?);
         if matches!(kind, Kind::Commit | Kind::Count) {
+            let tx = TxId(u64_of(bytes.get(2..4)?));
             let records = u64_of(bytes.get(4..COMMIT)?);
             return Some((Record { kind, ..Record::count(core, tx, records) }, COMMIT));
         }
-        let word = Word::of(u64_of(bytes.get(4..HEADER)?));
+        // The transaction and the address at once.
+        let header = u64::from_le_bytes(*bytes.get(2..)?.first_chunk()?);
+        let (tx, word) = (TxId(header), Word::of(header >> 16));
         let mut record = Record { kind, ..Record::of(core, tx, word, 0, 0) };
         let mut length = HEADER;
         if packed {
@@ -138,12 +141,18 @@ impl Record {
             length += 1;
         }
         let mut read = |has: bool| {
-            let mut value = [0; 8];
-            for place in (0..8).filter(|place| has && record.bytes >> place & 1 == 1) {
-                value[place] = *bytes.get(length)?;
+            let mut left = if has { record.bytes } else { 0 };
+            if left == u8::MAX {
+                length += 8;
+                return Some(u64::from_le_bytes(*bytes.get(length - 8..)?.first_chunk()?));
+            }
+            let mut value = 0;
+            while left != 0 {
+                value |= u64::from(*bytes.get(length)?) << (8 * left.trailing_zeros());
+                left &= left - 1;
                 length += 1;
             }
-            Some(u64::from_le_bytes(value))
+            Some(value)
         };
         record.undo = read(kind.undoes())?;
         record.redo = read(kind.redoes())?;

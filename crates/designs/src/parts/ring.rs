@@ -12,7 +12,9 @@
 
 use model::design::Shape;
 use model::image::{Image, PowerLoss};
-use model::units::{CoreId, LINE_BYTES, Line, PerCore, Word, WordMap, spread};
+use model::units::{
+    CoreId, LINE_BYTES, Line, LineData, PAGE_LINES, PerCore, Word, WordMap, spread,
+};
 
 use super::record::{Kind, Record};
 use super::rules::LogRules;
@@ -69,16 +71,16 @@ impl Ring {
 
     /// The records of an image, oldest first.
     pub fn read(&self, image: &Image<'_>, rules: &LogRules) -> Vec<Record> {
-        let footers: Vec<u8> =
-            (0..self.lines).map(|slot| image.line(self.place(slot))[FOOTER]).collect();
+        let footers = self.footers(image);
+        let lines = footers.len() as u64;
         let footer = |slot: u64| footers[slot as usize];
         let is_new = |slot: &u64| footer(*slot) >> 7 == footer(0) >> 7;
         let follows = |slot: u64| footer(slot) >> 4 & RECORDS_MAX == footer(slot - 1) & 15;
         let breaks = |slot: &u64| !is_new(slot) || rules.hole_ends_log && !follows(*slot);
-        let end = (1..self.lines).find(breaks).unwrap_or(self.lines);
+        let end = (1..lines).find(breaks).unwrap_or(lines);
         // Lines behind the end that are of the newest pass have taken the place of old ones, and
         // before they were sent, everything up to those was of no use any more.
-        let overwritten = (end..self.lines).rev().find(is_new);
+        let overwritten = (end..lines).rev().find(is_new);
         let old = match overwritten {
             Some(slot) if rules.forget_before_overwritten => slot + 1,
             _ => end,
@@ -87,18 +89,40 @@ impl Ring {
             Some(slot) if !rules.hole_ends_log => slot + 1,
             _ => end,
         };
-        let mut records = Vec::new();
-        let slots = (old..self.lines).filter(|slot| !is_new(slot)).chain((0..new).filter(is_new));
-        for slot in slots.filter(|slot| footer(*slot) & 15 > 0) {
-            let line = image.line(self.place(slot));
-            let mut at = 0;
-            for _ in 0..line[FOOTER] & 15 {
-                let Some((record, length)) = Record::decode(&line[at..FOOTER]) else { break };
-                at += self.room_for(&record, length);
-                records.push(record);
-            }
-        }
+        let most: usize = footers.iter().map(|footer| usize::from(footer & 15)).sum();
+        let mut records = Vec::with_capacity(most);
+        let slots = (old..lines).filter(|slot| !is_new(slot)).chain((0..new).filter(is_new));
+        slots.filter(|slot| footer(*slot) & 15 > 0).for_each(|slot| {
+            self.decode(image.line(Line(self.base.0 + slot)), &mut records);
+        });
         records
+    }
+
+    /// Adds the records of a line.
+    fn decode(&self, line: &LineData, records: &mut Vec<Record>) {
+        let mut at = 0;
+        for _ in 0..line[FOOTER] & 15 {
+            let Some((record, length)) = Record::decode(&line[at..FOOTER]) else { break };
+            at += self.room_for(&record, length);
+            records.push(record);
+        }
+    }
+
+    /// The last bytes of the lines, up to the last page of them that was ever written.
+    fn footers(&self, image: &Image<'_>) -> Vec<u8> {
+        let all = self.base.0..self.base.0 + self.lines;
+        let mut footers = Vec::new();
+        for page in image.touched_pages(self.base.address()..Line(all.end).address()) {
+            let first = page.line(0).0;
+            let lines = first.max(all.start)..(first + PAGE_LINES).min(all.end);
+            footers.resize((lines.start - all.start) as usize, 0);
+            footers.extend(lines.map(|line| image.line(Line(line))[FOOTER]));
+        }
+        // What was never written looks like lines of the second pass.
+        if footers.first().is_none_or(|footer| footer >> 7 == 0) {
+            footers.resize(self.lines as usize, 0);
+        }
+        footers
     }
 
     /// Replays what committed and revokes what did not, as `judge` says of the records; then the
@@ -110,16 +134,15 @@ impl Ring {
         &self,
         image: &mut Image<'_>,
         rules: &LogRules,
-        judge: impl FnOnce(&[Record]) -> Judged,
+        judge: impl FnOnce(&[Record]) -> Judged<'_>,
     ) -> Result<(), PowerLoss> {
         let first = self.place(0);
         if image.line(first)[FOOTER] == 0 {
             return Ok(());
         }
-        for (word, value) in outcome(judge(&self.read(image, rules)), image, rules) {
-            if image.word(word) != value {
-                image.set_word(word, value)?;
-            }
+        let records = self.read(image, rules);
+        for (word, value) in outcome(judge(&records), image, rules) {
+            image.set_word(word, value)?;
         }
         image.set_line(first, &[0; LINE_BYTES as usize], 1 << FOOTER)
     }
@@ -141,27 +164,27 @@ impl Ring {
 
 /// What recovery makes of records.
 #[derive(Clone, Debug, Default)]
-pub struct Judged {
+pub struct Judged<'a> {
     /// Those that it replays, oldest first.
-    pub redo: Vec<Record>,
+    pub redo: Vec<&'a Record>,
     /// Those that it revokes, oldest first.
-    pub undo: Vec<Record>,
+    pub undo: Vec<&'a Record>,
 }
 
 /// Replays a transaction that has a commit record. A core's transactions follow each other, so a
 /// record is a winner's if the next commit of its core is of its transaction.
-pub fn committed(records: &[Record], cores: u8) -> Judged {
+pub fn committed(records: &[Record], cores: u8) -> Judged<'_> {
     let mut ended: PerCore<Option<u16>> = PerCore::new(cores, |_| None);
-    let mut judged = Judged::default();
+    let mut judged = Judged { redo: Vec::with_capacity(records.len()), undo: Vec::new() };
     for record in records.iter().rev() {
         let Record { kind, core, .. } = *record;
         let won = ended[core] == Some(record.tx);
         if kind == Kind::Commit {
             ended[core] = Some(record.tx);
         } else if won && kind.redoes() {
-            judged.redo.push(*record);
+            judged.redo.push(record);
         } else if !won && kind.undoes() {
-            judged.undo.push(*record);
+            judged.undo.push(record);
         }
     }
     judged.redo.reverse();
@@ -169,8 +192,8 @@ pub fn committed(records: &[Record], cores: u8) -> Judged {
     judged
 }
 
-/// What the records make of the words that they speak of, in the order of the words.
-fn outcome(judged: Judged, image: &Image<'_>, rules: &LogRules) -> Vec<(Word, u64)> {
+/// The words that the records change, in their order, and what they make of them.
+fn outcome(judged: Judged<'_>, image: &Image<'_>, rules: &LogRules) -> Vec<(Word, u64)> {
     let Judged { mut redo, mut undo } = judged;
     if !rules.redo_oldest_first {
         redo.reverse();
@@ -180,13 +203,20 @@ fn outcome(judged: Judged, image: &Image<'_>, rules: &LogRules) -> Vec<(Word, u6
     }
     let redo = redo.iter().map(|record| (record.word, record.bytes, record.redo));
     let undo = undo.iter().map(|record| (record.word, record.bytes, record.undo));
-    let mut words: WordMap<u64> = WordMap::default();
-    for (word, bytes, value) in redo.chain(undo) {
-        let bits = spread(bytes);
-        let now = words.entry(word).or_insert_with(|| image.word(word));
-        *now = *now & !bits | value & bits;
-    }
-    let mut words: Vec<_> = words.into_iter().collect();
+    // Of each word, the bits of which they speak, and these. Most words have several records.
+    let mut words: WordMap<(u64, u64)> = WordMap::default();
+    words.reserve((redo.len() + undo.len()) / 4);
+    redo.chain(undo).for_each(|(word, bytes, value)| {
+        let spoken = spread(bytes);
+        let (bits, now) = words.entry(word).or_default();
+        (*bits, *now) = (*bits | spoken, *now & !spoken | value & spoken);
+    });
+    let changed = words.into_iter().filter_map(|(word, (bits, value))| {
+        let was = image.word(word);
+        let is = was & !bits | value;
+        (is != was).then_some((word, is))
+    });
+    let mut words: Vec<_> = changed.collect();
     words.sort_unstable();
     words
 }
