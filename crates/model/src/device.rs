@@ -541,6 +541,34 @@ mod tests {
     }
 
     #[test]
+    fn the_first_write_that_is_ready_is_the_first_that_joins_the_buffer() {
+        let mut pm = pm(|config| {
+            (config.pm.buffer, config.pm.t_write) = (8, 1_000_000);
+        });
+        let (mut waiting, mut state, mut joined) = (Vec::new(), 1, 0);
+        for now in (0..20_000).step_by(10) {
+            state = crate::crash::mix(state);
+            waiting.push(Line(state % 200));
+            pm.expect(Line(state % 200));
+            if waiting.len() < 12 {
+                continue;
+            }
+            let choice = pm.first_ready(now, &waiting);
+            let joins = waiting.iter().position(|&line| pm.buffer.find(line).is_some());
+            let count = waiting.iter().filter(|&&line| pm.buffer.find(line).is_some()).count();
+            assert_eq!(pm.buffer.joining, count);
+            if choice.leaving.is_some_and(|leaving| leaving.idle > now) {
+                assert_eq!(choice.index, joins.unwrap_or(0));
+                joined += usize::from(joins.is_some_and(|index| index > 0));
+            }
+            let line = waiting.remove(choice.index);
+            let write = Write { line, data: [1; 64], mask: 1, class: Class::Data };
+            pm.write(now, &write, choice, &waiting, now);
+        }
+        assert!(joined > 100, "{joined}");
+    }
+
+    #[test]
     fn bits_that_do_not_change_are_not_written_under_dcw() {
         let mut pm = pm(|config| config.pm.buffer = 0);
         write(&mut pm, 0, 0, 3, u64::MAX);

@@ -8,7 +8,7 @@ use model::config::{Config, Domain};
 use model::contents::Contents;
 use model::controller::{Event, Memory, Notify};
 use model::crash::Points;
-use model::device::{Pm, Write};
+use model::device::{Choice, Pm, Write};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{Cycle, LINE_WORDS, Line, Word};
@@ -175,7 +175,9 @@ fn the_cells_get_what_was_durable() {
         let line = Line(state % 40);
         let mask = state >> 8 | 1;
         let data = [round as u8; 64];
-        pm.write(round * 10, line, &data, mask, round * 10);
+        let write = Write { line, data, mask, class: Class::Data };
+        pm.expect(line);
+        pm.write(round * 10, &write, Choice::default(), &[], round * 10);
         model::image::apply_masked(durable.line_mut(line), &data, mask);
     }
     pm.settle(20_000);
