@@ -295,21 +295,29 @@ impl Probe {
 
     /// The power is back; and, if the campaign says so, it fails again at each write of recovery.
     fn recover<D: Design>(&mut self, at: Cycle, image: Image<'_>, setup: &Setup<'_, D>) {
-        let mut recovered = image.failing_after(u64::MAX - 1);
+        let nested = self.campaign.nested;
+        let mut recovered = if nested { image.remembering() } else { image.clone() };
         D::recover(&mut recovered, setup).expect("the power does not fail");
-        let writes = recovered.writes();
+        let writes = recovered.take_remembered();
         self.check_recovered::<D>(at, None, recovered, setup);
-        if !self.campaign.nested || self.is_done() {
+        if self.is_done() {
             return;
         }
-        for writes in 0..writes {
+        // What is left after so many of its writes does not take a recovery to know. One is
+        // interrupted all the same, to see that it is deterministic.
+        let really = mix(self.campaign.seed ^ self.passed ^ self.order << 48);
+        let mut interrupted = image.clone();
+        for (index, write) in (0..).zip(&writes) {
             self.nested_points += 1;
-            let mut twice = image.failing_after(writes);
-            let interrupted = D::recover(&mut twice, setup);
-            assert_eq!(interrupted, Err(PowerLoss), "recovery is deterministic");
-            let mut twice = twice.powered();
+            if index == really % writes.len() as u64 {
+                let mut left = image.failing_after(index);
+                assert_eq!(D::recover(&mut left, setup), Err(PowerLoss), "the power fails");
+                assert!(left.equals(&interrupted), "recovery is deterministic");
+            }
+            let mut twice = interrupted.clone();
             D::recover(&mut twice, setup).expect("the power does not fail");
-            self.check_recovered::<D>(at, Some(writes), twice, setup);
+            self.check_recovered::<D>(at, Some(index), twice, setup);
+            interrupted.write_again(write);
         }
     }
 

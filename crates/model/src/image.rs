@@ -27,6 +27,16 @@ pub struct Image<'a> {
     placement: Rc<Placement>,
     writes_left: u64,
     writes: u64,
+    /// The writes that took effect, if they are remembered.
+    remembered: Option<Vec<Remembered>>,
+}
+
+/// A write that took effect: bytes of a physical line.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    line: Line,
+    data: LineData,
+    mask: u64,
 }
 
 /// Which physical lines hold the lines of pages, where those are not the lines of the same numbers.
@@ -115,14 +125,45 @@ impl Remains {
 impl<'a> Image<'a> {
     /// The image of the given durable bytes, with power that does not fail again.
     pub fn over(base: &'a Contents) -> Image<'a> {
-        let placement = Rc::default();
-        Image { base, changed: FxHashMap::default(), placement, writes_left: u64::MAX, writes: 0 }
+        Image {
+            base,
+            changed: FxHashMap::default(),
+            placement: Rc::default(),
+            writes_left: u64::MAX,
+            writes: 0,
+            remembered: None,
+        }
     }
 
     /// This image, in which power fails again once `writes` more writes have taken effect.
     #[must_use]
     pub fn failing_after(&self, writes: u64) -> Image<'a> {
         Image { writes_left: writes, writes: 0, ..self.clone() }
+    }
+
+    /// This image, which remembers what is written to it.
+    #[must_use]
+    pub fn remembering(&self) -> Image<'a> {
+        Image { remembered: Some(Vec::new()), ..self.failing_after(u64::MAX - 1) }
+    }
+
+    /// The writes that it remembers, in their order. It forgets them.
+    pub fn take_remembered(&mut self) -> Vec<Remembered> {
+        self.remembered.take().unwrap_or_default()
+    }
+
+    /// Has a write that another image of the same remembers take effect here.
+    pub fn write_again(&mut self, write: &Remembered) {
+        apply_masked(self.physical_mut(write.line), &write.data, write.mask);
+    }
+
+    /// Whether another image over the same bytes holds the same.
+    pub fn equals(&self, other: &Image<'_>) -> bool {
+        let holds = |line: &Line, data: &LineData, image: &Image<'_>| {
+            image.changed.get(line).unwrap_or_else(|| before(image.base, *line)) == data
+        };
+        self.changed.iter().all(|(line, data)| holds(line, data, other))
+            && other.changed.iter().all(|(line, data)| holds(line, data, self))
     }
 
     /// This image, with power that does not fail again.
@@ -198,10 +239,10 @@ impl<'a> Image<'a> {
     /// # Errors
     /// [`PowerLoss`] when the power fails before the write takes effect.
     pub fn set_word(&mut self, word: Word, value: u64) -> Result<(), PowerLoss> {
-        self.spend()?;
+        let mut data = [0; LINE_BYTES as usize];
         let at = word.place() * 8;
-        self.line_mut(word.line())[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        Ok(())
+        data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        self.set_line(word.line(), &data, word.mask())
     }
 
     /// Changes the bytes of a line that `mask` selects, one bit a byte. The line is written whole
@@ -211,7 +252,11 @@ impl<'a> Image<'a> {
     /// [`PowerLoss`] when the power fails before the write takes effect.
     pub fn set_line(&mut self, line: Line, data: &LineData, mask: u64) -> Result<(), PowerLoss> {
         self.spend()?;
-        apply_masked(self.line_mut(line), data, mask);
+        let line = self.placement.locate(line);
+        apply_masked(self.physical_mut(line), data, mask);
+        if let Some(remembered) = &mut self.remembered {
+            remembered.push(Remembered { line, data: *data, mask });
+        }
         Ok(())
     }
 
@@ -220,8 +265,7 @@ impl<'a> Image<'a> {
         self.changed.keys().copied()
     }
 
-    fn line_mut(&mut self, line: Line) -> &mut LineData {
-        let line = self.placement.locate(line);
+    fn physical_mut(&mut self, line: Line) -> &mut LineData {
         let base = self.base;
         self.changed.entry(line).or_insert_with(|| *before(base, line))
     }
@@ -280,6 +324,27 @@ mod tests {
         image.set_word(Word(3), 8).expect("power");
         assert_eq!((image.word(Word(3)), durable.word(Word(3))), (8, 7));
         assert_eq!(image.changed_lines().collect::<Vec<_>>(), [Line(0)]);
+    }
+
+    #[test]
+    fn writes_that_are_remembered_can_be_made_again() {
+        let durable = Contents::new(0, 2 * 4096).expect("room");
+        let mut placement = Placement::default();
+        placement.place(Page(0), Page(1), Page(1), 0);
+        let mut image = Image::over(&durable).remembering();
+        image.see_through(placement);
+        image.set_word(Word(3), 8).expect("power");
+        image.set_line(Line(1), &[1; 64], 1).expect("power");
+        let mut again = Image::over(&durable);
+        let writes = image.take_remembered();
+        for (write, done) in writes.iter().zip(1..) {
+            assert!(!again.equals(&image) && !image.equals(&again));
+            again.write_again(write);
+            assert_eq!(again.equals(&image), done == 2);
+        }
+        assert_eq!(again.word(Word(512 + 3)), 8, "where it was placed");
+        again.set_word(Word(9), 0).expect("power");
+        assert!(again.equals(&image), "it holds zero in both");
     }
 
     #[test]
