@@ -3,12 +3,13 @@
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
-use crate::sieve::Sieve;
-use crate::units::{Divisor, LINE_BYTES, Line, LineData, Word, spread};
+use crate::units::{LINE_BYTES, Line, LineData, Word, spread};
 
 mod banks;
+mod buffer;
 
 use banks::{Banks, Timing};
+use buffer::{Buffer, Entry};
 
 /// Volatile memory. Writes to it are posted and never waited for.
 #[derive(Clone, Debug)]
@@ -48,137 +49,6 @@ impl Dram {
 
 /// Entries of the on-DIMM buffer that are looked at before a search may end.
 const ENTRIES_AT_ONCE: usize = 4;
-
-/// The on-DIMM buffer: lines of several cache lines, in order of recency.
-#[derive(Clone, Debug)]
-struct Buffer {
-    /// Most recent first.
-    entries: Vec<Entry>,
-    sieve: Sieve,
-    held: Vec<Held>,
-    /// The lines of the buffer of the writes that wait in the controller's queue.
-    expected: Sieve,
-    /// How many of these writes would join a line that the buffer holds.
-    joining: usize,
-    capacity: usize,
-    /// Cache lines in a line of the buffer.
-    span: Divisor,
-}
-
-/// A line of the buffer: its first cache line, the place of its bytes, and its bank.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    first: Line,
-    place: u32,
-    bank: u32,
-}
-
-/// The bytes that were written to a line of the buffer.
-#[derive(Clone, Debug, Default)]
-struct Held {
-    /// For each cache line, the bytes that were written, one bit a byte.
-    masks: Vec<u64>,
-    data: Vec<LineData>,
-}
-
-impl Buffer {
-    fn new(capacity: u64, span: u64) -> Buffer {
-        Buffer {
-            entries: Vec::new(),
-            sieve: Sieve::default(),
-            held: Vec::new(),
-            expected: Sieve::default(),
-            joining: 0,
-            capacity: capacity as usize,
-            span: Divisor::new(span),
-        }
-    }
-
-    fn first_of(&self, line: Line) -> Line {
-        Line(line.0 - self.place(line) as u64)
-    }
-
-    /// The place of a cache line in its line of the buffer.
-    fn place(&self, line: Line) -> usize {
-        self.span.divide(line.0).1 as usize
-    }
-
-    fn find(&self, line: Line) -> Option<usize> {
-        let first = self.first_of(line);
-        if !self.sieve.may_hold(first.0) {
-            return None;
-        }
-        self.entries.iter().position(|entry| entry.first == first)
-    }
-
-    /// Whether the buffer holds every byte of a line.
-    fn holds_whole(&self, line: Line) -> bool {
-        let whole = |index: usize| {
-            let held = &self.held[self.entries[index].place as usize];
-            held.masks[self.place(line)] == u64::MAX
-        };
-        self.find(line).is_some_and(whole)
-    }
-
-    fn is_full(&self) -> bool {
-        self.entries.len() == self.capacity
-    }
-
-    /// Makes the line at `index` the most recent.
-    fn touch(&mut self, index: usize) {
-        self.entries[..=index].rotate_right(1);
-    }
-
-    /// A write waits in the controller's queue.
-    fn expect(&mut self, line: Line) {
-        self.expected.add(self.first_of(line).0);
-        self.joining += usize::from(self.find(line).is_some());
-    }
-
-    /// How many of the writes that wait would join a line of the buffer.
-    fn joining(&self, first: Line, waiting: &[Line]) -> usize {
-        let at_most = self.expected.count(first.0) as usize;
-        if at_most == 0 {
-            return 0;
-        }
-        let joins = |&&line: &&Line| self.first_of(line) == first;
-        waiting.iter().rev().filter(joins).take(at_most).count()
-    }
-
-    /// Takes the least recent line, which has been written to the cells, out of the buffer.
-    fn pop(&mut self, waiting: &[Line]) -> Option<Entry> {
-        let entry = self.entries.pop()?;
-        self.sieve.remove(entry.first.0);
-        self.joining -= self.joining(entry.first, waiting);
-        Some(entry)
-    }
-
-    /// Puts a line of a bank, of which nothing is written yet, first. If the buffer is full, the
-    /// least recent one has to have been written to the cells: its room is taken.
-    fn insert(&mut self, line: Line, bank: u32, waiting: &[Line]) {
-        let place = if self.is_full() {
-            self.pop(waiting).expect("a full buffer has a line").place
-        } else {
-            let span = self.span.value() as usize;
-            let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
-            self.held.push(Held { masks, data });
-            self.held.len() as u32 - 1
-        };
-        self.held[place as usize].masks.fill(0);
-        let first = self.first_of(line);
-        self.entries.insert(0, Entry { first, place, bank });
-        self.sieve.add(first.0);
-        self.joining += self.joining(first, waiting);
-    }
-
-    /// Merges bytes into the most recent line.
-    fn merge(&mut self, line: Line, data: &LineData, mask: u64) {
-        let index = self.place(line);
-        let held = &mut self.held[self.entries[0].place as usize];
-        crate::image::apply_masked(&mut held.data[index], data, mask);
-        held.masks[index] |= mask;
-    }
-}
 
 /// Which of the writes that wait is sent to the device.
 #[derive(Clone, Copy, Debug, Default)]
@@ -354,14 +224,9 @@ impl Pm {
             let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
             return Taken { free: end, next: arrived, programmed: Some(end) };
         }
-        let first = self.buffer.first_of(line);
-        self.buffer.expected.remove(first.0);
         let mut taken = arrived;
-        match self.buffer.find(line) {
-            Some(index) => {
-                self.buffer.joining -= 1;
-                self.buffer.touch(index);
-            }
+        match self.buffer.take_expected(line) {
+            Some(index) => self.buffer.touch(index),
             None => {
                 if self.buffer.is_full() {
                     // Banks that were busy until then still are.
@@ -369,7 +234,7 @@ impl Pm {
                     let victim = known.unwrap_or_else(|| self.victim(arrived));
                     taken = taken.max(self.program_buffered(victim.index, arrived, now));
                 }
-                self.buffer.insert(line, self.bank_of(first), waiting);
+                self.buffer.insert(line, self.bank_of(self.buffer.first_of(line)), waiting);
             }
         }
         self.cells.prefetch(line);
