@@ -35,6 +35,8 @@ pub struct Truncation {
     goal: Place,
     /// The version that is looked at next.
     next: (Place, usize),
+    /// Transactions before this one are home.
+    home: Place,
     /// Writes in place that are under way.
     under_way: u64,
     /// Where the log begins once the head is durable.
@@ -181,8 +183,10 @@ impl Engine {
     }
 
     fn truncate(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
-        let next = (self.window.first, 0);
-        self.truncation = Some(Truncation { goal, next, under_way: 0, head: None });
+        let first = self.window.first;
+        let truncation =
+            Truncation { goal, next: (first, 0), home: first, under_way: 0, head: None };
+        self.truncation = Some(truncation);
         self.go_on_truncating(at, below);
     }
 
@@ -209,15 +213,15 @@ impl Engine {
             truncation.next.1 += 1;
             truncation.under_way += u64::from(self.checkpoint(line, place, at, below));
         }
-        let written = truncation.next.0 == truncation.goal;
-        let (goal, has_head) = (truncation.goal, truncation.head.is_some());
-        self.truncation = Some(truncation);
-        if !written || has_head {
-            return;
+        let goal = truncation.goal;
+        let done = truncation.next.0 == goal && truncation.head.is_none();
+        if done {
+            let is_away = |place: &Place| self.window.get(*place).not_home > 0;
+            truncation.home = (truncation.home..goal).find(is_away).unwrap_or(goal);
         }
-        let is_home = |place| self.window.get(place).not_home == 0;
-        let all_home = (self.window.first..goal).all(is_home);
-        if all_home || !self.rules.truncate_after_home {
+        let all_home = truncation.home == goal || !self.rules.truncate_after_home;
+        self.truncation = Some(truncation);
+        if done && all_home {
             self.move_head(goal, at, below);
         }
     }
