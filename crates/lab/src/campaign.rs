@@ -1,5 +1,7 @@
 //! A crash campaign, by name: the design as it is, and with each of its rules switched off.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -88,12 +90,33 @@ const LIVES_SEEDS: u64 = 120;
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
 
+/// What a trial is with every rule.
+enum Intact {
+    Right,
+    /// It says that what runs does not fit, and is not wrong.
+    Refused(String),
+    Wrong(String),
+}
+
+impl Intact {
+    fn of(answer: Result<Found, InputError>) -> Intact {
+        match answer {
+            Err(error) => Intact::Refused(error.to_string()),
+            Ok(found) => {
+                let own = found.violations().next();
+                own.map_or(Intact::Right, |(_, own)| Intact::Wrong(own.text.clone()))
+            }
+        }
+    }
+}
+
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
 /// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
 /// and many overlaps reach corners that ordinary workloads do not, with large and small log
 /// structures.
 fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value, InputError> {
     let mut rows = Vec::new();
+    let mut intact: BTreeMap<usize, Intact> = BTreeMap::new();
     let needless = |rule| resolved.design.needless.iter().any(|(other, _)| *other == rule);
     for (rule, doc) in resolved.design.rules.iter().filter(|(rule, _)| !needless(*rule)) {
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
@@ -110,14 +133,19 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
             };
             if let Some((cuts, caught)) = found.violations().next() {
                 // The same run with the rule must be right, or it proves nothing about the rule.
-                match run(None) {
-                    // With the rule it says that what runs does not fit, and is not wrong.
-                    Err(error) if index >= OWN_TRIALS => row["refused"] = error.to_string().into(),
-                    intact => {
-                        if let Some((_, own)) = intact?.violations().next() {
-                            row["intact"] = own.text.clone().into();
-                            break;
-                        }
+                let own = match intact.entry(index) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(unknown) => match run(None) {
+                        Err(error) if index < OWN_TRIALS => return Err(error),
+                        answer => unknown.insert(Intact::of(answer)),
+                    },
+                };
+                match own {
+                    Intact::Right => (),
+                    Intact::Refused(text) => row["refused"] = text.clone().into(),
+                    Intact::Wrong(text) => {
+                        row["intact"] = text.clone().into();
+                        break;
                     }
                 }
                 row["caught"] = true.into();
