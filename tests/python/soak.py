@@ -76,6 +76,23 @@ def scribbles(draw: random.Random, granularity: str) -> dict[str, str]:
         found["workload.straddle"] = "yes"
     if granularity == "word" and draw.random() < 0.5:
         found["workload.lock_grain"] = "word"
+    if draw.random() < 0.25:
+        # One transaction in which others have many.
+        found["workload.words"] = draw.choice(("512", "1024"))
+        found["workload.long"] = draw.choice(("20000", "100000", "400000"))
+        found["pm.log_size"] = draw.choice(("4KiB", "8KiB", "16KiB", "64KiB"))
+    return found
+
+
+def logs(draw: random.Random, design: str) -> dict[str, str]:
+    """Return random parameters of LOC's logs: TxIDs of few bits, and rare truncation."""
+    found = {
+        "design.id_bits": draw.choice(("5", "6", "7", "16")),
+        "design.truncate_perc": draw.choice(("20", "50", "100")),
+    }
+    if design == "loc-wal":
+        found["design.sd"] = draw.choice(("2", "4", "8"))
+        found["design.drain"] = draw.choice(("half", "oldest"))
     return found
 
 
@@ -113,12 +130,14 @@ def at_random(seed: int, only: Collection[str]) -> Crash | None:
         settings |= scribbles(draw, design["granularity"])
         if design["name"] in ("ssp", "shadow-paging") and draw.random() < 0.8:
             settings |= pages(draw, design["name"])
+        if design["name"] in ("h-wal", "ec-wal", "loc-wal") and draw.random() < 0.7:
+            settings |= logs(draw, design["name"])
     try:
         return indelible.crash(
             design["name"],
             workload,
             cores=draw.choice((1, 2, 3, 4)),
-            txs=draw.choice((10, 30, 60)),
+            txs=draw.choice((10, 30, 60, 120)),
             seed=seed,
             points=POINTS,
             nested=draw.random() < 0.2,
