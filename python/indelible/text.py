@@ -419,11 +419,13 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
 
 def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     """Return the first violation with its history, and the others as far as they differ."""
-    places: dict[str, list[str]] = {}
+    # Several images of a crash point have one place, which is told once.
+    places: dict[str, dict[str, None]] = {}
     for violation in violations:
-        places.setdefault(violation["text"], []).append(_place(violation))
+        places.setdefault(violation["text"], {})[_place(violation)] = None
     lines = []
-    for index, (what, where) in enumerate(places.items()):
+    for index, (what, told_at) in enumerate(places.items()):
+        where = list(told_at)
         told = f"{where[0]}: {what}"
         lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
         if index == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -335,15 +336,19 @@ def test_what_is_true_is_yes_and_paths_are_names(fake: ModuleType) -> None:
     assert fake.asked[-1][1]["machine"] == "silo"
 
 
-def test_a_finding_is_told_once(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_is_told_once(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     crash = fake.crash
 
-    def twice(text: str, control: object) -> str:
+    def in_two_orders(text: str, control: object) -> str:
         answer = json.loads(crash(text, control))
-        return json.dumps(answer | {"violations": answer["violations"] * 2})
+        found = [row | {"order": order} for row in answer["violations"] for order in (1, 2)]
+        return json.dumps(answer | {"violations": found})
 
-    monkeypatch.setattr(fake, "crash", twice)
-    assert len(indelible.crash("leaky", "btree").violations) == 5
+    monkeypatch.setattr(fake, "crash", in_two_orders)
+    campaign = indelible.crash("leaky", "btree")
+    assert len(campaign.violations) == 10
+    places = re.findall(r"event [\d,]+ \(", str(campaign))
+    assert len(places) == len(set(places)) == 5
 
 
 def test_the_campaign_beside_a_speed_has_the_domain_of_its_machine(
