@@ -223,7 +223,8 @@ pub trait Design: Sized + 'static {
 
     /// The design on a machine that is switched on again, over what recovery left: what it knows
     /// of it, and what is written before programs run. Left alone, it knows no more than on a new
-    /// machine, and everything that it finds in its part of memory must do no harm.
+    /// machine, and everything that it finds in its part of memory must do no harm. Data stay as
+    /// they are: to repair them is recovery's part.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again; recovery comes next then.
