@@ -380,7 +380,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
     if row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
     # A run that was stopped has passed fewer crash points than it has.
-    part = row["points"] < row["crash_points"] and not row.get("stopped")
+    early = row.get("stopped") and any(violation["life"] == 1 for violation in violations)
+    part = row["points"] < row["crash_points"] and not early
     among = f" of {row['crash_points']:,}" if part else ""
     nested = row["nested_points"]
     again = f" and {nested:,} more during recovery" if nested else ""

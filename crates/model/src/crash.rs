@@ -300,7 +300,7 @@ impl Probe {
         D::recover(&mut recovered, setup).expect("the power does not fail");
         let writes = recovered.take_remembered();
         self.check_recovered::<D>(at, None, recovered, setup);
-        if self.is_done() {
+        if writes.is_empty() || self.is_done() {
             return;
         }
         // What is left after so many of its writes does not take a recovery to know. One is
