@@ -2,6 +2,7 @@
 
 use model::design::Shape;
 use model::params::Field;
+use model::workload::Reopens;
 use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown};
@@ -46,7 +47,7 @@ fn workload_row(entry: &workloads::Entry) -> Value {
         "summary": about.summary,
         "source": about.source,
         "shared": about.shared,
-        "reopens": entry.reopens,
+        "reopens": entry.reopens != Reopens::Never,
     })
 }
 

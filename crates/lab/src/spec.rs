@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::config::{Config, Domain};
 use model::design::{Durability, Granularity, Needs, Shape};
 use model::units::LINE_BYTES;
-use model::workload::{Site, Workload};
+use model::workload::{Reopens, Site, Workload};
 use serde::Deserialize;
 
 use crate::error::{InputError, unknown, unknown_of};
@@ -194,15 +194,18 @@ const LIVES_MAX: u64 = 16;
 impl Spec {
     /// How often a machine is switched on.
     fn count_lives(&self, workload: &workloads::Entry) -> Result<u64, InputError> {
-        let reopens = workload.reopens;
+        let reopens = workload.reopens != Reopens::Never;
         match self.lives {
-            // A script of the user's may not stand being begun anew.
-            None => Ok(if reopens && self.script.is_none() { 2 } else { 1 }),
+            None => Ok(match workload.reopens {
+                Reopens::Never => 1,
+                Reopens::UnlessScripted if self.script.is_some() => 1,
+                Reopens::UnlessScripted | Reopens::Always => 2,
+            }),
             Some(lives) if !(1..=LIVES_MAX).contains(&lives) => {
                 Err(InputError(format!("lives is {lives}; it takes 1 to {LIVES_MAX}")))
             }
             Some(lives) if lives > 1 && !reopens => {
-                let others = workloads::ALL.iter().filter(|entry| entry.reopens);
+                let others = workloads::ALL.iter().filter(|entry| entry.reopens != Reopens::Never);
                 let names: Vec<_> = others.map(|entry| entry.about.name).collect();
                 Err(InputError(format!(
                     "workload {} cannot go on after a power failure; give --lives 1, or one of {}",

@@ -468,7 +468,7 @@ pub trait Workload: Send {
     /// Goes on with what recovery left, on a machine that boots from it: rebuilds what it keeps in
     /// volatile memory. Called after [`Workload::populate`], which has laid the same data out
     /// anew elsewhere, and before [`Workload::program`], of which random numbers come from `seed`.
-    /// Only if [`Declared::REOPENS`].
+    /// Only if [`Declared::REOPENS`] says so.
     ///
     /// # Errors
     /// A sentence that says what is wrong with the data.
@@ -485,12 +485,24 @@ pub trait Workload: Send {
     }
 }
 
+/// Whether a workload can go on with what a power failure left ([`Workload::reopen`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reopens {
+    /// It cannot.
+    Never,
+    /// It can; with a script of the user's only where that stands being begun anew, so the user has
+    /// to ask for it.
+    UnlessScripted,
+    /// It can.
+    Always,
+}
+
 /// A workload that the registry can make.
 pub trait Declared: Workload + Sized + 'static {
     /// What is said of it.
     const ABOUT: About;
-    /// Whether it can go on with what a power failure left ([`Workload::reopen`]).
-    const REOPENS: bool = false;
+    /// Whether it can go on with what a power failure left.
+    const REOPENS: Reopens = Reopens::Never;
     /// Its parameters.
     type Params: Params;
 

@@ -13,7 +13,7 @@
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{OPERATION_WORK, Plan, check_multiple_of_8, locked, shared_params};
@@ -51,7 +51,7 @@ impl Declared for Array {
         file: file!(),
         shared: false,
     };
-    const REOPENS: bool = true;
+    const REOPENS: Reopens = Reopens::Always;
     type Params = ArrayParams;
 
     fn new(params: &ArrayParams, site: &Site) -> Step<Array> {

@@ -24,13 +24,16 @@
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+use model::workload::{
+    About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
+};
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    COMPARE_WORK, OPERATION_WORK, Plan, Stamps, check_multiple_of_8, check_value, locked,
+    COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked,
     store_value,
 };
+use crate::numbers::Numbers;
 use crate::rng::{Random, mix};
 use crate::walk::Walk;
 
@@ -100,6 +103,8 @@ pub struct Echo {
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     stores: Vec<Store>,
+    /// Keys that each core has added.
+    added: Vec<u64>,
 }
 
 impl Declared for Echo {
@@ -110,6 +115,7 @@ impl Declared for Echo {
         file: file!(),
         shared: true,
     };
+    const REOPENS: Reopens = Reopens::Always;
     type Params = EchoParams;
 
     fn new(params: &EchoParams, site: &Site) -> Step<Echo> {
@@ -119,7 +125,8 @@ impl Declared for Echo {
         let plan = Plan::new(items, params.shared == 1, site);
         let heaps = Heap::of_site(site, Alignment::Auto);
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Echo { params: params.clone(), plan, heaps, stamps, stores: Vec::new() })
+        let (params, added) = (params.clone(), vec![0; heaps.len()]);
+        Ok(Echo { params, plan, heaps, stamps, stores: Vec::new(), added })
     }
 }
 
@@ -140,17 +147,14 @@ impl Workload for Echo {
     }
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
-        let is_shared = self.plan.lock.is_some();
+        let index = usize::from(core.0);
         Ok(Box::new(Client {
             store: self.stores[self.plan.structure_of(core)].clone(),
             params: self.params.clone(),
-            heap: self.heaps[usize::from(core.0)].clone(),
-            stamps: self.stamps[usize::from(core.0)].clone(),
+            heap: self.heaps[index].clone(),
+            stamps: self.stamps[index].clone(),
             random: Random::new(self.plan.site.seed, core, Echo::ABOUT.name),
-            initial: self.plan.items,
-            added: 0,
-            first: if is_shared { u64::from(core.0) } else { 0 },
-            step: u64::from(self.plan.site.cores / self.plan.structures),
+            numbers: Numbers::of(&self.plan, core, self.added[index]),
             lock: self.plan.lock,
             puts: Vec::new(),
             gets: Vec::new(),
@@ -158,23 +162,33 @@ impl Workload for Echo {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let seen;
+        (seen, self.added) = self.look(image)?;
+        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Auto, &seen);
+        Ok(())
+    }
+}
+
+impl Echo {
+    /// Checks every store; also says how many keys each core has added.
+    fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<u64>), String> {
+        let (mut seen, mut added) = (Seen::default(), vec![0; self.heaps.len()]);
         for (index, store) in self.stores.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let told = |error| format!("store {index}: {error}");
-            let mut numbers: Vec<u64> =
-                store.check(&mut walk).map_err(told)?.into_iter().map(|(key, _)| key).collect();
-            numbers.sort_unstable();
-            if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(told(format!("key {} is there twice", pair[0])));
+            let mut numbers = Vec::new();
+            for (number, stamp) in store.check(&mut walk).map_err(told)? {
+                numbers.push(number);
+                seen.stamps.push(stamp);
             }
-            // Nothing is ever deleted.
-            let initial = numbers.iter().take_while(|&&number| number < self.plan.items).count();
-            if (initial as u64) < self.plan.items {
-                let items = self.plan.items;
-                return Err(told(format!("{initial} of the {items} first keys are there")));
-            }
+            Numbers::check(&self.plan, index, "key", numbers, &mut added).map_err(told)?;
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        Ok((seen, added))
     }
 }
 
@@ -476,12 +490,8 @@ struct Client {
     heap: Heap,
     stamps: Stamps,
     random: Random,
-    /// Keys at the start, and how many this core has added since.
-    initial: u64,
-    added: u64,
-    /// The first number that it adds after the initial ones, and how far its numbers are apart.
-    first: u64,
-    step: u64,
+    /// The keys that it knows of.
+    numbers: Numbers,
     lock: Option<LockId>,
     /// What the present transaction merges, and what was asked for meanwhile.
     puts: Vec<Put>,
@@ -525,8 +535,7 @@ impl Client {
             let number = if self.random.below(100) < self.params.update_percent {
                 self.known()
             } else {
-                self.added += 1;
-                self.number(self.initial + self.added - 1)
+                self.numbers.add()
             };
             self.puts.push(Put { number, stamp: self.stamps.issue() });
         }
@@ -534,15 +543,7 @@ impl Client {
 
     /// Any key that this core knows of.
     fn known(&mut self) -> u64 {
-        let index = self.random.below(self.initial + self.added);
-        self.number(index)
-    }
-
-    fn number(&self, index: u64) -> u64 {
-        if index < self.initial {
-            index
-        } else {
-            self.initial + self.first + (index - self.initial) * self.step
-        }
+        let index = self.random.below(self.numbers.known());
+        self.numbers.number(index)
     }
 }

@@ -7,7 +7,9 @@ use std::ops::Range;
 use model::image::Image;
 use model::params::Params;
 use model::units::{CoreId, WORD_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+use model::workload::{
+    About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
+};
 
 use crate::heap::{Alignment, Heap};
 use crate::rng::{Keys, Random, mix};
@@ -106,10 +108,18 @@ impl Plan {
         if self.structures == 1 { (item % u64::from(self.site.cores)) as usize } else { structure }
     }
 
-    /// One allocator for each core, around the blocks that are in use.
-    pub fn heaps_around(&self, alignment: Alignment, reached: &[(u64, u64)]) -> Vec<Heap> {
-        let part = |core| Heap::around(self.site.part(CoreId(core)), alignment, reached);
-        (0..self.site.cores).map(part).collect()
+    /// Goes on with what an image was seen to hold, with other random numbers: the allocators of
+    /// all cores, around the blocks that are in use, and their stamps, behind those that are.
+    pub fn go_on(
+        &mut self,
+        seed: u64,
+        alignment: Alignment,
+        seen: &Seen,
+    ) -> (Vec<Heap>, Vec<Stamps>) {
+        self.site.seed = seed;
+        let part = |core| Heap::around(self.site.part(CoreId(core)), alignment, &seen.reached);
+        let heaps = (0..self.site.cores).map(part).collect();
+        (heaps, Stamps::after(self.site.cores, &seen.stamps))
     }
 
     /// The random numbers with which a structure is filled; no core's own.
@@ -132,8 +142,8 @@ impl Stamps {
     }
 
     /// The stamps of each core behind those that are in use.
-    pub fn after(cores: usize, used: &[u64]) -> Vec<Stamps> {
-        let mut all: Vec<Stamps> = (0..cores).map(Stamps::new).collect();
+    fn after(cores: u8, used: &[u64]) -> Vec<Stamps> {
+        let mut all: Vec<Stamps> = (0..usize::from(cores)).map(Stamps::new).collect();
         for &stamp in used {
             let (core, count) = Stamps::split(stamp);
             if let Some(stamps) = all.get_mut(core as usize) {
@@ -237,7 +247,7 @@ impl<S: Structure> Toggled<S> {
 
 impl<S: Structure> Declared for Toggled<S> {
     const ABOUT: About = S::ABOUT;
-    const REOPENS: bool = true;
+    const REOPENS: Reopens = Reopens::Always;
     type Params = S::Params;
 
     fn new(params: &S::Params, site: &Site) -> Step<Self> {
@@ -272,17 +282,15 @@ impl<S: Structure> Workload for Toggled<S> {
     }
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
-        self.plan.site.seed = seed;
-        let Seen { stamps, reached } = self.look(image)?;
+        let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.get("alignment"));
-        self.heaps = self.plan.heaps_around(alignment, &reached);
-        self.stamps = Stamps::after(self.heaps.len(), &stamps);
+        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
         Ok(())
     }
 }
 
 /// What a look at all structures of an image saw.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Seen {
     /// The stamps of all values.
     pub stamps: Vec<u64>,

@@ -10,6 +10,7 @@ pub mod walk;
 pub mod properties;
 pub mod keyed;
 mod nodes;
+mod numbers;
 pub mod pmembench;
 // Over the structures of `hash` and `btree`.
 pub mod index;
@@ -35,7 +36,7 @@ pub mod vacation;
 pub mod ycsb;
 
 use model::params::{Field, Params};
-use model::workload::{About, Declared, Site, Step, Workload};
+use model::workload::{About, Declared, Reopens, Site, Step, Workload};
 
 /// A workload as the registry knows it.
 pub struct Entry {
@@ -44,7 +45,7 @@ pub struct Entry {
     /// Its parameters.
     pub fields: &'static [Field],
     /// Whether it can go on with what a power failure left.
-    pub reopens: bool,
+    pub reopens: Reopens,
     /// Makes it, with the given parameters (known to exist and to be within their limits) in place
     /// of the defaults.
     pub make: Make,

@@ -17,11 +17,11 @@
 use model::image::Image;
 use model::params::Params;
 use model::units::{CoreId, LINE_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    OPERATION_WORK, Plan, Stamps, check_multiple_of_8, check_value, locked, store_value,
+    OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked, store_value,
 };
 use crate::rng::Random;
 use crate::walk::Walk;
@@ -144,6 +144,7 @@ pub struct Inserted<M: Map> {
 
 impl<M: Map> Declared for Inserted<M> {
     const ABOUT: About = M::ABOUT;
+    const REOPENS: Reopens = Reopens::Always;
     type Params = M::Params;
 
     fn new(params: &M::Params, site: &Site) -> Step<Self> {
@@ -196,14 +197,32 @@ impl<M: Map> Workload for Inserted<M> {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    /// What a map keeps in volatile memory is a hint.
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let seen = self.look(image)?;
+        let alignment = Alignment::of(self.params.get("alignment"));
+        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        Ok(())
+    }
+}
+
+impl<M: Map> Inserted<M> {
+    /// Checks every map.
+    fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
+        let mut seen = Seen::default();
         for (index, (map, root)) in self.maps.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let told = |error| format!("{} {index}: {error}", M::ABOUT.name);
+            walk.visit(root.address, LINE_BYTES, "the root object").map_err(told)?;
             let mut items = map.check(&mut walk).map_err(told)?;
             for &(key, value) in &items {
                 if self.value > 0 {
                     walk.visit(value, self.value, "a value").map_err(told)?;
-                    check_value(&walk, value, self.value, key).map_err(told)?;
+                    let stamp = check_value(&walk, value, self.value, key).map_err(told)?;
+                    seen.stamps.push(stamp);
                 } else if value != root.address {
                     return Err(told(format!("the value of key {key:#x} is {value:#x}")));
                 }
@@ -217,8 +236,9 @@ impl<M: Map> Workload for Inserted<M> {
                 let (here, first) = (items.len(), self.plan.items);
                 return Err(told(format!("it has {here} keys, and had {first} at the start")));
             }
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        Ok(seen)
     }
 }
 

@@ -11,7 +11,7 @@
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
@@ -59,7 +59,7 @@ impl Declared for Queue {
         file: file!(),
         shared: false,
     };
-    const REOPENS: bool = true;
+    const REOPENS: Reopens = Reopens::Always;
     type Params = QueueParams;
 
     fn new(params: &QueueParams, site: &Site) -> Step<Queue> {
@@ -111,11 +111,9 @@ impl Workload for Queue {
     }
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
-        self.plan.site.seed = seed;
-        let Seen { stamps, reached } = self.look(image)?;
+        let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.alignment);
-        self.heaps = self.plan.heaps_around(alignment, &reached);
-        self.stamps = Stamps::after(self.heaps.len(), &stamps);
+        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
         Ok(())
     }
 }

@@ -19,7 +19,9 @@
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+use model::workload::{
+    About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
+};
 
 use crate::rng::Random;
 
@@ -71,7 +73,7 @@ impl Declared for Scribble {
         file: file!(),
         shared: true,
     };
-    const REOPENS: bool = true;
+    const REOPENS: Reopens = Reopens::Always;
     type Params = ScribbleParams;
 
     fn new(params: &ScribbleParams, site: &Site) -> Step<Scribble> {

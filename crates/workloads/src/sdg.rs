@@ -23,10 +23,10 @@ use std::collections::BTreeSet;
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{COMPARE_WORK, OPERATION_WORK, Plan, Stamps, locked, shared_params};
+use crate::keyed::{COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, locked, shared_params};
 use crate::rng::{Keys, Random, mix};
 use crate::walk::Walk;
 
@@ -68,6 +68,8 @@ shared_params! {
 pub struct Sdg {
     params: SdgParams,
     plan: Plan,
+    /// What says which pairs may be joined, in all lives of a graph.
+    pairs_seed: u64,
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     graphs: Vec<Graph>,
@@ -81,20 +83,22 @@ impl Declared for Sdg {
         file: file!(),
         shared: false,
     };
+    const REOPENS: Reopens = Reopens::Always;
     type Params = SdgParams;
 
     fn new(params: &SdgParams, site: &Site) -> Step<Sdg> {
         let plan = Plan::of(params, site);
         let heaps = Heap::of_site(site, Alignment::of(params.alignment));
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Sdg { params: params.clone(), plan, heaps, stamps, graphs: Vec::new() })
+        let (params, pairs_seed) = (params.clone(), site.seed);
+        Ok(Sdg { params, plan, pairs_seed, heaps, stamps, graphs: Vec::new() })
     }
 }
 
 impl Sdg {
     fn pairs(&self, graph: usize) -> Pairs {
         let vertices = (self.plan.items / self.params.degree).max(2).next_power_of_two();
-        let seed = mix(self.plan.site.seed ^ mix(graph as u64));
+        let seed = mix(self.pairs_seed ^ mix(graph as u64));
         Pairs { seed, vertices, is_rmat: self.params.ends == 0 }
     }
 
@@ -136,6 +140,21 @@ impl Workload for Sdg {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let seen = self.look(image)?;
+        let alignment = Alignment::of(self.params.alignment);
+        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        Ok(())
+    }
+}
+
+impl Sdg {
+    /// Checks every graph.
+    fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
+        let mut seen = Seen::default();
         for (index, graph) in self.graphs.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let told = |error| format!("graph {index}: {error}");
@@ -145,9 +164,11 @@ impl Workload for Sdg {
                     let text = format!("the edge {from} -> {to} has the weight {weight:#x}");
                     return Err(told(text));
                 }
+                seen.stamps.push(weight);
             }
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        Ok(seen)
     }
 }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, Line, WORD_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::array::{draw_two, swap};
 use crate::heap::{Alignment, Heap};
@@ -54,7 +54,7 @@ impl Declared for Sps {
         file: file!(),
         shared: false,
     };
-    const REOPENS: bool = true;
+    const REOPENS: Reopens = Reopens::Always;
     type Params = SpsParams;
 
     fn new(params: &SpsParams, site: &Site) -> Step<Sps> {

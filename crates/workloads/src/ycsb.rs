@@ -21,11 +21,14 @@
 
 use model::image::Image;
 use model::units::{CoreId, WORD_BYTES};
-use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Site, Step, Stop, Workload};
+use model::workload::{
+    About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
+};
 
 use crate::hash::{Table, VALUE};
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, Stamps, shared_params};
+use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, shared_params};
+use crate::numbers::Numbers;
 use crate::properties::{Distribution, Properties};
 use crate::rng::{Random, Zipf, fnv, mix};
 use crate::walk::Walk;
@@ -62,6 +65,8 @@ pub struct Ycsb {
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     tables: Vec<Table>,
+    /// Records that each core has inserted.
+    inserted: Vec<u64>,
 }
 
 impl Declared for Ycsb {
@@ -72,6 +77,7 @@ impl Declared for Ycsb {
         file: file!(),
         shared: false,
     };
+    const REOPENS: Reopens = Reopens::Always;
     type Params = YcsbParams;
 
     fn new(params: &YcsbParams, site: &Site) -> Step<Ycsb> {
@@ -83,7 +89,8 @@ impl Declared for Ycsb {
         let plan = Plan::new(records, params.shared == 1, site);
         let heaps = Heap::of_site(site, Alignment::Line);
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Ycsb { properties, plan, heaps, stamps, tables: Vec::new() })
+        let inserted = vec![0; heaps.len()];
+        Ok(Ycsb { properties, plan, heaps, stamps, tables: Vec::new(), inserted })
     }
 }
 
@@ -129,30 +136,39 @@ impl Workload for Ycsb {
     }
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
-        let is_shared = self.plan.lock.is_some();
-        let sharers = u64::from(self.plan.site.cores / self.plan.structures);
+        let index = usize::from(core.0);
         let expected = self.properties.expected_inserts() / u64::from(self.plan.site.cores);
         Ok(Box::new(Client {
             layout: self.layout(),
             chooser: Chooser::new(self.properties.distribution, self.plan.items, expected),
             properties: self.properties.clone(),
             table: self.tables[self.plan.structure_of(core)].clone(),
-            heap: self.heaps[usize::from(core.0)].clone(),
-            stamps: self.stamps[usize::from(core.0)].clone(),
+            heap: self.heaps[index].clone(),
+            stamps: self.stamps[index].clone(),
             random: Random::new(self.plan.site.seed, core, Ycsb::ABOUT.name),
-            numbers: Numbers {
-                initial: self.plan.items,
-                inserted: 0,
-                first: if is_shared { u64::from(core.0) } else { 0 },
-                step: sharers,
-            },
-            is_shared,
+            numbers: Numbers::of(&self.plan, core, self.inserted[index]),
+            is_shared: self.plan.lock.is_some(),
             locks: Vec::new(),
             field: Vec::new(),
         }))
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let seen;
+        (seen, self.inserted) = self.look(image)?;
+        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
+        Ok(())
+    }
+}
+
+impl Ycsb {
+    /// Checks every store; also says how many records each core has inserted.
+    fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<u64>), String> {
+        let (mut seen, mut inserted) = (Seen::default(), vec![0; self.heaps.len()]);
         let (layout, mut field) = (self.layout(), Vec::new());
         for (index, table) in self.tables.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
@@ -161,21 +177,13 @@ impl Workload for Ycsb {
             table
                 .check_chains(&mut walk, |walk, node, number| {
                     numbers.push(number);
-                    layout.check(walk, node, number, &mut field)
+                    layout.check(walk, node, number, &mut field, &mut seen.stamps)
                 })
                 .map_err(told)?;
-            numbers.sort_unstable();
-            if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(told(format!("record {} is there twice", pair[0])));
-            }
-            // Nothing is ever deleted.
-            let initial = numbers.iter().take_while(|&&number| number < self.plan.items).count();
-            if (initial as u64) < self.plan.items {
-                let records = self.plan.items;
-                return Err(told(format!("{initial} of the {records} first records are there")));
-            }
+            Numbers::check(&self.plan, index, "record", numbers, &mut inserted).map_err(told)?;
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        Ok((seen, inserted))
     }
 }
 
@@ -246,13 +254,14 @@ impl Layout {
         Ok(())
     }
 
-    /// Checks a record whose node was visited.
+    /// Checks a record whose node was visited, and adds the stamps of its fields to those seen.
     fn check(
         self,
         walk: &Walk<'_>,
         node: u64,
         number: u64,
         expect: &mut Vec<u8>,
+        seen: &mut Vec<u64>,
     ) -> Result<(), String> {
         let header = walk.word(node + VALUE);
         if header != self.header() {
@@ -272,32 +281,9 @@ impl Layout {
                     "field {field} of record {number} is torn (its stamp is {stamp:#x})"
                 ));
             }
+            seen.push(stamp);
         }
         Ok(())
-    }
-}
-
-/// The numbers of the records that a core knows of: the initial ones, then those it inserted.
-#[derive(Clone, Debug)]
-struct Numbers {
-    initial: u64,
-    inserted: u64,
-    /// Its first insert after the initial ones, and how far its inserts are apart.
-    first: u64,
-    step: u64,
-}
-
-impl Numbers {
-    fn known(&self) -> u64 {
-        self.initial + self.inserted
-    }
-
-    fn number(&self, index: u64) -> u64 {
-        if index < self.initial {
-            index
-        } else {
-            self.initial + self.first + (index - self.initial) * self.step
-        }
     }
 }
 
@@ -399,7 +385,7 @@ impl Program for Client {
             pm.unlock(LockId(lock));
         }
         if let Operation::Insert = operation {
-            self.numbers.inserted += 1;
+            self.numbers.add();
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Bench, copy, entry, settings, site};
 use model::image::Image;
 use model::units::{CoreId, Line, Word};
-use model::workload::{Site, Stop};
+use model::workload::{Reopens, Site, Stop};
 use workloads::rng::Random;
 use workloads::{ALL, Entry};
 
@@ -66,6 +66,58 @@ fn thousands_of_transactions_leave_a_sound_structure() {
             }
         }
     });
+}
+
+/// What a workload rebuilds of its volatile memory is right: what it allocates is not in use, and
+/// what it takes for new is.
+#[test]
+fn a_workload_that_is_reopened_goes_on() {
+    each(|entry, variant| {
+        if entry.reopens == Reopens::Never {
+            return;
+        }
+        let name = entry.about.name;
+        for cores in [1, 3] {
+            let mut bench = Bench::new(entry, variant, &site(cores, 200)).expect("a bench");
+            for life in 1..6 {
+                bench.run(60).expect("transactions");
+                bench.check().unwrap_or_else(|error| panic!("{name} {variant}, {life}: {error}"));
+                bench.reopen(life);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_seed_of_a_later_life_counts() {
+    for entry in ALL.iter().filter(|entry| entry.reopens == Reopens::Always) {
+        let after = |seed| {
+            let site = Site { heap: 4096..2 << 20, ..site(2, 100) };
+            let mut bench = Bench::new(entry, "", &site).expect("a bench");
+            bench.reopen(seed);
+            bench.run(30).expect("transactions");
+            bench.bytes(site.heap).to_vec()
+        };
+        let first = after(1);
+        assert!(first == after(1), "{}", entry.about.name);
+        assert!(first != after(2), "{}", entry.about.name);
+    }
+}
+
+/// A store to which records are added knows in its next life which ones there are.
+#[test]
+fn keys_that_were_added_are_known_when_a_store_is_reopened() {
+    let script = "insertproportion=0.5\nreadproportion=0.5\nrequestdistribution=latest";
+    for shared in ["shared=private", "shared=shared"] {
+        let mut site = site(3, 60);
+        site.script = Some(("mix".to_owned(), script.to_owned()));
+        let mut bench = Bench::new(entry("ycsb"), shared, &site).expect("a bench");
+        for life in 0..4 {
+            bench.run(100).expect("no record is missing");
+            bench.check().expect("and none is there twice");
+            bench.reopen(life);
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use model::units::WORD_BYTES;
 
-use super::item;
+use super::item::{self, Header};
 use super::server::{
     BUCKET_COUNT, BUCKETS, ITEMS, MOVED, OLD_BUCKETS, PAGES, Server, bucket_of, class,
 };
@@ -24,8 +24,8 @@ enum Use {
 /// The chunks of a server: the class of each, and what it was found to be.
 type Chunks = BTreeMap<u64, (usize, Use)>;
 
-/// Checks a server.
-pub fn check(server: &Server, walk: &mut Walk<'_>) -> Result<(), String> {
+/// Checks a server, and returns the headers of its items.
+pub fn check(server: &Server, walk: &mut Walk<'_>) -> Result<Vec<Header>, String> {
     walk.visit(server.field(0), server.bytes(), "the record")?;
     let mut chunks = pages(server, walk)?;
     let mut listed = 0;
@@ -37,12 +37,12 @@ pub fn check(server: &Server, walk: &mut Walk<'_>) -> Result<(), String> {
     if let Some((chunk, _)) = chunks.iter().find(|(_, (_, found))| *found == Use::Unknown) {
         return Err(format!("the chunk at {chunk:#x} is neither free nor an item of a list"));
     }
-    let chained = check_chains(server, walk, &mut chunks)?;
-    let said = walk.word(server.field(ITEMS));
+    let items = check_chains(server, walk, &mut chunks)?;
+    let (chained, said) = (items.len() as u64, walk.word(server.field(ITEMS)));
     if (chained, said) != (listed, listed) {
         return Err(format!("{listed} items are listed, {chained} chained, and {said} counted"));
     }
-    Ok(())
+    Ok(items)
 }
 
 /// Visits the pages and returns their chunks.
@@ -153,8 +153,12 @@ fn check_list(
     Ok(count)
 }
 
-/// Checks the chains and the items in them, and returns how many these are.
-fn check_chains(server: &Server, walk: &mut Walk<'_>, chunks: &mut Chunks) -> Result<u64, String> {
+/// Checks the chains and the items in them, and returns their headers.
+fn check_chains(
+    server: &Server,
+    walk: &mut Walk<'_>,
+    chunks: &mut Chunks,
+) -> Result<Vec<Header>, String> {
     let field = |walk: &Walk<'_>, field| walk.word(server.field(field));
     let count = field(walk, BUCKET_COUNT);
     if !count.is_power_of_two() {
@@ -162,7 +166,7 @@ fn check_chains(server: &Server, walk: &mut Walk<'_>, chunks: &mut Chunks) -> Re
     }
     let (buckets, old) = (field(walk, BUCKETS), field(walk, OLD_BUCKETS));
     walk.visit(buckets, count.saturating_mul(WORD_BYTES), "the array of buckets")?;
-    let mut keys = BTreeMap::new();
+    let mut items = BTreeMap::new();
     let moved = if old == 0 { count / 2 } else { field(walk, MOVED) };
     if old != 0 {
         walk.visit(old, count / 2 * WORD_BYTES, "the array of old buckets")?;
@@ -172,7 +176,7 @@ fn check_chains(server: &Server, walk: &mut Walk<'_>, chunks: &mut Chunks) -> Re
         for bucket in 0..count / 2 {
             let first = walk.word(old + bucket * WORD_BYTES);
             let is_here = |number| bucket >= moved && bucket_of(number, count / 2) == bucket;
-            check_chain(server, walk, first, chunks, &mut keys, is_here)?;
+            check_chain(server, walk, first, chunks, &mut items, is_here)?;
         }
     }
     for bucket in 0..count {
@@ -180,9 +184,9 @@ fn check_chains(server: &Server, walk: &mut Walk<'_>, chunks: &mut Chunks) -> Re
         let is_here = |number| {
             bucket_of(number, count) == bucket && (old == 0 || bucket_of(number, count / 2) < moved)
         };
-        check_chain(server, walk, first, chunks, &mut keys, is_here)?;
+        check_chain(server, walk, first, chunks, &mut items, is_here)?;
     }
-    Ok(keys.len() as u64)
+    Ok(items.into_values().collect())
 }
 
 fn check_chain(
@@ -190,7 +194,7 @@ fn check_chain(
     walk: &Walk<'_>,
     first: u64,
     chunks: &mut Chunks,
-    keys: &mut BTreeMap<u64, u64>,
+    items: &mut BTreeMap<u64, Header>,
     is_here: impl Fn(u64) -> bool,
 ) -> Result<(), String> {
     let mut found = first;
@@ -204,11 +208,12 @@ fn check_chain(
         let Some((kind, _)) = kinds.find(|(kind, _)| kind.is_at(walk, found, number)) else {
             return Err(format!("the header of the item at {found:#x} is none of class {number}"));
         };
-        let (key, _) = kind.check(walk, found)?;
+        let header = kind.check(walk, found, number)?;
+        let key = header.number;
         if !is_here(key) {
             return Err(format!("key {key:#x} is in another key's bucket"));
         }
-        if keys.insert(key, found).is_some() {
+        if items.insert(key, header).is_some() {
             return Err(format!("key {key:#x} is there twice"));
         }
         found = walk.word(found + item::CHAIN);

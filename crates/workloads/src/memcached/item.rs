@@ -112,9 +112,9 @@ impl Item {
         walk.word(at + SIZES) == self.sizes() && walk.word(at + CLASS) == (class | self.key << 8)
     }
 
-    /// Checks what follows the header of an item that was visited, and returns the number of its
-    /// key and its version.
-    pub fn check(&self, walk: &Walk<'_>, at: u64) -> Result<(u64, u64), String> {
+    /// Checks what follows the header of an item that was visited and is of the given class, and
+    /// returns the header.
+    pub fn check(&self, walk: &Walk<'_>, at: u64, class: u64) -> Result<Header, String> {
         let (number, version) = (walk.word(at + KEY), walk.word(at + VERSION));
         let mut found = Vec::new();
         walk.bytes(at + KEY, self.bytes() - KEY, &mut found);
@@ -123,7 +123,7 @@ impl Item {
             Some(byte) => Err(format!(
                 "the item at {at:#x} (key {number:#x}, version {version:#x}) is torn at byte {byte}"
             )),
-            None => Ok((number, version)),
+            None => Ok(Header { number, version, class, now: walk.word(at + TIME) }),
         }
     }
 }

@@ -23,12 +23,13 @@ use std::sync::Arc;
 
 use model::image::Image;
 use model::units::CoreId;
-use model::workload::{About, Declared, LockId, Pm, Program, Site, Step, Stop, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step, Stop, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, Stamps, check_multiple_of_8, locked};
+use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, locked};
 use crate::rng::Random;
 use crate::walk::Walk;
+use item::Header;
 use server::{Server, Set};
 use slabs::Shape;
 
@@ -88,6 +89,17 @@ pub struct Memcached {
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     servers: Vec<Server>,
+    /// What each core's client is after.
+    clients: Vec<After>,
+}
+
+/// What a client has asked for before its present life.
+#[derive(Clone, Copy, Debug)]
+struct After {
+    /// The oldest key of the window.
+    oldest: u64,
+    /// Commands so far, which are its time.
+    commands: u64,
 }
 
 impl Declared for Memcached {
@@ -98,6 +110,7 @@ impl Declared for Memcached {
         file: file!(),
         shared: true,
     };
+    const REOPENS: Reopens = Reopens::Always;
     type Params = MemcachedParams;
 
     fn new(params: &MemcachedParams, site: &Site) -> Step<Memcached> {
@@ -110,13 +123,16 @@ impl Declared for Memcached {
         let shape = Arc::new(Shape::new(params, plan.items)?);
         let heaps = Heap::of_site(site, Alignment::Line);
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Memcached { params: params.clone(), plan, shape, heaps, stamps, servers: Vec::new() })
+        let first = |core| After { oldest: first_key(CoreId(core)), commands: 0 };
+        let clients = (0..site.cores).map(first).collect();
+        let params = params.clone();
+        Ok(Memcached { params, plan, shape, heaps, stamps, servers: Vec::new(), clients })
     }
 }
 
 impl Memcached {
     /// How many cores use one server.
-    fn clients(&self) -> u64 {
+    fn sharers(&self) -> u64 {
         u64::from(self.plan.site.cores / self.plan.structures)
     }
 
@@ -129,18 +145,18 @@ impl Memcached {
             heap: self.heaps[index].clone(),
             stamps: self.stamps[index].clone(),
             random: Random::new(self.plan.site.seed, core, Memcached::ABOUT.name),
-            oldest: first_key(core),
+            oldest: self.clients[index].oldest,
             window: self.window(core),
-            commands: 0,
+            commands: self.clients[index].commands,
             lock: self.plan.lock,
         }
     }
 
     /// Keys in the window of a core: its share of the items at the start, and one at least.
     fn window(&self, core: CoreId) -> u64 {
-        let (items, clients) = (self.plan.items, self.clients());
-        let rank = u64::from(core.0) % clients;
-        (items / clients + u64::from(rank < items % clients)).max(1)
+        let (items, sharers) = (self.plan.items, self.sharers());
+        let rank = u64::from(core.0) % sharers;
+        (items / sharers + u64::from(rank < items % sharers)).max(1)
     }
 }
 
@@ -157,7 +173,7 @@ impl Workload for Memcached {
             for item in 0..self.plan.items {
                 let core = self.plan.supplier(index, item);
                 let set = Set {
-                    number: first_key(CoreId(core as u8)) + item / self.clients(),
+                    number: first_key(CoreId(core as u8)) + item / self.sharers(),
                     size: self.shape.draw_size(&mut random),
                     stamp: self.stamps[core].issue(),
                     now: 0,
@@ -174,11 +190,39 @@ impl Workload for Memcached {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    /// A client's window ends with the newest of its keys that is there, and its time with the
+    /// latest use of an item.
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let (seen, items) = self.look(image)?;
+        for core in (0..self.plan.site.cores).map(CoreId) {
+            let keys = first_key(core)..first_key(core) + (1 << CORE_SHIFT);
+            let own = items.iter().map(|item| item.number).filter(|number| keys.contains(number));
+            let end = own.max().map_or(keys.start, |newest| newest + 1);
+            let commands = items.iter().map(|item| item.now).max().unwrap_or(0);
+            let oldest = end.saturating_sub(self.window(core)).max(keys.start);
+            self.clients[usize::from(core.0)] = After { oldest, commands };
+        }
+        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
+        Ok(())
+    }
+}
+
+impl Memcached {
+    /// Checks every server; also returns what it has.
+    fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<Header>), String> {
+        let (mut seen, mut items) = (Seen::default(), Vec::new());
         for (index, server) in self.servers.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
-            check::check(server, &mut walk).map_err(|error| format!("server {index}: {error}"))?;
+            let found = check::check(server, &mut walk)
+                .map_err(|error| format!("server {index}: {error}"))?;
+            items.extend(found);
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        seen.stamps.extend(items.iter().map(|item| item.version));
+        Ok((seen, items))
     }
 }
 

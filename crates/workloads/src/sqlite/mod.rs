@@ -63,7 +63,7 @@ use std::sync::Arc;
 
 use model::image::Image;
 use model::units::CoreId;
-use model::workload::{About, Declared, Pm, Program, Site, Step, Stop, Workload};
+use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Stop, Workload};
 
 use connection::Connection;
 use file::{File, Granularity};
@@ -127,7 +127,7 @@ impl Declared for Sqlite {
         file: file!(),
         shared: false,
     };
-    const REOPENS: bool = true;
+    const REOPENS: Reopens = Reopens::UnlessScripted;
     type Params = SqliteParams;
 
     fn new(params: &SqliteParams, site: &Site) -> Step<Sqlite> {

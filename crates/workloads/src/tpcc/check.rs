@@ -21,9 +21,9 @@ use super::schema::{
 use crate::index::Table;
 use crate::walk::Walk;
 
-/// Checks a database.
-pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<(), String> {
-    let scale = database.scale;
+/// Checks a database, and returns the stamps of its orders.
+pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<Vec<u64>, String> {
+    let (scale, mut stamps) = (database.scale, Vec::new());
     check_numbered(walk, &database.items, "item", scale.items, |walk, row, item| {
         must_hold(walk, row, 0..ITEM_WORDS, |word| constant::item(item, word))
     })?;
@@ -35,9 +35,10 @@ pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<(), String> {
             .map_err(told)?;
         for (district, made) in (0..).zip(&made.districts) {
             let place = Place { scale, warehouse, district };
-            place.check(walk, made, &mut sold).map_err(|error| {
+            let orders = place.check(walk, made, &mut sold).map_err(|error| {
                 format!("district {} of warehouse {}: {error}", district + 1, warehouse + 1)
             })?;
+            stamps.extend(orders.iter().map(|found| found.order.entered));
         }
     }
     for (warehouse, made) in (0..).zip(&database.warehouses) {
@@ -46,7 +47,7 @@ pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<(), String> {
         })
         .map_err(|error| format!("warehouse {}: {error}", warehouse + 1))?;
     }
-    Ok(())
+    Ok(stamps)
 }
 
 /// What order lines say was taken from a stock row.
@@ -102,7 +103,13 @@ struct Found {
 }
 
 impl Place {
-    fn check(self, walk: &mut Walk<'_>, made: &District, sold: &mut [Sold]) -> Result<(), String> {
+    /// Checks the district and returns its orders.
+    fn check(
+        self,
+        walk: &mut Walk<'_>,
+        made: &District,
+        sold: &mut [Sold],
+    ) -> Result<Vec<Found>, String> {
         walk.visit(made.row, PLACE_BYTES, "a district")?;
         let tax = constant::tax(self.warehouse, Some(self.district));
         must_be(walk.word(made.row + DISTRICT_TAX), tax, "its tax")?;
@@ -136,7 +143,7 @@ impl Place {
                 return Err(format!("order {order} is wrong about who supplies its lines"));
             }
         }
-        Ok(())
+        Ok(orders)
     }
 
     /// Checks each order and that their numbers have no gap, and returns them.

@@ -29,11 +29,11 @@ use std::sync::Arc;
 
 use model::image::Image;
 use model::units::CoreId;
-use model::workload::{About, Declared, Pm, Program, Site, Step, Workload};
+use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
 use crate::index::Kind;
-use crate::keyed::{Plan, Stamps};
+use crate::keyed::{Plan, Seen, Stamps};
 use crate::rng::Random;
 use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
@@ -108,6 +108,7 @@ impl Declared for Tpcc {
         file: file!(),
         shared: false,
     };
+    const REOPENS: Reopens = Reopens::Always;
     type Params = TpccParams;
 
     fn new(params: &TpccParams, site: &Site) -> Step<Tpcc> {
@@ -206,11 +207,27 @@ impl Workload for Tpcc {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let seen = self.look(image)?;
+        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
+        Ok(())
+    }
+}
+
+impl Tpcc {
+    /// Checks every database.
+    fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
+        let mut seen = Seen::default();
         for (index, database) in self.databases.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
-            check::check(database, &mut walk)
+            let stamps = check::check(database, &mut walk)
                 .map_err(|error| format!("database {index}: {error}"))?;
+            seen.stamps.extend(stamps);
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        Ok(seen)
     }
 }

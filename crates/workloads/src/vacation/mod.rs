@@ -18,10 +18,10 @@ mod tests;
 
 use model::image::Image;
 use model::units::CoreId;
-use model::workload::{About, Declared, Pm, Program, Site, Step, Workload};
+use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::Plan;
+use crate::keyed::{Plan, Seen};
 use crate::rng::Random;
 use crate::walk::Walk;
 use client::{Client, Draws, Locks};
@@ -67,6 +67,7 @@ impl Declared for Vacation {
         file: file!(),
         shared: true,
     };
+    const REOPENS: Reopens = Reopens::Always;
     type Params = VacationParams;
 
     fn new(params: &VacationParams, site: &Site) -> Step<Vacation> {
@@ -116,12 +117,27 @@ impl Workload for Vacation {
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.look(image).map(|_| ())
+    }
+
+    fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
+        let seen = self.look(image)?;
+        (self.heaps, _) = self.plan.go_on(seed, Alignment::Line, &seen);
+        Ok(())
+    }
+}
+
+impl Vacation {
+    /// Checks every database.
+    fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
+        let mut seen = Seen::default();
         let expect = check::Expected { rows: self.rows, is_mixed: self.params.actions == 1 };
         for (index, database) in self.databases.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             check::check(database, &mut walk, expect)
                 .map_err(|error| format!("database {index}: {error}"))?;
+            seen.reached.extend(walk.reached());
         }
-        Ok(())
+        Ok(seen)
     }
 }

@@ -57,6 +57,14 @@ impl Bench {
         Ok(Bench { workload, view, programs })
     }
 
+    /// Goes on with what is in memory, as a machine that boots from it.
+    pub fn reopen(&mut self, seed: u64) {
+        self.workload.reopen(&Image::over(&self.view.pm), seed).expect("what was left is sound");
+        let cores = (0..self.programs.len()).map(|core| CoreId(core as u8));
+        let programs = cores.map(|core| self.workload.program(core));
+        self.programs = programs.collect::<Step<Vec<_>>>().expect("programs");
+    }
+
     /// Runs `rounds` transactions of each core, in turns, on plain memory.
     pub fn run(&mut self, rounds: u64) -> Step {
         for _ in 0..rounds {
