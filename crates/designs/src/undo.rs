@@ -14,7 +14,7 @@
 use model::design::{Cpu, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word};
+use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word, mix};
 use model::workload::{Flush, Ptr};
 
 use crate::software::Log;
@@ -227,6 +227,6 @@ fn words_of(line: Line) -> impl Iterator<Item = Word> {
 }
 
 fn checksum(line: Line, number: u64, data: &[u64; 8]) -> u64 {
-    let start = model::crash::mix(line.0 ^ number.rotate_left(32));
-    data.iter().fold(start, |sum, &word| model::crash::mix(sum ^ word))
+    let start = mix(line.0 ^ number.rotate_left(32));
+    data.iter().fold(start, |sum, &word| mix(sum ^ word))
 }

@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 
 use model::config::Domain;
 use model::controller::Notify;
-use model::crash::mix;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
     Progress, Setup, Store, Structure, Tx,
@@ -23,7 +22,7 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, PowerLoss, word_of};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, LineData, LineSet, PerCore, Word};
+use model::units::{CoreId, Cycle, Line, LineData, LineSet, PerCore, Word, mix};
 
 use crate::parts::area::Area;
 

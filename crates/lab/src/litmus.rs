@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use designs::{Entry, Order};
 use model::config::Config;
-use model::crash::{Campaign, Check, Points, mix};
+use model::crash::{Campaign, Check, Points};
 use model::engine::{Control, Crashes, Failure};
-use model::units::{CoreId, Line};
+use model::units::{CoreId, Line, mix};
 use model::workload::{Pm, Program, Ptr, Workload};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use designs::Order;
-use model::crash::{Campaign, Check, Points, mix};
+use model::crash::{Campaign, Check, Points};
 use model::engine::{Control, Crashes, Failure};
 use model::image::{Cut, Remains};
 use model::oracle::Violation;
-use model::units::Cycle;
+use model::units::{Cycle, mix};
 use model::workload::Stop;
 use serde_json::{Value, json};
 

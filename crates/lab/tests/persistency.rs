@@ -12,9 +12,9 @@ use common::resolve;
 use designs::{Entry, Order};
 use lab::Control;
 use lab::spec::missing_domain;
-use model::crash::{Campaign, Check, Points, mix};
+use model::crash::{Campaign, Check, Points};
 use model::engine::{Crashes, Failure};
-use model::units::{CoreId, LINE_BYTES};
+use model::units::{CoreId, LINE_BYTES, mix};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 
 /// A program for each core, which follows from the seed.

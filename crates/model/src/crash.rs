@@ -9,7 +9,7 @@ use crate::device::Write;
 use crate::image::{Image, PowerLoss};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, Line, LineMap, Word, spread};
+use crate::units::{CoreId, Cycle, Line, LineMap, Word, mix, spread};
 use crate::workload::Workload;
 
 mod keeper;
@@ -538,12 +538,4 @@ fn save_caches<D: Design>(
             image.set_line(line, &below.line(of), u64::MAX).expect("the power is on");
         }
     }
-}
-
-/// A number that depends on every bit of another (SplitMix64's finalizer).
-pub fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }

@@ -412,7 +412,7 @@ mod tests {
         });
         let (mut waiting, mut state, mut joined) = (Vec::new(), 1, 0);
         for now in (0..20_000).step_by(10) {
-            state = crate::crash::mix(state);
+            state = crate::units::mix(state);
             waiting.push(Line(state % 200));
             pm.expect(Line(state % 200));
             if waiting.len() < 12 {

@@ -232,6 +232,14 @@ impl Divisor {
     }
 }
 
+/// A number that depends on every bit of another (SplitMix64's finalizer).
+pub fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
 /// A set of lines, hashed the same way in every run.
 pub type LineSet = rustc_hash::FxHashSet<Line>;
 

@@ -171,7 +171,7 @@ fn the_cells_get_what_was_durable() {
     let mut durable = Contents::new(0, 1 << 20).expect("room");
     let mut state = 7;
     for round in 0..2_000_u64 {
-        state = model::crash::mix(state);
+        state = model::units::mix(state);
         let line = Line(state % 40);
         let mask = state >> 8 | 1;
         let data = [round as u8; 64];

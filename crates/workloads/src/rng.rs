@@ -2,6 +2,7 @@
 //! from, written out here so that no version of a library can change a run.
 
 use model::units::CoreId;
+pub use model::units::mix;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -197,14 +198,6 @@ pub fn fnv(value: u64) -> u64 {
 
 fn fnv_step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
-}
-
-/// A well-mixed function of a number (SplitMix64's step).
-pub fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

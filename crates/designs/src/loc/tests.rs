@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 
 use model::config::Config;
 use model::contents::Contents;
-use model::crash::mix;
 use model::design::Shape;
 use model::image::Image;
 use model::params::Rules as _;
-use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
+use model::units::{CoreId, LINE_BYTES, Line, LineData, Word, mix};
 
 use super::LocRules;
 use super::entry::{Entry, Format, Running};

@@ -16,12 +16,11 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
-use model::crash::mix;
 use model::design::{Below, Shape};
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word};
+use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word, mix};
 
 /// A record.
 pub type Record = [u64; 2];

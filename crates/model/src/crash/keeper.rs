@@ -3,7 +3,7 @@
 use crate::design::{Design, Setup};
 use crate::image::{Cut, Image, PowerLoss, Remains};
 
-use super::mix;
+use crate::units::mix;
 
 /// So many images, chosen evenly among the crash points as they pass, of which nobody knows how
 /// many there will be.
