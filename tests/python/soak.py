@@ -34,7 +34,11 @@ WAYS = (None, 1, 2)
 DOMAINS = (None, "media", "media", "adr", "gpf", "eadr")
 QUEUES = (1, 2, 3, 4, 8, 64)
 CELLS = ("1ns", "50ns", "150ns", "1us")
-WORKLOADS = ("scribble", "scribble", "scribble", "hash", "btree", "rbtree", "queue", "sps", "array")
+WORKLOADS = (
+    *("scribble", "scribble", "scribble", "scribble"),
+    *("hash", "btree", "rbtree", "queue", "sps", "array"),
+    *("ctree", "hashmap", "memcached", "vacation"),
+)
 
 #: Crash points of a random campaign, at the most.
 POINTS = 300
@@ -58,6 +62,8 @@ def machine(draw: random.Random) -> dict[str, str]:
         found["core.fenced_stores"] = "dispatch"
     if draw.random() < 0.3:
         found["pm.addr_mapping"] = "RoCoRaBaCh"
+    if draw.random() < 0.3:
+        found["controller.arrival_jitter"] = draw.choice(("20cycles", "500cycles", "20000cycles"))
     return found | {
         "controller.write_buffer_size": str(draw.choice(QUEUES)),
         "pm.xpbuffer_entries": str(draw.choice((0, 1, 2, 64))),

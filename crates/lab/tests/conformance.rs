@@ -145,7 +145,8 @@ fn caches_of_a_few_lines() {
 fn controllers_that_overtake_each_other() {
     let plain = format!("cores=2 nested=false {APART}");
     let small = format!("cores=2 nested=false {APART} {SMALL_CACHES}");
-    all_hold(every(&names(), &[&plain, &small]));
+    let mixed = format!("{plain} controller.arrival_jitter=400cycles");
+    all_hold(every(&names(), &[&plain, &small, &mixed]));
 }
 
 #[test]

@@ -232,6 +232,10 @@ config! {
         path "noc_latency" ["noc", "path"], Unit::Time, 5 * NS, 0..=MAX_TIME, "ours: 10 cycles at 2 GHz";
         /// One way over the link to memory (CXL); 0 for memory on the controller's own channels.
         link "link_latency" ["link"], Unit::Time, 0, 0..=MAX_TIME, "ours: no link";
+        /// Time by which the way of a flush or an eviction to its controller may be longer, drawn
+        /// for each. Lines then arrive in orders that other latencies might have made, which no
+        /// design may rely on: for crash tests, not for measuring.
+        jitter "arrival_jitter" ["jitter"], Unit::Time, 0, 0..=MAX_TIME, "ours: none";
         /// Write-backs that may wait at a controller whose WPQ is full, before misses wait too.
         writebacks "writeback_buffer_size" ["writebacks"], Unit::Count, 16, 1..=4096, "ours";
         /// What survives a power failure: `media` (what the cells hold), `adr` (what a controller

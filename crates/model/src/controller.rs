@@ -12,7 +12,7 @@ use crate::device::{Choice, Dram, Pm, Write};
 use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::sieve::Sieve;
-use crate::units::{CoreId, Cycle, Line};
+use crate::units::{CoreId, Cycle, Line, mix};
 use crate::wpq::{Controller, Sent, Slot};
 
 pub use crate::wpq::{Accepted, Event, Notify};
@@ -34,6 +34,8 @@ pub struct Memory<E> {
     frontend: u64,
     backend: u64,
     writebacks: usize,
+    /// Cycles by which a write's way may be longer, at most.
+    jitter: u64,
     domain: Domain,
     /// Lines that a design gave since somebody asked.
     given: Vec<Line>,
@@ -87,6 +89,7 @@ impl<E: Copy> Memory<E> {
             frontend: config.cycles(settings.frontend),
             backend: config.cycles(settings.backend),
             writebacks: settings.writebacks as usize,
+            jitter: config.cycles(settings.jitter),
             domain,
             given: Vec::new(),
             sent: 0,
@@ -166,6 +169,7 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
+        let at = at + self.delay(write.line);
         let at = self.arrivals.get(&write.line).map_or(at, |&earlier| at.max(earlier));
         self.arrivals.insert(write.line, at);
         self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
@@ -180,6 +184,11 @@ impl<E: Copy> Memory<E> {
         agenda: &mut Agenda<Event<E>>,
     ) {
         self.launch(at, Sent { write, notify, cached: false, at, number: 0 }, agenda);
+    }
+
+    /// How much longer the way of the next write is, which is of this line.
+    fn delay(&self, line: Line) -> u64 {
+        if self.jitter == 0 { 0 } else { mix(self.sent ^ line.0 << 32) % (self.jitter + 1) }
     }
 
     fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {

@@ -140,6 +140,21 @@ fn writes_of_one_line_stay_in_order() {
 }
 
 #[test]
+fn ways_of_drawn_lengths_mix_lines_and_keep_the_order_of_one() {
+    // 50 cycles.
+    let mut bench =
+        bench(|config| (config.controller.jitter, config.controller.wpq) = (50_000, 64));
+    for line in 1..=32 {
+        bench.send(10, write(line, 8, 1)).send(10, write(line, 8, 2));
+    }
+    bench.run(END);
+    assert!((1..=32).all(|line| bench.word(line) == 0x0202_0202_0202_0202));
+    let times: Vec<u64> = bench.accepted.iter().map(|&(at, _)| at).collect();
+    assert!(times[0] < 25 && times[63] > 50 && times[63] <= 12 + 50, "{times:?}");
+    assert!(!bench.accepted.iter().is_sorted_by_key(|&(_, line)| line));
+}
+
+#[test]
 fn a_design_has_a_path_of_its_own() {
     let mut bench = bench(|_| ());
     bench.send(50, write(0, 8, 1));
