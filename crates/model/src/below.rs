@@ -140,7 +140,7 @@ impl<E: Copy> Below<E> {
             self.write_back(at, line, keep, class, Notify::Core(core));
         } else if self.caches.clean(line, keep) {
             let arrival = at + self.shape.walk;
-            self.memory.write_volatile(arrival, line, at);
+            self.memory.write_volatile(arrival, line);
             self.arrives(core, arrival);
         }
     }

@@ -36,6 +36,8 @@ pub struct Memory<E> {
     writebacks: usize,
     /// Cycles by which a write's way may be longer, at most.
     jitter: u64,
+    /// The time before which nobody asks for banks and buses any more.
+    now: u64,
     domain: Domain,
     /// Lines that a design gave since somebody asked.
     given: Vec<Line>,
@@ -90,6 +92,7 @@ impl<E: Copy> Memory<E> {
             backend: config.cycles(settings.backend),
             writebacks: settings.writebacks as usize,
             jitter: config.cycles(settings.jitter),
+            now: 0,
             domain,
             given: Vec::new(),
             sent: 0,
@@ -123,31 +126,38 @@ impl<E: Copy> Memory<E> {
         (line.address() / self.interleave % self.controllers.len() as u64) as usize
     }
 
+    /// It is `now`: nobody asks for banks and buses of a time before that any more.
+    #[inline]
+    pub fn pass(&mut self, now: Cycle) {
+        debug_assert!(now.0 >= self.now, "time passes");
+        self.now = now.0;
+    }
+
     /// Reads a line whose request reaches its controller at `at`; returns when the answer leaves.
-    pub fn read(&mut self, at: Cycle, line: Line, now: Cycle) -> Cycle {
+    pub fn read(&mut self, at: Cycle, line: Line) -> Cycle {
         let index = self.controller_of(line);
         let reserved = self.controllers[index].is_reserved(line);
-        self.read_from(at, line, reserved, now)
+        self.read_from(at, line, reserved)
     }
 
     /// Reads what a line holds beneath a slot that is reserved for it.
-    pub fn read_beneath(&mut self, at: Cycle, line: Line, now: Cycle) -> Cycle {
-        self.read_from(at, line, false, now)
+    pub fn read_beneath(&mut self, at: Cycle, line: Line) -> Cycle {
+        self.read_from(at, line, false)
     }
 
-    fn read_from(&mut self, at: Cycle, line: Line, reserved: bool, now: Cycle) -> Cycle {
+    fn read_from(&mut self, at: Cycle, line: Line, reserved: bool) -> Cycle {
         let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
         let (place, start) = controller.reads.first_free(at.0);
         let start = start + self.frontend;
         let done = if !line.is_persistent() {
-            controller.dram.read(start, line, now.0)
+            controller.dram.read(start, line, self.now)
         } else if reserved || controller.holds_whole(line) {
             controller.pm.meters.reads += 1;
             controller.pm.meters.reads_forwarded += 1;
             start
         } else {
-            controller.pm.read(start, line, now.0)
+            controller.pm.read(start, line, self.now)
         } + self.backend;
         controller.reads.take(place, done);
         controller.reads_until = controller.reads_until.max(done);
@@ -155,9 +165,9 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Writes a line of volatile memory.
-    pub fn write_volatile(&mut self, at: Cycle, line: Line, now: Cycle) {
+    pub fn write_volatile(&mut self, at: Cycle, line: Line) {
         let index = self.controller_of(line);
-        self.controllers[index].dram.write(at.0 + self.frontend, line, now.0);
+        self.controllers[index].dram.write(at.0 + self.frontend, line, self.now);
     }
 
     /// Sends a write of the caches that reaches its controller at `at`, and not before an earlier

@@ -235,6 +235,7 @@ impl<D: Design> Machine<D> {
     /// Processes the first event that is due at or before `until`; whether there was one.
     pub(crate) fn process_one(&mut self, until: Cycle) -> bool {
         let Some((at, event)) = self.below.agenda.take(until) else { return false };
+        self.below.memory.pass(at);
         if self.probe.is_some() && self.below.memory.makes_durable(&event) {
             self.crash_point(at);
         }

@@ -198,7 +198,7 @@ fn a_read_is_answered_by_the_queue_if_it_holds_the_whole_line() {
     for (words, forwarded, done) in [(8, 1, 100 + 2 + 1), (7, 0, 100 + 2 + 10 + 1 + 1)] {
         let mut bench = bench(KEEP_ALL);
         bench.send(10, write(0, words, 1)).run(END);
-        assert_eq!(bench.memory.read(Cycle(100), Line(0), Cycle(100)), Cycle(done), "{words}");
+        assert_eq!(bench.memory.read(Cycle(100), Line(0)), Cycle(done), "{words}");
         let meters = bench.memory.meters();
         assert_eq!((meters.reads, meters.reads_forwarded), (1, forwarded), "{words} words");
     }
@@ -207,18 +207,18 @@ fn a_read_is_answered_by_the_queue_if_it_holds_the_whole_line() {
 #[test]
 fn a_row_that_is_open_is_read_faster() {
     let mut bench = bench(|_| ());
-    let mut read = |at, line| bench.memory.read(Cycle(at), Line(line), Cycle(at)).since(Cycle(at));
+    let mut read = |at, line| bench.memory.read(Cycle(at), Line(line)).since(Cycle(at));
     assert_eq!((read(0, 0), read(100, 1), read(200, 4)), (14, 6, 14));
 }
 
 #[test]
 fn a_read_in_the_future_does_not_push_others() {
-    let alone = bench(|_| ()).memory.read(Cycle(0), Line(4), Cycle(0));
+    let alone = bench(|_| ()).memory.read(Cycle(0), Line(4));
     let mut bench = bench(|_| ());
-    let future = bench.memory.read(Cycle(10_000), Line(0), Cycle(0));
-    assert_eq!(bench.memory.read(Cycle(0), Line(4), Cycle(0)), alone, "the past is free");
+    let future = bench.memory.read(Cycle(10_000), Line(0));
+    assert_eq!(bench.memory.read(Cycle(0), Line(4)), alone, "the past is free");
     assert_eq!(future, Cycle(10_014));
-    let same = bench.memory.read(Cycle(10_000), Line(8), Cycle(0));
+    let same = bench.memory.read(Cycle(10_000), Line(8));
     assert_eq!(same, Cycle(10_024), "the future is taken");
 }
 
@@ -230,7 +230,7 @@ fn so_many_reads_are_outstanding_and_no_more() {
             config.pm.banks = 16;
         });
         let mut done: Vec<u64> =
-            (0..3).map(|index| bench.memory.read(Cycle(0), Line(4 * index), Cycle(0)).0).collect();
+            (0..3).map(|index| bench.memory.read(Cycle(0), Line(4 * index)).0).collect();
         done.sort_unstable();
         assert!(done[2].abs_diff(last) <= 3, "{places} places: {done:?}");
     }
@@ -247,7 +247,7 @@ fn drained(writes: u64, burst: u64, reads: bool) -> u64 {
         config.pm.banks = 16;
     });
     if reads {
-        bench.memory.read(Cycle(0), Line(60), Cycle(0));
+        bench.memory.read(Cycle(0), Line(60));
     }
     for line in 0..writes {
         bench.send(10, write(4 * line, 8, 1));
@@ -317,9 +317,9 @@ fn a_reserved_slot_is_no_room_answers_reads_and_becomes_a_write() {
     let mut bench = bench(|config| config.controller.wpq = 2);
     assert!(bench.reserve(1, 3) && bench.reserve(1, 4));
     assert!(!bench.memory.has_room(Line(3)) && !bench.reserve(1, 5));
-    bench.memory.read(Cycle(5), Line(3), Cycle(5));
+    bench.memory.read(Cycle(5), Line(3));
     assert_eq!(bench.memory.meters().reads_forwarded, 1);
-    bench.memory.read_beneath(Cycle(5), Line(3), Cycle(5));
+    bench.memory.read_beneath(Cycle(5), Line(3));
     assert_eq!(bench.memory.meters().reads_forwarded, 1, "memory has what lies beneath");
     bench.send(10, write(0, 8, 1)).run(50);
     assert_eq!(bench.accepted, [], "it waits for room");

@@ -455,7 +455,7 @@ impl Kiln {
                 continue;
             }
             let place = cells::place(&below.shape, number);
-            let ready = below.memory.read(sent + self.path, place, at) + self.path;
+            let ready = below.memory.read(sent + self.path, place) + self.path;
             send_home(slot.line, slot.data, ready, KilnEvent::OverflowHome(number), below);
             if !self.rules.keep_overflow_until_home {
                 self.last.drop_slot(number);

@@ -99,7 +99,7 @@ impl Lad {
             ));
         };
         let entry = queue.entries.remove(0);
-        let read = below.memory.read_beneath(at, entry.line, at);
+        let read = below.memory.read_beneath(at, entry.line);
         let writes = VecDeque::new();
         let slot = Some(slot);
         queue.spill = Some(Spill { entry, slot, writes, reserved: true, committed: false });

@@ -258,7 +258,7 @@ impl Engine {
             // It is read from the log; which of its transaction's blocks it is makes no difference.
             Some(group) => {
                 let block = self.ring.area.block(group, 0);
-                below.memory.read(at + self.path, block, at) + self.path
+                below.memory.read(at + self.path, block) + self.path
             }
             None => at,
         };

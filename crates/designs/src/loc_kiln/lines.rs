@@ -471,7 +471,7 @@ impl LocKiln {
             return self.last.drop_slot(number);
         }
         let place = cells::place(&below.shape, number);
-        let ready = below.memory.read(at + self.path, place, at) + self.path;
+        let ready = below.memory.read(at + self.path, place) + self.path;
         if let Some(slot) = &mut self.last.slots[number as usize] {
             slot.goes_home = true;
         }

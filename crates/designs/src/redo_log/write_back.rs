@@ -80,7 +80,7 @@ impl RedoLog {
                 (u64::MAX, at + (below.shape.walk - path))
             } else {
                 let record = self.cores[core].area.word(owner.record).line();
-                (spread(owner.words), below.memory.read(at + path, record, at))
+                (spread(owner.words), below.memory.read(at + path, record))
             };
             below.send(leaves, Write { line, data, mask, class: Class::Data }, notify);
             true
@@ -116,9 +116,8 @@ impl RedoLog {
         let mut done = at;
         if memory && owner.dropped && !owner.written && !is_buffered() {
             let path = below.shape.path;
-            // Nobody knows here what time it is, so nothing is forgotten.
             let record = log.area.word(owner.record).line();
-            done = below.memory.read(at + path, record, Cycle(0)) + path;
+            done = below.memory.read(at + path, record) + path;
             self.counts.fetched_from_log += 1;
         }
         let committed = owner.end.is_some() && !owner.written;

@@ -126,7 +126,7 @@ impl ShadowPaging {
             let line = page.line(place);
             let read = match below.caches.holds(line) {
                 true => asked + times.llc,
-                false => below.memory.read(asked + path, own.line(place), at) + path,
+                false => below.memory.read(asked + path, own.line(place)) + path,
             };
             let (to, data) = (shadow.line(place), below.line(line));
             let write = Write { line: to, data, mask: u64::MAX, class: Class::CopyOnWrite };

@@ -156,7 +156,7 @@ impl Ssp {
             let (times, path) = (below.shape.times, below.shape.path);
             let read = match below.caches.holds(line) {
                 true => asked + times.llc,
-                false => below.memory.read(asked + path, self.slots.locate(line), at) + path,
+                false => below.memory.read(asked + path, self.slots.locate(line)) + path,
             };
             below.at(read, SspEvent::Copy(number, place as u8));
             asked += 1;

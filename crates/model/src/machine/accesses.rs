@@ -201,7 +201,8 @@ impl<D: Design> Machine<D> {
                 self.memory_misses = (self.memory_misses + 1).min(MEMORY_MISSES_MAX);
                 let path = self.below.shape.path;
                 let asked = done + times.llc + path;
-                done = self.below.memory.read(asked, self.locate(line), now) + path;
+                self.below.memory.pass(now);
+                done = self.below.memory.read(asked, self.locate(line)) + path;
                 if line.is_persistent() {
                     let fill = Fill { core: id, line, memory: true, write, at: done };
                     done = self.design.fill(&fill, &mut self.below);
@@ -253,7 +254,7 @@ impl<D: Design> Machine<D> {
     /// A dirty line leaves the caches.
     pub(super) fn write_back(&mut self, line: Line, at: Cycle) {
         if !line.is_persistent() {
-            self.below.memory.write_volatile(at, line, at);
+            self.below.memory.write_volatile(at, line);
             return;
         }
         let data = self.below.line(line);

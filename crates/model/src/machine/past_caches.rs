@@ -63,7 +63,7 @@ impl<D: Design> Machine<D> {
             self.below.send(at, write, Notify::Core(id));
         } else {
             let arrival = at + self.below.shape.path;
-            self.below.memory.write_volatile(arrival, write.line, at);
+            self.below.memory.write_volatile(arrival, write.line);
             self.below.arrives(id, arrival);
         }
     }
