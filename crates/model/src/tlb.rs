@@ -3,7 +3,7 @@
 //! long. What a translation says is the design's business.
 
 use crate::config::Config;
-use crate::units::{CoreId, Page, PerCore};
+use crate::units::{CoreId, Cycle, Page, PerCore};
 
 /// The TLBs of every core: a first level, and a second that includes it, if there is one.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ struct Tlb {
     last: Option<Page>,
     first: Level,
     second: Option<Level>,
+    /// Translations that are on their way from the page table, and when they are there.
+    coming: Vec<(Page, Cycle)>,
 }
 
 impl Tlbs {
@@ -26,7 +28,8 @@ impl Tlbs {
     pub fn new(cores: u8, config: &Config) -> Tlbs {
         let tlb = &config.tlb;
         let second = (tlb.l2_entries > 0).then(|| Level::new(tlb.l2_entries, tlb.l2_assoc));
-        let one = Tlb { last: None, first: Level::new(tlb.entries, tlb.assoc), second };
+        let first = Level::new(tlb.entries, tlb.assoc);
+        let one = Tlb { last: None, first, second, coming: Vec::new() };
         Tlbs {
             cores: PerCore::new(cores, |_| one.clone()),
             second_level: config.cycles(tlb.l2_latency),
@@ -38,7 +41,8 @@ impl Tlbs {
         self.cores.swap(core, other);
     }
 
-    /// Whether a core has the translation of a page, and the cycles that finding it adds.
+    /// Whether a core has the translation of a page, or will have ([`Tlbs::arrival`]), and the
+    /// cycles that finding it adds.
     #[inline]
     pub fn hit(&mut self, core: CoreId, page: Page) -> Option<u64> {
         let tlb = &mut self.cores[core];
@@ -55,6 +59,18 @@ impl Tlbs {
         tlb.first.insert(page);
         tlb.last = Some(page);
         Some(self.second_level)
+    }
+
+    /// When a translation that a core has is there, or `now` if it is; nothing that the core asks
+    /// from now on comes before that.
+    #[inline]
+    pub fn arrival(&mut self, core: CoreId, page: Page, now: Cycle) -> Cycle {
+        let coming = &mut self.cores[core].coming;
+        if coming.is_empty() {
+            return now;
+        }
+        coming.retain(|&(_, at)| at > now);
+        coming.iter().find(|&&(other, _)| other == page).map_or(now, |&(_, at)| at)
     }
 
     /// Cores that have the translation of a page, one bit each.
@@ -88,9 +104,11 @@ impl Tlbs {
         tlb.last = tlb.last.filter(|&last| last != page);
     }
 
-    /// Gives a core the translation of a page, for which there is room.
-    pub fn fill(&mut self, core: CoreId, page: Page) {
+    /// Gives a core the translation of a page, for which there is room, and which is there at `at`.
+    pub fn fill(&mut self, core: CoreId, page: Page, at: Cycle) {
         let tlb = &mut self.cores[core];
+        tlb.coming.retain(|&(other, _)| other != page);
+        tlb.coming.push((page, at));
         if let Some(second) = &mut tlb.second {
             second.insert(page);
         }
@@ -179,7 +197,7 @@ mod tests {
 
     fn fill(tlbs: &mut Tlbs, page: u64) -> Option<Page> {
         let victim = tlbs.make_room(CORE, Page(page));
-        tlbs.fill(CORE, Page(page));
+        tlbs.fill(CORE, Page(page), Cycle(0));
         victim
     }
 
@@ -193,6 +211,19 @@ mod tests {
         assert_eq!((tlbs.holders(Page(1)), tlbs.holders(Page(2))), (0, 1));
         assert_eq!(tlbs.hit(CORE, Page(1)), None);
         assert_eq!(tlbs.hit(CORE, Page(0)), Some(0));
+    }
+
+    #[test]
+    fn a_translation_is_not_there_before_it_has_arrived() {
+        let mut tlbs = tlbs(0);
+        tlbs.fill(CORE, Page(0), Cycle(90));
+        tlbs.fill(CORE, Page(1), Cycle(50));
+        let mut arrival = |page, now| tlbs.arrival(CORE, Page(page), Cycle(now)).0;
+        assert_eq!([arrival(0, 10), arrival(1, 10), arrival(2, 10)], [90, 50, 10]);
+        assert_eq!([arrival(1, 60), arrival(0, 60), arrival(0, 90)], [60, 90, 90]);
+        tlbs.fill(CORE, Page(1), Cycle(200));
+        tlbs.fill(CORE, Page(1), Cycle(300));
+        assert_eq!(tlbs.arrival(CORE, Page(1), Cycle(250)), Cycle(300));
     }
 
     #[test]

@@ -177,9 +177,8 @@ impl<D: Design> OnCore<'_, D> {
             return known;
         }
         let page = Page::of(line);
-        match self.machine().translation(self.core, page) {
-            Some(0) => known,
-            Some(cycles) => known.max(self.machine().cores[self.core].timing.front()) + cycles,
+        match self.machine().translation(self.core, page, known) {
+            Some(at) => at,
             None => self.translate_slowly(page, known),
         }
     }
@@ -204,8 +203,8 @@ impl<D: Design> OnCore<'_, D> {
                 return Some(known);
             }
             let page = Page::of(line);
-            if let Some(cycles) = self.machine().translation(self.core, page) {
-                known += cycles;
+            if let Some(at) = self.machine().translation(self.core, page, known) {
+                known = at;
             } else if let Some(at) = self.machine().translate(self.core, page, known) {
                 known = at;
             } else {

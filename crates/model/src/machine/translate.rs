@@ -11,10 +11,17 @@ impl<D: Design> Machine<D> {
         self.walks && line.address() < self.below.shape.log_base
     }
 
-    /// The cycles that a core's own TLBs take to translate a page, if they have it.
+    /// When a page whose number is known at `known` is translated, if the core's own TLBs have it.
     #[inline]
-    pub(crate) fn translation(&mut self, id: CoreId, page: Page) -> Option<u64> {
-        self.below.tlbs.hit(id, page)
+    pub(crate) fn translation(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
+        let cycles = self.below.tlbs.hit(id, page)?;
+        let front = self.cores[id].timing.front();
+        let ready = self.below.tlbs.arrival(id, page, front);
+        if cycles == 0 && ready == front {
+            return Some(known);
+        }
+        // An address that was known long ago was not looked up before its instruction came.
+        Some(known.max(ready) + cycles)
     }
 
     /// Walks the page table for a page that the core's TLBs lack and whose number is known at
@@ -33,8 +40,9 @@ impl<D: Design> Machine<D> {
         self.process_wakes();
         match progress {
             Progress::Done(filled) => {
-                self.below.tlbs.fill(id, page);
-                Some(Cycle(filled.0 - heard.since(at)))
+                let ready = Cycle(filled.0 - heard.since(at));
+                self.below.tlbs.fill(id, page, ready);
+                Some(ready)
             }
             Progress::Wait => None,
         }
