@@ -59,10 +59,10 @@ model::params! {
         /// 1,024 in all on its machine, of which 256 are for the TLBs).
         over_provision = 768 in 0..=4092;
         /// Slots in all; 0 for TLB entries x cores + `over_provision`, as the paper has it, but no
-        /// more than the 4,093 that 12 bits of a record can name.
-        slots = 0 in 0..=4093, tight [3, 3, 40, 40, 6, 6, 9, 9];
+        /// more than the 262,141 that 18 bits of a record can name.
+        slots = 0 in 0..=262_141, tight [3, 3, 40, 40, 6, 6, 9, 9];
         /// Slots that the last level of the caches has room for (section 5: about 1,024).
-        l3_slots = 1024 in 0..=4093;
+        l3_slots = 1024 in 0..=262_141;
         /// Cycles of looking a page up in the SSP cache after a walk; 0 for the last level's time,
         /// or DRAM's where it is not there (section 5: 27 and 185 cycles).
         ssp_cache_latency = 0 in 0..=100_000;
@@ -505,5 +505,5 @@ fn layout_of(setup: &Setup<'_, Ssp>) -> Layout {
     let entries = if tlb.l2_entries > 0 { tlb.l2_entries } else { tlb.entries };
     let usual = entries * u64::from(shape.cores) + params.over_provision;
     let slots = if params.slots > 0 { params.slots } else { usual.min(u64::from(SLOTS_MAX)) };
-    Layout::new(shape, slots as u16, params.journal_lines)
+    Layout::new(shape, slots as u32, params.journal_lines)
 }

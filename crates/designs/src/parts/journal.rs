@@ -32,8 +32,12 @@ pub const LINE_RECORDS: u64 = 4;
 /// Records of a group beside its commit record, at most: of as many pages as a transaction may have
 /// stored to, and what fills its last line.
 const GROUP_RECORDS: usize = 64 + LINE_RECORDS as usize - 1;
-/// What a commit record has where other records say what they are.
-const COMMIT: u64 = 0xfff;
+/// Bits of a record's number, which are the lowest of its second word.
+pub const TID_BITS: u32 = 12;
+/// Bits of what a record says that it is, which come next.
+pub const KIND_BITS: u32 = 18;
+/// What a commit record says that it is.
+const COMMIT: u64 = (1 << KIND_BITS) - 1;
 
 /// Where the journal lies: the line of the tail, then the ring.
 #[derive(Clone, Debug)]
@@ -178,7 +182,7 @@ impl<W> Journal<W> {
 
     /// The number that the records of the next group have.
     pub fn tid(&self) -> u64 {
-        self.tid & 0xfff
+        self.tid & ((1 << TID_BITS) - 1)
     }
 
     /// Appends a group, whose lines reach the controller at `at`; `notify` is told of each that is
@@ -369,7 +373,7 @@ fn group(start: u64, image: &Image<'_>, ring: &Ring, belief: Belief) -> Option<(
             records.push(record);
             continue;
         }
-        let tid = record[1] & 0xfff;
+        let tid = tid(&record);
         let mut right = commit(&records, start, tid);
         if !belief.checksum {
             right[0] = right[0] & 0xffff_ffff | record[0] >> 32 << 32;
@@ -382,7 +386,6 @@ fn group(start: u64, image: &Image<'_>, ring: &Ring, belief: Belief) -> Option<(
     if belief.commit_record || records.is_empty() {
         return None;
     }
-    let tid = |record: &Record| record[1] & 0xfff;
     let of_first = records.iter().take_while(|record| tid(record) == tid(&records[0])).count();
     records.truncate(of_first);
     Some((records, start + of_first as u64))
@@ -394,11 +397,20 @@ fn commit(records: &[Record], start: u64, tid: u64) -> Record {
     let begin = mix(count ^ position.rotate_left(32));
     let words = records.iter().flatten();
     let sum = words.fold(begin, |sum, &word| mix(sum ^ word)) & 0xffff_ffff;
-    [sum << 32 | position, count << 56 | COMMIT << 12 | tid]
+    [sum << 32 | position, count << 56 | COMMIT << TID_BITS | tid]
 }
 
 fn is_commit(record: &Record) -> bool {
-    record[1] >> 12 & 0xfff == COMMIT
+    kind(record) == COMMIT
+}
+
+/// What a record says that it is.
+pub fn kind(record: &Record) -> u64 {
+    record[1] >> TID_BITS & ((1 << KIND_BITS) - 1)
+}
+
+fn tid(record: &Record) -> u64 {
+    record[1] & ((1 << TID_BITS) - 1)
 }
 
 #[cfg(test)]

@@ -3,17 +3,19 @@
 //! records.
 //!
 //! ```text
-//! map        virtual page[64]                    | frame[40] FFC TID
+//! map        virtual page[64]                    | frame[34] MAP[18] TID[12]
 //! ```
 
 use model::design::Shape;
 use model::units::Page;
 
-use crate::parts::journal::{Record, Ring};
+use crate::parts::journal::{KIND_BITS, Record, Ring, TID_BITS, kind};
 use crate::parts::page_table::PageTable;
 
 /// What a record is.
-const MAP: u64 = 0xffc;
+const MAP: u64 = 1;
+/// Where a frame's number begins in the second word.
+const FRAME: u32 = TID_BITS + KIND_BITS;
 
 /// The places.
 #[derive(Clone, Debug)]
@@ -53,15 +55,15 @@ impl Layout {
 
     /// The page that a record is about, and its frame, if it is about one.
     pub fn decode(&self, record: Record) -> Option<(Page, Page)> {
-        let (page, frame) = (Page(record[0]), Page(record[1] >> 24));
-        let is_map = record[1] >> 12 & 0xfff == MAP && page.0 < self.table.pages;
+        let (page, frame) = (Page(record[0]), Page(record[1] >> FRAME));
+        let is_map = kind(&record) == MAP && page.0 < self.table.pages;
         is_map.then_some((page, frame))
     }
 }
 
 /// The record that says which frame a page lies in.
 pub fn encode(page: Page, frame: Page, tid: u64) -> Record {
-    [page.0, frame.0 << 24 | MAP << 12 | tid]
+    [page.0, frame.0 << FRAME | MAP << TID_BITS | tid]
 }
 
 #[cfg(test)]

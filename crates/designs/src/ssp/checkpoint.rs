@@ -31,7 +31,7 @@ impl Known {
     pub fn boot(image: &Image<'_>, layout: &Layout) -> Known {
         let mut known = Known::new(layout);
         for slot in layout.written_slots(image) {
-            known.kept[usize::from(slot.0)] = layout.read_entry(slot, image);
+            known.kept[slot.0 as usize] = layout.read_entry(slot, image);
         }
         known
     }
@@ -76,7 +76,7 @@ impl Ssp {
         let mut lines = Vec::new();
         if !self.rules.checkpoint_what_counts {
             for slot in self.layout.all_slots() {
-                self.known.kept[usize::from(slot.0)] = self.slots[slot].kept;
+                self.known.kept[slot.0 as usize] = self.slots[slot].kept;
                 self.known.touched.push_back((until, slot));
             }
         }
@@ -84,7 +84,7 @@ impl Ssp {
             && end <= until
         {
             self.known.touched.pop_front();
-            let kept = self.known.kept[usize::from(slot.0)];
+            let kept = self.known.kept[slot.0 as usize];
             for (word, value) in self.layout.entry_words(slot, &kept) {
                 below.view.set_word(word, value);
                 lines.push(word.line());

@@ -21,7 +21,7 @@ const ENTRY_BYTES: u64 = 32;
 
 /// A slot of the SSP cache, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotId(pub u16);
+pub struct SlotId(pub u32);
 
 /// What survives of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Layout {
     /// The page table.
     pub table: PageTable,
     /// Slots of the SSP cache.
-    pub slots: u16,
+    pub slots: u32,
     /// The journal.
     pub ring: Ring,
     start: u64,
@@ -48,7 +48,7 @@ pub struct Layout {
 
 impl Layout {
     /// The places on a machine.
-    pub fn new(shape: &Shape, slots: u16, ring_lines: u64) -> Layout {
+    pub fn new(shape: &Shape, slots: u32, ring_lines: u64) -> Layout {
         let table = PageTable::new(shape);
         let entries = table.end().0 + u64::from(slots);
         let journal = entries + (u64::from(slots) * ENTRY_BYTES).div_ceil(PAGE_BYTES);
@@ -84,7 +84,7 @@ impl Layout {
         let per_page = PAGE_BYTES / ENTRY_BYTES;
         let first = |page: &Page| (page.address() - entries) / ENTRY_BYTES;
         let slots = pages.iter().flat_map(|page| first(page)..first(page) + per_page);
-        slots.filter(|&slot| slot < u64::from(self.slots)).map(|slot| SlotId(slot as u16)).collect()
+        slots.filter(|&slot| slot < u64::from(self.slots)).map(|slot| SlotId(slot as u32)).collect()
     }
 
     /// What is so of a slot at first.
@@ -95,7 +95,7 @@ impl Layout {
     /// The slot that has an extra page at first, if one has.
     pub fn slot_of_extra(&self, page: Page) -> Option<SlotId> {
         let index = page.0.checked_sub(self.first_extra(SlotId(0)).0)?;
-        (index < u64::from(self.slots)).then_some(SlotId(index as u16))
+        (index < u64::from(self.slots)).then_some(SlotId(index as u32))
     }
 
     /// What a slot's entry says.

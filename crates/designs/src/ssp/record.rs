@@ -2,21 +2,32 @@
 //! specs/remapping.md 1.4).
 //!
 //! ```text
-//! update     com[64]                             | PPN0[40] slot[12] TID[12]
-//! switch     PPN0[40] PPN1[24, the low ones]     | PPN1[16, the high ones] slot[12] 0[12] FFE TID
-//! page       virtual page[64]                    | 0[40] FFD TID
+//! update     com[64]                             | PPN0[34] slot[18] TID[12]
+//! switch     PPN0[34] PPN1[30, the low ones]     | PPN1[4, the high ones] slot[18] 0[12] SWITCH[18] TID
+//! page       virtual page[64]                    | 0[34] PAGE[18] TID
 //! ```
+//!
+//! The paper says 128 bits and no more. specs/remapping.md infers 40 bits of a frame's number and 12
+//! of a slot's from its 4,096 slots; with so few, the TLBs of a machine with more than a few cores
+//! hold more pages than there are slots. 34 bits of a frame's number are 64 TiB.
 
 use model::units::Page;
 
-use crate::parts::journal::Record;
+use crate::parts::journal::{KIND_BITS, Record, TID_BITS, kind};
 use crate::ssp::layout::{Kept, SlotId};
 
 /// The most slots that a record can name.
-pub const SLOTS_MAX: u16 = 0xffd;
+pub const SLOTS_MAX: u32 = PAGE as u32;
 
-const SWITCH: u64 = 0xffe;
-const PAGE: u64 = 0xffd;
+const SWITCH: u64 = (1 << KIND_BITS) - 2;
+const PAGE: u64 = (1 << KIND_BITS) - 3;
+/// Where a frame's number begins in the second word of an update, and its bits.
+const FRAME: u32 = TID_BITS + KIND_BITS;
+const FRAME_BITS: u32 = u64::BITS - FRAME;
+/// Bits of the second frame's number that the first word of a switch has room for.
+const LOW: u32 = u64::BITS - FRAME_BITS;
+/// Where a slot's number is in a switch: below what is left of the second frame's.
+const SLOT: u32 = u64::BITS - (FRAME_BITS - LOW) - KIND_BITS;
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,28 +59,29 @@ impl Entry {
     pub fn encode(self, tid: u64) -> Record {
         match self {
             Entry::Update { slot, ppn0, com } => {
-                [com, ppn0.0 << 24 | u64::from(slot.0) << 12 | tid]
+                [com, ppn0.0 << FRAME | u64::from(slot.0) << TID_BITS | tid]
             }
             Entry::Switch { slot, ppn0, ppn1 } => {
-                let low = ppn0.0 << 24 | ppn1.0 & 0xff_ffff;
-                [low, ppn1.0 >> 24 << 48 | u64::from(slot.0) << 36 | SWITCH << 12 | tid]
+                let low = ppn0.0 << LOW | ppn1.0 & ((1 << LOW) - 1);
+                let high = ppn1.0 >> LOW << (SLOT + KIND_BITS) | u64::from(slot.0) << SLOT;
+                [low, high | SWITCH << TID_BITS | tid]
             }
-            Entry::Page(page) => [page.0, PAGE << 12 | tid],
+            Entry::Page(page) => [page.0, PAGE << TID_BITS | tid],
         }
     }
 
     /// From bytes.
     pub fn decode(record: Record) -> Entry {
         let [first, second] = record;
-        match second >> 12 & 0xfff {
+        match kind(&record) {
             SWITCH => Entry::Switch {
-                slot: SlotId((second >> 36 & 0xfff) as u16),
-                ppn0: Page(first >> 24),
-                ppn1: Page(second >> 48 << 24 | first & 0xff_ffff),
+                slot: SlotId((second >> SLOT) as u32 & ((1 << KIND_BITS) - 1)),
+                ppn0: Page(first >> LOW),
+                ppn1: Page(second >> (SLOT + KIND_BITS) << LOW | first & ((1 << LOW) - 1)),
             },
             PAGE => Entry::Page(Page(first)),
             slot => {
-                Entry::Update { slot: SlotId(slot as u16), ppn0: Page(second >> 24), com: first }
+                Entry::Update { slot: SlotId(slot as u32), ppn0: Page(second >> FRAME), com: first }
             }
         }
     }
@@ -79,16 +91,16 @@ impl Entry {
 pub fn apply(entry: Entry, has_both_pages: bool, kept: &mut [Kept]) -> Option<SlotId> {
     let (slot, now) = match entry {
         Entry::Update { slot, ppn0, com } => {
-            (slot, Kept { ppn0, com, ..*kept.get(usize::from(slot.0))? })
+            (slot, Kept { ppn0, com, ..*kept.get(slot.0 as usize)? })
         }
         Entry::Switch { slot, ppn0, ppn1 } => {
-            let before = kept.get(usize::from(slot.0))?;
+            let before = kept.get(slot.0 as usize)?;
             let derived = if before.ppn0 == ppn0 { before.ppn1 } else { before.ppn0 };
             (slot, Kept { ppn0, ppn1: if has_both_pages { ppn1 } else { derived }, com: 0 })
         }
         Entry::Page(_) => return None,
     };
-    kept[usize::from(slot.0)] = now;
+    kept[slot.0 as usize] = now;
     Some(slot)
 }
 
@@ -106,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let (slot, ppn0, ppn1) = (SlotId(SLOTS_MAX - 1), Page((1 << 40) - 2), Page((1 << 40) - 7));
+        let (slot, ppn0, ppn1) = (SlotId(SLOTS_MAX - 1), Page((1 << 34) - 2), Page((1 << 34) - 7));
         for entry in [
             Entry::Update { slot, ppn0, com: u64::MAX },
             Entry::Switch { slot, ppn0, ppn1 },

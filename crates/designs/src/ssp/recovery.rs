@@ -25,7 +25,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
     let rules = &setup.rules.first;
     let mut before: Vec<Kept> = layout.all_slots().map(|slot| layout.first_kept(slot)).collect();
     for slot in layout.written_slots(image) {
-        before[usize::from(slot.0)] = layout.read_entry(slot, image);
+        before[slot.0 as usize] = layout.read_entry(slot, image);
     }
     let mut kept = before.clone();
     let belief = Belief {

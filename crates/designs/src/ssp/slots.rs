@@ -13,7 +13,7 @@ use crate::ssp::layout::{Kept, Layout, SlotId};
 pub struct Slots {
     slots: Vec<Slot>,
     /// For each page its slot's number and 1; 0 if it has none.
-    slot_of: Vec<u16>,
+    slot_of: Vec<u32>,
     frames: Frames,
     /// Slots that were idle when they were put here, and may be bound to another page.
     free: VecDeque<SlotId>,
@@ -96,7 +96,7 @@ impl Slots {
                 queue.push_back(id);
             }
         }
-        slots.free.retain(|id| slots.slots[usize::from(id.0)].is_listed);
+        slots.free.retain(|id| slots.slots[id.0 as usize].is_listed);
         Ok((slots, queue))
     }
 
@@ -171,12 +171,12 @@ impl Slot {
 impl std::ops::Index<SlotId> for Slots {
     type Output = Slot;
     fn index(&self, id: SlotId) -> &Slot {
-        &self.slots[usize::from(id.0)]
+        &self.slots[id.0 as usize]
     }
 }
 
 impl std::ops::IndexMut<SlotId> for Slots {
     fn index_mut(&mut self, id: SlotId) -> &mut Slot {
-        &mut self.slots[usize::from(id.0)]
+        &mut self.slots[id.0 as usize]
     }
 }
