@@ -154,7 +154,12 @@ impl Spec {
         let owner = format!("workload {workload_name}");
         let asked = profile.map(|profile| profile.under(&settings.workload));
         let asked = asked.unwrap_or(settings.workload);
-        let workload_settings = settings::params(&owner, workload.fields, &asked)?;
+        let mut workload_settings = settings::params(&owner, workload.fields, &asked)?;
+        let says_items = settings.machine.iter().any(|(path, _)| path == "workload.items");
+        if says_items && workload.fields.iter().any(|field| field.name == "items") {
+            // Some workloads have fewer items than the machine says unless the user says so.
+            workload_settings.push(("items".to_owned(), machine.config.workload.items));
+        }
         let cores = count_cores(&machine, self.cores, cores)?;
         if let Some(rule) = &self.without
             && !design.rules.iter().any(|(name, _)| name == rule)

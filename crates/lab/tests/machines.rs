@@ -1,6 +1,8 @@
 //! The machines: every preset is complete and sourced, files and settings lie over one another as
 //! documented, and every mistake is a sentence.
 
+mod common;
+
 use std::path::PathBuf;
 
 use lab::machines::{self, Machine, canonical, diff, explain, resolved};
@@ -391,5 +393,23 @@ fn mistakes_in_files_are_explained_with_their_line() {
     for (text, expect) in FILE_MISTAKES {
         let error = file_error("bad.toml", text);
         assert!(error.starts_with(expect), "{error}\nis not\n{expect}");
+    }
+}
+
+/// Some workloads have fewer items than a machine says, as the program that they stand for has; not
+/// fewer than the user says.
+#[test]
+fn as_many_items_as_the_user_asks_for() {
+    for (workload, usual, many) in
+        [("echo", 10_000, 14_000), ("memcached", 10_000, 14_000), ("hashmap", 102_400, 130_000)]
+    {
+        let cycles = |items: u64| {
+            let line = format!(
+                "native {workload} machine=silo cores=1 txs=200 workload.items={items} \
+                 workload.value=64"
+            );
+            common::run(&line)["cycles"].clone()
+        };
+        assert_ne!(cycles(usual), cycles(many), "{workload}");
     }
 }
