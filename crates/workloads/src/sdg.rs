@@ -249,15 +249,19 @@ impl Graph {
     ) -> Step {
         let ends: &[(u64, u64)] =
             if self.is_undirected { &[(from, to), (to, from)] } else { &[(from, to)] };
-        let there = !self.find(pm, from, to).is_null();
-        for &(from, to) in ends {
-            if there {
-                let edge = self.find(pm, from, to);
-                self.unlink(pm, from, edge);
-                heap.free(edge, EDGE_BYTES);
-            } else {
+        let mut edge = self.find(pm, from, to);
+        if edge.is_null() {
+            return ends.iter().try_for_each(|&(from, to)| {
                 self.link(pm, from, to, weight, heap.alloc(EDGE_BYTES)?);
+                Ok(())
+            });
+        }
+        for (index, &(from, to)) in ends.iter().enumerate() {
+            if index > 0 {
+                edge = self.find(pm, from, to);
             }
+            self.unlink(pm, from, edge);
+            heap.free(edge, EDGE_BYTES);
         }
         Ok(())
     }
