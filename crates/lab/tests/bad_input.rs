@@ -170,12 +170,13 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
         "CREATE TABLE t(a);\nINSERT INTO u VALUES (1);\n",
         "script `mine.txt`, line 2: no such table: u",
     ),
-    ("sqlite", "", "script `mine.txt`, line 1: the script ends, and has no statement to measure"),
     (
         "sqlite",
-        "CREATE TABLE t(a",
-        "script `mine.txt`, line 1: the script ends, and has no statement to measure",
+        "",
+        "script `mine.txt`, line 1: the script ends, and has no statement to measure: put what is \
+         to be measured after a line `-- measured`",
     ),
+    ("sqlite", "CREATE TABLE t(a", "script `mine.txt`, line 1: near \";\": syntax error"),
     (
         "ycsb",
         "recordcount=100\nreadproportion=much\n",

@@ -348,10 +348,34 @@ fn scripts_are_read() {
          INSERT INTO t (v) VALUES (1);",
         "ANALYZE; REINDEX;",
         "-- measured\nCREATE TABLE u (k); INSERT INTO u VALUES (1); DROP TABLE u;",
-        "CREATE TEMP TABLE u (k);\n-- measured\nINSERT INTO t (v) VALUES (1);",
+        "ANALYZE; SELECT * FROM sqlite_stat1;",
+        "DROP TABLE IF EXISTS u; CREATE TABLE u (k); INSERT INTO u VALUES (1); SELECT k FROM u;",
+        "CREATE TABLE u AS SELECT * FROM t LIMIT :rows; SELECT * FROM u;",
+        "--measured\nINSERT INTO t (v) VALUES (1);",
+        "\u{feff} --- Measured \r\nINSERT INTO t (v) VALUES (1);",
+        "\u{feff}\x0c\rPRAGMA foreign_keys = ON;\u{feff} SELECT 1;",
+        "CREATE TEMP TABLE u (k); DROP TABLE u;\n-- measured\nSELECT 1;",
+        "-- measured\nCREATE TEMP TABLE IF NOT EXISTS u (k);\n\
+         BEGIN; INSERT INTO u VALUES (1); INSERT INTO t (v) VALUES (1); COMMIT;",
     ];
     for script in good {
         assert_eq!(complaint(&format!("{table}{script}")), "nothing", "of {script}");
+    }
+}
+
+#[test]
+fn the_first_part_runs_in_the_order_in_which_it_stands() {
+    // What is measured fails, unless the copy has the one row.
+    let scripts = [
+        "CREATE TABLE t (k); INSERT INTO t VALUES (1); CREATE TABLE copy AS SELECT * FROM t;",
+        "BEGIN; CREATE TABLE copy (k); INSERT INTO copy VALUES (1); COMMIT;",
+        "CREATE TABLE copy (k); INSERT INTO copy VALUES (2); DELETE FROM copy; DROP TABLE copy;\n\
+         CREATE TABLE copy (k UNIQUE); INSERT INTO copy VALUES (1); PRAGMA user_version = 7;",
+    ];
+    let measured = "INSERT INTO counted SELECT count(*) FROM copy;";
+    for script in scripts {
+        let counted = "CREATE TABLE counted (n CHECK (n = 1));";
+        assert_eq!(complaint(&format!("{counted}{script}{measured}")), "nothing", "of {script}");
     }
 }
 
@@ -364,29 +388,123 @@ fn bad_scripts_are_refused_by_line() {
             "script `mine.sql`, line 3: near \"FORM\": syntax error",
         ),
         ("CREATE TABLE t (k);\n-- measured\n-- x\nSELECT j FROM t;", "line 4: no such column: j"),
-        ("SELECT 1;\n-- measured\n\n", "line 3: the script ends, and has no statement to measure"),
         (
-            "SELECT 1;\n-- measured\nSELECT 1;\n -- measured\n",
+            "SELECT 1;\n-- measured\n\n",
+            "line 3: the script ends, and has no statement to measure: put what is to be measured \
+             after a line `-- measured`",
+        ),
+        ("SELECT 1;\nCREATE TABLE t (k);", "line 2: the script ends, and has no statement to"),
+        ("CREATE TABLE t (k)\nSELECT 1;", "line 1: near \"SELECT\": syntax error"),
+        ("BEGIN;\nCREATE TABLE t (k);\nINSERT INTO t VALUES (1);\nEND;", "line 4: the script ends"),
+        (
+            "SELECT 1;\n-- measured\nSELECT 1;\n -- MEASURED\n",
             "line 4: a second line `-- measured`",
         ),
         ("SELECT 1;\nSELECT 'a", "line 2: the statement that begins here does not end"),
+        ("SELECT 1;\nSELECT ';;;\n;", "line 2: the statement that begins here does not end"),
+        ("SELECT 1;\nSELECT '\0';", "line 2: a zero byte; a script is plain text in UTF-8"),
         ("SELECT 1;\nBEGIN;\nSELECT 1;", "line 2: the transaction that begins here does not end"),
+        ("BEGIN;\nCREATE TABLE t (k);", "line 1: the transaction that begins here does not end"),
         ("SELECT :key;", "line 1: unknown parameter `:key`; a statement has `:random`, `:n`,"),
         ("SELECT ?;", "line 1: unknown parameter `?`; "),
-        ("SELECT 1;\nPRAGMA main.journal_mode = WAL;", "line 2: PRAGMA main is not possible here"),
-        (
-            "PRAGMA journal_mode = WAL; SELECT 1;",
-            "line 1: PRAGMA journal_mode is not possible here",
-        ),
-        ("PRAGMA Locking_Mode=EXCLUSIVE; SELECT 1;", "line 1: PRAGMA locking_mode is not possible"),
-        ("PRAGMA mmap_size(9); SELECT 1;", "line 1: PRAGMA mmap_size is not possible here"),
-        ("-- measured\nPRAGMA foreign_keys=1;", "line 2: PRAGMA foreign_keys belongs before"),
         ("ATTACH 'x' AS x;", "line 1: ATTACH is not possible here: a commit that spans two files"),
         ("SELECT 1;\nVACUUM;", "line 2: VACUUM is not possible here"),
+        ("\u{feff}VACUUM; SELECT 1;", "line 1: VACUUM is not possible here"),
+        (" \x0b/*/ */ VACUUM; SELECT 1;", "line 1: VACUUM is not possible here"),
         (
-            "CREATE TABLE t (k UNIQUE);\n-- measured\nINSERT INTO t VALUES (1);",
-            "script `mine.sql`, line 3: UNIQUE constraint failed: t.k",
+            "SELECT 1;\nCREATE TEMPORARY TABLE u (k);\n-- measured\nSELECT 1;",
+            "line 2: the measured part has a connection of its own, in which nothing temporary of \
+             before is left: put `CREATE TEMP ... IF NOT EXISTS` after the line `-- measured`",
         ),
+        ("CREATE TABLE temp.u (k); SELECT 1;", "line 1: the measured part has a connection of its"),
+        (
+            "CREATE TABLE t (k UNIQUE);\n-- measured\nSELECT 1;\nINSERT INTO t VALUES (1);",
+            "script `mine.sql`, line 4: UNIQUE constraint failed: t.k (in pass 2: what is measured \
+             is repeated; what is to be done once belongs before a line `-- measured`)",
+        ),
+        ("-- measured\nCREATE TABLE t (k);", "line 2: table t already exists (in pass 2: "),
+    ];
+    for (script, sentence) in cases {
+        let complaint = complaint(script);
+        assert!(complaint.contains(sentence), "{complaint}\nof\n{script}");
+    }
+    let first = "CREATE TABLE t (k UNIQUE);\n-- measured\nINSERT INTO t VALUES (1), (1);";
+    let first = complaint(first);
+    assert!(first.ends_with("line 3: UNIQUE constraint failed: t.k"), "{first}");
+}
+
+#[test]
+fn pragmas_ask_anywhere_and_set_before_the_measured_part() {
+    let asking = "page_count freelist_count compile_options database_list collation_list \
+                  function_list schema_version user_version encoding journal_mode synchronous \
+                  page_size locking_mode auto_vacuum cache_spill cache_size mmap_size temp_store \
+                  busy_timeout table_info(t) table_xinfo(t) table_list index_list(t) index_info(i) \
+                  index_xinfo(i) foreign_key_list(t) foreign_key_check(t) integrity_check \
+                  quick_check main.table_info=t foreign_keys";
+    for pragma in asking.split_whitespace() {
+        let script = format!(
+            "CREATE TABLE t (k); CREATE INDEX i ON t (k); PRAGMA {pragma};\n-- measured\n\
+             PRAGMA {pragma}; INSERT INTO t VALUES (1); PRAGMA {pragma};"
+        );
+        assert_eq!(complaint(&script), "nothing", "of {pragma}");
+    }
+
+    let part = "CREATE TABLE t (k CHECK (k > 5));\n-- measured\nINSERT INTO t VALUES (6 + :n);";
+    let plain = run(&[], &with_script(part), 50, |recorder| recorder.stores.clone());
+    let plain = plain.expect("it runs");
+    let same = [
+        "auto_vacuum = none; PRAGMA auto_vacuum(0)",
+        "cache_spill = OFF; PRAGMA cache_spill = 0",
+        "Encoding = 'utf-8'; PRAGMA encoding = \"UTF8\"",
+        "main.journal_mode = DELETE; PRAGMA [Journal_Mode](Delete)",
+        "locking_mode = /* as ever */ NORMAL",
+        "mmap_size = 0",
+        "page_size = 4096",
+        "synchronous = FULL; PRAGMA main . synchronous = 2",
+        "temp_store = MEMORY; PRAGMA busy_timeout = 5000",
+    ];
+    for pragma in same {
+        let script = format!("PRAGMA {pragma};\n{part}");
+        let stores = run(&[], &with_script(&script), 50, |recorder| recorder.stores.clone());
+        assert!(stores.expect("it runs") == plain, "{pragma} changes what is stored");
+    }
+    let ignoring = "PRAGMA ignore_check_constraints = ON;\n";
+    assert_eq!(complaint(&format!("{ignoring}{}", part.replace("6 + ", ""))), "nothing");
+}
+
+#[test]
+fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
+    let cases = [
+        (
+            "SELECT 1;\nPRAGMA main.journal_mode = WAL;",
+            "line 2: PRAGMA journal_mode is not possible",
+        ),
+        (
+            "PRAGMA \"journal_mode\"(wal); SELECT 1;",
+            "here: the journal is what the design stands for",
+        ),
+        ("PRAGMA Locking_Mode=EXCLUSIVE; SELECT 1;", "line 1: PRAGMA locking_mode is not possible"),
+        (
+            "PRAGMA mmap_size(9); SELECT 1;",
+            "line 1: PRAGMA mmap_size is not possible here: a mapped",
+        ),
+        ("PRAGMA page_size = 8192; SELECT 1;", "not possible here: pages have 4096 bytes"),
+        ("PRAGMA cache_size = -2000; SELECT 1;", "not possible here: set workload.cache_pages"),
+        ("PRAGMA synchronous = OFF; SELECT 1;", "not possible here: every commit is to be durable"),
+        ("PRAGMA encoding = 'UTF-16le'; SELECT 1;", "first page already, in UTF-8"),
+        ("PRAGMA auto_vacuum = FULL; SELECT 1;", "first page already, with NONE"),
+        ("PRAGMA cache_spill = 100; SELECT 1;", "would need a journal, so it is OFF"),
+        ("PRAGMA schema_version = 5; SELECT 1;", "SQLite counts the changes of the schema with it"),
+        ("PRAGMA application_id = 5; SELECT 1;", "the workload signs its databases with it"),
+        (
+            "PRAGMA wal_checkpoint; SELECT 1;",
+            "PRAGMA wal_checkpoint is not possible here; possible are auto_vacuum, automatic_index,",
+        ),
+        (
+            "-- measured\nPRAGMA foreign_keys=1;",
+            "line 2: PRAGMA foreign_keys belongs before the line",
+        ),
+        ("-- measured\nPRAGMA journal_mode=DELETE;", "line 2: PRAGMA journal_mode belongs before"),
     ];
     for (script, sentence) in cases {
         let complaint = complaint(script);

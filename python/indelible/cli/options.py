@@ -79,7 +79,12 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         help=f"transactions of each core ({txs}); `txs` in the answer counts those of all cores",
     )
     add_settings(parser)
-    parser.add_argument("--sql", metavar="FILE", help="the script that the workload `sqlite` runs")
+    parser.add_argument(
+        "--sql",
+        metavar="FILE",
+        help="the script that the workload `sqlite` runs: plain SQL, of which what follows a line"
+        " `-- measured` is measured and repeated",
+    )
     parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
     parser.add_argument(
         "--exact",

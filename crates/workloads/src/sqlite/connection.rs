@@ -54,7 +54,7 @@ pub(super) fn is_complete(sql: &str) -> bool {
 }
 
 /// A statement that a connection has prepared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Prepared(usize);
 
 /// A connection. It is used by one thread at a time.
@@ -181,6 +181,16 @@ impl Connection {
         Ok(Prepared(prepared.len() - 1))
     }
 
+    /// Frees a prepared statement; the others are freed with the connection.
+    pub(super) fn finalize(&self, prepared: Prepared) {
+        let statement = &mut self.prepared.borrow_mut()[prepared.0];
+        // SAFETY: The statement is not finalized yet, and the null pointer that takes its place may
+        // be finalized.
+        unsafe {
+            sqlite3_finalize(std::mem::replace(statement, ptr::null_mut()));
+        }
+    }
+
     /// The names of a statement's parameters, in the order of their numbers; none if it has none.
     pub(super) fn parameters(&self, sql: &str) -> Result<Vec<Option<String>>, String> {
         let statement = self.compile(sql)?;
@@ -196,12 +206,12 @@ impl Connection {
     }
 
     /// Runs a prepared statement with these values for its parameters, and passes over its rows.
-    pub(super) fn run(&self, prepared: Prepared, values: &[i64]) -> Result<(), String> {
+    pub(super) fn run(&self, prepared: &Prepared, values: &[i64]) -> Result<(), String> {
         let statement = self.prepared.borrow()[prepared.0];
         let costs = self.shared.costs;
         self.shared.steps_charged.set(0);
         self.shared.work(costs.instructions_per_statement);
-        // SAFETY: The statement is not finalized as long as the connection lives.
+        // SAFETY: The statement is not finalized: whoever does that gives its name away.
         unsafe {
             for (number, value) in (1..).zip(values) {
                 self.ok(ffi::sqlite3_bind_int64(statement, number, *value))?;

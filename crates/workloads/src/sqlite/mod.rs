@@ -39,23 +39,37 @@
 //! --tool=callgrind --toggle-collect=sqlite3_step` (and with `--toggle-collect=` of each of
 //! `workloads::sqlite::vfs::{read, write, file_control, file_size, progress}`, which takes them
 //! out) on the test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
-//! runs, every 128, and the rest when it is done.
+//! runs, every 128, and the rest when it is done. Those of the statements that virtual tables (FTS,
+//! R-tree) run inside of another are charged every 128 only, without the rest.
 //!
-//! **Scripts.** `--sql FILE` is plain SQL. What stands before a line `-- measured` fills the
-//! database; what stands after it is measured, and repeated from there. Without such a line,
-//! `CREATE` and `PRAGMA` statements fill the database and all others are measured. Statements may
-//! use the parameters `:random` (0 to 2^63 - 1, new for each execution of a statement), `:n` (the
-//! number of transactions before this one), `:core` and `:rows`; `random()` and `randomblob()` are
-//! seeded, and the clock starts on 2026-01-01. `PRAGMA` statements of the first part hold in the
-//! measured part too. A measured statement must not fail.
+//! **Scripts.** `--sql FILE` is plain SQL in UTF-8. What stands before a line `-- measured` (or
+//! `--measured`, in any case) fills the database; what stands after it is measured, and repeated
+//! from there. Without such a line, everything up to the last `CREATE`, `DROP`, `ALTER` or `PRAGMA`
+//! statement fills the database, in the order in which it stands, and up to the end of the
+//! transaction if one is open there; what follows is measured. A measured statement must not fail,
+//! also not when it is repeated.
+//!
+//! Statements may use the parameters `:random` (0 to 2^63 - 1, new for each execution of a
+//! statement), `:n` (the number of transactions before this one), `:core` and `:rows`; `random()`
+//! and `randomblob()` are seeded, and the clock starts on 2026-01-01. But a table whose largest
+//! rowid is 2^63 - 1 gets its further ones from a generator that all of SQLite's connections in the
+//! process share, and no seed determines those.
+//!
+//! The measured part has a connection of its own: `PRAGMA` statements of the first part that set
+//! something for a connection hold there too (and where the database is checked), and tables that
+//! are `TEMP` are to be made in the measured part, `IF NOT EXISTS`. Which pragmas there are is in
+//! `pragma.rs`: those that ask are possible anywhere; of those that would touch files, journals and
+//! locks only the value that the workload has anyway.
 
 mod connection;
 mod file;
+mod pragma;
 mod runner;
 mod script;
 #[cfg(test)]
 mod tests;
 mod vfs;
+mod words;
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -168,7 +182,7 @@ impl Workload for Sqlite {
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
         self.recovered(image)?.into_iter().enumerate().try_for_each(|(core, bytes)| {
-            integrity(bytes).map_err(|what| format!("the database of core {core}: {what}"))
+            self.integrity(bytes).map_err(|what| format!("the database of core {core}: {what}"))
         })
     }
 
@@ -217,13 +231,14 @@ impl Sqlite {
         file.seal(pm);
         Ok(file.bytes().to_vec())
     }
-}
 
-/// Whether a file is a database in which nothing is wrong.
-fn integrity(bytes: Vec<u8>) -> Result<(), String> {
-    let random = Random::new(0, CoreId(0), "check");
-    let found = Connection::over(bytes, random)
-        .map_err(|stop| format!("{stop:?}"))?
-        .query("PRAGMA integrity_check")?;
-    if found == ["ok"] { Ok(()) } else { Err(found.join("; ")) }
+    /// Whether a file is a database in which nothing is wrong, as the script's connections see it:
+    /// one that ignores constraints has rows that break them.
+    fn integrity(&self, bytes: Vec<u8>) -> Result<(), String> {
+        let random = Random::new(0, CoreId(0), "check");
+        let connection = Connection::over(bytes, random).map_err(|stop| format!("{stop:?}"))?;
+        self.script.settings().try_for_each(|pragma| connection.execute(&pragma.sql))?;
+        let found = connection.query("PRAGMA integrity_check")?;
+        if found == ["ok"] { Ok(()) } else { Err(found.join("; ")) }
+    }
 }

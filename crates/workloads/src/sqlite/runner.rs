@@ -7,7 +7,8 @@ use model::units::CoreId;
 use model::workload::{Pm, Program, Step, Stop};
 
 use super::connection::{Connection, Prepared};
-use super::script::{Script, Statement, Variable};
+use super::pragma::Pragma;
+use super::script::{MARKER, Script, Statement, Variable};
 use crate::rng::Random;
 
 /// A script on a connection.
@@ -18,6 +19,8 @@ pub(super) struct Runner {
     plans: Vec<Option<Plan>>,
     /// The measured statement that is next.
     next: usize,
+    /// How often it was the first one's turn; 0 while the first part runs.
+    pass: u64,
     /// Transactions that were completed, and the number of the first.
     number: i64,
     /// Draws `:random`.
@@ -43,7 +46,8 @@ impl Runner {
         rows: u64,
     ) -> Runner {
         let (plans, values) = (Vec::new(), Vec::new());
-        Runner { connection, script, plans, next: 0, number: 0, random, core, rows, values }
+        let (next, pass, number) = (0, 0, 0);
+        Runner { connection, script, plans, next, pass, number, random, core, rows, values }
     }
 
     /// Sets a pragma of the workload's own.
@@ -58,9 +62,12 @@ impl Runner {
         let (connection, script) = (Rc::clone(&self.connection), Arc::clone(&self.script));
         let result = connection.with_pm(pm, || {
             connection.execute(first).map_err(Stop::Failed)?;
-            script.populate.iter().try_for_each(|statement| {
+            let does = |statement: &&Statement| statement.pragma != Some(Pragma::IsSo);
+            script.populate.iter().filter(does).try_for_each(|statement| {
                 let plan = self.plan(statement)?;
-                self.run(statement, &plan)
+                let result = self.run(statement, &plan);
+                connection.finalize(plan.prepared);
+                result
             })
         });
         self.reason(result)
@@ -70,9 +77,9 @@ impl Runner {
     /// prepared; `:n` begins at a number. A statement that needs what another makes is prepared
     /// when it is its turn.
     pub(super) fn prepare_measured(&mut self, first_number: i64) -> Step {
-        self.number = first_number;
+        (self.number, self.pass) = (first_number, 1);
         let script = Arc::clone(&self.script);
-        for pragma in script.populate.iter().filter(|statement| statement.keyword == "PRAGMA") {
+        for pragma in script.settings() {
             let result = self.connection.execute(&pragma.sql);
             result.map_err(|what| script.wrong(pragma.line, what))?;
         }
@@ -81,7 +88,7 @@ impl Runner {
     }
 
     fn plan(&self, statement: &Statement) -> Step<Plan> {
-        let wrong = |what| self.script.wrong(statement.line, what);
+        let wrong = |what| self.wrong(statement, what);
         let parameters = self.connection.parameters(&statement.sql).map_err(wrong)?;
         let variables = self.script.variables(statement, &parameters)?;
         let prepared = self.connection.prepare(&statement.sql).map_err(wrong)?;
@@ -97,8 +104,20 @@ impl Runner {
             Variable::Core => i64::from(self.core.0),
             Variable::Rows => self.rows as i64,
         }));
-        let result = self.connection.run(plan.prepared, &self.values);
-        result.map_err(|what| self.script.wrong(statement.line, what))
+        let result = self.connection.run(&plan.prepared, &self.values);
+        result.map_err(|what| self.wrong(statement, what))
+    }
+
+    /// What is wrong with a statement; one that was right before may not stand being repeated.
+    fn wrong(&self, statement: &Statement, mut what: String) -> Stop {
+        if self.pass > 1 {
+            what += &format!(
+                " (in pass {}: what is measured is repeated; what is to be done once belongs before \
+                 a line `{MARKER}`)",
+                self.pass
+            );
+        }
+        self.script.wrong(statement.line, what)
     }
 
     /// Runs statements up to the end of a transaction.
@@ -116,6 +135,7 @@ impl Runner {
             self.plans[at] = Some(plan);
             result?;
             self.next = (at + 1) % self.plans.len();
+            self.pass += u64::from(self.next == 0);
             if self.connection.is_autocommit() {
                 return Ok(());
             }

@@ -4,35 +4,39 @@
 use model::workload::{Step, Stop};
 
 use super::connection::{self, Connection};
+use super::pragma::Pragma;
+use super::words::{self, BYTE_ORDER_MARK};
 use crate::rng::Random;
 
 /// The script that is run if the user brings none, and its name.
 const DEFAULT: (&str, &str) = ("default.sql", include_str!("default.sql"));
-/// The line between the two parts.
-const MARKER: &str = "-- measured";
+/// The line between the two parts, as messages name it.
+pub(super) const MARKER: &str = "-- measured";
+
+/// Statements that belong to the first part, with all that stands before them, if no line divides
+/// the script.
+const FILLING: [&str; 4] = ["ALTER", "CREATE", "DROP", "PRAGMA"];
 
 /// Statements that the rehearsal runs: they cost nothing on empty tables, and later statements need
 /// what they make.
-const REHEARSED: [&str; 9] =
-    ["ALTER", "BEGIN", "COMMIT", "CREATE", "DROP", "END", "RELEASE", "ROLLBACK", "SAVEPOINT"];
+const REHEARSED: [&str; 10] = [
+    "ALTER",
+    "ANALYZE",
+    "BEGIN",
+    "COMMIT",
+    "CREATE",
+    "DROP",
+    "END",
+    "RELEASE",
+    "ROLLBACK",
+    "SAVEPOINT",
+];
 
 /// Statements that would take a commit out of the batch, with the reason.
 const REFUSED: [(&str, &str); 3] = [
     ("ATTACH", "a commit that spans two files needs a journal instead of one atomic batch"),
     ("DETACH", "the workload has one database file for each core"),
     ("VACUUM", "it rewrites and cuts the file outside of an atomic batch"),
-];
-
-/// The pragmas that a script may set: those that leave files, journals and locks alone.
-const PRAGMAS: [&str; 8] = [
-    "automatic_index",
-    "case_sensitive_like",
-    "cell_size_check",
-    "foreign_keys",
-    "ignore_check_constraints",
-    "recursive_triggers",
-    "reverse_unordered_selects",
-    "secure_delete",
 ];
 
 /// What stands for a named parameter of a statement.
@@ -76,6 +80,8 @@ pub(super) struct Statement {
     pub(super) line: usize,
     /// Its first word, in capitals.
     pub(super) keyword: String,
+    /// What becomes of it, if it is a pragma.
+    pub(super) pragma: Option<Pragma>,
 }
 
 /// A script that was read and rehearsed.
@@ -99,12 +105,15 @@ impl Script {
             Some((name, text)) => (name.as_str(), text.as_str()),
             None => DEFAULT,
         };
-        let empty = Script { name: name.to_owned(), populate: Vec::new(), measured: Vec::new() };
-        let script = empty.with_statements_of(text)?;
-        script.populate.iter().try_for_each(|statement| script.allow(statement, true))?;
-        script.measured.iter().try_for_each(|statement| script.allow(statement, false))?;
-        script.rehearse()?;
+        let mut script =
+            Script { name: name.to_owned(), populate: Vec::new(), measured: Vec::new() };
+        script.divide(text)?;
         Ok(script)
+    }
+
+    /// The pragmas of the first part that hold for a connection, and not for the database.
+    pub(super) fn settings(&self) -> impl Iterator<Item = &Statement> {
+        self.populate.iter().filter(|statement| statement.pragma == Some(Pragma::Sets))
     }
 
     /// What is wrong in a line of this script.
@@ -122,125 +131,172 @@ impl Script {
         named.collect::<Result<_, _>>().map_err(|what| self.wrong(statement.line, what))
     }
 
-    fn with_statements_of(mut self, text: &str) -> Step<Script> {
-        let lines = || text.split_inclusive('\n').enumerate();
-        let mut markers = lines().filter(|(_, line)| line.trim() == MARKER).map(|(at, _)| at);
-        let marker = markers.next();
-        if let Some(second) = markers.next() {
-            return Err(self.wrong(second + 1, format!("a second line `{MARKER}`")));
+    /// Cuts the text, rehearses its statements, and divides them: at the marker, or else behind the
+    /// last that belongs to the first part and the transaction that it lies in.
+    fn divide(&mut self, text: &str) -> Step {
+        if let Some(zero) = text.find('\0') {
+            let line = 1 + newlines(&text[..zero]);
+            return Err(self.wrong(line, "a zero byte; a script is plain text in UTF-8"));
         }
-        if let Some(marker) = marker {
-            let split = lines().take(marker).map(|(_, line)| line.len()).sum();
-            self.populate = self.cut(&text[..split], 1)?;
-            self.measured = self.cut(&text[split..], marker + 1)?;
-        } else {
-            let fills = |statement: &Statement| ["CREATE", "PRAGMA"].contains(&&*statement.keyword);
-            (self.populate, self.measured) = self.cut(text, 1)?.into_iter().partition(fills);
+        let marker = self.find_marker(text)?;
+        let (begins, line) = marker.unwrap_or((text.len(), 1));
+        let mut statements = self.cut(&text[..begins], 1, true)?;
+        let fills = |statement: &Statement| FILLING.contains(&statement.keyword.as_str());
+        let mut filling = match marker {
+            Some(_) => statements.len(),
+            None => statements.iter().rposition(fills).map_or(0, |last| last + 1),
+        };
+        statements.extend(self.cut(&text[begins..], line, false)?);
+
+        let mut rehearsal = Rehearsal::of(self)?;
+        rehearsal.take(&statements[..filling])?;
+        while marker.is_none() && rehearsal.begun.is_some() && filling < statements.len() {
+            rehearsal.take(&statements[filling..=filling])?;
+            filling += 1;
         }
+        rehearsal.end_first_part()?;
+        rehearsal.take(&statements[filling..])?;
+        rehearsal.end()?;
+
+        self.measured = statements.split_off(filling);
+        self.populate = statements;
         if self.measured.is_empty() {
-            let last = text.lines().count().max(1);
-            return Err(self.wrong(last, "the script ends, and has no statement to measure"));
+            let what = format!(
+                "the script ends, and has no statement to measure: put what is to be measured \
+                 after a line `{MARKER}`"
+            );
+            return Err(self.wrong(text.lines().count().max(1), what));
         }
-        Ok(self)
+        Ok(())
     }
 
-    /// Cuts a text that begins at `line` into its statements.
-    fn cut(&self, text: &str, line: usize) -> Step<Vec<Statement>> {
+    /// Where the marker's line begins, and its number.
+    fn find_marker(&self, text: &str) -> Step<Option<(usize, usize)>> {
+        let (mut found, mut begins) = (None, 0);
+        for (line, content) in (1..).zip(text.split_inclusive('\n')) {
+            if is_marker(content) {
+                if found.is_some() {
+                    return Err(self.wrong(line, format!("a second line `{MARKER}`")));
+                }
+                found = Some((begins, line));
+            }
+            begins += content.len();
+        }
+        Ok(found)
+    }
+
+    /// Cuts a text that begins at `line` into its statements, which populate or are measured.
+    fn cut(&self, mut text: &str, mut line: usize, populates: bool) -> Step<Vec<Statement>> {
         let mut statements = Vec::new();
-        let mut rest = text;
         loop {
-            let begins = text.len() - rest.len() + blank(rest);
-            let line = line + text[..begins].matches('\n').count();
-            rest = &text[begins..];
-            if rest.is_empty() {
+            let (before, statement) = text.split_at(words::blank(text));
+            line += newlines(before);
+            if statement.is_empty() {
                 return Ok(statements);
             }
-            // A semicolon in a string, a comment or a trigger's body does not complete a statement.
-            let ends = rest.match_indices(';').map(|(at, _)| at + 1);
-            let complete = ends.into_iter().find(|end| connection::is_complete(&rest[..*end]));
-            let sql = match complete {
-                Some(end) => rest[..end].to_owned(),
-                None => format!("{rest}\n;"),
-            };
+            let complete = words::statement(statement);
+            let ends = complete.unwrap_or(statement.len());
+            let mut sql = statement[..ends].to_owned();
+            if complete.is_none() {
+                sql.push_str("\n;");
+            }
             if !connection::is_complete(&sql) {
                 return Err(self.wrong(line, "the statement that begins here does not end"));
             }
-            rest = &rest[complete.unwrap_or(rest.len())..];
-            let keyword = word(&sql).to_ascii_uppercase();
             if sql != ";" {
-                statements.push(Statement { sql, line, keyword });
+                let allowed = Statement::allowed(sql, line, populates);
+                statements.push(allowed.map_err(|what| self.wrong(line, what))?);
             }
+            line += newlines(&statement[..ends]);
+            text = &statement[ends..];
         }
     }
+}
 
-    fn allow(&self, statement: &Statement, populates: bool) -> Step {
-        let wrong = |what: String| Err(self.wrong(statement.line, what));
-        let keyword = statement.keyword.as_str();
+impl Statement {
+    /// The statement that a text is, if it is one that a script may have in this part.
+    fn allowed(sql: String, line: usize, populates: bool) -> Result<Statement, String> {
+        let keyword = words::word(&sql).to_ascii_uppercase();
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == keyword) {
-            return wrong(format!("{keyword} is not possible here: {reason}"));
+            return Err(format!("{keyword} is not possible here: {reason}"));
         }
         if keyword != "PRAGMA" {
-            return Ok(());
+            return Ok(Statement { sql, line, keyword, pragma: None });
         }
-        let rest = &statement.sql[keyword.len()..];
-        let name = word(&rest[blank(rest)..]).to_ascii_lowercase();
-        if !PRAGMAS.contains(&name.as_str()) {
-            return wrong(format!(
-                "PRAGMA {name} is not possible here: it could take commits out of the atomic \
-                 batch; possible are {}",
-                PRAGMAS.join(", ")
-            ));
+        let (name, pragma) = Pragma::read(&sql[keyword.len()..])?;
+        if !populates && pragma != Pragma::Asks {
+            return Err(format!("PRAGMA {name} belongs before the line `{MARKER}`"));
         }
-        if !populates {
-            return wrong(format!("PRAGMA {name} belongs before the line `{MARKER}`"));
+        Ok(Statement { sql, line, keyword, pragma: Some(pragma) })
+    }
+}
+
+/// A script's statements on an empty database in host memory, where every one is prepared, in
+/// order, so that a wrong one is told before anything runs.
+struct Rehearsal<'a> {
+    script: &'a Script,
+    database: Connection,
+    /// The line in which the transaction begins that is open.
+    begun: Option<usize>,
+    /// The line of the statement with which there was something temporary.
+    temporary: Option<usize>,
+}
+
+impl Rehearsal<'_> {
+    fn of(script: &Script) -> Step<Rehearsal<'_>> {
+        let random = Random::new(0, model::units::CoreId(0), "rehearsal");
+        let database = Connection::memory(random)?;
+        Ok(Rehearsal { script, database, begun: None, temporary: None })
+    }
+
+    fn take(&mut self, statements: &[Statement]) -> Step {
+        for statement in statements {
+            let wrong = |what| self.script.wrong(statement.line, what);
+            let parameters = self.database.parameters(&statement.sql).map_err(wrong)?;
+            let variables = self.script.variables(statement, &parameters)?;
+            if !REHEARSED.contains(&statement.keyword.as_str()) {
+                continue;
+            }
+            let prepared = self.database.prepare(&statement.sql).map_err(wrong)?;
+            let result = self.database.run(&prepared, &vec![0; variables.len()]);
+            self.database.finalize(prepared);
+            result.map_err(wrong)?;
+            let begun = self.begun.or(Some(statement.line));
+            self.begun = begun.filter(|_| !self.database.is_autocommit());
+            let temporary = self.database.query("SELECT name FROM temp.sqlite_schema");
+            let is_none = temporary.map_err(wrong)?.is_empty();
+            self.temporary = self.temporary.or(Some(statement.line)).filter(|_| !is_none);
         }
         Ok(())
     }
 
-    /// Prepares every statement, in order, on an empty database in host memory, so that a wrong one
-    /// is told before anything runs.
-    fn rehearse(&self) -> Step {
-        let database = Connection::memory(Random::new(0, model::units::CoreId(0), "rehearsal"))?;
-        let mut begun = None;
-        for part in [&self.populate, &self.measured] {
-            for statement in part {
-                let wrong = |what| self.wrong(statement.line, what);
-                let parameters = database.parameters(&statement.sql).map_err(wrong)?;
-                self.variables(statement, &parameters)?;
-                if REHEARSED.contains(&statement.keyword.as_str()) {
-                    database.execute(&statement.sql).map_err(wrong)?;
-                }
-                begun = match (database.is_autocommit(), begun) {
-                    (true, _) => None,
-                    (false, None) => Some(statement.line),
-                    (false, begun) => begun,
-                };
-            }
-            if let Some(line) = begun {
-                return Err(self.wrong(line, "the transaction that begins here does not end"));
-            }
-        }
-        Ok(())
+    /// Between the parts no transaction is open, and nothing temporary is to be kept.
+    fn end_first_part(&self) -> Step {
+        self.end()?;
+        let Some(line) = self.temporary else { return Ok(()) };
+        let what = format!(
+            "the measured part has a connection of its own, in which nothing temporary of before is \
+             left: put `CREATE TEMP ... IF NOT EXISTS` after the line `{MARKER}`"
+        );
+        Err(self.script.wrong(line, what))
+    }
+
+    fn end(&self) -> Step {
+        let Some(line) = self.begun else { return Ok(()) };
+        Err(self.script.wrong(line, "the transaction that begins here does not end"))
     }
 }
 
-/// How many bytes of white space and comments a text begins with.
-fn blank(text: &str) -> usize {
-    let mut rest = text.trim_start();
-    loop {
-        let comment = if rest.starts_with("--") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else {
-            return text.len() - rest.len();
-        };
-        rest = rest[comment..].trim_start();
-    }
+/// Whether a line is the one between the parts: `--measured`, `-- Measured` and so on.
+fn is_marker(line: &str) -> bool {
+    let is_around = |letter: char| letter.is_whitespace() || letter == BYTE_ORDER_MARK;
+    let comment = line.trim_matches(is_around).strip_prefix("--");
+    comment.is_some_and(|comment| {
+        let is_before = |letter: char| letter.is_whitespace() || letter == '-';
+        comment.trim_start_matches(is_before).eq_ignore_ascii_case("measured")
+    })
 }
 
-/// The word that a text begins with.
-fn word(text: &str) -> &str {
-    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    &text[..end.unwrap_or(text.len())]
+fn newlines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
 }

@@ -10,6 +10,7 @@ use model::workload::{Declared, Pm, Program, Site, Step, Stop, Workload};
 use super::connection::Connection;
 use super::file::{File, Granularity};
 use super::runner::Runner;
+use super::script::Script;
 use super::{Sqlite, SqliteParams};
 use crate::rng::Random;
 
@@ -113,5 +114,37 @@ fn leaving_the_batch_ends_the_run() {
             Err(other) => panic!("{other:?}"),
         };
         assert!(told.contains(what), "{pragma}: {told}");
+    }
+}
+
+#[test]
+fn without_a_marker_the_last_definition_ends_the_first_part() {
+    // A script, and how many statements there are in its parts.
+    let cases = [
+        ("SELECT 1; SELECT 2;", 0, 2),
+        ("CREATE TABLE t (k); SELECT 1; SELECT 2;", 1, 2),
+        ("CREATE TABLE t (k); SELECT 1; DROP TABLE t; SELECT 2;", 3, 1),
+        ("SELECT 1; PRAGMA foreign_keys = 1; SELECT 2;", 2, 1),
+        ("CREATE TABLE t (k); ALTER TABLE t ADD j; SELECT 1; -- CREATE\n", 2, 1),
+        ("SELECT 1; BEGIN; CREATE TABLE t (k); SELECT 1; COMMIT; BEGIN; END;", 5, 2),
+        ("BEGIN; CREATE TABLE t (k); SAVEPOINT a; RELEASE a; ROLLBACK; SELECT 1;", 5, 1),
+        ("SAVEPOINT a; CREATE TABLE t (k); RELEASE a; SELECT 1;", 3, 1),
+        ("CREATE TABLE t (k);\n-- measured\nSELECT 1; CREATE TABLE u (k);", 1, 2),
+    ];
+    for (text, populate, measured) in cases {
+        let script = Script::read(Some(&("mine.sql".to_owned(), text.to_owned())));
+        let script = script.expect("it is right");
+        assert_eq!((script.populate.len(), script.measured.len()), (populate, measured), "{text}");
+    }
+}
+
+#[test]
+fn a_long_script_keeps_its_line_numbers() {
+    let mut text = "-- A comment.\nINSERT INTO t\n VALUES (';',\n 1);\n".repeat(2_000);
+    text.insert_str(0, "CREATE TABLE t (k, v);\n");
+    let script = Script::read(Some(&("mine.sql".to_owned(), text))).expect("it is right");
+    assert_eq!(script.measured.len(), 2_000);
+    for (index, statement) in script.measured.iter().enumerate() {
+        assert_eq!(statement.line, 3 + 4 * index);
     }
 }

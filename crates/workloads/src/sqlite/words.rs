@@ -1,0 +1,66 @@
+//! The text of a script as SQLite reads it: what is blank, what is enclosed, words, and where a
+//! statement ends. What is taken for another word here than there would get past the guards.
+
+use super::connection;
+
+/// The mark that some editors begin a file with. For SQLite it is white space, anywhere.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// How many bytes of white space and comments a text begins with. A vertical tab is white space
+/// for SQLite only after other white space, and alone an error, which it may stay.
+pub(super) fn blank(text: &str) -> usize {
+    let is_space = |letter: char| matches!(letter, ' ' | '\t'..='\r' | BYTE_ORDER_MARK);
+    let mut rest = text.trim_start_matches(is_space);
+    while rest.starts_with("--") || rest.starts_with("/*") {
+        rest = rest[enclosed(rest)..].trim_start_matches(is_space);
+    }
+    text.len() - rest.len()
+}
+
+/// How many bytes the comment, string or quoted name has that a text begins with, or 0. One that
+/// does not end has all of them.
+fn enclosed(text: &str) -> usize {
+    let (opening, closing) = match text.as_bytes() {
+        [b'-', b'-', ..] => (2, "\n"),
+        [b'/', b'*', ..] => (2, "*/"),
+        [b'[', ..] => (1, "]"),
+        [b'\'', ..] => (1, "'"),
+        [b'"', ..] => (1, "\""),
+        [b'`', ..] => (1, "`"),
+        _ => return 0,
+    };
+    text[opening..].find(closing).map_or(text.len(), |end| opening + end + closing.len())
+}
+
+/// The word that a text begins with.
+pub(super) fn word(text: &str) -> &str {
+    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The first word, mark, or what is in quotes, behind what is blank; and what follows it.
+pub(super) fn next(text: &str) -> (&str, &str) {
+    let text = &text[blank(text)..];
+    let quoted = enclosed(text);
+    if let Some(inside) = text.get(1..quoted.saturating_sub(1)) {
+        return (inside, &text[quoted..]);
+    }
+    let mark = text.chars().next().map_or(0, char::len_utf8);
+    text.split_at(word(text).len().max(mark))
+}
+
+/// How many bytes the statement has that a text begins with, semicolon included, if it has one. A
+/// semicolon in a string, a comment or a trigger's body does not complete it.
+pub(super) fn statement(text: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(next) = text[at..].find([';', '-', '/', '[', '\'', '"', '`']) {
+        at += next;
+        let step = enclosed(&text[at..]).max(1);
+        let completes = text[at..].starts_with(';') && connection::is_complete(&text[..=at]);
+        at += step;
+        if completes {
+            return Some(at);
+        }
+    }
+    None
+}
