@@ -1,4 +1,6 @@
-//! The property files of YCSB: `name=value` or `name:value`, comments after `#` or `!`.
+//! The property files of YCSB, as Java reads them: `name=value`, `name:value` or `name value`,
+//! comments after `#` or `!`, and lines that end in a backslash go on in the next one. Other
+//! escapes are not replaced: no property that means something here has any.
 
 use model::workload::{Step, Stop};
 
@@ -6,7 +8,7 @@ use model::workload::{Step, Stop};
 const RECORDS_MAX: u64 = 1 << 32;
 
 /// The properties that mean something here.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "recordcount",
     "operationcount",
     "readproportion",
@@ -19,6 +21,7 @@ const NAMES: [&str; 14] = [
     "fieldlength",
     "readallfields",
     "writeallfields",
+    "minscanlength",
     "maxscanlength",
     "scanlengthdistribution",
 ];
@@ -62,7 +65,9 @@ pub struct Properties {
     pub read_all_fields: bool,
     /// `writeallfields`.
     pub write_all_fields: bool,
-    /// `maxscanlength`; lengths are uniform from 1 to it.
+    /// `minscanlength`.
+    pub scan_length_min: u64,
+    /// `maxscanlength`; lengths are uniform from the least to it.
     pub scan_length_max: u64,
 }
 
@@ -82,6 +87,7 @@ impl Default for Properties {
             field_length: 100,
             read_all_fields: true,
             write_all_fields: false,
+            scan_length_min: 1,
             scan_length_max: 1_000,
         }
     }
@@ -96,14 +102,20 @@ impl Properties {
     /// [`Stop::Input`] when a line is malformed or a value is wrong.
     pub fn read(name: &str, text: &str) -> Step<Properties> {
         let mut properties = Properties::default();
-        for (index, line) in text.lines().enumerate() {
+        for (line, text) in logical_lines(text) {
             properties
-                .read_line(line.trim())
-                .map_err(|error| Stop::Input(format!("{name}, line {}: {error}", index + 1)))?;
+                .read_line(text.trim())
+                .map_err(|error| Stop::Input(format!("{name}, line {line}: {error}")))?;
         }
         if properties.weight() <= 0.0 {
             let text = format!("{name}: the proportions of all operations are 0");
             return Err(Stop::Input(text));
+        }
+        let (least, most) = (properties.scan_length_min, properties.scan_length_max);
+        if least > most {
+            return Err(Stop::Input(format!(
+                "{name}: `minscanlength` is {least}, which is more than `maxscanlength`, {most}"
+            )));
         }
         Ok(properties)
     }
@@ -122,10 +134,12 @@ impl Properties {
         if line.is_empty() || line.starts_with(['#', '!']) {
             return Ok(());
         }
-        let Some((name, value)) = line.split_once(['=', ':']) else {
+        let separates = |letter: char| letter.is_whitespace() || "=:".contains(letter);
+        let Some(end) = line.find(separates) else {
             return Err(format!("expected `name=value`, a comment or nothing, not `{line}`"));
         };
-        let (name, value) = (name.trim(), value.trim());
+        let (name, value) = (&line[..end], line[end..].trim_start());
+        let value = value.strip_prefix(['=', ':']).unwrap_or(value).trim_start();
         if name.is_empty() {
             return Err(format!("expected a name before `{}`", &line[..1]));
         }
@@ -142,6 +156,7 @@ impl Properties {
             "fieldlength" => self.field_length = number(name, value, 1, 65_536)?,
             "readallfields" => self.read_all_fields = truth(name, value)?,
             "writeallfields" => self.write_all_fields = truth(name, value)?,
+            "minscanlength" => self.scan_length_min = number(name, value, 1, RECORDS_MAX)?,
             "maxscanlength" => self.scan_length_max = number(name, value, 1, RECORDS_MAX)?,
             "fieldlengthdistribution" => only(name, value, "constant")?,
             "scanlengthdistribution" => only(name, value, "uniform")?,
@@ -149,6 +164,27 @@ impl Properties {
         }
         Ok(())
     }
+}
+
+/// The lines of a file, each with the number of the first that it was made of: one that ends in a
+/// backslash which no other one escapes goes on in the next, without the white space before that.
+/// A comment does not go on.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let backslashes = line.len() - line.trim_end_matches('\\').len();
+        let is_comment = !goes_on && line.starts_with(['#', '!']);
+        let is_first = !goes_on;
+        goes_on = !is_comment && backslashes % 2 == 1;
+        let line = &line[..line.len() - usize::from(goes_on)];
+        match lines.last_mut() {
+            Some((_, begun)) if !is_first => begun.push_str(line),
+            _ => lines.push((number, line.to_owned())),
+        }
+    }
+    lines
 }
 
 /// Other programs have properties of their own in such a file; one that is a letter away from one

@@ -307,7 +307,8 @@ impl Chooser {
         match distribution {
             Distribution::Uniform => Chooser::Uniform,
             Distribution::Zipfian => {
-                Chooser::Scrambled { zipf: Zipf::scrambled(), records: records + expected_inserts }
+                let records = records.saturating_add(expected_inserts);
+                Chooser::Scrambled { zipf: Zipf::scrambled(), records }
             }
             Distribution::Latest => Chooser::Latest { zipf: Zipf::new(records) },
         }
@@ -369,7 +370,11 @@ impl Program for Client {
             _ => self.chooser.draw(&mut self.random, known),
         };
         let records = match operation {
-            Operation::Scan => 1 + self.random.below(self.properties.scan_length_max),
+            Operation::Scan => {
+                let (least, most) =
+                    (self.properties.scan_length_min, self.properties.scan_length_max);
+                least + self.random.below(most - least + 1)
+            }
             _ => 1,
         };
         // A scan ends with the last record.

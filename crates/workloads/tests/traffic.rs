@@ -155,6 +155,10 @@ fn a_property_file_sets_the_mix() {
         let scans = watch("ycsb", sharing, &with_script(text), 300);
         let loads = mean(&scans, |seen| seen.loads);
         assert!((15.0..40.0).contains(&loads), "{loads} loads for 5 records");
+        let longest =
+            watch("ycsb", sharing, &with_script(&format!("{text}\nminscanlength=9")), 300);
+        let ratio = mean(&longest, |seen| seen.loads) / loads;
+        assert!((1.5..2.0).contains(&ratio), "{ratio} times as many for 9");
     }
 }
 
@@ -207,12 +211,56 @@ fn real_property_files_are_read() {
     assert!(read.read_all_fields && read.write_all_fields);
     assert_eq!((read.field_count, read.field_length), (5, 100));
     assert_eq!(read.expected_inserts(), 1_000);
+    assert_eq!((read.scan_length_min, read.scan_length_max), (1, 1_000));
+}
+
+#[test]
+fn property_files_are_read_as_java_reads_them() {
+    let text = "recordcount 1000\noperationcount\t\\\n   = \\\n\t20\\\n00\n\
+                readproportion \\\r\n:0.5\r\n#fieldcount=1\\\nfieldlength:7\n\
+                table=a\\\n#fieldlength=9\nminscanlength=5\\";
+    let read = Properties::read("workloada", text).expect("a sound file");
+    assert_eq!((read.record_count, read.operation_count), (Some(1_000), 2_000));
+    assert_eq!((read.read, read.scan_length_min), (0.5, 5));
+    assert_eq!((read.field_count, read.field_length), (10, 7));
+}
+
+#[test]
+fn no_number_of_a_property_file_is_too_large_to_be_run() {
+    for distribution in ["uniform", "zipfian", "latest"] {
+        for count in [u64::MAX, u64::MAX / 2, 1 << 53] {
+            let text = format!(
+                "recordcount=1\noperationcount={count}\nrequestdistribution={distribution}\n\
+                 readproportion=0.5\ninsertproportion=0.5\nscanproportion=0.5\n\
+                 minscanlength=4294967296\nmaxscanlength=4294967296\n"
+            );
+            let site = Site { cores: 1, ..with_script(&text) };
+            let mut bench = Bench::new(entry("ycsb"), "", &site).expect("a bench");
+            bench.run(20).expect("room");
+            bench.check().expect("sound");
+        }
+    }
 }
 
 #[test]
 fn errors_in_property_files_name_file_line_and_what_was_expected() {
     for (text, told) in [
-        ("# fine\nreadproportion 0.5", "mix, line 2: expected `name=value`"),
+        ("# fine\nreadproportion", "mix, line 2: expected `name=value`"),
+        (
+            "scanproportion\\\n\\\n  2\n",
+            "mix, line 1: expected `name=value`, a comment or nothing, not",
+        ),
+        ("fieldcount=5\n\nfieldlength \\\n\t= \\\n many", "mix, line 3: `fieldlength` is a whole"),
+        ("# one\\\nfieldcount=0", "mix, line 2: `fieldcount` is a whole number from 1 to 1024"),
+        (
+            "fieldcount=5\\\\\nfieldlength=1",
+            "mix, line 1: `fieldcount` is a whole number from 1 to",
+        ),
+        ("minscanlength=0", "mix, line 1: `minscanlength` is a whole number from 1 to"),
+        (
+            "minscanlength=6\nmaxscanlength=5",
+            "mix: `minscanlength` is 6, which is more than `maxscanlength`, 5",
+        ),
         ("recordcount=many", "mix, line 1: `recordcount` is a whole number from 1 to"),
         ("\n\nrecordcount=0", "mix, line 3: `recordcount` is a whole number from 1 to"),
         ("fieldlength=", "mix, line 1: `fieldlength` is a whole number from 1 to 65536, not ``"),
