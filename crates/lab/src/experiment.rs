@@ -90,7 +90,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
 /// On a deadlock, which is a defect of a design.
 pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
     match failure {
-        Failure::Stopped(stop) => stopped(stop, resolved.workload.about.name),
+        Failure::Stopped(stop) => stopped(stop, resolved),
         Failure::Host(error) => InputError(format!(
             "the host has no room for the machine's memories ({error}): lower pm.device_size"
         )),
@@ -104,17 +104,36 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
 ///
 /// # Panics
 /// When the workload found itself wrong, which is a defect.
-pub fn stopped(stop: Stop, workload: &str) -> InputError {
+pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
+    let workload = resolved.workload.about.name;
     match stop {
         Stop::OutOfMemory { asked, free } => InputError(format!(
             "workload {workload} asked for {} of simulated persistent memory and {} is free: raise \
-             it with --set pm.device_size=..., or lower --set workload.items=...",
+             it with --set pm.device_size=..., or {}",
             quantity::print(asked, model::config::Unit::Bytes),
             quantity::print(free, model::config::Unit::Bytes),
+            how_to_need_less(resolved),
         )),
         Stop::Input(text) => InputError(text),
         Stop::Failed(text) => panic!("workload {workload}: {text}"),
         Stop::Cancelled => InputError("cancelled".into()),
+    }
+}
+
+/// What a user can do for a workload to need less memory: its size is in its script, if it has one.
+fn how_to_need_less(resolved: &Resolved) -> String {
+    let entry = resolved.workload;
+    match &resolved.script {
+        Some((file, _)) if entry.about.name == "ycsb" => format!("lower `recordcount` in {file}"),
+        Some((file, text)) if text.contains(":rows") => {
+            format!("lower --set workload.rows=..., which is :rows in {file}")
+        }
+        Some((file, _)) => format!("have {file} insert less"),
+        None => {
+            let has = |name: &&str| entry.fields.iter().any(|field| field.name == *name);
+            let size = ["items", "rows", "stock", "words"].into_iter().find(has);
+            format!("lower --set workload.{}=...", size.expect("a workload has a size"))
+        }
     }
 }
 
@@ -128,7 +147,7 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     let txs = spec.txs.unwrap_or(TRANSACTIONS);
     let operations = count_operations(&resolved, txs)?;
     let mut view = view(&resolved)?;
-    let stop = |stop| stopped(stop, resolved.workload.about.name);
+    let stop = |stop| stopped(stop, &resolved);
     let mut workload = resolved.make_workload()?;
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
     // The simulator's memory has them, too.
@@ -161,7 +180,7 @@ fn view(resolved: &Resolved) -> Result<View, InputError> {
 /// How many loads and stores a workload makes; counted apart, so that counting costs the timed run
 /// nothing.
 fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
-    let stop = |stop| stopped(stop, resolved.workload.about.name);
+    let stop = |stop| stopped(stop, resolved);
     let overwritten = Overwritten::default();
     let mut counter = Counter { view: view(resolved)?, operations: 0, overwritten };
     let mut workload = resolved.make_workload()?;

@@ -391,6 +391,6 @@ impl Resolved {
     /// A sentence that says what is wrong with its input.
     pub fn make_workload(&self) -> Result<Box<dyn Workload>, InputError> {
         (self.workload.make)(&self.workload_settings, &self.site())
-            .map_err(|stop| crate::experiment::stopped(stop, self.workload.about.name))
+            .map_err(|stop| crate::experiment::stopped(stop, self))
     }
 }

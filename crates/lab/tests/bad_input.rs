@@ -99,7 +99,12 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo sqlite cores=1 workload.rows=100000000",
         "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.items=...",
+         it with --set pm.device_size=..., or lower --set workload.rows=...",
+    ),
+    (
+        "silo tpcc cores=1 workload.stock=1000000",
+        "workload tpcc asked for 8MiB of simulated persistent memory and 8322944B is free: raise \
+         it with --set pm.device_size=..., or lower --set workload.stock=...",
     ),
     (
         "silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4",
@@ -202,6 +207,30 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
         "ycsb",
         "readproportion=0\nupdateproportion=0\n",
         "mine.txt: the proportions of all operations are 0",
+    ),
+    (
+        "ycsb",
+        "recordcount=1000000\n",
+        "workload ycsb asked for 8MiB of simulated persistent memory and 8322944B is free: raise \
+         it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
+    ),
+    (
+        "ycsb",
+        "minscanlength=7\nmaxscanlength=6\n",
+        "mine.txt: `minscanlength` is 7, which is more than `maxscanlength`, 6",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(99999999));\n",
+        "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
+         it with --set pm.device_size=..., or have mine.txt insert less",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9999999 * :rows));\n",
+        "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
+         it with --set pm.device_size=..., or lower --set workload.rows=..., which is :rows in \
+         mine.txt",
     ),
 ];
 
