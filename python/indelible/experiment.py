@@ -41,10 +41,13 @@ class Script:
 
     @staticmethod
     def read(flag: str, path: str) -> Script:
-        """Read the file, or say in one sentence why that cannot be done."""
+        """Read the file, or say in one sentence why that cannot be done.
+
+        A byte order mark, with which some editors begin a file, is none of the text.
+        """
         place = f"{flag} {path}".lstrip()
         try:
-            return Script(flag, path, Path(path).read_text(encoding="utf-8"))
+            return Script(flag, path, Path(path).read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError as error:
             raise InputError(f"{place}: not text in UTF-8 ({error.reason})") from None
         except OSError as error:

@@ -154,6 +154,16 @@ def test_files_go_to_the_workload_that_reads_them(
     assert scripts == {"sqlite": [sql, "select 1;"], "hash": None}
 
 
+@pytest.mark.parametrize("flag", ["--sql", "--ycsb"])
+def test_a_byte_order_mark_is_none_of_the_text(
+    command: Command, fake: ModuleType, tmp_path: Path, flag: str
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("# what counts\n", encoding="utf-8-sig")
+    assert command("run", "--design", "silo", flag, str(mine))[0] == 0
+    assert fake.asked[-1][1]["script"] == [str(mine), "# what counts\n"]
+
+
 def test_figures_and_rows_are_written(command: Command, tmp_path: Path) -> None:
     starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     for suffix, start in starts.items():
