@@ -161,14 +161,16 @@ impl Persistency {
         }
     }
 
-    /// Stores, and all that is before them, are durable.
+    /// Stores, and all that is before them, are durable; so are the older stores of their words, and
+    /// what is before those.
     fn report(&mut self, mut stores: Vec<Number>) {
         while let Some(number) = stores.pop() {
-            let stored = &self.stores[number as usize];
-            let history = self.words.get_mut(&stored.word).expect("it was stored to");
-            if history.durable < stored.place {
-                history.durable = stored.place;
-                stores.extend(&stored.after);
+            let Stored { word, place, .. } = self.stores[number as usize];
+            let history = self.words.get_mut(&word).expect("it was stored to");
+            if history.durable < place {
+                let older = &history.stores[history.durable..place];
+                stores.extend(older.iter().flat_map(|&store| &self.stores[store as usize].after));
+                history.durable = place;
             }
         }
     }
@@ -313,6 +315,22 @@ mod tests {
         run.store(ZERO, A, 0, 1);
         run.store(ZERO, B, 0, 1);
         assert!(allows(&run, 0, 1) && allows(&run, 1, 0));
+    }
+
+    /// The store that is over another is durable, and so is what came before the other.
+    #[test]
+    fn what_comes_before_an_overwritten_store_is_durable_with_the_newer_one() {
+        let c = Word(16);
+        let mut run = Persistency::new(Model::Epoch, 2);
+        run.store(ZERO, A, 0, 1);
+        fence(&mut run, ZERO, FenceKind::Order);
+        run.store(ZERO, B, 0, 1);
+        run.store(ONE, B, 1, 2);
+        assert!(run.check(&[(A, 0)]).is_ok());
+        fence(&mut run, ONE, FenceKind::Durable);
+        run.store(ONE, c, 0, 1);
+        assert!(run.check(&[(A, 0), (c, 1)]).is_err(), "whatever the other words hold");
+        assert!(run.check(&[(A, 1), (c, 0)]).is_ok());
     }
 
     #[test]

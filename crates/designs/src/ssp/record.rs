@@ -2,9 +2,9 @@
 //! specs/remapping.md 1.4).
 //!
 //! ```text
-//! update     com[64]                             | PPN0[34] slot[18] TID[12]
-//! switch     PPN0[34] PPN1[30, the low ones]     | PPN1[4, the high ones] slot[18] 0[12] SWITCH[18] TID
-//! page       virtual page[64]                    | 0[34] PAGE[18] TID
+//! update     com[64]                         | PPN0[34] slot[18] TID[12]
+//! switch     PPN0[34] PPN1[30, the low ones] | PPN1[4, the high ones] slot[18] 0[12] SWITCH[18] TID
+//! page       virtual page[64]                | 0[34] PAGE[18] TID
 //! ```
 //!
 //! The paper says 128 bits and no more. specs/remapping.md infers 40 bits of a frame's number and 12

@@ -78,14 +78,15 @@ pub fn cell(
 ) -> io::Result<Option<Measured>> {
     let barrier = Barrier::new(cell.threads);
     let (entries, piece) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (failed, vendor) = (AtomicBool::new(false), &features.vendor);
+    let (failed, cancelled) = (AtomicBool::new(false), AtomicBool::new(false));
     let shared = Shared {
         cell,
         effort,
-        vendor,
+        vendor: &features.vendor,
         watch,
         barrier: &barrier,
         failed: &failed,
+        cancelled: &cancelled,
         entries: &entries,
         piece: &piece,
     };
@@ -133,6 +134,8 @@ struct Shared<'a> {
     barrier: &'a Barrier,
     /// Whether a thread has no memory.
     failed: &'a AtomicBool,
+    /// Whether the user asked for an end, as all threads know it.
+    cancelled: &'a AtomicBool,
     /// Entries of a run and of a piece of it, which the first thread chooses.
     entries: &'a AtomicU64,
     piece: &'a AtomicU64,
@@ -193,11 +196,13 @@ impl Shared<'_> {
         let mut runs = Vec::new();
         // One more run than is kept: the first one finds the caches as the memory was touched.
         for run in 0..=RUNS {
+            // One thread asks for all: two that ask might hear different answers, and one that goes
+            // on alone would wait for the others for ever.
+            if self.barrier.wait().is_leader() {
+                self.cancelled.store(self.watch.is_cancelled(), Ordering::Relaxed);
+            }
             self.barrier.wait();
-            let cancelled = self.watch.is_cancelled();
-            // All threads see the same before any of them goes on.
-            self.barrier.wait();
-            if cancelled {
+            if self.cancelled.load(Ordering::Relaxed) {
                 break;
             }
             counters.count(run > 0);
