@@ -13,7 +13,7 @@ use model::config::Config;
 use model::crash::{Campaign, Check, Points};
 use model::engine::{Control, Crashes, Failure};
 use model::units::{CoreId, Line, mix};
-use model::workload::{Pm, Program, Ptr, Workload};
+use model::workload::{Pm, Program, Ptr, Stop, Workload};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -81,7 +81,11 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
             if control.cancelled.load(Ordering::Relaxed) {
                 break;
             }
-            rows.push(row(order, test, &run(order, None, test, request.seed)?));
+            // What was cut short says nothing.
+            let Some(found) = run(order, None, test, request.seed, &control.cancelled)? else {
+                break;
+            };
+            rows.push(row(order, test, &found));
             control.done.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -150,7 +154,8 @@ const MACHINES: &[&[(&str, &str)]] = &[
 /// Images of one crash point: as many as there are orders, up to this, and as many more by chance.
 const ORDERS_MAX: u64 = 1_000;
 
-/// Runs a test on ordering hardware, with one of its rules switched off if one is named.
+/// Runs a test on ordering hardware, with one of its rules switched off if one is named; nothing if
+/// it is cancelled.
 ///
 /// # Errors
 /// When the host has no room for the machine.
@@ -162,7 +167,8 @@ pub fn run(
     without: Option<&str>,
     test: &Test,
     seed: u64,
-) -> Result<Found, InputError> {
+    cancelled: &Arc<AtomicBool>,
+) -> Result<Option<Found>, InputError> {
     let mut found = Found::default();
     for machine in MACHINES {
         let pairs: Vec<(String, String)> =
@@ -172,10 +178,14 @@ pub fn run(
             config.controller.domain = domain;
         }
         for delays in delays(test, seed) {
+            if cancelled.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             found.runs += 1;
             let mismatched = Arc::new(AtomicBool::new(false));
             let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
-            let crashes = match cut(order, without, &config, test, threads) {
+            let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
+            let crashes = match cut(order, without, &config, test, threads, &control) {
                 Ok(crashes) => crashes,
                 Err(Failure::Deadlock(stuck)) => {
                     let text = format!("liveness: {stuck}, and nothing is due");
@@ -186,6 +196,7 @@ pub fn run(
                     let text = format!("the host has no room for the machine's memories ({error})");
                     return Err(InputError(text));
                 }
+                Err(Failure::Stopped(Stop::Cancelled)) => return Ok(None),
                 Err(Failure::Stopped(stop)) => panic!("litmus test {}: {stop:?}", test.name),
             };
             if let Some(violation) = crashes.violations.into_iter().next() {
@@ -199,7 +210,7 @@ pub fn run(
             }
         }
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
 fn cut(
@@ -208,6 +219,7 @@ fn cut(
     config: &Config,
     test: &Test,
     threads: Threads,
+    control: &Control,
 ) -> Result<Crashes, Failure> {
     let campaign = Campaign {
         points: Points::All,
@@ -231,7 +243,7 @@ fn cut(
         campaign: Some(campaign),
         boot: None,
         started: Rc::new(|| ()),
-        control: &Control::default(),
+        control,
     })?;
     Ok(outcome.crashes.expect("a campaign was asked for"))
 }

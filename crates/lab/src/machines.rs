@@ -262,6 +262,10 @@ impl Draft {
             None => Draft::of_defaults(),
         };
         draft.name = file.name.unwrap_or_else(|| stem.to_string_lossy().into_owned());
+        if preset.is_none() && names().contains(&draft.name.as_str()) {
+            // A copy of a preset that has kept its name is not the preset.
+            draft.name = format!("{} ({name_or_path})", draft.name);
+        }
         draft.summary = file.summary.unwrap_or(draft.summary);
         draft.apply(file.assignments)?;
         Ok(draft)

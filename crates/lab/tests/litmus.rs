@@ -1,8 +1,12 @@
 //! Litmus tests: the table that the simulator comes with, what a wrong rule makes of it, and what a
 //! bad file is told.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use lab::Control;
-use lab::litmus::{TESTS, file, run};
+use lab::litmus::file::{self, Test};
+use lab::litmus::{Found, TESTS, run};
 use serde_json::{Value, json};
 
 /// The table of specs/ordering.md section 2, and two tests more: where a power failure may leave
@@ -63,13 +67,18 @@ const WRONG: &[(&str, &str)] = &[
     ("drop_evictions", "order_between"),
 ];
 
+/// What HOPS leaves of a test, with a rule switched off.
+fn ran(without: Option<&str>, test: &Test) -> Found {
+    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
+    run(hops, without, test, 1, &Arc::default()).expect("room").expect("nobody cancels it")
+}
+
 #[test]
 fn a_wrong_rule_is_seen() {
-    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
     for (rule, name) in WRONG {
         let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with(name)).expect("a test");
         let test = file::read(path, text).expect("a test");
-        let found = run(hops, Some(rule), &test, 1).expect("room");
+        let found = ran(Some(rule), &test);
         assert!(found.violation.is_some(), "{name} without {rule}: {found:?}");
         assert!(found.seen, "{name} without {rule}: {found:?}");
     }
@@ -78,13 +87,14 @@ fn a_wrong_rule_is_seen() {
 /// A rule may be wrong though the image that is asked about is not seen.
 #[test]
 fn whatever_the_hardware_leaves_is_judged() {
-    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
     let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with("overwritten")).expect("it");
     let test = file::read(path, text).expect("a test");
-    let found = run(hops, Some("order_after_write"), &test, 1).expect("room");
+    let found = ran(Some("order_after_write"), &test);
     assert!(found.violation.is_some_and(|text| text.starts_with("order: ")));
-    let test = file::read("one.litmus", "thread\nstore A 1\ndurable\nimage A=2").expect("a test");
-    let found = run(hops, Some("dfence_waits"), &test, 1).expect("room");
+    let test =
+        file::read("one.litmus", "thread\nstore A 1\ndurable\nstore B 1\ndurable\nimage A=0 B=1")
+            .expect("a test");
+    let found = ran(Some("dfence_waits"), &test);
     assert_eq!((found.allowed, found.seen), (false, false));
     let text = found.violation.expect("what was durable is not there");
     assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
@@ -97,12 +107,19 @@ const CROSSING: &str = "thread\n store A 1\n wait B 1\n store C 1\n durable\n\
 
 #[test]
 fn cores_that_wait_for_each_other_are_seen() {
-    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
     let test = file::read("crossing.litmus", CROSSING).expect("a test");
-    let found = run(hops, None, &test, 1).expect("room");
+    let found = ran(None, &test);
     assert_eq!(found.violation, None);
-    let text = run(hops, Some("split_source"), &test, 1).expect("room").violation;
+    let text = ran(Some("split_source"), &test).violation;
     assert!(text.as_ref().is_some_and(|text| text.starts_with("liveness: ")), "{text:?}");
+}
+
+#[test]
+fn a_test_that_is_cut_short_says_nothing() {
+    let test = file::read("crossing.litmus", CROSSING).expect("a test");
+    let cancelled = Arc::new(AtomicBool::new(true));
+    let found = run(&designs::ORDERS[0], None, &test, 1, &cancelled).expect("room");
+    assert!(found.is_none());
 }
 
 /// A file, and the whole sentence.
@@ -121,6 +138,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "thread\nstore 1A 1",
         "mine.litmus, line 2: `1A` is no name; one has letters, digits and `_`, a letter first",
     ),
+    ("thread\nstore A 1\nimage A=7", "mine.litmus, line 3: no thread stores 7 to `A`"),
     ("thread\norder A", "mine.litmus, line 2: `order` stands alone"),
     ("thread\nwork", "mine.litmus, line 2: `work` is followed by a number of instructions"),
     ("thread\nwork 99999", "mine.litmus, line 2: `work` takes at most 10000 instructions"),

@@ -413,3 +413,15 @@ fn as_many_items_as_the_user_asks_for() {
         assert_ne!(cycles(usual), cycles(many), "{workload}");
     }
 }
+
+#[test]
+fn a_copy_of_a_preset_is_not_called_what_the_preset_is() {
+    let path = std::env::temp_dir().join(format!("indelible-copy-{}.toml", std::process::id()));
+    std::fs::write(&path, "name = \"silo\"\nextends = \"silo\"\n[pm]\ntWRITE = \"1500ns\"\n")
+        .expect("a file");
+    let path = path.to_str().expect("a name");
+    let machine = machines::load(path, &[]).expect("a machine");
+    assert_eq!(machine.name, format!("silo ({path})"));
+    assert_eq!(machines::load("silo", &[]).expect("a preset").name, "silo");
+    std::fs::remove_file(path).expect("the file");
+}

@@ -3,6 +3,7 @@
 
 use std::cell::UnsafeCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use corosensei::stack::DefaultStack;
@@ -35,8 +36,8 @@ pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 /// What is shared with whoever watches a run, or wants it to end.
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Set to end the run soon.
-    pub cancelled: AtomicBool,
+    /// Set to end the run soon; shared by the runs that one request makes.
+    pub cancelled: Arc<AtomicBool>,
     /// Transactions done.
     pub done: AtomicU64,
     /// Transactions to be done; 0 while that is not known.

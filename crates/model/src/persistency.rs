@@ -161,8 +161,8 @@ impl Persistency {
         }
     }
 
-    /// Stores, and all that is before them, are durable; so are the older stores of their words, and
-    /// what is before those.
+    /// Stores, and all that is before them, are durable; so are the older stores of their words,
+    /// and what is before those.
     fn report(&mut self, mut stores: Vec<Number>) {
         while let Some(number) = stores.pop() {
             let Stored { word, place, .. } = self.stores[number as usize];

@@ -232,7 +232,12 @@ impl Reader {
             if image.iter().any(|(other, _)| *other == word) {
                 return self.wrong(&format!("`{name}` has a value in the image already"));
             }
-            image.push((word, self.number(value)?));
+            let value = self.number(value)?;
+            let store = Step::Store(address, value);
+            if value != 0 && !self.threads.iter().flatten().any(|step| *step == store) {
+                return self.wrong(&format!("no thread stores {value} to `{name}`"));
+            }
+            image.push((word, value));
         }
         Ok(image)
     }
