@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -16,12 +18,14 @@ import pytest
 
 import indelible
 from indelible import bench, pool, text
+from indelible.cli import main
 from indelible.results import geometric_mean
 
 Command = Callable[..., tuple[int, str, str]]
 
 RUN = ["run", "--design", "silo", "--workload", "btree"]
 CRASH = ["crash", "--design", "silo", "--workload", "btree"]
+SWEPT = ["--designs", "silo", "--workloads", "btree", "--vary", "silo.entries=4,8"]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +194,30 @@ def test_the_same_rows_give_the_same_figure(command: Command, tmp_path: Path) ->
         for path in paths:
             command(*words, str(path))
         assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding_will_do(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    words = ["compare", "--designs", "native,undo@x86", "--workloads", "logcache-cached"]
+    assert main([*words, "--cores", "1", "--native", "--machine", "mä→.toml"]) == 2
+    assert main([*words, "--cores", "1", "--native", "--machine", "silo"]) == 0
+    for stream in streams:
+        stream.flush()
+    shown, complaints = (stream.buffer.getvalue().decode(encoding) for stream in streams)
+    dot, dagger, double, letters = {
+        "ascii": (".", "+", "#", "m??.toml"),
+        "latin-1": (".", "+", "#", "mä?.toml"),
+        "utf-8": ("·", "†", "‡", "mä→.toml"),
+    }[encoding]
+    assert f"machine silo {dot} window core" in shown
+    assert f"native{dagger}  undo@x86" in shown
+    assert f"this CPU{double}" in shown
+    assert f"unknown name `{letters}`" in complaints
 
 
 def test_findings_come_with_the_command_that_repeats_them(command: Command) -> None:

@@ -11,6 +11,8 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from indelible.cli import letters
+
 DEBUG = "INDELIBLE_DEBUG"
 
 BAD_INPUT = 2
@@ -23,13 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these words, or with those of the process; return the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
     if sys.stdout is None:
-        _complain("error: standard output is closed")
+        complain("error: standard output is closed")
         return BAD_INPUT
     try:
         code = _answer(argv)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        _complain("interrupted")
+        complain("interrupted")
         code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; what Python flushes at exit must not complain.
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # A full disk, say. What is left in the buffer must not complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"error: {_refused(error)}")
+        complain(f"error: {_refused(error)}")
         code = BAD_INPUT
     if any(thread.daemon for thread in threading.enumerate()):
         # A simulation that did not stop in time must not keep the user waiting.
@@ -52,7 +54,7 @@ def _answer(argv: Sequence[str]) -> int:
     try:
         importlib.import_module("indelible._core")
     except ImportError as error:
-        _complain(f"error: the simulator is not built: run `make build` ({error})")
+        complain(f"error: the simulator is not built: run `make build` ({error})")
         return BAD_INPUT
     from indelible.cli import parser
     from indelible.experiment import InputError
@@ -64,14 +66,14 @@ def _answer(argv: Sequence[str]) -> int:
         # argparse leaves in this way after --help and --version.
         return end.code if isinstance(end.code, int) else BAD_INPUT
     except InputError as error:
-        _complain(f"error: {error}")
+        complain(f"error: {error}")
         return BAD_INPUT
     except OSError:
         raise
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        _complain(_bug(error, argv))
+        complain(_bug(error, argv))
         return BUG
 
 
@@ -94,5 +96,6 @@ def _bug(error: Exception, argv: Sequence[str]) -> str:
     )
 
 
-def _complain(sentence: str) -> None:
-    print(f"indelible: {sentence}", file=sys.stderr, flush=True)
+def complain(sentence: str) -> None:
+    """Say on stderr what is wrong, or what was not done."""
+    print(letters.fitted(f"indelible: {sentence}", sys.stderr), file=sys.stderr, flush=True)

@@ -11,14 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from indelible.cli import INTERRUPTED
+from indelible.cli import INTERRUPTED, letters
 from indelible.experiment import WHOLE_MAX, InputError
 from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
-
-#: What stands for a letter that the terminal does not have.
-ASCII = str.maketrans({"·": ".", "†": "+"})
 
 
 def whole(least: int) -> Callable[[str], int]:
@@ -155,10 +152,7 @@ def show_json(value: object) -> None:
 
 def show(text: str) -> None:
     """Print text, in colour where there is a terminal, in ASCII where there is nothing else."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = text.translate(ASCII)
+    text = letters.fitted(text, sys.stdout)
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         text = re.sub(r"FAIL \S+|NOT CAUGHT|\bWRONG\b", "\033[1;31m\\g<0>\033[0m", text)
         text = re.sub(r"\bok\b", "\033[32m\\g<0>\033[0m", text)
