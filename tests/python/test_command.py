@@ -311,7 +311,10 @@ BAD = {
     "ycsb": (["run", "--design", "silo", "--ycsb", "/"], "--ycsb /: is a directory"),
     "sql_use": ([*RUN, "--sql", __file__], "--sql is for the workload `sqlite`, not for `btree`"),
     "plot_suffix": (["compare", "--plot", "x.gif"], "--plot x.gif: a figure is one of .png, .svg"),
-    "plot_path": (["compare", "--plot", "/no/such/x.png"], "--plot /no/such/x.png: no such file"),
+    "plot_path": (
+        ["compare", "--plot", "/no/such/x.png"],
+        "--plot /no/such/x.png: there is no directory `/no/such`; make it first",
+    ),
     "benchmark": (["native"], "`indelible native` needs a benchmark; there is `indelible native"),
     "benchmark_name": (
         ["native", "loging"],
@@ -321,7 +324,8 @@ BAD = {
     "entries": (["native", "logging", "--entries", "x"], "`x` is not a whole number from 1"),
     "native_plot": (["native", "logging", "--plot", "x.gif"], "a figure is one of .png, .svg"),
     "plot_folder": (["compare", "--plot", "x.png/"], "--plot x.png/: is a directory"),
-    "csv_path": (["compare", "--csv", "/no/such/x.csv"], "--csv /no/such/x.csv: no such file"),
+    "csv_path": (["sweep", *SWEPT, "--csv", "no/x.csv"], "x.csv: there is no directory `no`; make"),
+    "csv_file": (["compare", "--csv", "/dev/null/x.csv"], "/dev/null/x.csv: not a directory"),
 }
 
 
@@ -441,6 +445,35 @@ def test_an_interrupted_comparison_shows_what_it_has(
     assert len(partial.runs) == 3
     assert "interrupted: 3 of 6 runs had ended" in str(partial)
     assert partial.gmean("silo", None) is None
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+@pytest.mark.parametrize("words", [["compare", "--no-crash"], ["sweep", *SWEPT]])
+def test_an_interruption_leaves_files_as_they_were(
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: list[str],
+    ended: int,
+) -> None:
+    calls = iter(range(100))
+    await_one = pool._await
+
+    def interrupt(*arguments: object) -> tuple:
+        if next(calls) == ended:
+            raise KeyboardInterrupt
+        return await_one(*arguments)
+
+    monkeypatch.setattr(pool, "_await", interrupt)
+    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    kept, new = tmp_path / "keep.csv", tmp_path / "new.svg"
+    kept.write_text("of an earlier run\n")
+    files = ["--csv", str(kept), "--plot", str(new)]
+    code, shown, complaints = command(*words, *files, "--set", "fake.sleep=0.05")
+    assert code == 130
+    assert f"interrupted: {ended} of " in shown
+    assert complaints == f"indelible: interrupted, so nothing was written to {kept} and {new}\n"
+    assert (kept.read_text(), new.exists()) == ("of an earlier run\n", False)
 
 
 def test_python_has_the_same_words(fake: ModuleType) -> None:

@@ -110,7 +110,7 @@ def test_figures_are_drawn(command: Command, tmp_path: Path) -> None:
 
 
 def test_an_interrupted_measurement_shows_what_it_has(
-    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -120,6 +120,10 @@ def test_an_interrupted_measurement_shows_what_it_has(
         native.logging(whole=True)
     assert caught.value.partial.data["cancelled"]
     assert "interrupted: this is what had been measured by then" in str(caught.value.partial)
+    figure = tmp_path / "figure.svg"
+    code, _, complaints = command(*LOGGING, "--whole", "--plot", str(figure))
+    assert (code, figure.exists()) == (130, False)
+    assert f"nothing was written to {figure}" in complaints
 
 
 COMPARED = ["compare", "--designs", "undo@x86,silo", "--no-crash"]

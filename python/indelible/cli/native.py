@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from indelible import native, native_plot, plot
-from indelible.cli import options
+from indelible.cli import options, outputs
 from indelible.experiment import InputError
 
 HELP = "measure this computer's processor: cached and uncacheable logs"
@@ -68,7 +68,9 @@ def call(args: argparse.Namespace) -> int:
             options.show_json(answer.json())
         else:
             options.show(str(answer))
-        if args.plot is not None and not answer.data["cancelled"]:
+        if answer.data["cancelled"]:
+            outputs.tell_unwritten(args.plot)
+        elif args.plot is not None:
             plot.save(native_plot.figure, answer, args.plot)
             if not args.json:
                 options.show(f"\nfigure: {args.plot}")

@@ -123,6 +123,8 @@ def require_writable(flag: str, path: str) -> None:
     """Refuse a path that cannot be written, before anything is run."""
     if path.endswith(os.sep):
         raise InputError(f"{flag} {path}: is a directory")
+    if not (folder := Path(path).parent).exists():
+        raise InputError(f"{flag} {path}: there is no directory `{folder}`; make it first")
     existed = Path(path).exists()
     try:
         with Path(path).open("ab"):

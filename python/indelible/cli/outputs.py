@@ -1,4 +1,7 @@
-"""What a table of many runs may become beside text: JSON, rows in a file, a figure."""
+"""What a table of many runs may become beside text: JSON, rows in a file, a figure.
+
+No file is written of what was interrupted: it would stand where a whole one does, or replace it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from indelible import plot
-from indelible.cli import options
+from indelible.cli import complain, options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,9 +58,19 @@ def show(
         options.show_json(answer.json())
     else:
         options.show(text(answer))
+    if answer.interrupted:
+        tell_unwritten(args.csv, args.plot)
+        return
     if args.csv is not None:
         Path(args.csv).write_text(answer.csv(), encoding="utf-8")
-    if args.plot is not None and not answer.interrupted:
+    if args.plot is not None:
         plot.save(draw, answer, args.plot)
         if not args.json:
             options.show(f"\nfigure: {args.plot}")
+
+
+def tell_unwritten(*paths: str | None) -> None:
+    """Say which of the files that were asked for are as they were."""
+    asked = [path for path in paths if path is not None]
+    if asked:
+        complain(f"interrupted, so nothing was written to {' and '.join(asked)}")
