@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible import text
 from indelible.results import Litmus, is_wrong
+
+Row = Mapping[str, Any]
 
 #: In no run did every load have its value, so nothing is known of the image.
 UNASKED = "no run"
@@ -25,18 +27,19 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
     width = width or text.terminal_width()
     rows = answer.data["rows"]
     orders = list(dict.fromkeys(row["order"] for row in rows))
-    cells = {(row["test"], row["order"]): _cell(row) for row in rows}
-    tests = {row["test"]: row["image"] for row in rows}
+    tests = _by_test(rows)
+    names = _names(answer, tests)
     table = [
-        [test, image, *(cells.get((test, order), text.BLANK) for order in orders)]
-        for test, image in tests.items()
+        [name, test[0]["image"], *map(_cell, test), *[text.BLANK] * (len(orders) - len(test))]
+        for name, test in zip(names, tests, strict=True)
     ]
     lines = [text.columns(["test", "image", *orders], table, width), ""]
-    shown = set(cells.values())
+    shown = set(map(_cell, rows))
     lines += [text.paragraph(cell, body, width) for cell, body in CELLS.items() if cell in shown]
-    for row in filter(is_wrong, rows):
-        why = row["violation"] or f"the image {row['image']} was seen"
-        lines += ["", text.paragraph("WRONG", f"{row['test']} on {row['order']}: {why}", width)]
+    for name, test in zip(names, tests, strict=True):
+        for row in filter(is_wrong, test):
+            why = row["violation"] or f"the image {row['image']} was seen"
+            lines += ["", text.paragraph("WRONG", f"{name} on {row['order']}: {why}", width)]
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
     lines += ["", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
     if answer.data.get("cancelled"):
@@ -45,7 +48,26 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def _cell(row: Mapping[str, Any]) -> str:
+def _by_test(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each test. All orders are asked of one before the next is."""
+    tests: list[list[Row]] = []
+    for row in rows:
+        if row["order"] == rows[0]["order"]:
+            tests.append([])
+        tests[-1].append(row)
+    return tests
+
+
+def _names(answer: Litmus, tests: Sequence[Sequence[Row]]) -> list[str]:
+    """Return a name for each test: its file's path, if files in two places have one name."""
+    names = [test[0]["test"] for test in tests]
+    paths = [file.path for file in answer.tests.files] or names
+    return [
+        name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=False)
+    ]
+
+
+def _cell(row: Row) -> str:
     if is_wrong(row):
         return "WRONG"
     if not row["counted"]:

@@ -373,7 +373,7 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
 
 def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litmus:
     """Run litmus tests, those of files or those that there are, on ordering hardware."""
-    orders = (orders,) if isinstance(orders, str) else tuple(orders)
+    orders = tuple(dict.fromkeys((orders,) if isinstance(orders, str) else orders))
     scripts = tuple(experiment.Script.read("", str(path)) for path in files)
     tests = experiment.LitmusTests(scripts, orders, seed)
     try:

@@ -270,6 +270,23 @@ def test_litmus_tests_are_files_or_those_that_there_are(
     assert (code, [row["test"] for row in json.loads(shown)["rows"]]) == (0, ["mine.litmus"])
 
 
+def test_files_of_one_name_have_a_row_each(command: Command, tmp_path: Path) -> None:
+    files = [tmp_path / name / "t.litmus" for name in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("thread\n", encoding="utf-8")
+    alone = tmp_path / "alone.litmus"
+    alone.write_text("thread\n", encoding="utf-8")
+    words = ["--order", "hops", "--order", "torn", "--order", "hops"]
+    code, shown, _ = command("litmus", *words, *map(str, [*files, alone]), columns=200)
+    assert code == 1
+    table = [line.split() for line in shown.splitlines() if line.endswith("WRONG")]
+    assert [row[0] for row in table] == [*map(str, files), "alone.litmus"]
+    assert [row[-2:] for row in table] == [["no", "WRONG"]] * 3
+    for name in (*files, "alone.litmus"):
+        assert f"{name} on torn: " in shown
+
+
 def test_exit_codes_of_litmus(command: Command) -> None:
     assert command("litmus", "--order", "ideal")[0] == 0
     for order in ("leaky", "torn"):
