@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from indelible.results import METRICS, Comparison, Verdict, geometric_mean
+from indelible.results import METRICS, NATIVE, Comparison, Verdict, geometric_mean
 from indelible.text import (
     BLANK,
     DAGGER,
@@ -19,8 +19,8 @@ from indelible.text import (
     terminal_width,
 )
 
-#: The column of what was measured, and the mark of its note.
-NATIVE, NATIVE_MARK = "this CPU", "‡"
+#: The mark of the note on what was measured.
+NATIVE_MARK = "‡"
 
 
 def comparison(answer: Comparison, width: int | None = None) -> str:

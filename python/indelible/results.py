@@ -6,7 +6,7 @@ import csv
 import difflib
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -212,6 +212,9 @@ class Verdict:
         }
 
 
+#: What stands in the place of a design where this computer's processor was measured.
+NATIVE = "this CPU"
+
 #: One cell of a comparison: design, workload, number of cores (if none was asked for, `None`).
 Cell = tuple[str, str, "int | None"]
 
@@ -291,7 +294,21 @@ class Comparison:
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
-        return rows_as_csv(self.json()["rows"])
+        return rows_as_csv([*self.json()["rows"], *self._measured()])
+
+    def _measured(self) -> Iterator[dict[str, Any]]:
+        """Return what was measured on this computer in the columns of runs."""
+        for (workload, cores), row in self.native.items():
+            yield {
+                "design": NATIVE,
+                "workload": workload,
+                "machine": row["processor"],
+                "cores": cores,
+                "seed": self.seed,
+                "throughput_tx_per_s": row["throughput_tx_per_s"],
+                "normalized": self.native_ratio(workload, cores),
+                "notes": [row["reason"]] if "reason" in row else [],
+            }
 
     def _row(self, cell: Cell) -> dict[str, Any]:
         verdict = self.verdicts.get(cell, Verdict("untested", reason="no campaign was run"))

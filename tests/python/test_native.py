@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,19 @@ def test_a_comparison_has_a_column_of_this_processor(command: Command, fake: Mod
     assert lines["logcache-cached"][3] == f"{1e9 / (4.5 * 8) / (4.1e6 * 0.4 / 8):.0f}"
     assert lines["hash"][3] == lines["gmean"][3] == "-"
     assert "measured on A Processor (family 6, model 143), in DRAM" in shown
+
+
+def test_what_was_measured_is_among_the_rows_of_a_file(command: Command, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    words = [*COMPARED, *LOOPS, "--cores", "1", "--native", "--csv", str(rows)]
+    answer = json.loads(command(*words, "--json")[1])
+    *runs, cached, movdir64b = csv.DictReader(rows.read_text(encoding="utf-8").splitlines())
+    assert [run["design"] for run in runs] == ["undo@x86", "silo"] * 3
+    assert (cached["design"], cached["workload"]) == ("this CPU", "logcache-cached")
+    assert (cached["cores"], cached["machine"]) == ("1", "A Processor (family 6, model 143)")
+    assert float(cached["normalized"]) == answer["native"][0]["normalized"]
+    assert (movdir64b["throughput_tx_per_s"], movdir64b["normalized"]) == ("", "")
+    assert movdir64b["notes"] == "['this processor has no movdir64b']"
 
 
 def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
