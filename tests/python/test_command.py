@@ -543,6 +543,21 @@ def test_each_design_is_measured_beside_native(
     assert set(others.values()) == {2.5}
 
 
+def test_an_interrupted_benchmark_is_what_it_has(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(cell: bench.Cell, txs: int, seed: int) -> dict[str, object]:
+        if cell != bench.CELLS[0]:
+            raise KeyboardInterrupt
+        return {**dict.fromkeys(bench.COLUMNS, 1), "design": "native"}
+
+    monkeypatch.setattr(bench, "_measured", measured)
+    code, shown, complaints = command("bench", "--quick", "--json")
+    answer = json.loads(shown)
+    assert (code, complaints) == (130, "indelible: interrupted\n")
+    assert (len(answer["rows"]), answer["cancelled"]) == (1, True)
+
+
 HELPED = ("list", "run", "battery", "characterize", "compare", "crash", "litmus", "native")
 
 

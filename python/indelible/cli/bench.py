@@ -31,16 +31,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
-    rows = []
+    rows, cancelled = [], False
     cells = len(bench.cells())
     try:
         for row in bench.bench(args.quick, args.seed):
             rows.append(row)
             if not args.json and sys.stderr.isatty():
                 print(f"\r{len(rows)}/{cells}", end="\r", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        cancelled = True
+        raise
     finally:
         if args.json:
-            options.show_json({"rows": rows})
+            options.show_json({"rows": rows, "cancelled": cancelled})
         else:
             options.show(text.bench(rows, text.terminal_width()))
     return 0
