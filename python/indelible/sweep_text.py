@@ -102,6 +102,10 @@ def _notes(answer: Sweep, width: int) -> list[str]:
         )
         for crossing in answer.crossings()
     ]
+    bases = [answer.base(cell) for cell in answer.cells() if cell[1] in answer.shown()]
+    zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
+    place = "there" if answer.normalize else f"at {base(answer)}"
+    notes += [text.footnote("-", f"{d} is 0 {place}: choose --normalize", width) for d in zeros]
     notes += text.durability_notes(answer.designs, answer.durability, width)
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     notes += [text.footnote("*", note, width) for note in dict.fromkeys(told)]

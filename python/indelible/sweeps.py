@@ -48,12 +48,15 @@ class Sweep:
 
     def ratio(self, cell: SweepCell) -> float | None:
         """Return the metric of a cell, relative to the base."""
-        point, design, workload = cell
-        base = (self.points[0], design, workload)
-        if self.normalize is not None:
-            base = (point, self.normalize, workload)
-        value, unit = self.value(cell), self.value(base)
+        value, unit = self.value(cell), self.value(self.base(cell))
         return value / unit if value is not None and unit else None
+
+    def base(self, cell: SweepCell) -> SweepCell:
+        """Return the cell that is 1.00 for a cell."""
+        point, design, workload = cell
+        if self.normalize is not None:
+            return point, self.normalize, workload
+        return self.points[0], design, workload
 
     def gmean(self, point: Point, design: str) -> float | None:
         """Return the geometric mean of a design's ratios over the workloads."""

@@ -40,6 +40,14 @@ SHOWN = {
         *("sweep", "--designs", "silo", "--workloads", "all", "--normalize", "native"),
         *("--vary", "silo.entries=4:20:8", "--vary", "cores=1,8"),
     ],
+    "sweep_zero": [
+        *("sweep", "--designs", "silo,leaky", "--workloads", "hash", "--vary", "silo.entries=4,12"),
+        *("--normalize", "native", "--metric", "commit-latency"),
+    ],
+    "sweep_first_zero": [
+        *("sweep", "--designs", "native,silo", "--workloads", "hash", "--vary", "cores=1,2"),
+        *("--metric", "commit-latency"),
+    ],
     "native": ["native", "logging"],
     "native_against": ["native", "logging", "--entries", "1,8", "--against", "tiny"],
     "compare_zero": ["compare", "--metric", "commit-latency", "--no-crash"],
