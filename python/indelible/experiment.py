@@ -10,6 +10,7 @@ import json
 import operator
 import os
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,6 +109,10 @@ class Experiment:
         for name in ("cores", "txs", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, whole(name, value))
+        # Rust takes them as a map, which has a field once.
+        for key, times in Counter(key for key, _ in self.settings).items():
+            if times > 1:
+                raise InputError(f"{key} is set twice; keep one")
 
     def spec(self) -> dict[str, Any]:
         """Return the experiment as `lab` reads it; what is not said has a default there."""

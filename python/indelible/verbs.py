@@ -306,6 +306,9 @@ def sweep(
     varied = {key: values(key, asked) for key, asked in vary.items()}
     if not varied:
         raise InputError("nothing varies; name a field and its values: design.entries=10,20,40")
+    for key, own in (("cores", cores), ("txs", txs)):
+        if own is not None and key in varied:
+            raise InputError(f"{key} is set twice; keep one")
     points = tuple(product(*varied.values()))
     settings = pairs(set)
 

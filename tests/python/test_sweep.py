@@ -19,6 +19,9 @@ Command = Callable[..., tuple[int, str, str]]
 SWEEP = ["sweep", "--designs", "silo,leaky", "--workloads", "hash,btree"]
 ENTRIES = ["--vary", "silo.entries=4,12,20"]
 
+#: A field under two names.
+TWICE = ["--set", "design.entries=4", "--set", "silo.entries=4"]
+
 
 def test_values_are_lists_and_ranges() -> None:
     assert settings.values("f", "1,2, 4,2") == ("1", "2", "4")
@@ -106,6 +109,31 @@ def test_a_section_may_be_the_name_of_a_design_or_a_workload(
     assert fake.asked[-1][1]["settings"] == {"design.entries": "9"}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--design", "silo", "--workload", "hash", *TWICE],
+        ["run", "--design", "silo", "--workload", "hash", *TWICE[:2], *TWICE[:2]],
+        ["crash", "--design", "silo", "--workload", "hash", *TWICE],
+        ["compare", "--designs", "lad,silo", "--workloads", "hash", *TWICE],
+        [*SWEEP, *TWICE, "--vary", "pm.size=1,2"],
+        [*SWEEP, *ENTRIES, *TWICE[:2]],
+        [*SWEEP, *ENTRIES, "--vary", "design.entries=1,2"],
+        [*SWEEP, "--vary", "design.entries=1,2", *TWICE[2:]],
+    ],
+)
+def test_a_field_is_said_once(command: Command, fake: ModuleType, words: list[str]) -> None:
+    code, shown, complaints = command(*words)
+    assert (code, shown, fake.asked) == (2, "", [])
+    assert complaints == "indelible: error: design.entries is set twice; keep one\n"
+
+
+def test_each_design_has_its_own_value_of_a_field(command: Command, fake: ModuleType) -> None:
+    assert command(*SWEEP, *ENTRIES, "--vary", "leaky.entries=1,2")[0] == 0
+    said = {(spec["design"], spec["settings"]["design.entries"]) for _, spec in fake.asked}
+    assert said == {("silo", n) for n in ("4", "12", "20")} | {("leaky", n) for n in ("1", "2")}
+
+
 BAD = {
     "nothing": ([], "nothing varies; name a field and its values"),
     "form": (["--vary", "design.entries"], "`design.entries` is not of the form"),
@@ -117,6 +145,7 @@ BAD = {
     "many": (["--vary", "a.b=1:9000:1"], "has 9,000 values; at most 1,000 do"),
     "cores": (["--vary", "cores=0"], "`cores` is to be `0`, which is no whole number"),
     "cores_word": (["--vary", "cores=two"], "`cores` is to be `two`"),
+    "cores_twice": (["--vary", "cores=1,2", "--cores", "2"], "cores is set twice; keep one"),
     "plot": ([*ENTRIES, "--vary", "cores=1,2", "--plot", "x.png"], "a sweep of one field"),
     "base": ([*ENTRIES, "--normalize", "hopps"], "cannot normalize to `hopps`"),
     "metric": ([*ENTRIES, "--metric", "latency"], "unknown metric `latency`"),
