@@ -15,6 +15,9 @@ Settings = Mapping[str, Any] | Sequence[tuple[str, str]] | None
 #: A number and what it is of, as in `50ns`.
 NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[A-Za-z%]*)")
 
+#: How many items a workload has, which machines say, too.
+ITEMS = "workload.items"
+
 #: More values than this are a misprint of a range.
 VALUES_MAX = 1000
 
@@ -35,13 +38,28 @@ def _word(value: object) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
+def require_effect(settings: Pairs, name: str, kind: str) -> None:
+    """Refuse settings that change nothing of what is explained.
+
+    A design's hardware depends on its machine. `workload.items` is the machine's word to every
+    workload, and so is nowhere out of place.
+    """
+    of_machine = [key for key, _ in settings if not key.startswith(("design.", "workload."))]
+    of_workload = [key for key, _ in settings if key.startswith("workload.") and key != ITEMS]
+    of_design = [key for key, _ in settings if key.startswith("design.")]
+    others = {"design": of_workload, "workload": of_design + of_machine}
+    for key in others.get(kind, of_design + of_workload):
+        raise InputError(f"{key} changes nothing here: `{name}` is a {kind.partition('-')[0]}")
+
+
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:
     """Return the settings of one design on one workload.
 
     A section that is the name of a design or a workload speaks of that alone: `silo.entries` is
     `design.entries` of `silo`, and nothing to the others that are `compared`.
     """
-    own = {design: "design", workload: "workload"}
+    named = ((design, "design"), (workload, "workload"))
+    own = {name: section for name, section in named if name}
 
     def kept() -> Iterator[tuple[str, str]]:
         for key, value in settings:

@@ -23,7 +23,7 @@ from indelible.results import (
     failed_points,
     metric_named,
 )
-from indelible.settings import Pairs, Settings, of_cell, pairs, values
+from indelible.settings import Pairs, Settings, of_cell, pairs, require_effect, values
 from indelible.sweeps import Point, Sweep
 
 #: Power failures of the sampled campaign that stands beside every speed.
@@ -72,7 +72,16 @@ def explain(
     A design's hardware is that which it adds to `machine` (`silo`) with so many cores (all).
     """
     on = None if machine is None and cores is None else (machine or MACHINE, cores)
-    return experiment.describe(name, pairs(set), diff, on)
+    designs, *workloads = (
+        {row["name"] for row in experiment.catalog(kind)}
+        for kind in ("designs", "workloads", "profiles")
+    )
+    design = name if name in designs else ""
+    workload = name if any(name in names for names in workloads) else ""
+    own = of_cell(pairs(set), design, workload)
+    about = experiment.describe(name, own, diff, on)
+    require_effect(own, name, about["kind"])
+    return about
 
 
 def battery(
@@ -86,8 +95,16 @@ def battery(
 
     Without designs it is every one that needs a battery, and what was published of others.
     """
-    asked = () if designs is None else _names(designs, experiment.catalog("designs"))
-    return experiment.batteries([*asked], machine, cores, pairs(set))
+    rows = experiment.catalog("designs")
+    asked = () if designs is None else _names(designs, rows)
+    every = asked or tuple(row["name"] for row in rows)
+    own = {name: of_cell(pairs(set), name, "", every) for name in every}
+    if len({*own.values()}) == 1:
+        return experiment.batteries([*asked], machine, cores, own[every[0]])
+    # The extension takes one list of settings for all designs.
+    answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
+    lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without")}
+    return {**answers[0], **lists}
 
 
 def characterize(

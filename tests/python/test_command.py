@@ -111,6 +111,19 @@ def test_battery_rows_say_where_they_come_from(command: Command, fake: ModuleTyp
     assert fake.asked[-1][1]["designs"] == []
 
 
+def test_a_battery_is_of_a_design_s_own_settings(command: Command, fake: ModuleType) -> None:
+    words = ["--set", "silo.entries=40", "--set", "energy.dirty_share=9%"]
+    shared, own = ("energy.dirty_share", "9%"), ("design.entries", "40")
+    answer = json.loads(command("battery", "--designs", "silo,native,hops", *words, "--json")[1])
+    assert [row["design"] for row in answer["rows"]] == ["silo", "silo", "hops"]
+    assert (answer["without"], answer["machine"]) == (["native"], "silo")
+    said = [(asked["designs"], asked["settings"]) for _, asked in fake.asked]
+    assert said == [(["silo"], [own, shared]), (["native"], [shared]), (["hops"], [shared])]
+    fake.asked.clear()
+    command("battery", "--designs", "silo", *words)
+    assert [asked["settings"] for _, asked in fake.asked] == [[own, shared]]
+
+
 def test_what_was_published_stands_beside_what_is_written(
     command: Command, fake: ModuleType
 ) -> None:
@@ -313,6 +326,18 @@ BAD = {
     "characterize": (["characterize", "--workloads", "hsah"], "unknown workload `hsah`"),
     "designs": (["compare", "--designs", ","], "`,` is not a list of names"),
     "name": (["explain", "sillo"], "unknown name `sillo`"),
+    "no_workload_s": (
+        ["explain", "logcache", "--set", "controller.wpq=zzz"],
+        "controller.wpq changes nothing here: `logcache` is a workload",
+    ),
+    "no_machine_s": (
+        ["explain", "tiny", "--diff", "silo", "--set", "design.nosuch=3"],
+        "design.nosuch changes nothing here: `tiny` is a machine",
+    ),
+    "no_design_s": (
+        ["explain", "silo", "--set", "workload.order=3"],
+        "workload.order changes nothing here: `silo` is a design",
+    ),
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
     "base": (
         ["compare", "--normalize", "hopps"],

@@ -135,6 +135,15 @@ def test_everything_is_explained() -> None:
     assert (code, "machines optane and cxl: " in shown) == (0, True)
 
 
+def test_what_is_explained_has_settings_under_its_own_name() -> None:
+    for name, field in (("silo", "entries"), ("btree", "order"), ("btree-rand", "order")):
+        params = answer("explain", name, "--set", f"{name}.{field}=40")["params"]
+        assert {param["name"]: param["value"] for param in params}[field] == 40
+    assert answer("explain", "btree", "--set", "btree.items=4")["name"] == "btree"
+    words = ["--designs", "silo", "--set", "silo.entries=40"]
+    assert answer("battery", *words)["rows"][0]["flush_kb"] == 2 * 5.3125
+
+
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))
 def test_a_run_adds_up_and_repeats_itself(workload: str) -> None:
     words = ["run", "--design", "silo", "--workload", workload, *SMALL]
