@@ -11,7 +11,7 @@ import operator
 import os
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,28 @@ def whole(name: str, value: object) -> int:
     return number
 
 
+def named(what: str, value: object) -> str:
+    """Return a name or a path as text, or refuse what is neither."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise InputError(f"`{what}` is a name, and not {value!r}")
+    text = os.fsdecode(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"`{what}` is not text in UTF-8: {text!r}") from None
+    return text
+
+
+def listed(what: str, value: object) -> tuple[str, ...]:
+    """Return names, of which one may stand alone, or refuse what is none."""
+    if isinstance(value, str):
+        return (value,)
+    found = tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(name, str) for name in found):
+        raise InputError(f"`{what}` is a list of names, and not {value!r}")
+    return found
+
+
 def read_scripts(sql: str | None, ycsb: str | None) -> dict[str, Script]:
     """Read the files that were named, by the workload that they are for."""
     named = {"sqlite": sql, "ycsb": ycsb}
@@ -102,10 +124,7 @@ class Experiment:
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers and paths of any library."""
         for name in ("design", "workload", "machine"):
-            value = getattr(self, name)
-            if not isinstance(value, (str, os.PathLike)):
-                raise InputError(f"`{name}` is a name, and not {value!r}")
-            object.__setattr__(self, name, os.fspath(value))
+            object.__setattr__(self, name, named(name, getattr(self, name)))
         for name in ("cores", "txs", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, whole(name, value))

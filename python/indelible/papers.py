@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indelible.experiment import InputError
+from indelible.experiment import InputError, named
 from indelible.results import METRICS, closest_first, geometric_mean
 from indelible.settings import Pairs
 
@@ -450,6 +450,7 @@ PAPERS = {paper.name: paper for paper in (SILO, LOC, HOPS, SSP)}
 
 def paper_named(name: str) -> Paper:
     """Return a paper, or name the ones that there are."""
+    name = named("paper", name)
     if name not in PAPERS:
         known = ", ".join(closest_first(name, PAPERS))
         raise InputError(f"unknown paper `{name}`; there are: {known}")

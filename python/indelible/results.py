@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
+from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
 
 
 class _Answer:
@@ -157,6 +157,7 @@ def closest_first(name: str, names: Iterable[str]) -> list[str]:
 
 def metric_named(name: str) -> Metric:
     """Return a metric, or name the ones that exist."""
+    name = named("metric", name)
     if name not in METRICS:
         known = ", ".join(closest_first(name, METRICS))
         raise InputError(f"unknown metric `{name}`; there are: {known}")

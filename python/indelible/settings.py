@@ -24,13 +24,16 @@ VALUES_MAX = 1000
 
 def pairs(settings: Settings) -> Pairs:
     """Return settings as pairs of words."""
-    given = settings.items() if isinstance(settings, Mapping) else settings or ()
-    if isinstance(given, str) or not all(isinstance(p, tuple) and len(p) == 2 for p in given):
+    given = () if settings is None else settings
+    if isinstance(given, Mapping):
+        given = given.items()
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in found):
         raise InputError(
-            "settings are a mapping such as {'design.entries': 4}, or pairs;"
-            f" {settings!r} is neither"
+            "settings are a mapping such as {'design.entries': 4}, or such pairs,"
+            f" and not {settings!r}"
         )
-    return tuple((key, _word(value)) for key, value in given)
+    return tuple((key, _word(value)) for key, value in found)
 
 
 def _word(value: object) -> str:
@@ -70,6 +73,17 @@ def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[st
                 yield key, value
 
     return tuple(kept())
+
+
+def varied(vary: object) -> dict[str, tuple[str, ...]]:
+    """Return the values of each field that varies in a sweep."""
+    if not isinstance(vary, Mapping) or not all(isinstance(key, str) for key in vary):
+        raise InputError(
+            f"`vary` is a mapping such as {{'design.entries': [10, 20]}}, and not {vary!r}"
+        )
+    if not vary:
+        raise InputError("nothing varies; name a field and its values: design.entries=10,20,40")
+    return {key: values(key, asked) for key, asked in vary.items()}
 
 
 def values(key: str, asked: object) -> tuple[str, ...]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from indelible import experiment, pool
-from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment, InputError
+from indelible.experiment import (
+    CRASH_MACHINE,
+    MACHINE,
+    Campaign,
+    Experiment,
+    InputError,
+    listed,
+    named,
+)
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
 from indelible.reproduction import Reproduction
@@ -23,7 +31,7 @@ from indelible.results import (
     failed_points,
     metric_named,
 )
-from indelible.settings import Pairs, Settings, of_cell, pairs, require_effect, values
+from indelible.settings import Pairs, Settings, of_cell, pairs, require_effect, varied
 from indelible.sweeps import Point, Sweep
 
 #: Power failures of the sampled campaign that stands beside every speed.
@@ -56,7 +64,7 @@ def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
     """Return the designs, workloads, profiles or machines, or all of them with their kind."""
     if kind is None:
         return [{"kind": kind[:-1], **row} for kind in KINDS for row in experiment.catalog(kind)]
-    return experiment.catalog(kind)
+    return experiment.catalog(named("kind", kind))
 
 
 def explain(
@@ -71,7 +79,9 @@ def explain(
 
     A design's hardware is that which it adds to `machine` (`silo`) with so many cores (all).
     """
-    on = None if machine is None and cores is None else (machine or MACHINE, cores)
+    name = named("name", name)
+    diff = None if diff is None else named("diff", diff)
+    on = None if machine is None and cores is None else _on(machine or MACHINE, cores)
     designs, *workloads = (
         {row["name"] for row in experiment.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")
@@ -96,7 +106,8 @@ def battery(
     Without designs it is every one that needs a battery, and what was published of others.
     """
     rows = experiment.catalog("designs")
-    asked = () if designs is None else _names(designs, rows)
+    machine, cores = _on(machine, cores)
+    asked = () if designs is None else _names("designs", designs, rows)
     every = asked or tuple(row["name"] for row in rows)
     own = {name: of_cell(pairs(set), name, "", every) for name in every}
     if len({*own.values()}) == 1:
@@ -123,7 +134,7 @@ def characterize(
     profiles = experiment.catalog("profiles")
     asked = [row["name"] for row in profiles if row["published"] is not None]
     if workloads is not None:
-        asked = [*_names(workloads, experiment.catalog("workloads"))]
+        asked = [*_names("workloads", workloads, experiment.catalog("workloads"))]
     template = Experiment(CHARACTERIZED_WITH, "", machine, cores, txs, seed, epochs=True)
     own = {name: of_cell(pairs(set), CHARACTERIZED_WITH, name, asked) for name in asked}
     jobs = [_RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
@@ -214,7 +225,7 @@ def compare(
     workloads: Sequence[str],
     machine: str = MACHINE,
     *,
-    cores: int | Sequence[int] | None = None,
+    cores: int | Iterable[int] | None = None,
     metric: str = "throughput",
     normalize: str | None = None,
     txs: int | None = None,
@@ -231,16 +242,14 @@ def compare(
     `native` measures those that are the loop of `logcache` on this computer's processor, too.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
-    designs = _names(designs, rows["designs"])
-    workloads = _names(workloads, rows["workloads"])
+    designs = _names("designs", designs, rows["designs"])
+    workloads = _names("workloads", workloads, rows["workloads"])
     base = _base(designs, normalize, rows["designs"])
     designs = designs if base in designs else (base, *designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
-    counts = tuple(cores) if isinstance(cores, Sequence) else (cores,)
-    if not counts:
-        raise InputError("there is nothing to run: `cores` is an empty list")
+    counts = _counts(cores)
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
     plan = _plan(designs, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.
@@ -314,23 +323,22 @@ def sweep(
     `cores`, `txs` and `seed`. No power is cut.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
-    designs, workloads = _names(designs, rows["designs"]), _names(workloads, rows["workloads"])
+    designs = _names("designs", designs, rows["designs"])
+    workloads = _names("workloads", workloads, rows["workloads"])
     if normalize is not None and _base(designs, normalize, rows["designs"]) not in designs:
         designs = (normalize, *designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
-    varied = {key: values(key, asked) for key, asked in vary.items()}
-    if not varied:
-        raise InputError("nothing varies; name a field and its values: design.entries=10,20,40")
+    values = varied(vary)
     for key, own in (("cores", cores), ("txs", txs)):
-        if own is not None and key in varied:
+        if own is not None and key in values:
             raise InputError(f"{key} is set twice; keep one")
-    points = tuple(product(*varied.values()))
+    points = tuple(product(*values.values()))
     settings = pairs(set)
 
     def asked(point: Point, design: str, workload: str) -> Experiment:
-        fields = tuple(zip(varied, point, strict=True))
+        fields = tuple(zip(values, point, strict=True))
         own = tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
         at = {"cores": cores, "txs": txs, "seed": seed}
         at |= {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
@@ -352,7 +360,7 @@ def sweep(
     answer = Sweep(
         designs=designs,
         workloads=workloads,
-        vary=varied,
+        vary=values,
         points=points,
         machine=machine,
         seed=seed,
@@ -370,6 +378,7 @@ def sweep(
 def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduction:
     """Run the evaluation of a paper: what was published, and what comes out here."""
     asked = paper_named(paper)
+    txs = None if txs is None else experiment.whole("txs", txs)
     template = Experiment("", "", asked.machine, seed=seed)
     plan = {
         cell: replace(
@@ -393,9 +402,9 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
 
 def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litmus:
     """Run litmus tests, those of files or those that there are, on ordering hardware."""
-    orders = tuple(dict.fromkeys((orders,) if isinstance(orders, str) else orders))
+    orders = tuple(dict.fromkeys(listed("orders", orders)))
     scripts = tuple(experiment.Script.read("", str(path)) for path in files)
-    tests = experiment.LitmusTests(scripts, orders, seed)
+    tests = experiment.LitmusTests(scripts, orders, experiment.whole("seed", seed))
     try:
         return Litmus(pool.execute([tests], what="tests")[0], tests)
     except pool.Interrupted as interrupt:
@@ -556,8 +565,7 @@ def _experiment(
         if len(scripts) != 1:
             raise InputError("no workload was named; `indelible list workloads` has them")
         (workload,) = scripts
-    if not isinstance(workload, str):
-        raise InputError(f"`workload` is a name, and not {workload!r}")
+    design, workload = named("design", design), named("workload", workload)
     experiment.require_use(scripts, (workload,))
     script, settings = scripts.get(workload), of_cell(pairs(set), design, workload)
     return Experiment(design, workload, machine, cores, txs, seed, settings, script, exact)
@@ -569,9 +577,24 @@ def _whole(key: str, value: str) -> int:
     return int(value)
 
 
-def _names(asked: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _on(machine: str, cores: int | None) -> tuple[str, int | None]:
+    """Return a machine and how many cores it is to have."""
+    return named("machine", machine), None if cores is None else experiment.whole("cores", cores)
+
+
+def _counts(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
+    """Return the numbers of cores of a comparison without repetition; of none the machine's."""
+    several = isinstance(cores, Iterable) and not isinstance(cores, str)
+    counts = tuple(cores) if several else (cores,)
+    if not counts:
+        raise InputError("there is nothing to run: `cores` is an empty list")
+    found = (None if count is None else experiment.whole("cores", count) for count in counts)
+    return tuple(dict.fromkeys(found))
+
+
+def _names(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the names without repetition, `all` standing for every one there is."""
-    asked = [asked] if isinstance(asked, str) else asked
+    asked = listed(what, asked)
     if not asked:
         raise InputError("there is nothing to run: name at least one design and one workload")
     every = [row["name"] for row in rows]
@@ -582,7 +605,7 @@ def _base(
     designs: tuple[str, ...], normalize: str | None, rows: Sequence[Mapping[str, Any]]
 ) -> str:
     """Return the design that is 1.00; it may be one that is not compared with the others yet."""
-    base = normalize or designs[0]
+    base = named("normalize", normalize or designs[0])
     known = [*designs, *(row["name"] for row in rows)]
     if base not in known:
         among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
