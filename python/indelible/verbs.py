@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from indelible import experiment, pool
+from indelible.asked import base_of, counts_of, machine_on, names_of
 from indelible.experiment import (
     CRASH_MACHINE,
     MACHINE,
@@ -27,7 +28,6 @@ from indelible.results import (
     Litmus,
     Run,
     Verdict,
-    closest_first,
     failed_points,
     metric_named,
 )
@@ -81,7 +81,7 @@ def explain(
     """
     name = named("name", name)
     diff = None if diff is None else named("diff", diff)
-    on = None if machine is None and cores is None else _on(machine or MACHINE, cores)
+    on = None if machine is None and cores is None else machine_on(machine or MACHINE, cores)
     designs, *workloads = (
         {row["name"] for row in experiment.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")
@@ -106,8 +106,8 @@ def battery(
     Without designs it is every one that needs a battery, and what was published of others.
     """
     rows = experiment.catalog("designs")
-    machine, cores = _on(machine, cores)
-    asked = () if designs is None else _names("designs", designs, rows)
+    machine, cores = machine_on(machine, cores)
+    asked = () if designs is None else names_of("designs", designs, rows)
     every = asked or tuple(row["name"] for row in rows)
     own = {name: of_cell(pairs(set), name, "", every) for name in every}
     if len({*own.values()}) == 1:
@@ -134,7 +134,7 @@ def characterize(
     profiles = experiment.catalog("profiles")
     asked = [row["name"] for row in profiles if row["published"] is not None]
     if workloads is not None:
-        asked = [*_names("workloads", workloads, experiment.catalog("workloads"))]
+        asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
     template = Experiment(CHARACTERIZED_WITH, "", machine, cores, txs, seed, epochs=True)
     own = {name: of_cell(pairs(set), CHARACTERIZED_WITH, name, asked) for name in asked}
     jobs = [_RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
@@ -242,14 +242,14 @@ def compare(
     `native` measures those that are the loop of `logcache` on this computer's processor, too.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
-    designs = _names("designs", designs, rows["designs"])
-    workloads = _names("workloads", workloads, rows["workloads"])
-    base = _base(designs, normalize, rows["designs"])
+    designs = names_of("designs", designs, rows["designs"])
+    workloads = names_of("workloads", workloads, rows["workloads"])
+    base = base_of(designs, normalize, rows["designs"])
     designs = designs if base in designs else (base, *designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
-    counts = _counts(cores)
+    counts = counts_of(cores)
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
     plan = _plan(designs, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.
@@ -323,9 +323,9 @@ def sweep(
     `cores`, `txs` and `seed`. No power is cut.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
-    designs = _names("designs", designs, rows["designs"])
-    workloads = _names("workloads", workloads, rows["workloads"])
-    if normalize is not None and _base(designs, normalize, rows["designs"]) not in designs:
+    designs = names_of("designs", designs, rows["designs"])
+    workloads = names_of("workloads", workloads, rows["workloads"])
+    if normalize is not None and base_of(designs, normalize, rows["designs"]) not in designs:
         designs = (normalize, *designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb)
@@ -575,39 +575,3 @@ def _whole(key: str, value: str) -> int:
     if not value.isdecimal() or (key == "cores" and int(value) == 0):
         raise InputError(f"`{key}` is to be `{value}`, which is no whole number from 1 on")
     return int(value)
-
-
-def _on(machine: str, cores: int | None) -> tuple[str, int | None]:
-    """Return a machine and how many cores it is to have."""
-    return named("machine", machine), None if cores is None else experiment.whole("cores", cores)
-
-
-def _counts(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
-    """Return the numbers of cores of a comparison without repetition; of none the machine's."""
-    several = isinstance(cores, Iterable) and not isinstance(cores, str)
-    counts = tuple(cores) if several else (cores,)
-    if not counts:
-        raise InputError("there is nothing to run: `cores` is an empty list")
-    found = (None if count is None else experiment.whole("cores", count) for count in counts)
-    return tuple(dict.fromkeys(found))
-
-
-def _names(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the names without repetition, `all` standing for every one there is."""
-    asked = listed(what, asked)
-    if not asked:
-        raise InputError("there is nothing to run: name at least one design and one workload")
-    every = [row["name"] for row in rows]
-    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
-
-
-def _base(
-    designs: tuple[str, ...], normalize: str | None, rows: Sequence[Mapping[str, Any]]
-) -> str:
-    """Return the design that is 1.00; it may be one that is not compared with the others yet."""
-    base = named("normalize", normalize or designs[0])
-    known = [*designs, *(row["name"] for row in rows)]
-    if base not in known:
-        among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
-        raise InputError(f"cannot normalize to `{base}`, which is no design; there are {among}")
-    return base

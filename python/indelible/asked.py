@@ -1,0 +1,45 @@
+"""What a call asks for, as words and numbers, or the sentence that it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from indelible.experiment import InputError, listed, named, whole
+from indelible.results import closest_first
+
+
+def machine_on(machine: str, cores: int | None) -> tuple[str, int | None]:
+    """Return a machine and how many cores it is to have."""
+    return named("machine", machine), None if cores is None else whole("cores", cores)
+
+
+def counts_of(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
+    """Return the numbers of cores of a comparison without repetition; of none the machine's."""
+    several = isinstance(cores, Iterable) and not isinstance(cores, str)
+    asked = tuple(cores) if several else (cores,)
+    if not asked:
+        raise InputError("there is nothing to run: `cores` is an empty list")
+    found = (None if count is None else whole("cores", count) for count in asked)
+    return tuple(dict.fromkeys(found))
+
+
+def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the names without repetition, `all` standing for every one there is."""
+    asked = listed(what, asked)
+    if not asked:
+        raise InputError("there is nothing to run: name at least one design and one workload")
+    every = [row["name"] for row in rows]
+    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
+
+
+def base_of(
+    designs: tuple[str, ...], normalize: str | None, rows: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return the design that is 1.00; it may be one that is not compared with the others yet."""
+    base = named("normalize", normalize or designs[0])
+    known = [*designs, *(row["name"] for row in rows)]
+    if base not in known:
+        among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
+        raise InputError(f"cannot normalize to `{base}`, which is no design; there are {among}")
+    return base
