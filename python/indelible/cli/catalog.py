@@ -7,6 +7,7 @@ import argparse
 from indelible import explain_text, text, verbs
 from indelible.cli import options
 from indelible.experiment import InputError
+from indelible.results import closest_first
 
 HELP = "the designs, workloads, profiles and machines there are"
 DESCRIPTION = (
@@ -30,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `list`."""
     if args.kind is not None and args.kind not in verbs.KINDS:
-        known = ", ".join(f"`{kind}`" for kind in verbs.closest_first(args.kind, verbs.KINDS))
+        known = ", ".join(f"`{kind}`" for kind in closest_first(args.kind, verbs.KINDS))
         raise InputError(f"unknown kind `{args.kind}`; there are {known}")
     if args.json:
         options.show_json({"rows": verbs.list(args.kind)})
