@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -379,95 +378,6 @@ def test_bad_input_is_a_sentence(command: Command, fake: ModuleType, name: str) 
     assert sentence in complaints
     assert complaints.count("\n") == 1
     assert "Traceback" not in complaints
-
-
-@pytest.mark.parametrize(
-    ("asked", "sentence"),
-    [
-        ({"cores": "2"}, "`cores` is a whole number from 0 to 9223372036854775807, and not '2'"),
-        ({"cores": True}, "`cores` is a whole number"),
-        ({"txs": 2.5}, "`txs` is a whole number"),
-        ({"seed": -1}, "`seed` is a whole number from 0"),
-        ({"machine": None}, "`machine` is a name, and not None"),
-        ({"workload": ["hash"]}, "`workload` is a name, and not ['hash']"),
-        ({"set": "design.entries=4"}, "settings are a mapping such as {'design.entries': 4}"),
-        ({"set": ["design.entries=4"]}, "settings are a mapping"),
-        ({"set": {1: 2}}, "settings are a mapping such as {'design.entries': 4}"),
-        ({"set": 5}, "or such pairs, and not 5"),
-        ({"design": ["silo"]}, "`design` is a name, and not ['silo']"),
-        ({"machine": "m\udce4.toml"}, "`machine` is not text in UTF-8: 'm\\udce4.toml'"),
-    ],
-)
-def test_a_call_with_the_wrong_types_is_a_sentence(
-    fake: ModuleType, asked: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(indelible.InputError) as error:
-        indelible.run(**({"design": "silo", "workload": "hash"} | asked))
-    assert sentence in str(error.value)
-    assert fake.asked == []
-
-
-SILO, HASH = ["silo"], ["hash"]
-
-#: Calls, and what the sentence says.
-WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
-    (lambda: indelible.list(5), "`kind` is a name, and not 5"),
-    (lambda: indelible.explain(5), "`name` is a name, and not 5"),
-    (lambda: indelible.explain("tiny", diff=5), "`diff` is a name, and not 5"),
-    (lambda: indelible.explain("silo", cores="x"), "`cores` is a whole number"),
-    (lambda: indelible.battery(cores="x"), "`cores` is a whole number"),
-    (lambda: indelible.battery(machine=5), "`machine` is a name, and not 5"),
-    (lambda: indelible.battery(5), "`designs` is a list of names, and not 5"),
-    (lambda: indelible.characterize([5]), "`workloads` is a list of names, and not [5]"),
-    (lambda: indelible.compare(None, HASH), "`designs` is a list of names, and not None"),
-    (lambda: indelible.compare(SILO, HASH, cores="12"), "`cores` is a whole number"),
-    (lambda: indelible.compare(SILO, HASH, cores=[[1]]), "`cores` is a whole number"),
-    (lambda: indelible.compare(SILO, HASH, metric=["x"]), "`metric` is a name, and not ['x']"),
-    (lambda: indelible.compare(SILO, HASH, normalize=5), "`normalize` is a name, and not 5"),
-    (lambda: indelible.sweep(SILO, HASH, None), "`vary` is a mapping such as {'design.entries'"),
-    (lambda: indelible.sweep(SILO, HASH, ["cores=1,2"]), "`vary` is a mapping such as"),
-    (lambda: indelible.sweep(SILO, HASH, {1: [2]}), "`vary` is a mapping such as"),
-    (lambda: indelible.reproduce(5), "`paper` is a name, and not 5"),
-    (lambda: indelible.reproduce("silo", txs="x"), "`txs` is a whole number"),
-    (lambda: indelible.litmus(orders=None), "`orders` is a list of names, and not None"),
-    (lambda: indelible.litmus(orders=[5]), "`orders` is a list of names, and not [5]"),
-    (lambda: indelible.litmus(seed="x"), "`seed` is a whole number"),
-]
-
-
-@pytest.mark.parametrize(("call", "sentence"), WRONG_TYPES)
-def test_every_call_with_a_wrong_type_is_a_sentence(
-    fake: ModuleType, call: Callable[[], object], sentence: str
-) -> None:
-    with pytest.raises(indelible.InputError) as error:
-        call()
-    assert sentence in str(error.value)
-    assert fake.asked == []
-
-
-def test_any_iterable_will_do(fake: ModuleType) -> None:
-    for cores in ({1, 2}, (count for count in (1, 2, 1)), range(1, 3)):
-        compared = indelible.compare(iter(SILO), iter(HASH), cores=cores, crash=False)
-        assert compared.cores == (1, 2)
-    indelible.run("silo", "hash", set=(pair for pair in [("pm.size", 1)]))
-    assert fake.asked[-1][1]["settings"] == {"pm.size": "1"}
-
-
-def test_nothing_to_run_is_a_sentence(fake: ModuleType) -> None:
-    for asked in (([], ["hash"]), (["silo"], [])):
-        with pytest.raises(indelible.InputError, match="there is nothing to run"):
-            indelible.compare(*asked)
-    with pytest.raises(indelible.InputError, match="`cores` is an empty list"):
-        indelible.compare(["silo"], ["hash"], cores=[])
-    with pytest.raises(indelible.InputError, match="`points` is a whole number"):
-        indelible.crash("silo", "hash", points=-1)
-    assert fake.asked == []
-
-
-def test_what_is_true_is_yes_and_paths_are_names(fake: ModuleType) -> None:
-    indelible.run("silo", "hash", Path("silo"), set={"workload.straddle": True})
-    assert fake.asked[-1][1]["settings"] == {"workload.straddle": "yes"}
-    assert fake.asked[-1][1]["machine"] == "silo"
 
 
 def test_a_place_is_told_once(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

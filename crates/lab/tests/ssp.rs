@@ -104,3 +104,33 @@ fn stores_wait_for_the_ssp_cache() {
     let waited = cycles(&long) - cycles(&short);
     assert!(misses > 400 && waited > misses * 3_500, "{waited} for {misses} misses");
 }
+
+/// A store whose page is in the second level of the TLB waits for that, though its address was
+/// known long before.
+#[test]
+fn stores_wait_for_the_second_level_of_the_tlb() {
+    let cycles = |latency: &str| {
+        let row = run(&format!(
+            "ssp scribble machine=ssp cores=1 txs=500 workload.words=2048 workload.apart=4096 \
+             workload.stores=1 workload.large=1 tlb.entries=4 tlb.assoc=4 tlb.l2_entries=1024 \
+             tlb.l2_latency={latency}"
+        ));
+        row["cycles"].as_u64().expect("a number")
+    };
+    let (short, long) = (cycles("1ns"), cycles("1us"));
+    assert!(long > short * 3 / 2, "{short} and {long}");
+}
+
+/// The TLBs of no machine hold more pages than there are slots, so nobody has to run in software.
+#[test]
+fn there_are_slots_for_all_that_tlbs_hold() {
+    for machine in ["silo", "optane", "cxl"] {
+        let row = run(&format!("ssp rbtree machine={machine} cores=8 txs=200"));
+        let counters = &row["design_counters"];
+        let [fallbacks, exhausted] =
+            ["fallbacks", "slots_exhausted"].map(|name| counters[name].as_u64());
+        assert_eq!((fallbacks, exhausted), (Some(0), Some(0)), "{machine}");
+    }
+    let tlbs = run("ssp array machine=silo cores=8 txs=1 design.slots=8192");
+    assert_eq!(tlbs["design_counters"]["slots_exhausted"], 0, "and so many can be named");
+}
