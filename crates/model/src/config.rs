@@ -104,7 +104,7 @@ macro_rules! config {
 }
 
 const NS: u64 = 1_000;
-const KIB: u64 = 1 << 10;
+pub(crate) const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const MAX_TIME: u64 = 100_000 * NS;

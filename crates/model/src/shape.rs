@@ -14,6 +14,8 @@ pub struct Shape {
     pub log_base: u64,
     /// Bytes of log that each core has.
     pub log_bytes: u64,
+    /// Bytes from where a core's log begins to where the next one's does.
+    log_spacing: u64,
     /// Memory controllers.
     pub controllers: u8,
     /// Cycles from a core to a controller, past the caches.
@@ -50,11 +52,13 @@ impl Shape {
             llc: config.cycles(config.llc.latency),
             transfer: config.cycles(config.llc.transfer),
         };
+        let log_spacing = log_spacing(config);
         Shape {
             cores,
             capacity: pm.capacity,
-            log_base: pm.capacity - pm.log * u64::from(cores),
+            log_base: pm.capacity - log_spacing * (u64::from(cores) - 1) - pm.log,
             log_bytes: pm.log,
+            log_spacing,
             controllers: config.controller.count as u8,
             path,
             walk: times.l1 + times.l2 + times.llc + path,
@@ -65,6 +69,71 @@ impl Shape {
 
     /// Where a core's log begins.
     pub fn log_of(&self, core: CoreId) -> u64 {
-        self.log_base + self.log_bytes * u64::from(core.0)
+        self.log_base + self.log_spacing * u64::from(core.0)
+    }
+}
+
+/// How far apart the logs begin. Were that their size, mostly a power of two, all would begin in
+/// one bank of one controller, and so would what cores write most often, their marks: each begins
+/// one controller and one bank behind the one before (ours; software has its pages where the system
+/// gives them). Logs that are smaller than once round all banks lie close together.
+fn log_spacing(config: &Config) -> u64 {
+    let (log, piece, controllers) = (config.pm.log, config.pm_piece(), config.controller.count);
+    let interleave = if controllers == 1 { 0 } else { config.controller.interleave };
+    let round = controllers * interleave.max(piece * config.pm.banks);
+    if round > log {
+        return log;
+    }
+    let turn = interleave + if piece < interleave { piece } else { piece * controllers };
+    log + (turn + round - log % round) % round
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::KIB;
+
+    fn logs(change: impl FnOnce(&mut Config)) -> (Config, Vec<u64>) {
+        let mut config = Config::default();
+        change(&mut config);
+        let shape = Shape::new(&config, 8);
+        let logs: Vec<u64> = (0..8).map(|core| shape.log_of(CoreId(core))).collect();
+        assert!(logs.windows(2).all(|two| two[0] + shape.log_bytes <= two[1]));
+        assert!(logs[0] == shape.log_base && logs[7] + shape.log_bytes <= shape.capacity);
+        (config, logs)
+    }
+
+    #[test]
+    fn logs_begin_in_banks_of_their_own() {
+        for log in [4096 * KIB, 4101 * KIB] {
+            let (config, logs) = logs(|config| config.pm.log = log);
+            let pieces = logs.iter().map(|log| log / config.pm_piece() % config.pm.banks);
+            assert_eq!(pieces.collect::<BTreeSet<_>>().len() as u64, config.pm.banks.min(8));
+        }
+    }
+
+    #[test]
+    fn logs_begin_at_controllers_in_turn() {
+        for interleave in [64, 256, 4 * KIB] {
+            let (config, logs) = logs(|config| {
+                (config.controller.count, config.controller.interleave) = (4, interleave);
+            });
+            let places = logs.iter().map(|log| {
+                let own = log / (interleave * 4) * interleave + log % interleave;
+                (log / interleave % 4, own / config.pm_piece() % config.pm.banks)
+            });
+            let places: Vec<_> = places.collect();
+            let turns: BTreeSet<_> = places[..4].iter().map(|place| place.0).collect();
+            assert_eq!(turns.len(), 4, "{interleave}: {places:?}");
+            assert_eq!(places.iter().collect::<BTreeSet<_>>().len(), 8, "{interleave}: {places:?}");
+        }
+    }
+
+    #[test]
+    fn small_logs_lie_close_together() {
+        let (_, logs) = logs(|config| config.pm.log = KIB);
+        assert!(logs.windows(2).all(|two| two[0] + KIB == two[1]));
     }
 }

@@ -22,9 +22,6 @@ const PIECE_WORDS: u64 = 2 * LINE_WORDS;
 pub struct Area {
     base: u64,
     bytes: u64,
-    /// Where its first line is, from the base on. The areas of the cores lie a power of two apart,
-    /// and their marks would all be in one bank: each begins in the bank after the one before.
-    turned: u64,
     words: u64,
 }
 
@@ -33,12 +30,7 @@ impl Area {
     pub fn new(shape: &Shape, core: CoreId) -> Area {
         let bytes = shape.log_bytes;
         let words = (bytes - LINE_BYTES) / WORD_BYTES;
-        Area {
-            base: shape.log_of(core),
-            bytes,
-            turned: u64::from(core.0) * shape.config.pm_piece() % bytes,
-            words: words - words % PIECE_WORDS,
-        }
+        Area { base: shape.log_of(core), bytes, words: words - words % PIECE_WORDS }
     }
 
     /// How many bytes it has, the marks included.
@@ -67,7 +59,7 @@ impl Area {
     }
 
     fn at(&self, offset: u64) -> Word {
-        Word::of(self.base + (self.turned + offset) % self.bytes)
+        Word::of(self.base + offset)
     }
 
     /// Sends words to the ring, past the caches: whole lines, one a cycle. `notify` is told of each
