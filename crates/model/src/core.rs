@@ -487,7 +487,8 @@ impl Core {
             // In order, the line is asked for when the store is the buffer's oldest.
             Cycle(self.stored.max(start.0) + latency)
         } else {
-            done
+            // A load may have asked for it before, and it is not here yet.
+            done.max(Cycle(self.arrival(line)))
         };
         self.take_miss(place, line, arrives);
         self.stored = (self.stored + 1).max(arrives.0.max(self.retired).max(self.clock().0));

@@ -264,3 +264,18 @@ proptest! {
         }
     }
 }
+
+/// A line is with one core after the other, also while it is on its way.
+#[test]
+fn a_line_goes_from_core_to_core_one_way_after_the_other() {
+    let (cores, stores) = (8, 50);
+    let outcome = on(&config(|_| ()), cores, None, move |pm| {
+        for value in 0..stores {
+            pm.store(at(1, 0), value);
+        }
+        Ok(())
+    });
+    // Another core's cache is 3 cycles away, and a core has 4 stores in its turn.
+    let least = 3 * u64::from(cores) * stores / 4;
+    assert!(outcome.report.cycles > least, "{} cycles", outcome.report.cycles);
+}

@@ -196,6 +196,7 @@ impl<D: Design> Machine<D> {
                     let transfer = Transfer { line, from, to: id, write, at: done };
                     done = self.design.transfer(&transfer, &mut self.below);
                 }
+                self.comes(line, done, now);
             }
             Found::Memory => {
                 self.memory_misses = (self.memory_misses + 1).min(MEMORY_MISSES_MAX);
@@ -235,7 +236,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A line comes from memory: until then other cores wait for it, too.
+    /// A line comes from memory or from another core: until then others wait for it, too.
     fn comes(&mut self, line: Line, done: Cycle, now: Cycle) {
         if self.coming.len() >= COMING {
             self.coming.retain(|_, done| *done > now);
