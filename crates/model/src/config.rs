@@ -370,15 +370,16 @@ impl Config {
         [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf][self.controller.domain as usize]
     }
 
+    /// Whether persistent memory has an on-DIMM buffer that joins writes.
+    fn is_buffered(&self) -> bool {
+        self.pm.buffer > 0 && self.domain() != Domain::Media
+    }
+
     /// Consecutive bytes of persistent memory, counted in those that one controller has, that lie
-    /// in one bank.
+    /// in one bank: a row or a line, but the whole of what the on-DIMM buffer writes at once.
     pub fn pm_piece(&self) -> u64 {
-        let is_buffered = self.pm.buffer > 0 && self.domain() != Domain::Media;
-        match self.pm.mapping {
-            0 => self.pm.row,
-            _ if is_buffered => self.pm.xpline,
-            _ => LINE_BYTES,
-        }
+        let unit = if self.is_buffered() { self.pm.xpline } else { LINE_BYTES };
+        if self.pm.mapping == 0 { self.pm.row.max(unit) } else { unit }
     }
 
     /// The kind of core, by name.

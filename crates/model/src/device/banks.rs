@@ -159,7 +159,9 @@ mod tests {
 
     #[test]
     fn a_line_of_the_buffer_lies_in_one_bank() {
-        let places = places(1, |config| config.pm.buffer = 64);
-        assert_eq!(places[..5], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)]);
+        for (mapping, row) in [(1, 256), (0, 64), (0, 128)] {
+            let places = places(mapping, |config| (config.pm.buffer, config.pm.row) = (64, row));
+            assert_eq!(places[..5], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)]);
+        }
     }
 }
