@@ -8,12 +8,14 @@ use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::{Config, Domain};
 use crate::contents::Contents;
-use crate::device::{Choice, Dram, Pm, Write};
+use crate::device::{Choice, Dram, Pm, Read, Write};
 use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, mix};
 use crate::wpq::{Controller, Sent, Slot};
+
+mod drain;
 
 pub use crate::wpq::{Accepted, Event, Notify};
 
@@ -67,10 +69,12 @@ impl<E: Copy> Memory<E> {
                 waiting: VecDeque::new(),
                 reserved: Vec::new(),
                 reads: Places::new(settings.read_queue),
-                reads_until: 0,
+                late_reads: Vec::new(),
                 draining: false,
                 drained: 0,
                 drain_at: None,
+                ready_at: Cycle(0),
+                waits_for_bank: false,
                 leaving: None,
                 cores_waiting: Vec::new(),
                 designs_waiting: VecDeque::new(),
@@ -150,17 +154,21 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         let (place, start) = controller.reads.first_free(at.0);
         let start = start + self.frontend;
-        let done = if !line.is_persistent() {
+        let read = if !line.is_persistent() {
             controller.dram.read(start, line, self.now)
         } else if reserved || controller.holds_whole(line) {
             controller.pm.meters.reads += 1;
             controller.pm.meters.reads_forwarded += 1;
-            start
+            Read { start, done: start, opens: false }
         } else {
             controller.pm.read(start, line, self.now)
-        } + self.backend;
+        };
+        let comes = at.0 + self.frontend;
+        if read.start > comes {
+            controller.expect_read(comes, read.start, self.now);
+        }
+        let done = read.done + self.backend;
         controller.reads.take(place, done);
-        controller.reads_until = controller.reads_until.max(done);
         Cycle(done)
     }
 
@@ -435,62 +443,6 @@ impl<E: Copy> Memory<E> {
         }
         self.kick(at, index, agenda);
         adr.then_some(Accepted { line, notify, others: Vec::new() })
-    }
-
-    /// Has the controller look for a write to drain, if it should and does not already.
-    fn kick(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
-        let floor = self.floor();
-        let controller = &mut self.controllers[index];
-        let pressed = controller.pressed(self.high, self.wpq);
-        let wanted = pressed || controller.queue.len() > floor;
-        // A drain that reads have put off does not wait for them once it is pressed.
-        let put_off = pressed && controller.leaving.is_none();
-        let due = controller.drain_at.is_some_and(|due| due <= at || !put_off);
-        if wanted && !due {
-            controller.drain_at = Some(at);
-            agenda.enter(at, Event::Drain { controller: index });
-        }
-    }
-
-    /// Writes that stay in the queue while nothing presses, to be joined by others.
-    fn floor(&self) -> usize {
-        if self.domain == Domain::Media { 0 } else { self.low }
-    }
-
-    /// Sends a write to the device, if it is the writes' turn.
-    pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
-        let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
-        if self.controllers[index].drain_at != Some(at) {
-            // It was put off, and then did not wait.
-            return;
-        }
-        if let Some(slot) = self.controllers[index].leaving.take() {
-            self.free(at, index, slot, agenda);
-        }
-        let controller = &mut self.controllers[index];
-        controller.drain_at = None;
-        if controller.pressed(high, wpq) && !controller.draining {
-            controller.draining = true;
-            controller.drained = 0;
-        }
-        let enough = controller.queue.len() <= floor;
-        if enough && controller.drained >= burst || controller.queue.is_empty() {
-            controller.draining = false;
-        }
-        if controller.queue.is_empty() || enough && !controller.draining {
-            return;
-        }
-        if !controller.draining && controller.reads_until > at.0 {
-            // Reads come first; the writes have their turn when those are done.
-            let turn = Cycle(controller.reads_until);
-            controller.drain_at = Some(turn);
-            agenda.enter(turn, Event::Drain { controller: index });
-            return;
-        }
-        let next = controller.send_one(at, index, self.first_ready, self.domain, agenda);
-        controller.drained += 1;
-        controller.drain_at = Some(next);
-        agenda.enter(next, Event::Drain { controller: index });
     }
 
     /// A controller forgets a write that the device took, and has room for another.

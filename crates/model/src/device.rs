@@ -9,6 +9,8 @@ mod banks;
 mod buffer;
 
 use banks::{Banks, Timing};
+
+pub use banks::Read;
 use buffer::{Buffer, Entry};
 
 /// Volatile memory. Writes to it are posted and never waited for.
@@ -34,15 +36,16 @@ impl Dram {
         Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
-    /// Reads a line; returns when it is there.
-    pub fn read(&mut self, at: u64, line: Line, now: u64) -> u64 {
-        self.banks.read(at, line.address(), now).0
+    /// Reads a line.
+    pub fn read(&mut self, at: u64, line: Line, now: u64) -> Read {
+        self.banks.read(at, line.address(), now)
     }
 
     /// Writes a line.
     pub fn write(&mut self, at: u64, line: Line, now: u64) {
         let burst = self.banks.transfer(at, true, now);
-        let duration = self.banks.timing.hit;
+        let Timing { hit, miss, .. } = self.banks.timing;
+        let duration = if self.banks.is_open(line.address()) { hit } else { miss };
         self.banks.program(burst, line.address(), duration, now);
     }
 }
@@ -55,6 +58,8 @@ const ENTRIES_AT_ONCE: usize = 4;
 pub struct Choice {
     /// Its place among them.
     pub index: usize,
+    /// When it may go: until then it would be in the way of reads.
+    pub goes: u64,
     /// What leaves the on-DIMM buffer for it, as far as that is known.
     leaving: Option<Leaving>,
 }
@@ -73,8 +78,8 @@ pub struct Taken {
     pub free: u64,
     /// When the device can take another.
     pub next: u64,
-    /// When the cells hold it, if it went to them at once.
-    pub programmed: Option<u64>,
+    /// When the cells begin with it and when they hold it, if it went to its bank at once.
+    pub programmed: Option<(u64, u64)>,
 }
 
 /// The persistent memory of one controller.
@@ -135,17 +140,18 @@ impl Pm {
         &mut self.cells
     }
 
-    /// Reads a line; returns when it is there.
-    pub fn read(&mut self, at: u64, line: Line, now: u64) -> u64 {
+    /// Reads a line.
+    pub fn read(&mut self, at: u64, line: Line, now: u64) -> Read {
         self.meters.reads += 1;
         if self.buffer.holds_whole(line) {
-            return self.banks.transfer(at + self.banks.timing.buffer, false, now);
+            let done = self.banks.transfer(at + self.banks.timing.buffer, false, now);
+            return Read { start: at, done, opens: false };
         }
-        let (done, opened) = self.banks.read(at, line.address(), now);
-        if opened {
+        let read = self.banks.read(at, line.address(), now);
+        if read.opens {
             self.meters.energy_fj += self.banks.row_bytes * 8 * self.energy_read;
         }
-        done
+        read
     }
 
     /// A write waits in the controller's queue from now on.
@@ -156,16 +162,42 @@ impl Pm {
         }
     }
 
-    /// The first of the writes that wait, oldest first, that could start at `at`, or else the
-    /// oldest: one starts when it joins the on-DIMM buffer, or when the bank that it needs is idle.
-    /// What FR-FCFS calls first ready.
-    pub fn first_ready(&self, at: u64, waiting: &[Line]) -> Choice {
+    /// The oldest of the writes that wait. One that is `urgent` is before reads that come later: it
+    /// goes to its bank also while that is busy, but for one that waits there.
+    pub fn oldest(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
+        match self.buffer.capacity {
+            0 => self.to_bank(at, 0, waiting[0], urgent).0,
+            _ => Choice { index: 0, goes: at, leaving: None },
+        }
+    }
+
+    /// A write as one that goes to its bank at once, and when that would begin with it.
+    fn to_bank(&self, at: u64, index: usize, line: Line, urgent: bool) -> (Choice, u64) {
+        let bank = self.bank_of(line);
+        let starts = self.banks.free_from(bank, at);
+        let goes = if urgent { self.banks.begins(bank).max(at) } else { starts };
+        (Choice { index, goes, leaving: None }, starts)
+    }
+
+    /// The first of the writes that wait, oldest first, that could start at `at`, or else the one
+    /// that could start first: one starts when it joins the on-DIMM buffer, or when the bank that
+    /// it needs is idle. What FR-FCFS calls first ready. Urgent ones as for [`Pm::oldest`].
+    pub fn first_ready(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
         if self.buffer.capacity == 0 {
-            let ready = waiting.iter().position(|&line| self.is_idle(at, self.bank_of(line)));
-            return Choice { index: ready.unwrap_or(0), leaving: None };
+            let mut first = self.to_bank(at, 0, waiting[0], urgent);
+            for (index, &line) in waiting.iter().enumerate().skip(1) {
+                if first.1 == at {
+                    break;
+                }
+                let other = self.to_bank(at, index, line, urgent);
+                if (other.0.goes, other.1) < (first.0.goes, first.1) {
+                    first = other;
+                }
+            }
+            return first.0;
         }
         if !self.buffer.is_full() {
-            return Choice::default();
+            return self.oldest(at, waiting, urgent);
         }
         let leaving = self.victim(at);
         let joins = |&line: &Line| self.buffer.find(line).is_some();
@@ -174,15 +206,11 @@ impl Pm {
             _ if leaving.idle == at => 0,
             _ => waiting.iter().position(joins).expect("a line that joins is among them"),
         };
-        Choice { index, leaving: Some(leaving) }
+        Choice { index, goes: at, leaving: Some(leaving) }
     }
 
     fn bank_of(&self, line: Line) -> u32 {
         self.banks.place(line.address()).0 as u32
-    }
-
-    fn is_idle(&self, at: u64, bank: u32) -> bool {
-        self.banks.is_free(bank, at)
     }
 
     /// The line that leaves the full on-DIMM buffer: the least recent one, of the older half, whose
@@ -221,8 +249,8 @@ impl Pm {
         let &Write { line, ref data, mask, .. } = write;
         let arrived = self.banks.transfer(at, true, now);
         if self.buffer.capacity == 0 {
-            let (_, end) = self.program(arrived, line, &[mask], &[*data], now);
-            return Taken { free: end, next: arrived, programmed: Some(end) };
+            let programmed = self.program(arrived, line, &[mask], &[*data], now);
+            return Taken { free: programmed.1, next: arrived, programmed: Some(programmed) };
         }
         let mut taken = arrived;
         match self.buffer.take_expected(line) {
@@ -265,8 +293,8 @@ impl Pm {
     }
 
     /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
-    /// does not cover its line, or whose bits are compared, reads it first; one that changes no bit
-    /// writes no cells. Returns the write's start and end.
+    /// does not cover its line, or whose bits are compared, reads it first, from the row buffer if
+    /// its row is open; one that changes no bit writes no cells. Returns the write's start and end.
     fn program(
         &mut self,
         at: u64,
@@ -282,7 +310,10 @@ impl Pm {
         }
         self.meters.media_fill_reads += u64::from(partial);
         let mut duration = 0;
-        if partial || self.encoder != 0 {
+        let is_read = partial || self.encoder != 0;
+        if is_read && self.banks.is_open(first.address()) {
+            duration += self.banks.timing.hit;
+        } else if is_read {
             duration += self.banks.timing.miss;
             let bytes = masks.len() as u64 * LINE_BYTES;
             self.meters.energy_fj += bytes * 8 * self.energy_read;
@@ -387,8 +418,8 @@ mod tests {
     #[test]
     fn an_open_row_is_read_faster() {
         let mut pm = pm(|_| ());
-        let first = pm.read(0, Line(0), 0);
-        let second = pm.read(first, Line(1), 0) - first;
+        let first = pm.read(0, Line(0), 0).done;
+        let second = pm.read(first, Line(1), 0).done - first;
         assert!(second < first, "{second} of an open row, {first} of a closed one");
     }
 
@@ -418,7 +449,7 @@ mod tests {
             if waiting.len() < 12 {
                 continue;
             }
-            let choice = pm.first_ready(now, &waiting);
+            let choice = pm.first_ready(now, &waiting, false);
             let joins = waiting.iter().position(|&line| pm.buffer.find(line).is_some());
             let count = waiting.iter().filter(|&&line| pm.buffer.find(line).is_some()).count();
             assert_eq!(pm.buffer.joining, count);
@@ -458,7 +489,7 @@ mod tests {
             (config.pm.t_read, config.pm.t_write) = (500, 500);
         });
         // Before a read of the future there is room for a line, and not for a turn of the bus, too.
-        let read = pm.read(1_000, Line(64), 0);
+        let read = pm.read(1_000, Line(64), 0).done;
         let at = read - 2 * pm.banks.timing.burst;
         let mut write = |value| write(&mut pm, at, 0, value, u64::MAX).programmed;
         let (first, second) = (write(1), write(2));
@@ -470,7 +501,50 @@ mod tests {
         let mut pm = pm(|config| config.pm.buffer = 0);
         let write = |pm: &mut Pm, line| write(pm, 0, line, 1, u64::MAX).free;
         let first = write(&mut pm, 0);
-        assert!(write(&mut pm, 1) >= 2 * first - 10, "the same bank");
+        let cells = pm.banks.timing.write;
+        assert!(write(&mut pm, 1) >= first + cells, "the same bank");
         assert!(write(&mut pm, 4) < first + 20, "another bank");
+    }
+
+    #[test]
+    fn a_write_to_an_open_row_finds_there_what_it_is_compared_with() {
+        let mut pm = pm(|config| config.pm.buffer = 0);
+        let mut took = |at, line| {
+            let before = pm.meters.energy_fj;
+            let end = write(&mut pm, at, line, 1, u64::MAX).free;
+            (end - at, pm.meters.energy_fj - before)
+        };
+        // The bus turns for the first.
+        took(0, 4);
+        let (closed, open) = (took(10_000, 0), took(20_000, 1));
+        assert!(open.1 < closed.1, "no cells are read");
+        assert_eq!(closed.0 - open.0, pm.banks.timing.miss - pm.banks.timing.hit);
+    }
+
+    #[test]
+    fn a_write_waits_for_its_bank_and_an_urgent_one_for_the_one_before_it_alone() {
+        let mut pm = pm(|config| config.pm.buffer = 0);
+        let end = write(&mut pm, 0, 0, 1, u64::MAX).free;
+        let (same, other) = ([Line(1)], [Line(1), Line(4)]);
+        let at = end / 2;
+        assert_eq!(pm.first_ready(at, &same, false).goes, end);
+        assert_eq!(pm.first_ready(at, &other, false).index, 1);
+        assert_eq!(pm.oldest(at, &other, false).goes, end);
+        let urgent = pm.first_ready(at, &same, true);
+        assert_eq!((urgent.index, urgent.goes), (0, at));
+        write(&mut pm, at, 1, 1, u64::MAX);
+        assert_eq!(pm.first_ready(at, &[Line(2)], true).goes, end, "one write waits there");
+        assert_eq!(pm.first_ready(at, &[Line(2), Line(4)], true).index, 1);
+    }
+
+    #[test]
+    fn volatile_memory_opens_the_row_that_it_writes() {
+        let mut dram = Dram::new(&Config::default());
+        let Timing { hit, miss, burst, .. } = dram.banks.timing;
+        let [first, second] = [Line(1 << 40), Line((1 << 40) + 1)];
+        dram.write(0, first, 0);
+        assert_eq!(dram.read(burst, second, 0).start, burst + miss);
+        dram.write(10_000, first, 0);
+        assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
     }
 }

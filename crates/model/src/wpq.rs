@@ -98,6 +98,9 @@ pub(crate) struct Slot<E> {
     pub programming: Option<(u64, u64)>,
 }
 
+/// Late reads that are remembered before those that have begun are forgotten.
+const LATE_READS: usize = 64;
+
 pub(crate) struct Controller<E> {
     pub pm: Pm,
     pub dram: Dram,
@@ -111,11 +114,16 @@ pub(crate) struct Controller<E> {
     /// Lines for which a design has taken a slot, and those slots.
     pub reserved: Vec<(Line, usize)>,
     pub reads: Places,
-    pub reads_until: u64,
+    /// Reads that had to wait: when they come, and when they begin.
+    pub late_reads: Vec<(u64, u64)>,
     pub draining: bool,
     pub drained: u64,
     /// When it looks for a write to drain, if it is to.
     pub drain_at: Option<Cycle>,
+    /// When the device can take another write.
+    pub ready_at: Cycle,
+    /// Whether it looks then because no write's bank is idle before.
+    pub waits_for_bank: bool,
     /// A slot whose write the device has taken by the time of the next drain.
     pub leaving: Option<usize>,
     pub cores_waiting: Vec<CoreId>,
@@ -191,6 +199,20 @@ impl<E: Copy> Controller<E> {
         })
     }
 
+    /// A read comes that begins later.
+    pub(crate) fn expect_read(&mut self, comes: u64, begins: u64, now: u64) {
+        if self.late_reads.len() >= LATE_READS {
+            self.late_reads.retain(|&(_, begins)| begins > now);
+        }
+        self.late_reads.push((comes, begins));
+    }
+
+    /// When every read that has come by `at` has begun.
+    pub(crate) fn reads_until(&self, at: u64) -> u64 {
+        let waiting = self.late_reads.iter().filter(|&&(comes, _)| comes <= at);
+        waiting.map(|&(_, begins)| begins).max().unwrap_or(0)
+    }
+
     /// Whether writes are to be drained before reads.
     pub(crate) fn pressed(&self, high: usize, wpq: usize) -> bool {
         !self.waiting.is_empty() || wpq - self.free.len() >= high
@@ -213,17 +235,36 @@ impl<E: Copy> Controller<E> {
         slot
     }
 
+    /// Looks at `at` for a write to drain, and not at the time that was set before.
+    pub(crate) fn look_again(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        for_bank: bool,
+        agenda: &mut Agenda<Event<E>>,
+    ) {
+        self.drain_at = Some(at);
+        self.waits_for_bank = for_bank;
+        agenda.enter(at, Event::Drain { controller: index });
+    }
+
+    /// The write that is sent next. While a full queue is drained, writes are before reads.
+    pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> Choice {
+        match first_ready {
+            true => self.pm.first_ready(at.0, &self.lines, self.draining),
+            false => self.pm.oldest(at.0, &self.lines, self.draining),
+        }
+    }
+
     /// Sends one write to the device and returns when the next one may follow.
     pub(crate) fn send_one(
         &mut self,
         at: Cycle,
         index: usize,
-        first_ready: bool,
+        choice: Choice,
         domain: Domain,
         agenda: &mut Agenda<Event<E>>,
     ) -> Cycle {
-        let choice =
-            if first_ready { self.pm.first_ready(at.0, &self.lines) } else { Choice::default() };
         let slot = self.queue.remove(choice.index);
         let line = self.lines.remove(choice.index);
         self.sieve.remove(line.0);
@@ -231,9 +272,9 @@ impl<E: Copy> Controller<E> {
         let write = entry.write.as_ref().expect("a queued slot is full");
         let taken = self.pm.write(at.0, write, choice, &self.lines, at.0);
         match taken.programmed {
-            Some(end) if domain == Domain::Media => {
-                entry.programming = Some((at.0, end));
-                agenda.enter(Cycle(end), Event::Programmed { controller: index, slot });
+            Some(programmed) if domain == Domain::Media => {
+                entry.programming = Some(programmed);
+                agenda.enter(Cycle(programmed.1), Event::Programmed { controller: index, slot });
             }
             _ if taken.free == taken.next && taken.free > at.0 => self.leaving = Some(slot),
             _ => {

@@ -237,8 +237,8 @@ fn so_many_reads_are_outstanding_and_no_more() {
 }
 
 /// Writes that reached the cells by cycle 500, of `writes` that arrived at 12, with the marks at 3
-/// and 1 of 4 entries, at least `burst` in a row, and reads under way until `reads`.
-fn drained(writes: u64, burst: u64, reads: bool) -> u64 {
+/// and 1 of 4 entries, at least `burst` in a row, after reads of one other bank at `reads`.
+fn drained(writes: u64, burst: u64, reads: &[u64]) -> u64 {
     let mut bench = bench(|config| {
         let controller = &mut config.controller;
         (controller.high, controller.low, controller.burst) = (75, 25, burst);
@@ -246,8 +246,8 @@ fn drained(writes: u64, burst: u64, reads: bool) -> u64 {
         config.pm.t_read = 1_000_000;
         config.pm.banks = 16;
     });
-    if reads {
-        bench.memory.read(Cycle(0), Line(60));
+    for &at in reads {
+        bench.memory.read(Cycle(at), Line(60));
     }
     for line in 0..writes {
         bench.send(10, write(4 * line, 8, 1));
@@ -258,12 +258,39 @@ fn drained(writes: u64, burst: u64, reads: bool) -> u64 {
 
 #[test]
 fn writes_are_drained_between_the_marks() {
-    assert_eq!(drained(1, 1, false), 0, "the low mark: one is kept, to be joined by others");
-    assert_eq!(drained(2, 1, false), 1);
-    assert_eq!(drained(3, 1, false), 2);
-    assert_eq!(drained(3, 3, false), 3, "at least three in a row once the high mark is reached");
-    assert_eq!(drained(2, 1, true), 0, "reads come first");
-    assert_eq!(drained(3, 1, true), 2, "but not before a queue at its high mark");
+    assert_eq!(drained(1, 1, &[]), 0, "the low mark: one is kept, to be joined by others");
+    assert_eq!(drained(2, 1, &[]), 1);
+    assert_eq!(drained(3, 1, &[]), 2);
+    assert_eq!(drained(3, 3, &[]), 3, "at least three in a row once the high mark is reached");
+    assert_eq!(drained(2, 1, &[0, 0]), 0, "reads that wait come first");
+    assert_eq!(drained(3, 1, &[0, 0]), 2, "but not before a queue at its high mark");
+    assert_eq!(drained(2, 1, &[0]), 1, "nothing waits for the answers of those that have begun");
+    assert_eq!(drained(2, 1, &[0, 400]), 1, "nor for those that come later");
+}
+
+/// When each of the writes of lines, sent at cycle 10, is in the cells, and when a line of the
+/// first bank that is asked for at 50 is there.
+fn programmed(high: u64, lines: &[u64]) -> (Vec<(u64, u64)>, u64) {
+    let mut bench = bench(|config| {
+        (config.controller.domain, config.controller.high, config.pm.banks) = (0, high, 2);
+    });
+    for &line in lines {
+        bench.send(10, write(line, 8, 1));
+    }
+    bench.run(49);
+    let read = bench.memory.read(Cycle(50), Line(8)).0;
+    bench.run(END);
+    (bench.accepted, read)
+}
+
+#[test]
+fn writes_wait_for_their_banks_in_the_queue_and_a_later_read_goes_first() {
+    let (done, read) = programmed(100, &[0, 1, 4]);
+    assert_eq!(read, 125, "behind the one write that its bank is in the middle of");
+    assert_eq!(done, [(113, 0), (114, 4), (225, 1)], "another bank waits for nobody");
+    let (done, read) = programmed(75, &[0, 1, 4]);
+    assert_eq!(read, 225, "a queue at its high mark has writes go first");
+    assert_eq!(done, [(113, 0), (114, 4), (213, 1)]);
 }
 
 #[test]

@@ -232,7 +232,7 @@ proptest! {
             let ends = taken.iter().map(|&(_, end)| end);
             let expect = ends.chain([at]).filter(|&start| free(start)).min().expect("after all");
             let idle = taken.iter().all(|&(from, to)| at < from || to <= at);
-            prop_assert_eq!(calendar.is_free(at), idle);
+            prop_assert_eq!(calendar.free_from(at) == at, idle);
             let start = calendar.reserve(at, duration, now);
             prop_assert_eq!(start, expect);
             taken.push((start, start + duration));

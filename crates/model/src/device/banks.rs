@@ -21,6 +21,19 @@ pub(super) struct Timing {
 struct Bank {
     calendar: Calendar,
     open: Option<u64>,
+    /// When the last write to its cells begins.
+    begins: u64,
+}
+
+/// What a read does.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// When its bank begins with it.
+    pub start: u64,
+    /// When its last byte is on the bus.
+    pub done: u64,
+    /// Whether a row is opened, and cells are read.
+    pub opens: bool,
 }
 
 /// Banks with row buffers behind one bus.
@@ -74,15 +87,15 @@ impl Banks {
         (bank as usize, self.pieces.divide(turn).0)
     }
 
-    /// Reads a line; returns when its last byte is on the bus, and whether cells were read.
-    pub fn read(&mut self, at: u64, address: u64, now: u64) -> (u64, bool) {
+    /// Reads a line.
+    pub fn read(&mut self, at: u64, address: u64, now: u64) -> Read {
         let (place, row) = self.place(address);
         let bank = &mut self.banks[place];
         let opens = bank.open != Some(row);
         let duration = if opens { self.timing.miss } else { self.timing.hit };
         let start = bank.calendar.reserve(at, duration, now);
         bank.open = Some(row);
-        (self.transfer(start + duration, false, now), opens)
+        Read { start, done: self.transfer(start + duration, false, now), opens }
     }
 
     /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order
@@ -101,17 +114,25 @@ impl Banks {
         end
     }
 
+    /// Whether the row of an address is open.
+    pub fn is_open(&self, address: u64) -> bool {
+        let (place, row) = self.place(address);
+        self.banks[place].open == Some(row)
+    }
+
     /// Takes a bank for a write to the cells; returns the write's start and end.
     pub fn program(&mut self, at: u64, address: u64, duration: u64, now: u64) -> (u64, u64) {
         let (place, row) = self.place(address);
         let bank = &mut self.banks[place];
         bank.open = Some(row);
-        bank.calendar.reserve_in_parts(at, duration, now)
+        let (start, end) = bank.calendar.reserve_in_parts(at, duration, now);
+        bank.begins = start;
+        (start, end)
     }
 
-    /// Whether a bank is idle at `at`.
-    pub fn is_free(&self, bank: u32, at: u64) -> bool {
-        self.banks[bank as usize].calendar.is_free(at)
+    /// When a bank begins with the last write that it was given.
+    pub fn begins(&self, bank: u32) -> u64 {
+        self.banks[bank as usize].begins
     }
 
     /// The first time at or after `at` at which a bank is idle.

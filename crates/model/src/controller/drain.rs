@@ -1,0 +1,71 @@
+//! When a controller sends its writes to the device, and which.
+
+use super::Memory;
+use crate::agenda::Agenda;
+use crate::config::Domain;
+use crate::units::Cycle;
+use crate::wpq::Event;
+
+impl<E: Copy> Memory<E> {
+    /// Has the controller look for a write to drain, if it should and does not already.
+    pub(super) fn kick(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
+        let floor = self.floor();
+        let controller = &mut self.controllers[index];
+        let pressed = controller.pressed(self.high, self.wpq);
+        let wanted = pressed || controller.queue.len() > floor;
+        // A drain that reads have put off does not wait for them once it is pressed. One that waits
+        // for a bank looks for another: the newest write may be for one that is idle.
+        let soonest = at.max(controller.ready_at);
+        let hurries = pressed || controller.waits_for_bank;
+        let due = controller.drain_at.is_some_and(|due| due <= soonest || !hurries);
+        if wanted && !due {
+            controller.look_again(soonest, index, false, agenda);
+        }
+    }
+
+    /// Writes that stay in the queue while nothing presses, to be joined by others.
+    fn floor(&self) -> usize {
+        if self.domain == Domain::Media { 0 } else { self.low }
+    }
+
+    /// Sends a write to the device, if it is the writes' turn.
+    pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
+        let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
+        if self.controllers[index].drain_at != Some(at) {
+            // It was put off, and then did not wait.
+            return;
+        }
+        if let Some(slot) = self.controllers[index].leaving.take() {
+            self.free(at, index, slot, agenda);
+        }
+        let controller = &mut self.controllers[index];
+        controller.drain_at = None;
+        if controller.pressed(high, wpq) && !controller.draining {
+            controller.draining = true;
+            controller.drained = 0;
+        }
+        let enough = controller.queue.len() <= floor;
+        if enough && controller.drained >= burst || controller.queue.is_empty() {
+            controller.draining = false;
+        }
+        if controller.queue.is_empty() || enough && !controller.draining {
+            return;
+        }
+        // Reads come first: writes have their turn when those that came have begun.
+        let turn = if controller.draining { 0 } else { controller.reads_until(at.0) };
+        if turn > at.0 {
+            controller.look_again(Cycle(turn), index, false, agenda);
+            return;
+        }
+        let choice = controller.choose(at, self.first_ready);
+        if choice.goes > at.0 {
+            // It waits in the queue for its bank, which a read might still want.
+            controller.look_again(Cycle(choice.goes), index, true, agenda);
+            return;
+        }
+        let next = controller.send_one(at, index, choice, self.domain, agenda);
+        controller.drained += 1;
+        controller.ready_at = next;
+        controller.look_again(next, index, false, agenda);
+    }
+}
