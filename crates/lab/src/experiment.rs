@@ -8,7 +8,7 @@ use cpu_time::ThreadTime;
 use designs::Order;
 use model::contents::View;
 use model::engine::{Control, Failure};
-use model::units::{CoreId, Cycle, Word};
+use model::units::{CoreId, Cycle, WORD_BYTES, Word};
 use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop};
 use serde_json::json;
 
@@ -213,8 +213,10 @@ impl Port for Counter {
         self.overwritten.keep(word, || old);
         self.view.set_word(word, (old & !mask) | (value & mask));
     }
-    fn store_past_caches(&mut self, at: Ptr, value: u64) {
-        self.store(at, value, u64::MAX);
+    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
+        for (place, &value) in (0..).zip(values) {
+            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
+        }
     }
     fn begin(&mut self, abortable: bool) {
         self.overwritten.begin(abortable);

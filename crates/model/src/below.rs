@@ -97,7 +97,7 @@ impl<E: Copy> Below<E> {
 
     /// Sends a write that leaves the caches for a controller at `at`.
     pub fn send(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
-        if let Notify::Core(core) = notify {
+        if let Notify::Core(core) | Notify::Combining(core) = notify {
             self.unacknowledged[core].writes += 1;
         }
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);

@@ -43,6 +43,8 @@ pub struct Memory<E> {
     domain: Domain,
     /// Lines that a design gave since somebody asked.
     given: Vec<Line>,
+    /// Cores of which a write-combining buffer was accepted since somebody asked.
+    combined: Vec<CoreId>,
     /// Writes sent so far.
     sent: u64,
 }
@@ -99,6 +101,7 @@ impl<E: Copy> Memory<E> {
             now: 0,
             domain,
             given: Vec::new(),
+            combined: Vec::new(),
             sent: 0,
         })
     }
@@ -386,6 +389,12 @@ impl<E: Copy> Memory<E> {
         std::mem::take(&mut self.given)
     }
 
+    /// A core of which a write-combining buffer was accepted and that was not named yet.
+    #[inline]
+    pub fn take_combined(&mut self) -> Option<CoreId> {
+        self.combined.pop()
+    }
+
     /// Has the design told, by an event of its own, when a controller may have room again.
     pub fn when_room(&mut self, line: Line, event: E) {
         let index = self.controller_of(line);
@@ -431,6 +440,9 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         if write.mask == 0 {
             return controller.follow(line, notify, self.domain);
+        }
+        if let Notify::Combining(core) = notify {
+            self.combined.push(core);
         }
         controller.pm.count(write);
         let adr = self.domain != Domain::Media;

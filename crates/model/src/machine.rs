@@ -277,6 +277,7 @@ impl<D: Design> Machine<D> {
             self.deliver(at, accepted);
         }
         if let Event::Accept { controller } | Event::Arrive { controller, .. } = event {
+            self.free_combining(at);
             for core in self.below.memory.unblocked(controller) {
                 self.unpark(core, at);
             }
@@ -292,7 +293,9 @@ impl<D: Design> Machine<D> {
         for notify in std::iter::once(accepted.notify).chain(accepted.others) {
             match notify {
                 Notify::Nobody => (),
-                Notify::Core(core) => self.below.acknowledge(core, at),
+                Notify::Core(core) | Notify::Combining(core) => {
+                    self.below.acknowledge(core, at);
+                }
                 Notify::Design(event) => {
                     self.design.event(at, event, &mut self.below);
                     self.compare_given();

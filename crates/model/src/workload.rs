@@ -93,9 +93,9 @@ pub trait Port {
     fn load(&mut self, at: Ptr) -> (u64, Cycle);
     /// Stores the bytes of `value` that `mask` selects (0xff for each byte) into an aligned word.
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
-    /// Stores an aligned word past the caches, through a write-combining buffer; outside of
-    /// transactions.
-    fn store_past_caches(&mut self, at: Ptr, value: u64);
+    /// Stores aligned words of one line, from `at` on, past the caches, with one instruction,
+    /// through a write-combining buffer; outside of transactions.
+    fn store_past_caches(&mut self, at: Ptr, values: &[u64]);
     /// Begins a transaction, which may be aborted if it is `abortable`.
     fn begin(&mut self, abortable: bool);
     /// Commits the transaction; on return it is acknowledged.
@@ -245,9 +245,24 @@ impl<'a> Pm<'a> {
 
     /// Stores the aligned 8-byte word at `at` with a non-temporal store.
     pub fn store_past_caches(&mut self, at: Ptr, value: u64) {
+        self.store_words_past_caches(at, &[value]);
+    }
+
+    /// Stores aligned 8-byte words, which lie in one line, from `at` on with one non-temporal
+    /// store: what a vector's store does, or `movdir64b`.
+    ///
+    /// # Panics
+    /// When they do not lie in one line.
+    pub fn store_words_past_caches(&mut self, at: Ptr, values: &[u64]) {
+        let end = at.address % LINE_BYTES + values.len() as u64 * WORD_BYTES;
+        assert!(!values.is_empty() && end <= LINE_BYTES, "the words lie in one line");
         match &mut self.back {
-            Back::Plain(plain) => plain.store(at, value, u64::MAX),
-            Back::Simulated(port) => port.store_past_caches(at, value),
+            Back::Plain(plain) => {
+                for (place, &value) in (0..).zip(values) {
+                    plain.store(at.plus(place * WORD_BYTES), value, u64::MAX);
+                }
+            }
+            Back::Simulated(port) => port.store_past_caches(at, values),
         }
     }
 

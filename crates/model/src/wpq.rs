@@ -72,6 +72,9 @@ pub enum Notify<E> {
     Nobody,
     /// A core, whose next fence waits for it.
     Core(CoreId),
+    /// A core, whose next fence waits for it, and whose write-combining buffer is in use until a
+    /// controller has accepted it.
+    Combining(CoreId),
     /// The design, in the same moment: nothing can come between.
     Design(E),
 }

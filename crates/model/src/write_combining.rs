@@ -2,45 +2,99 @@
 
 use crate::device::Write;
 use crate::meters::Class;
-use crate::units::{LINE_BYTES, Line, Word};
+use crate::units::{Cycle, LINE_BYTES, Line, WORD_BYTES, Word};
 
-/// A core's write-combining buffers, oldest first.
+/// A core's write-combining buffers. One that was sent is in use until its controller has answered.
 #[derive(Clone, Debug)]
 pub struct Combining {
+    /// Those that gather a line, oldest first.
     buffers: Vec<Write>,
+    /// How many were sent and not accepted yet.
+    sent: usize,
+    /// When the answers come that are under way.
+    answers: Vec<Cycle>,
+    /// Whether the core waits for one.
+    awaited: bool,
     capacity: usize,
+}
+
+/// Where a store past the caches finds room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// In a buffer that is free, or has its line, from then on.
+    At(Cycle),
+    /// In the oldest buffer, once that is sent and answered.
+    Oldest,
+    /// Nobody knows yet.
+    Unknown,
 }
 
 impl Combining {
     /// `capacity` empty buffers of a line each.
     pub fn new(capacity: u64) -> Combining {
-        Combining { buffers: Vec::new(), capacity: capacity as usize }
+        let (buffers, answers) = (Vec::new(), Vec::new());
+        Combining { buffers, sent: 0, answers, awaited: false, capacity: capacity as usize }
     }
 
-    /// Stores a word, and returns the writes that have to leave: a line that is full, or the oldest
-    /// one when there is no buffer for another.
-    pub fn store(&mut self, word: Word, value: u64) -> Vec<Write> {
-        let mut out = Vec::new();
-        let line = word.line();
-        let index = match self.buffers.iter().position(|buffer| buffer.line == line) {
-            Some(index) => index,
-            None => {
-                if self.buffers.len() == self.capacity {
-                    out.push(self.buffers.remove(0));
-                }
-                let data = [0; LINE_BYTES as usize];
-                self.buffers.push(Write { line, data, mask: 0, class: Class::Data });
-                self.buffers.len() - 1
-            }
-        };
-        let buffer = &mut self.buffers[index];
-        let at = word.place() * 8;
-        buffer.data[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        buffer.mask |= word.mask();
-        if buffer.mask == u64::MAX {
-            out.push(self.buffers.remove(index));
+    /// Where a store to a line finds room that could leave at `at`.
+    pub fn room(&mut self, line: Line, at: Cycle) -> Room {
+        self.answers.retain(|&answer| answer > at);
+        let under_way = self.sent + self.answers.len();
+        let is_open = self.buffers.iter().any(|buffer| buffer.line == line);
+        if is_open || self.buffers.len() + under_way < self.capacity {
+            return Room::At(at);
         }
-        out
+        match self.answers.iter().min() {
+            Some(&first) => Room::At(first),
+            None if under_way == 0 => Room::Oldest,
+            None => Room::Unknown,
+        }
+    }
+
+    /// Stores words that lie in one line, for which there is room, and returns the write that has
+    /// to leave: a line that is full.
+    pub fn store(&mut self, first: Word, values: &[u64]) -> Option<Write> {
+        let line = first.line();
+        let open = self.buffers.iter().position(|buffer| buffer.line == line);
+        let index = open.unwrap_or_else(|| {
+            let data = [0; LINE_BYTES as usize];
+            self.buffers.push(Write { line, data, mask: 0, class: Class::Data });
+            self.buffers.len() - 1
+        });
+        let buffer = &mut self.buffers[index];
+        for (word, value) in (first.0..).map(Word).zip(values) {
+            let at = word.place() * WORD_BYTES as usize;
+            buffer.data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            buffer.mask |= word.mask();
+        }
+        let is_full = buffer.mask == u64::MAX;
+        is_full.then(|| self.buffers.remove(index))
+    }
+
+    /// A buffer was sent, and its controller has not accepted it.
+    pub fn is_sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// A controller has accepted what was sent.
+    pub fn is_accepted(&mut self) {
+        self.sent -= 1;
+    }
+
+    /// An answer comes at `at`. Returns whether the core waited to hear of one.
+    pub fn is_answered(&mut self, at: Cycle) -> bool {
+        self.answers.push(at);
+        std::mem::take(&mut self.awaited)
+    }
+
+    /// The core waits to hear of an answer.
+    pub fn await_answer(&mut self) {
+        self.awaited = true;
+    }
+
+    /// Empties the oldest buffer.
+    pub fn take_oldest(&mut self) -> Option<Write> {
+        (!self.buffers.is_empty()).then(|| self.buffers.remove(0))
     }
 
     /// Whether no buffer is in use.
@@ -55,11 +109,6 @@ impl Combining {
         Some(self.buffers.remove(index))
     }
 
-    /// Empties every buffer: a fence or a locked operation.
-    pub fn take_all(&mut self) -> Vec<Write> {
-        std::mem::take(&mut self.buffers)
-    }
-
     /// The lines in the buffers.
     pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.buffers.iter().map(|buffer| buffer.line)
@@ -70,23 +119,45 @@ impl Combining {
 mod tests {
     use super::*;
 
+    const WORDS: [u64; 8] = [1; 8];
+
     #[test]
     fn a_full_line_leaves_at_once() {
         let mut combining = Combining::new(2);
         for word in 0..7 {
-            assert!(combining.store(Word(word), 1).is_empty());
+            assert!(combining.store(Word(word), &[1]).is_none());
         }
-        let out = combining.store(Word(7), 1);
-        assert_eq!((out.len(), out[0].mask), (1, u64::MAX));
+        let out = combining.store(Word(7), &[1]).expect("the line is full");
+        assert_eq!((out.line, out.mask), (Line(0), u64::MAX));
+        assert!(combining.store(Word(16), &WORDS).is_some_and(|out| out.line == Line(2)));
+        assert!(combining.is_empty());
     }
 
     #[test]
     fn the_oldest_line_makes_room_with_what_it_has() {
         let mut combining = Combining::new(2);
-        combining.store(Word(0), 1);
-        combining.store(Word(8), 1);
-        let out = combining.store(Word(16), 1);
-        assert_eq!((out.len(), out[0].line, out[0].mask), (1, Line(0), 0xff));
-        assert_eq!(combining.take_all().len(), 2);
+        combining.store(Word(0), &[1]);
+        combining.store(Word(8), &[1]);
+        assert_eq!(combining.room(Line(1), Cycle(5)), Room::At(Cycle(5)));
+        assert_eq!(combining.room(Line(2), Cycle(5)), Room::Oldest);
+        let out = combining.take_oldest().expect("an open line");
+        assert_eq!((out.line, out.mask), (Line(0), 0xff));
+    }
+
+    #[test]
+    fn a_buffer_is_in_use_until_its_answer_comes() {
+        let mut combining = Combining::new(2);
+        for line in 0..2 {
+            combining.store(Word(8 * line), &WORDS);
+            combining.is_sent();
+        }
+        assert_eq!(combining.room(Line(2), Cycle(10)), Room::Unknown);
+        combining.await_answer();
+        combining.is_accepted();
+        assert!(combining.is_answered(Cycle(50)), "it is told whom it waited for");
+        assert_eq!(combining.room(Line(2), Cycle(10)), Room::At(Cycle(50)));
+        assert_eq!(combining.room(Line(2), Cycle(60)), Room::At(Cycle(60)));
+        combining.store(Word(16), &[1]);
+        assert_eq!(combining.room(Line(3), Cycle(70)), Room::Unknown);
     }
 }

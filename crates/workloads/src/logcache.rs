@@ -26,8 +26,9 @@
 //! durable and the design's fences do what x86's do, and fails for the paper's cached log, which
 //! writes nothing back.
 //!
-//! The machine's stores past the caches are of words. The first half of `movnti4` is an instruction
-//! and no store of its own, a line is eight of them, and `movdiri` and `movnti8` are the same.
+//! The machine's stores past the caches are of whole words. The first half of `movnti4` is an
+//! instruction and no store of its own, and `movdiri` and `movnti8` are the same. A line is two
+//! stores of `nt32`, and one of `nt64` or `movdir64b`.
 
 use model::image::Image;
 use model::units::{CoreId, DRAM_BASE, LINE_BYTES, WORD_BYTES};
@@ -155,7 +156,8 @@ enum Variant {
     Cached(Option<Flush>),
     /// Past the caches, with so many instructions beside the store.
     Word(u64),
-    Line,
+    /// Past the caches by the line, in stores of so many words.
+    Line(usize),
 }
 
 impl Variant {
@@ -167,7 +169,8 @@ impl Variant {
             3 => Variant::Cached(Some(Flush::EvictInOrder)),
             4 => Variant::Word(1),
             5 | 6 => Variant::Word(0),
-            _ => Variant::Line,
+            7 => Variant::Line(4),
+            _ => Variant::Line(8),
         }
     }
 }
@@ -218,7 +221,7 @@ impl Part {
             log: if log_in_pm { after } else { volatile + array_bytes },
             slots,
             group,
-            padded: Variant::of(params.variant) == Variant::Line && group < LINE_ENTRIES,
+            padded: matches!(Variant::of(params.variant), Variant::Line(_)) && group < LINE_ENTRIES,
             undo: params.logging == 1,
         })
     }
@@ -359,7 +362,7 @@ impl Program for Logger {
             let logged =
                 if self.part.undo { self.old(pm, index) } else { self.part.value(index, pass) };
             self.append(pm, slot, index as u32, logged, &mut line);
-            if self.variant == Variant::Line && (slot + 1) % LINE_ENTRIES == 0 {
+            if (slot + 1) % LINE_ENTRIES == 0 {
                 self.write_line(pm, slot, &mut line);
             }
         }
@@ -404,7 +407,7 @@ impl Logger {
                 pm.work(more);
                 pm.store_past_caches(at, word);
             }
-            Variant::Line => {
+            Variant::Line(_) => {
                 // Gathered in a line that the first level holds.
                 pm.work(1);
                 line[(slot % LINE_ENTRIES) as usize] = word;
@@ -412,12 +415,14 @@ impl Logger {
         }
     }
 
-    /// Writes the line of a slot.
+    /// Writes the line of a slot, if lines are written.
     fn write_line(&self, pm: &mut Pm<'_>, slot: u64, line: &mut [u64]) {
+        let Variant::Line(words) = self.variant else { return };
         let at = Ptr::to(self.part.log + slot / LINE_ENTRIES * LINE_BYTES);
-        for (place, word) in (0..).zip(line) {
-            pm.store_past_caches(at.plus(place * ENTRY), std::mem::take(word));
+        for (place, part) in (0..).step_by(words).zip(line.chunks(words)) {
+            pm.store_words_past_caches(at.plus(place * ENTRY), part);
         }
+        line.fill(0);
     }
 
     /// Writes back the lines of a group, of whose entries one is in the slot `last`.

@@ -67,7 +67,7 @@ impl Port for Recorder<'_> {
         self.view.set_word(word, kept | value & mask);
     }
 
-    fn store_past_caches(&mut self, _: Ptr, _: u64) {
+    fn store_past_caches(&mut self, _: Ptr, _: &[u64]) {
         unreachable!("the workload has no non-temporal stores");
     }
 

@@ -10,7 +10,7 @@ use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress};
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
-use crate::units::{CoreId, Cycle, Line, Page, Word};
+use crate::units::{CoreId, Cycle, Line, Page, WORD_BYTES, Word};
 use crate::workload::{Flush, LockId, Overwritten, Port, Ptr};
 
 /// A core as the code that runs on it sees it: its operations return when the core may go on.
@@ -412,19 +412,34 @@ impl<D: Design> Port for Front<'_, '_, D> {
         self.library.store(at, value, mask, &mut self.cpu);
     }
 
-    fn store_past_caches(&mut self, at: Ptr, value: u64) {
+    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
+        let line = Line::of(at.address);
         self.cpu.issue_store();
-        let ready = self.cpu.turn_to_store(Line::of(at.address), at.known);
+        let ready = self.cpu.turn_to_store(line, at.known);
         ready.expect("a store outside of transactions may begin");
-        let machine = self.cpu.machine();
+        let core = self.cpu.core;
         // No library logs it.
         assert!(
-            machine.current_tx(self.cpu.core).is_none(),
+            self.cpu.machine().current_tx(core).is_none(),
             "a store past the caches is outside of transactions"
         );
-        machine.record(self.cpu.core, at, value, u64::MAX);
-        let progress = self.cpu.machine().store_past_caches(self.cpu.core, at, value);
-        self.cpu.obey_store(progress);
+        let room = loop {
+            match self.cpu.machine().room_to_combine(core, line) {
+                Some(room) => break room,
+                None => self.cpu.park(Stall::StoreBuffer),
+            }
+        };
+        let words = (Word::of(at.address).0..).map(Word);
+        for (place, &value) in (0..).zip(values) {
+            self.cpu.machine().record(core, at.plus(place * WORD_BYTES), value, u64::MAX);
+        }
+        let before = self.cpu.machine().store_past_caches(core, at, values, room);
+        if line.is_persistent() {
+            for (word, old_and_new) in words.zip(before.into_iter().zip(values.iter().copied())) {
+                let progress = self.cpu.machine().tell_past_caches(core, word, old_and_new);
+                self.cpu.obey_store(progress);
+            }
+        }
     }
 
     fn begin(&mut self, abortable: bool) {

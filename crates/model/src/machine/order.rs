@@ -184,7 +184,7 @@ impl<D: Design> Machine<D> {
             if let Some(epochs) = &mut self.epochs {
                 epochs.order(id);
             }
-            self.send_all_combined(id, at);
+            self.send_all_combined(id, drained);
         }
         if let Some(probe) = &mut self.probe {
             probe.fence(id, kind);

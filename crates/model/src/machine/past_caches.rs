@@ -6,11 +6,39 @@ use crate::device::Write;
 use crate::machine::Machine;
 use crate::units::{CoreId, Cycle, Line, Word};
 use crate::workload::Ptr;
+use crate::write_combining::Room;
 
 impl<D: Design> Machine<D> {
-    /// A store past the caches: into a write-combining buffer, which is sent when it is full or
-    /// another one needs its place.
-    pub(crate) fn store_past_caches(&mut self, id: CoreId, at: Ptr, value: u64) -> Progress {
+    /// When a store past the caches finds room in a write-combining buffer: the oldest is sent if
+    /// none is free. Nothing: nobody knows; the core is then to be parked, and asks again.
+    pub(crate) fn room_to_combine(&mut self, id: CoreId, line: Line) -> Option<Cycle> {
+        loop {
+            // One store leaves a cycle.
+            let leaves = self.cores[id].timing.stored() + 1;
+            match self.cores[id].combining.room(line, leaves) {
+                Room::At(at) => return Some(at),
+                Room::Oldest => {
+                    let oldest = self.cores[id].combining.take_oldest();
+                    self.send_combined(id, leaves, oldest.expect("a core has buffers"));
+                }
+                Room::Unknown => {
+                    self.cores[id].combining.await_answer();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// A store of words in one line past the caches: into a write-combining buffer that has room at
+    /// `room`, and that is sent when it is full. Returns what each word held; of those in
+    /// persistent memory the design has to be told ([`Machine::tell_past_caches`]).
+    pub(crate) fn store_past_caches(
+        &mut self,
+        id: CoreId,
+        at: Ptr,
+        values: &[u64],
+        room: Cycle,
+    ) -> Vec<u64> {
         let line = Line::of(at.address);
         let now = self.cores[id].timing.clock();
         if self.stores_survive && line.is_persistent() && self.probe.is_some() {
@@ -23,23 +51,36 @@ impl<D: Design> Machine<D> {
             self.write_back(line, now);
         }
         self.cores[id].timing.store_past();
-        let word = Word::of(at.address);
-        let old = self.below.view.set_word(word, value);
+        self.cores[id].timing.delay_store(room);
         if let Some(epochs) = &mut self.epochs {
             epochs.store(id, line, now);
         }
-        for write in self.cores[id].combining.store(word, value) {
-            self.send_combined(id, now, write);
+        let first = Word::of(at.address);
+        let mut before = Vec::with_capacity(values.len());
+        for (word, &value) in (first.0..).map(Word).zip(values) {
+            let old = self.below.view.set_word(word, value);
+            before.push(old);
+            if let Some(probe) = self.probe.as_mut().filter(|_| line.is_persistent()) {
+                probe.stored(id, word, (old, value), true);
+            }
         }
-        if !line.is_persistent() {
-            return Progress::Done(now);
+        if let Some(full) = self.cores[id].combining.store(first, values) {
+            let leaves = self.cores[id].timing.stored();
+            self.send_combined(id, leaves, full);
         }
-        if let Some(probe) = &mut self.probe {
-            probe.stored(id, word, (old, value), true);
-        }
-        let tx = self.cores[id].tx;
-        let leaves = self.cores[id].timing.stored();
-        let store = Store { core: id, tx, word, old, new: value, at: now, leaves };
+        before
+    }
+
+    /// Tells the design of a word that was just stored past the caches.
+    pub(crate) fn tell_past_caches(
+        &mut self,
+        id: CoreId,
+        word: Word,
+        (old, new): (u64, u64),
+    ) -> Progress {
+        let core = &self.cores[id];
+        let (at, leaves) = (core.timing.clock(), core.timing.stored());
+        let store = Store { core: id, tx: core.tx, word, old, new, at, leaves };
         let progress = self.design.store(&store, &mut self.below);
         self.process_wakes();
         progress
@@ -52,25 +93,41 @@ impl<D: Design> Machine<D> {
             return;
         }
         if let Some(write) = self.cores[id].combining.take_line(line) {
-            let now = self.cores[id].timing.clock();
-            self.send_combined(id, now, write);
+            let leaves = self.cores[id].timing.stored();
+            self.send_combined(id, leaves, write);
         }
     }
 
+    /// Sends what a buffer has gathered, at `at`.
     fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
         if write.line.is_persistent() {
             write.line = self.locate(write.line);
-            self.below.send(at, write, Notify::Core(id));
+            self.cores[id].combining.is_sent();
+            self.below.send(at, write, Notify::Combining(id));
         } else {
             let arrival = at + self.below.shape.path;
             self.below.memory.write_volatile(arrival, write.line);
             self.below.arrives(id, arrival);
+            self.cores[id].combining.is_answered(arrival + self.below.shape.path);
         }
     }
 
+    /// Sends what every buffer has gathered, at `at`.
     pub(super) fn send_all_combined(&mut self, id: CoreId, at: Cycle) {
-        for write in self.cores[id].combining.take_all() {
+        while let Some(write) = self.cores[id].combining.take_oldest() {
             self.send_combined(id, at, write);
+        }
+    }
+
+    /// Controllers have accepted at `at` what buffers sent: these are free when the answers come.
+    pub(super) fn free_combining(&mut self, at: Cycle) {
+        while let Some(id) = self.below.memory.take_combined() {
+            let answer = at + self.below.shape.path;
+            let combining = &mut self.cores[id].combining;
+            combining.is_accepted();
+            if combining.is_answered(answer) {
+                self.unpark(id, answer);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use model::contents::{Contents, View};
 use model::image::Image;
-use model::units::{CoreId, Cycle, Line, Word};
+use model::units::{CoreId, Cycle, Line, WORD_BYTES, Word};
 use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Workload};
 use workloads::heap::{Alignment, Heap};
 use workloads::rng::Random;
@@ -183,8 +183,10 @@ impl Port for Watch<'_> {
         self.seen.touched.insert(word.0);
     }
 
-    fn store_past_caches(&mut self, at: Ptr, value: u64) {
-        self.store(at, value, u64::MAX);
+    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
+        for (place, &value) in (0..).zip(values) {
+            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
+        }
     }
 
     fn begin(&mut self, abortable: bool) {
