@@ -238,6 +238,10 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         if index >= SEEDS && index % 3 == 2 {
             set("workload.large", "128");
         }
+        // Writes that overtake each other on their ways.
+        if index % 3 == 2 {
+            set("controller.arrival_jitter", "300cycles");
+        }
         press(&mut trial, index, resolved);
         trials.push((trial, 20 * (1 + index / 6 % 20)));
     }
@@ -260,6 +264,10 @@ fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
         if index % 4 == 2 {
             // Rows of a line: lines of a journal that follow each other overtake each other.
             set("pm.device_rowbuffer_size", "64B");
+        }
+        if index % 16 == 2 {
+            // So do those that the on-DIMM buffer writes.
+            set("pm.xpline", "64B");
         }
     }
     if has("direction") {
