@@ -442,9 +442,13 @@ pub struct Site {
 
 impl Site {
     /// The part of the heap that one core uses alone, whole lines.
+    ///
+    /// Parts have an odd number of lines (ours). At an even distance the same line of every core's
+    /// nodes would lie in the same half of the sets of the last level, or in fewer, and whether it
+    /// does would follow from the sizes of memory and logs.
     pub fn part(&self, core: CoreId) -> Range<u64> {
-        let size = (self.heap.end - self.heap.start) / u64::from(self.cores);
-        let size = size / LINE_BYTES * LINE_BYTES;
+        let lines = (self.heap.end - self.heap.start) / u64::from(self.cores) / LINE_BYTES;
+        let size = LINE_BYTES * (lines - u64::from(lines.is_multiple_of(2) && lines > 0));
         let start = self.heap.start + size * u64::from(core.0);
         start..start + size
     }
@@ -535,4 +539,24 @@ pub trait Program {
     /// # Errors
     /// Why the program cannot go on.
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_an_odd_number_of_lines_apart() {
+        for end in 100..140 {
+            let heap = LINE_BYTES..end * LINE_BYTES;
+            let site = Site { cores: 3, seed: 1, heap: heap.clone(), items: 1, script: None };
+            let parts: Vec<_> = (0..3).map(|core| site.part(CoreId(core))).collect();
+            assert_eq!(parts[0].start, heap.start);
+            for pair in parts.windows(2) {
+                assert_eq!(pair[0].end, pair[1].start);
+                assert_eq!((pair[1].start - pair[0].start) / LINE_BYTES % 2, 1);
+            }
+            assert!(parts[2].end <= heap.end, "{parts:?} in {heap:?}");
+        }
+    }
 }
