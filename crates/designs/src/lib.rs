@@ -8,6 +8,7 @@ use model::design::{Card, Design, Model, Setup, Shape, Structure};
 use model::engine::{self, Control, Failure, Outcome};
 use model::image::Remains;
 use model::params::{Field, Params, Rules};
+use model::timeline::Asked;
 use model::workload::Workload;
 
 pub mod base;
@@ -117,6 +118,8 @@ pub struct Order<'a> {
     pub exact: bool,
     /// Whether ordering points and epochs are counted.
     pub epochs: bool,
+    /// What part of the run is recorded, if any is.
+    pub timeline: Option<Asked>,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
     /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
@@ -161,6 +164,7 @@ fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
         transactions: order.transactions,
         exact: order.exact,
         epochs: order.epochs,
+        timeline: order.timeline,
         campaign: order.campaign,
         boot: order.boot,
         started: order.started,

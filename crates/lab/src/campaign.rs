@@ -16,9 +16,9 @@ use crate::lives::{Found, history, live, violations_max};
 use crate::spec::{PointsAsked, Resolved, Spec};
 
 /// Transactions of each core, if the user does not say.
-const TRANSACTIONS: u64 = 500;
+pub const TRANSACTIONS: u64 = 500;
 /// Cores, if the user does not say and the machine has them.
-const CORES: u8 = 2;
+pub const CORES: u8 = 2;
 
 /// Cuts the power of a design on a workload and a machine.
 ///
@@ -77,6 +77,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "order": violation.order,
         "cycle": violation.at.0,
         "nested": violation.nested,
+        "address": violation.word.map(|word| format!("{:#x}", word.address())),
         "history": violation.history,
     })
 }

@@ -7,11 +7,14 @@ use std::time::Instant;
 use cpu_time::ThreadTime;
 use designs::Order;
 use model::contents::View;
-use model::engine::{Control, Failure};
+use model::crash::Campaign;
+use model::engine::{Control, Failure, Outcome};
+use model::timeline::Asked;
 use model::units::{CoreId, Cycle, WORD_BYTES, Word};
 use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::campaign;
 use crate::error::InputError;
 use crate::quantity;
 use crate::results;
@@ -54,8 +57,54 @@ pub struct HostTime {
 pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     let spec = Spec::read(spec)?;
     let resolved = spec.resolve(None)?;
-    let txs = spec.txs.unwrap_or(TRANSACTIONS);
-    let warmup = spec.warmup.unwrap_or(txs / 10);
+    let made = make(&spec, &resolved, Recording::default(), control)?;
+    Ok(made.row(&spec, &resolved).to_string())
+}
+
+/// What a run records beside what it counts.
+#[derive(Default)]
+pub struct Recording {
+    /// A part of its timeline.
+    pub timeline: Option<Asked>,
+    /// The run is the first life of a crash campaign, in which the power is not cut.
+    pub crashes: Option<Campaign>,
+}
+
+/// A run that was made.
+pub struct Made {
+    /// What was found.
+    pub outcome: Outcome,
+    txs: u64,
+    warmup: u64,
+    host: HostTime,
+}
+
+impl Made {
+    /// The row of the run.
+    pub fn row(&self, spec: &Spec, resolved: &Resolved) -> Value {
+        results::row(resolved, &self.outcome, (self.txs, self.warmup, spec.exact), self.host)
+    }
+}
+
+/// Makes a run.
+///
+/// # Errors
+/// A sentence that says what is impossible.
+///
+/// # Panics
+/// On a defect of the simulator or of a design.
+pub fn make(
+    spec: &Spec,
+    resolved: &Resolved,
+    recording: Recording,
+    control: &Control,
+) -> Result<Made, InputError> {
+    let Recording { timeline, crashes } = recording;
+    let (txs, warmup) = match crashes {
+        Some(_) => (spec.txs.unwrap_or(campaign::TRANSACTIONS), 0),
+        None => (spec.txs.unwrap_or(TRANSACTIONS), spec.txs.unwrap_or(TRANSACTIONS) / 10),
+    };
+    let warmup = spec.warmup.unwrap_or(warmup);
     let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);
     let outcome = (resolved.design.run)(Order {
@@ -68,12 +117,13 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         transactions: txs,
         exact: spec.exact,
         epochs: spec.epochs,
-        campaign: None,
+        timeline,
+        campaign: crashes,
         boot: None,
         started: Rc::new(move || measured.set(Since::now())),
         control,
     })
-    .map_err(|failure| failed(failure, &resolved))?;
+    .map_err(|failure| failed(failure, resolved))?;
     let host = start.get().elapsed();
     let (commits, acknowledged) = (outcome.report.commits, outcome.report.transactions);
     assert!(
@@ -81,7 +131,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
         "design {}: of {commits} commits {acknowledged} were acknowledged: it wakes a core too often",
         resolved.design.card.name
     );
-    Ok(results::row(&resolved, &outcome, (txs, warmup, spec.exact), host).to_string())
+    Ok(Made { outcome, txs, warmup, host })
 }
 
 /// Why a run could not be made, as a sentence.

@@ -13,6 +13,8 @@ pub mod campaign;
 pub mod describe;
 pub mod battery;
 pub mod litmus;
+mod perfetto;
+pub mod trace;
 
 pub use battery::battery;
 pub use campaign::crash;
@@ -21,6 +23,7 @@ pub use error::InputError;
 pub use experiment::{plain, run};
 pub use litmus::litmus;
 pub use model::engine::Control;
+pub use trace::trace;
 
 /// The version of the simulator.
 pub fn version() -> &'static str {

@@ -240,6 +240,7 @@ fn cut(
         transactions: 1,
         exact: false,
         epochs: false,
+        timeline: None,
         campaign: Some(campaign),
         boot: None,
         started: Rc::new(|| ()),

@@ -57,6 +57,7 @@ fn cut(
         transactions: txs,
         exact: spec.exact,
         epochs: false,
+        timeline: None,
         campaign: Some(campaign),
         boot,
         started: Rc::new(|| ()),
@@ -87,7 +88,7 @@ fn ends_badly(failure: &Failure, life: &Life<'_>) -> Option<String> {
 /// A violation that no power failure of its life showed.
 fn violation(text: String) -> Violation {
     let (at, history) = (Cycle(0), Vec::new());
-    Violation { point: 0, order: 0, at, nested: None, text, history }
+    Violation { point: 0, order: 0, at, nested: None, text, word: None, history }
 }
 
 /// Orders that timing did not produce, tried at each crash point.

@@ -120,8 +120,17 @@ impl Spec {
     /// # Errors
     /// A sentence that says what is wrong with it.
     pub fn read(text: &str) -> Result<Spec, InputError> {
-        let mut spec: Spec = serde_json::from_str(text)
+        let spec: Spec = serde_json::from_str(text)
             .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+        spec.checked()
+    }
+
+    /// The spec, if what it says by itself is possible.
+    ///
+    /// # Errors
+    /// A sentence that says what is not.
+    pub fn checked(mut self) -> Result<Spec, InputError> {
+        let spec = &mut self;
         if let PointsAsked::Word(word) = &spec.points {
             if word != "all" {
                 return Err(InputError(format!(
@@ -136,7 +145,7 @@ impl Spec {
         if spec.txs == Some(0) {
             return Err(InputError("txs is 0; it takes 1 or more".into()));
         }
-        Ok(spec)
+        Ok(self)
     }
 
     /// What the spec comes to, on `cores` cores if the user did not say.

@@ -12,10 +12,12 @@ use crate::device::{Choice, Dram, Pm, Read, Write};
 use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::sieve::Sieve;
+use crate::timeline::Timeline;
 use crate::units::{CoreId, Cycle, Line, mix};
 use crate::wpq::{Controller, Sent, Slot};
 
 mod drain;
+mod record;
 
 pub use crate::wpq::{Accepted, Event, Notify};
 
@@ -47,6 +49,8 @@ pub struct Memory<E> {
     combined: Vec<CoreId>,
     /// Writes sent so far.
     sent: u64,
+    /// What happens and when, if somebody asked.
+    pub timeline: Option<Box<Timeline>>,
 }
 
 impl<E: Copy> Memory<E> {
@@ -103,6 +107,7 @@ impl<E: Copy> Memory<E> {
             given: Vec::new(),
             combined: Vec::new(),
             sent: 0,
+            timeline: None,
         })
     }
 
@@ -280,7 +285,7 @@ impl<E: Copy> Memory<E> {
         }
         let controller = &mut self.controllers[index];
         if controller.waiting.is_empty() && controller.takes(&sent.write) {
-            return self.accept(at, index, &sent.write, sent.notify, agenda);
+            return self.accept_sent(at, index, &sent, agenda);
         }
         controller.waiting.push_back(sent);
         self.kick(at, index, agenda);
@@ -299,7 +304,7 @@ impl<E: Copy> Memory<E> {
             return None;
         }
         let sent = controller.waiting.pop_front()?;
-        let accepted = self.accept(at, index, &sent.write, sent.notify, agenda);
+        let accepted = self.accept_sent(at, index, &sent, agenda);
         self.offer_room(at, index, agenda);
         accepted
     }
@@ -332,7 +337,7 @@ impl<E: Copy> Memory<E> {
         assert!(self.domain != Domain::Media, "what a controller accepts is durable");
         let index = self.controller_of(write.line);
         self.given.push(write.line);
-        self.accept(at, index, write, Notify::Nobody, agenda);
+        self.accept(at, index, (write, None), Notify::Nobody, agenda);
     }
 
     /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
@@ -344,6 +349,9 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         let slot = if controller.waiting.is_empty() { controller.free.pop() } else { None };
         controller.reserved.extend(slot.map(|slot| (line, slot)));
+        if let (Some(timeline), Some(slot)) = (&mut self.timeline, slot) {
+            timeline.queue((index, slot), at, line, None);
+        }
         self.kick(at, index, agenda);
         slot.is_some()
     }
@@ -372,6 +380,9 @@ impl<E: Copy> Memory<E> {
         let place = controller.reserved.iter().position(|&(other, _)| other == line);
         let (_, slot) = controller.reserved.remove(place.expect("a slot is reserved"));
         controller.free.push(slot);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.forget(index, slot, at);
+        }
         if let Some(write) = &write {
             self.accept_given(at, write, agenda);
         }
@@ -428,11 +439,27 @@ impl<E: Copy> Memory<E> {
         std::mem::take(&mut controller.cores_waiting)
     }
 
+    /// Accepts a write that came from elsewhere.
+    fn accept_sent(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        sent: &Sent<E>,
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Option<Accepted<E>> {
+        let Sent { write, notify, at: reached, number, .. } = sent;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.arrived(index, (*reached, at), write, *number);
+        }
+        self.accept(at, index, (write, Some(*number)), *notify, agenda)
+    }
+
+    /// Accepts a write, of this number if it came from elsewhere.
     fn accept(
         &mut self,
         at: Cycle,
         index: usize,
-        write: &Write,
+        (write, number): (&Write, Option<u64>),
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
@@ -450,6 +477,9 @@ impl<E: Copy> Memory<E> {
             apply_masked(self.durable.line_mut(line), &write.data, write.mask);
         }
         let slot = controller.place(write);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.queue((index, slot), at, line, Some((write, number)));
+        }
         if !adr {
             controller.slots[slot].notify.push(notify);
         }
@@ -462,6 +492,9 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         controller.slots[slot] = Slot { write: None, notify: Vec::new(), programming: None };
         controller.free.push(slot);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.forget(index, slot, at);
+        }
         self.offer_room(at, index, agenda);
     }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use crate::calendar::Places;
 use crate::config::Config;
 use crate::meters::Stall;
+use crate::recorder::Recorder;
 use crate::units::{Cycle, Line};
 
 /// Timing of one core: an out-of-order window, or in order with a store buffer.
@@ -53,6 +54,8 @@ pub struct Core {
     dropped: Vec<(Line, u64)>,
     stalls: [u64; Stall::ALL.len()],
     hit: u64,
+    /// What it waited for and when, if somebody asked.
+    pub waits: Option<Box<Recorder<Stall>>>,
 }
 
 /// A load, fence or commit that retires late: its numbers among instructions and loads, when it
@@ -118,6 +121,7 @@ impl Core {
             dropped: Vec::new(),
             stalls: [0; Stall::ALL.len()],
             hit: config.cycles(config.l1d.latency),
+            waits: None,
         }
     }
 
@@ -160,9 +164,19 @@ impl Core {
     pub fn wait(&mut self, until: Cycle, stall: Stall) {
         let clock = self.clock();
         if until > clock {
-            self.stalls[stall as usize] += until.since(clock);
+            self.count_wait(clock.0, until.0, stall);
             self.front = until.0;
             self.used = 0;
+        }
+    }
+
+    /// Counts what the clock advances by.
+    fn count_wait(&mut self, from: u64, until: u64, stall: Stall) {
+        self.stalls[stall as usize] += until.saturating_sub(from);
+        if let Some(waits) = &mut self.waits
+            && until > from
+        {
+            waits.record(from, until, stall);
         }
     }
 
@@ -170,7 +184,7 @@ impl Core {
     /// what the fence or commit behind which it would have dispatched does not cost already.
     fn wait_to_dispatch(&mut self, until: u64, stall: Stall) {
         if until > self.front {
-            self.stalls[stall as usize] += until.saturating_sub(self.front.max(self.held));
+            self.count_wait(self.front.max(self.held), until, stall);
             self.front = until;
             self.used = 0;
         }
@@ -183,7 +197,7 @@ impl Core {
         if self.dispatches_in_order {
             return self.wait(until, stall);
         }
-        self.stalls[stall as usize] += until.0.saturating_sub(self.front.max(self.held));
+        self.count_wait(self.front.max(self.held), until.0, stall);
         self.held = self.held.max(until.0);
     }
 

@@ -360,7 +360,7 @@ impl Probe {
         });
         let history = history.unwrap_or_default();
         let (point, order) = (self.passed, self.order);
-        self.violations.push(Violation { point, order, at, nested, text, history });
+        self.violations.push(Violation { point, order, at, nested, text, word, history });
     }
 }
 

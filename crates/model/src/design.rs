@@ -1,6 +1,8 @@
 //! What a persistence design is: everything that hardware, or a library, adds to a machine so that
 //! writes are atomic, ordered and durable.
 
+use std::fmt::Debug;
+
 use crate::controller::Notify;
 use crate::device::Write;
 use crate::image::{Image, Placement, PowerLoss};
@@ -62,7 +64,7 @@ pub trait Design: Sized + 'static {
     /// Its rules, each of which a test can switch off.
     type Rules: Rules;
     /// Its own timed events.
-    type Event: Copy + 'static;
+    type Event: Copy + Debug + 'static;
     /// What runs on the core itself: [`Bare`] for a design that is all hardware.
     type Library: Library<Self>;
 

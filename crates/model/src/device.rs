@@ -1,8 +1,11 @@
 //! The memories behind a controller: banks, rows, the bus, the on-DIMM buffer and the cells.
 
+use std::ops::Range;
+
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
+use crate::recorder::Span;
 use crate::units::{LINE_BYTES, Line, LineData, Word, spread};
 
 mod banks;
@@ -10,7 +13,7 @@ mod buffer;
 
 use banks::{Banks, Timing};
 
-pub use banks::Read;
+pub use banks::{Read, Use};
 use buffer::{Buffer, Entry};
 
 /// Volatile memory. Writes to it are posted and never waited for.
@@ -39,6 +42,16 @@ impl Dram {
     /// Reads a line.
     pub fn read(&mut self, at: u64, line: Line, now: u64) -> Read {
         self.banks.read(at, line.address(), now)
+    }
+
+    /// Has the banks record what they do in a window of time.
+    pub fn record_banks(&mut self, window: &Range<u64>) {
+        self.banks.record(window);
+    }
+
+    /// What the banks recorded.
+    pub fn take_bank_uses(&mut self) -> Vec<Span<Use>> {
+        self.banks.take_uses()
     }
 
     /// Writes a line.
@@ -152,6 +165,16 @@ impl Pm {
             self.meters.energy_fj += self.banks.row_bytes * 8 * self.energy_read;
         }
         read
+    }
+
+    /// Has the banks record what they do in a window of time.
+    pub fn record_banks(&mut self, window: &Range<u64>) {
+        self.banks.record(window);
+    }
+
+    /// What the banks recorded.
+    pub fn take_bank_uses(&mut self) -> Vec<Span<Use>> {
+        self.banks.take_uses()
     }
 
     /// A write waits in the controller's queue from now on.

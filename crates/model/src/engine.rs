@@ -19,6 +19,7 @@ use crate::machine::Machine;
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
+use crate::timeline::{Asked, Recorded};
 use crate::units::{CoreId, Cycle, LINE_WORDS, Word};
 use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
@@ -64,6 +65,8 @@ pub struct Run<'a, D: Design> {
     pub exact: bool,
     /// Whether ordering points and epochs are counted.
     pub epochs: bool,
+    /// What part of the run is recorded, if any is.
+    pub timeline: Option<Asked>,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
     /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
@@ -81,6 +84,8 @@ pub struct Outcome {
     pub report: Report,
     /// What the crash campaign found, if there was one.
     pub crashes: Option<Crashes>,
+    /// What was recorded, if anything was to be.
+    pub timeline: Option<Recorded>,
 }
 
 /// What a crash campaign found.
@@ -187,6 +192,9 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         let window = config.cycles(epochs::WINDOW_PS);
         machine.epochs = Some(Box::new(Epochs::new(run.cores, window)));
     }
+    if let Some(asked) = run.timeline {
+        machine.record_timeline(asked);
+    }
     let shared = Shared(Rc::new(UnsafeCell::new(machine)));
     let count = Count { warmup: run.warmup, transactions: run.transactions };
     let total = u64::from(run.cores) * (run.warmup + run.transactions);
@@ -216,7 +224,8 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             kept: probe.keeper.kept(),
         }
     });
-    Ok(Outcome { report, crashes })
+    let timeline = machine.take_timeline();
+    Ok(Outcome { report, crashes, timeline })
 }
 
 /// The campaign over a machine whose data are what its view holds.

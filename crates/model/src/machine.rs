@@ -25,6 +25,7 @@ mod accesses;
 mod measure;
 mod order;
 mod past_caches;
+mod timeline;
 mod translate;
 
 use measure::Counts;
@@ -267,6 +268,7 @@ impl<D: Design> Machine<D> {
                 None
             }
             Event::Design(event) => {
+                self.note_event(at, &event);
                 self.design.event(at, event, &mut self.below);
                 self.compare_given();
                 self.below.memory.offer_more(at, &mut self.below.agenda);
@@ -297,6 +299,7 @@ impl<D: Design> Machine<D> {
                     self.below.acknowledge(core, at);
                 }
                 Notify::Design(event) => {
+                    self.note_event(at, &event);
                     self.design.event(at, event, &mut self.below);
                     self.compare_given();
                 }
@@ -380,6 +383,7 @@ impl<D: Design> Machine<D> {
         let lines: Vec<Line> =
             self.cores.iter().flat_map(|(_, core)| core.combining.lines()).collect();
         probe.pass(at, &self.design, &self.below, &lines, &self.setup());
+        self.pass_on_timeline(probe.passed, at);
         self.probe = Some(probe);
     }
 

@@ -118,6 +118,12 @@ fn run(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
     answer(py, || lab::run(spec, &control.inner))
 }
 
+/// Runs one experiment and records a part of its timeline: the answer, and a trace for Perfetto.
+#[pyfunction]
+fn trace(py: Python<'_>, request: &str, control: &Control) -> PyResult<(String, Vec<u8>)> {
+    answer(py, || lab::trace(request, &control.inner))
+}
+
 /// Cuts the power during one experiment, at many points.
 #[pyfunction]
 fn crash(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
@@ -153,6 +159,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(battery, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
     module.add_function(wrap_pyfunction!(litmus, module)?)?;
     module.add_function(wrap_pyfunction!(plain, module)?)?;

@@ -161,6 +161,7 @@ pub fn play(
         transactions,
         exact: false,
         epochs: false,
+        timeline: None,
         campaign,
         boot: None,
         started: Rc::new(|| ()),

@@ -1,8 +1,11 @@
 //! Banks with row buffers behind one bus, and how addresses are spread over them.
 
+use std::ops::Range;
+
 use crate::calendar::Calendar;
 use crate::config::Config;
-use crate::units::Divisor;
+use crate::recorder::{Recorder, Span};
+use crate::units::{Divisor, Line};
 
 /// Times, in cycles, and sizes of a memory device.
 #[derive(Clone, Debug)]
@@ -23,6 +26,17 @@ struct Bank {
     open: Option<u64>,
     /// When the last write to its cells begins.
     begins: u64,
+}
+
+/// What a bank does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The bank's number in its memory.
+    pub bank: usize,
+    /// Whether its cells are written, or read.
+    pub write: bool,
+    /// The first line.
+    pub line: Line,
 }
 
 /// What a read does.
@@ -54,6 +68,8 @@ pub(super) struct Banks {
     writing: bool,
     /// When the last byte of the last write has passed the bus.
     written: u64,
+    /// What banks did and when, if somebody asked.
+    uses: Option<Box<Recorder<Use>>>,
 }
 
 impl Banks {
@@ -70,6 +86,7 @@ impl Banks {
             bus: Calendar::default(),
             writing: false,
             written: 0,
+            uses: None,
         }
     }
 
@@ -95,6 +112,7 @@ impl Banks {
         let duration = if opens { self.timing.miss } else { self.timing.hit };
         let start = bank.calendar.reserve(at, duration, now);
         bank.open = Some(row);
+        self.used(start, start + duration, place, false, address);
         Read { start, done: self.transfer(start + duration, false, now), opens }
     }
 
@@ -127,7 +145,24 @@ impl Banks {
         bank.open = Some(row);
         let (start, end) = bank.calendar.reserve_in_parts(at, duration, now);
         bank.begins = start;
+        self.used(start, end, place, true, address);
         (start, end)
+    }
+
+    /// Has what banks do in a window of time recorded.
+    pub fn record(&mut self, window: &Range<u64>) {
+        self.uses.get_or_insert_default().open(window.clone());
+    }
+
+    /// What was recorded.
+    pub fn take_uses(&mut self) -> Vec<Span<Use>> {
+        self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()
+    }
+
+    fn used(&mut self, from: u64, until: u64, bank: usize, write: bool, address: u64) {
+        if let Some(uses) = &mut self.uses {
+            uses.record(from, until, Use { bank, write, line: Line::of(address) });
+        }
     }
 
     /// When a bank begins with the last write that it was given.

@@ -8,6 +8,7 @@ use crate::design::{
 use crate::device::Write;
 use crate::machine::Machine;
 use crate::meters::Class;
+use crate::timeline::Happening;
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
 use crate::workload::Ptr;
 
@@ -131,6 +132,9 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.stored(id, word, (old, new), false);
         }
+        if let Some(timeline) = &mut self.below.memory.timeline {
+            timeline.at(now, Happening::Store(id, word, old, new));
+        }
         let core = &self.cores[id];
         let leaves = core.timing.stored();
         let store = Store { core: id, tx: core.tx, word, old, new, at: now, leaves };
@@ -169,7 +173,11 @@ impl<D: Design> Machine<D> {
     ) -> Cycle {
         let now = self.cores[id].timing.clock();
         let passed = now.0.saturating_sub(start.0);
-        Cycle(self.fetch(id, line, write, start + passed).0 - passed)
+        let done = Cycle(self.fetch(id, line, write, start + passed).0 - passed);
+        if let Some(timeline) = &mut self.below.memory.timeline {
+            timeline.span(start, done, Happening::Fetch(id, line, write));
+        }
+        done
     }
 
     /// Fetches a line that the core's first level does not have, or may not write; the request

@@ -62,6 +62,7 @@ impl<D: Design> Machine<D> {
             epochs.restart();
         }
         self.below.memory.reset_meters();
+        self.start_timeline();
         self.process_wakes();
     }
 

@@ -4,6 +4,7 @@ use crate::controller::Event;
 use crate::design::{Abort, Design, Durability, Fence, FenceKind, Progress, Tx};
 use crate::machine::Machine;
 use crate::meters::Stall;
+use crate::timeline::Happening;
 use crate::units::{CoreId, Cycle, TxId, Word};
 use crate::workload::{Flush, LockId};
 
@@ -22,6 +23,9 @@ impl<D: Design> Machine<D> {
         core.tx = Some(tx);
         core.next_tx = TxId(tx.0 + 1);
         core.beginning = true;
+        if let Some(timeline) = &mut self.below.memory.timeline {
+            timeline.begin(id, core.timing.clock());
+        }
         tx
     }
 
@@ -41,6 +45,9 @@ impl<D: Design> Machine<D> {
     pub(crate) fn commit_began(&mut self, id: CoreId) {
         let tx = self.tx(id);
         self.cores[id].commits.push_back((tx.id, tx.at));
+        if let Some(timeline) = &mut self.below.memory.timeline {
+            timeline.commit(id, tx.id, tx.at);
+        }
         if let Some(probe) = &mut self.probe {
             probe.oracle.committing(id);
         }
@@ -50,6 +57,9 @@ impl<D: Design> Machine<D> {
     pub(crate) fn abort_began(&mut self, id: CoreId) {
         let core = &mut self.cores[id];
         core.aborted = core.tx;
+        if let (Some(timeline), Some(tx)) = (&mut self.below.memory.timeline, core.tx) {
+            timeline.commit(id, tx, core.timing.clock());
+        }
         if let Some(probe) = &mut self.probe {
             probe.oracle.aborting(id);
         }
@@ -139,6 +149,9 @@ impl<D: Design> Machine<D> {
         {
             commits.pop_front();
             self.counts.commit_latency.saturating_record(at.since(began).max(1));
+            if let Some(timeline) = &mut self.below.memory.timeline {
+                timeline.span(began, at, Happening::Commit(id, other));
+            }
         }
         if let Some(probe) = &mut self.probe {
             probe.oracle.announce(id, tx, self.below.memory.durable());
@@ -189,6 +202,7 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.fence(id, kind);
         }
+        self.note_fence(id, kind, at);
         let evicted = match kind {
             FenceKind::Flush(line, _, Flush::Evict | Flush::EvictInOrder) => Some(line),
             _ => None,

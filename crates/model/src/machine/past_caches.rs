@@ -4,6 +4,7 @@ use crate::controller::Notify;
 use crate::design::{Design, Progress, Store};
 use crate::device::Write;
 use crate::machine::Machine;
+use crate::timeline::Happening;
 use crate::units::{CoreId, Cycle, Line, Word};
 use crate::workload::Ptr;
 use crate::write_combining::Room;
@@ -62,6 +63,10 @@ impl<D: Design> Machine<D> {
             before.push(old);
             if let Some(probe) = self.probe.as_mut().filter(|_| line.is_persistent()) {
                 probe.stored(id, word, (old, value), true);
+            }
+            if let Some(timeline) = &mut self.below.memory.timeline {
+                let now = self.cores[id].timing.clock();
+                timeline.at(now, Happening::Store(id, word, old, value));
             }
         }
         if let Some(full) = self.cores[id].combining.store(first, values) {

@@ -187,6 +187,7 @@ pub fn try_on(
         transactions: 1,
         exact: false,
         epochs: false,
+        timeline: None,
         campaign,
         boot: None,
         started: Rc::new(|| ()),

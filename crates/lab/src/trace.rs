@@ -1,0 +1,387 @@
+//! The timeline of a part of a run, by name: a trace for Perfetto, and the same as rows.
+
+use std::collections::BTreeMap;
+
+use model::config::{Config, Unit};
+use model::crash::{Campaign, Check, Points};
+use model::device::Use;
+use model::engine::Control;
+use model::meters::{Class, Stall};
+use model::recorder::Span;
+use model::timeline::{Asked, Awaits, Happening, Recorded};
+use model::units::{CoreId, Line, Word};
+use model::workload::Flush;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::campaign::CORES;
+use crate::error::InputError;
+use crate::experiment::{Recording, make};
+use crate::perfetto::{self, Counter};
+use crate::quantity;
+use crate::spec::{Resolved, Spec};
+
+/// What is asked for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    run: Spec,
+    /// From this time after measuring begins.
+    from: String,
+    /// For so long.
+    length: String,
+    /// Up to this crash point of a campaign instead, as a violation names it.
+    event: Option<u64>,
+    /// Only what touches this address's line.
+    address: Option<String>,
+}
+
+/// An event of a timeline as it is shown.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The group of lanes that it belongs to: a core, a controller, the design.
+    pub group: String,
+    /// The lane: what part of that.
+    pub lane: String,
+    /// The places of the two, among groups and in the group.
+    pub place: (usize, usize),
+    /// What happened, in a few words.
+    pub name: String,
+    /// When it began, in cycles since measuring began.
+    pub from: u64,
+    /// When it ended.
+    pub until: u64,
+    /// What else is known of it.
+    pub args: Vec<(&'static str, Arg)>,
+    /// The writes of which it is a part: one that arrives is one that is queued.
+    pub flows: Vec<u64>,
+    line: Option<Line>,
+    instant: bool,
+}
+
+impl Shown {
+    /// Whether it takes no time by its nature.
+    pub fn is_instant(&self) -> bool {
+        self.instant
+    }
+}
+
+/// Something known of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// A number.
+    Number(u64),
+    /// Anything else.
+    Text(String),
+}
+
+/// Runs an experiment and records a part of it: the answer as JSON, and the trace for Perfetto.
+///
+/// # Errors
+/// A sentence that says what is unknown or impossible.
+///
+/// # Panics
+/// On a defect of the simulator or of a design.
+pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), InputError> {
+    let request: Request = serde_json::from_str(request)
+        .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+    let spec = request.run.checked()?;
+    let resolved = spec.resolve(request.event.map(|_| CORES))?;
+    let config = &resolved.machine.config;
+    let length = cycles(&request.length, "for", config)?;
+    if length == 0 {
+        return Err(InputError("for is 0 cycles; it takes a time such as 20us".into()));
+    }
+    let line = request.address.as_deref().map(line_of).transpose()?;
+    let recording = match request.event {
+        Some(event) => Recording {
+            timeline: Some(Asked::Until(event, length)),
+            crashes: Some(counting(&spec)),
+        },
+        None => {
+            let from = cycles(&request.from, "from", config)?;
+            Recording { timeline: Some(Asked::From(from, length)), crashes: None }
+        }
+    };
+    let mut made = make(&spec, &resolved, recording, control)?;
+    let recorded = made.outcome.timeline.take().expect("a timeline was asked for");
+    if let Some(event) = request.event
+        && recorded.cut.is_none()
+    {
+        let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
+        return Err(InputError(format!(
+            "the run has no event {event}: its crash points are 1 to {points}"
+        )));
+    }
+    let shown = show(&recorded, &resolved, line);
+    let frequency = config.core.frequency;
+    let trace = perfetto::encode(&shown, &occupancy(&shown), frequency);
+    let since = |cycle: u64| cycle.saturating_sub(recorded.started);
+    let answer = json!({
+        "run": made.row(&spec, &resolved),
+        "frequency": frequency,
+        "started": recorded.started,
+        "from": since(recorded.window.start),
+        "until": since(recorded.window.end),
+        "event": request.event,
+        "cut": recorded.cut.map(since),
+        "events": shown.iter().map(row).collect::<Vec<_>>(),
+    });
+    Ok((answer.to_string(), trace))
+}
+
+/// A campaign that counts crash points and cuts the power at none.
+fn counting(spec: &Spec) -> Campaign {
+    Campaign {
+        points: Points::Count,
+        nested: false,
+        reorders: 0,
+        violations_max: 1,
+        seed: spec.seed,
+        keep: 0,
+        check: Check::Transactions,
+    }
+}
+
+/// A time of the user's in cycles.
+fn cycles(text: &str, name: &str, config: &Config) -> Result<u64, InputError> {
+    let time = quantity::parse(text, Unit::Time, config.core.frequency)
+        .map_err(|error| InputError(format!("{name}: {error}")))?;
+    Ok(config.cycles(time))
+}
+
+/// The line of an address of the user's, hexadecimal or not.
+fn line_of(text: &str) -> Result<Line, InputError> {
+    let digits = text.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
+    let address = digits.unwrap_or_else(|| text.parse());
+    let wrong = |_| InputError(format!("`{text}` is no address; write one as in 0x3f1080"));
+    address.map(Line::of).map_err(wrong)
+}
+
+/// The group of what concerns the whole machine.
+const POWER: &str = "power";
+
+fn show(recorded: &Recorded, resolved: &Resolved, only: Option<Line>) -> Vec<Shown> {
+    let end = recorded.cut.unwrap_or(u64::MAX);
+    let time = |cycle: u64| cycle.min(end).saturating_sub(recorded.started);
+    let design = resolved.design.card.name;
+    let spans = recorded.spans.iter().map(|span| {
+        let shown = name(span, design);
+        Shown { from: time(span.from), until: time(span.until), ..shown }
+    });
+    let wanted =
+        |shown: &Shown| shown.group == POWER || only.is_none_or(|only| shown.line == Some(only));
+    spans.filter(wanted).collect()
+}
+
+/// What is said of something that happened.
+fn name(span: &Span<Happening>, design: &str) -> Shown {
+    let core = |id: CoreId, lane, name| of((2, usize::from(id.0)), id.to_string(), lane, name);
+    let controller = |index, lane, name: String| {
+        of((3, index), format!("controller {index}"), (lane, LANES[lane]), name)
+    };
+    let hexadecimal = |value: u64| Arg::Text(format!("{value:#x}"));
+    match &span.what {
+        Happening::Transaction(id, tx) => core(*id, PROGRAM, format!("transaction {}", tx.0)),
+        Happening::Commit(id, tx) => core(*id, (1, "commits"), format!("commit {}", tx.0)),
+        Happening::Wait(id, stall) => core(*id, (2, "waits"), stall_name(*stall)),
+        Happening::Store(id, word, old, new) => {
+            let name = format!("store {:#x}", word.address());
+            core(*id, PROGRAM, name)
+                .instant()
+                .about(word.line())
+                .with("new", hexadecimal(*new))
+                .with("old", hexadecimal(*old))
+        }
+        Happening::Flush(id, line, how) => {
+            let name = format!("{} {:#x}", flush_name(*how), line.address());
+            core(*id, PROGRAM, name).instant().about(*line)
+        }
+        Happening::Fence(id, Awaits::Order) => core(*id, PROGRAM, "fence, order".into()).instant(),
+        Happening::Fence(id, Awaits::Durability) => {
+            core(*id, PROGRAM, "fence, durability".into()).instant()
+        }
+        Happening::Fetch(id, line, write) => {
+            let why = if *write { "fetch to write" } else { "fetch" };
+            core(*id, (3, "fetches"), format!("{why} {:#x}", line.address())).about(*line)
+        }
+        Happening::Arriving(index, sent) => {
+            let name = format!("{} {:#x}", class_name(sent.class), sent.line.address());
+            controller(*index, 0, name)
+                .about(sent.line)
+                .with("bytes", Arg::Number(sent.bytes.into()))
+                .following(&[sent.number])
+        }
+        Happening::Queued(index, queued) => {
+            let class = queued.class.map_or("kept by the design".into(), class_name);
+            controller(*index, 1, format!("{class} {:#x}", queued.line.address()))
+                .about(queued.line)
+                .with("writes", Arg::Number(queued.writes))
+                .following(&queued.numbers)
+        }
+        Happening::Bank(index, used) => bank((3, *index), used, "bank", 2),
+        Happening::VolatileBank(index, used) => bank((3, *index), used, "DRAM bank", 1_000),
+        Happening::Design(event) => {
+            of((1, 0), design.to_owned(), (0, "events"), in_words(event)).instant()
+        }
+        Happening::PowerLoss => {
+            of((0, 0), POWER.into(), (0, POWER), "power failure".into()).instant()
+        }
+    }
+}
+
+/// The text of a design's event with its numbers as a person writes them.
+fn in_words(event: &str) -> String {
+    let line = |number: u64| format!("{:#x}", Line(number).address());
+    let word = |number: u64| format!("{:#x}", Word(number).address());
+    let mut text = event.to_owned();
+    for (kind, shown) in [
+        ("CoreId(", &(|number| format!("core {number}")) as &dyn Fn(u64) -> String),
+        ("TxId(", &|number| format!("transaction {number}")),
+        ("Line(", &line),
+        ("Word(", &word),
+    ] {
+        let mut from = 0;
+        while let Some(place) = text[from..].find(kind).map(|place| from + place) {
+            let digits = place + kind.len();
+            let Some(length) = text[digits..].find(')') else { break };
+            let Ok(number) = text[digits..digits + length].parse() else { break };
+            let shown = shown(number);
+            text.replace_range(place..=digits + length, &shown);
+            from = place + shown.len();
+        }
+    }
+    text
+}
+
+const PROGRAM: (usize, &str) = (0, "program");
+
+/// Of a controller, before its banks.
+const LANES: [&str; 2] = ["arriving", "write-pending queue"];
+
+fn bank((group, index): (usize, usize), used: &Use, what: &str, first: usize) -> Shown {
+    let verb = if used.write { "write" } else { "read" };
+    let name = format!("{verb} {:#x}", used.line.address());
+    let place = (group, index);
+    let lane = format!("{what} {}", used.bank);
+    of(place, format!("controller {index}"), (first + used.bank, &lane), name).about(used.line)
+}
+
+fn of(
+    (kind, index): (usize, usize),
+    group: String,
+    (rank, lane): (usize, &str),
+    name: String,
+) -> Shown {
+    Shown {
+        group,
+        lane: lane.to_owned(),
+        // Of each kind there are fewer than that.
+        place: (kind * 1_000 + index, rank),
+        name,
+        from: 0,
+        until: 0,
+        args: Vec::new(),
+        flows: Vec::new(),
+        line: None,
+        instant: false,
+    }
+}
+
+impl Shown {
+    fn instant(self) -> Shown {
+        Shown { instant: true, ..self }
+    }
+
+    fn about(self, line: Line) -> Shown {
+        Shown { line: Some(line), ..self }
+    }
+
+    fn with(mut self, name: &'static str, arg: Arg) -> Shown {
+        self.args.push((name, arg));
+        self
+    }
+
+    fn following(self, flows: &[u64]) -> Shown {
+        Shown { flows: flows.to_vec(), ..self }
+    }
+}
+
+fn stall_name(stall: Stall) -> String {
+    let name = Stall::ALL.iter().find(|(other, _)| *other == stall).map(|(_, name)| *name);
+    name.expect("every stall has a name").replace('_', " ")
+}
+
+fn class_name(class: Class) -> String {
+    let name = Class::ALL.iter().find(|(other, _)| *other == class).map(|(_, name)| *name);
+    name.expect("every class has a name").replace('_', " ")
+}
+
+fn flush_name(how: Flush) -> &'static str {
+    match how {
+        Flush::WriteBack => "clwb",
+        Flush::Evict => "clflushopt",
+        Flush::EvictInOrder => "clflush",
+    }
+}
+
+/// How many lines each controller's write-pending queue holds, as time goes on.
+fn occupancy(shown: &[Shown]) -> Vec<Counter> {
+    let mut changes: BTreeMap<&str, Vec<(u64, i64)>> = BTreeMap::new();
+    for event in shown.iter().filter(|event| event.lane == LANES[1]) {
+        let changes = changes.entry(&event.group).or_default();
+        changes.extend([(event.from, 1), (event.until, -1)]);
+    }
+    let counter = |(group, mut changes): (&str, Vec<(u64, i64)>)| {
+        changes.sort_unstable();
+        let mut values: Vec<(u64, i64)> = Vec::new();
+        for (at, change) in changes {
+            let before = values.last().map_or(0, |&(_, value)| value);
+            match values.last_mut() {
+                Some((last, value)) if *last == at => *value += change,
+                _ => values.push((at, before + change)),
+            }
+        }
+        Counter { group: group.to_owned(), name: "write-pending queue, lines", values }
+    };
+    changes.into_iter().map(counter).collect()
+}
+
+/// An event as JSON.
+fn row(shown: &Shown) -> Value {
+    let mut row = json!({
+        "where": shown.group,
+        "lane": shown.lane,
+        "what": shown.name,
+        "from": shown.from,
+        "until": shown.until,
+    });
+    let args: Map<String, Value> = shown
+        .args
+        .iter()
+        .map(|(name, arg)| match arg {
+            Arg::Number(number) => ((*name).to_owned(), json!(number)),
+            Arg::Text(text) => ((*name).to_owned(), json!(text)),
+        })
+        .collect();
+    if !args.is_empty() {
+        row["args"] = args.into();
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_events_are_written_as_people_do() {
+        assert_eq!(in_words("Arrive(CoreId(3))"), "Arrive(core 3)");
+        assert_eq!(
+            in_words("Sent(CoreId(1), TxId(7), Line(2))"),
+            "Sent(core 1, transaction 7, 0x80)"
+        );
+        assert_eq!(in_words("Plain"), "Plain");
+        assert_eq!(in_words("Line(2"), "Line(2");
+    }
+}

@@ -1,0 +1,182 @@
+//! Timelines: what they record is what the run counted, and recording changes nothing.
+
+use std::collections::BTreeMap;
+
+use lab::{Control, crash, run, trace};
+use serde_json::{Value, json};
+
+/// A timeline of a run, or of a part of it.
+fn timeline(run: &Value, asked: &Value) -> Result<Value, String> {
+    let mut request = json!({ "run": run, "from": "0ns", "length": "1s" });
+    for (name, value) in asked.as_object().expect("fields") {
+        request[name] = value.clone();
+    }
+    let answer = trace(&request.to_string(), &Control::default());
+    answer.map(|(text, _)| read(&text)).map_err(|error| error.0)
+}
+
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn spec(design: &str, workload: &str) -> Value {
+    json!({
+        "design": design, "workload": workload, "machine": "tiny", "cores": 2, "txs": 60,
+        "warmup": 0,
+    })
+}
+
+fn events(timeline: &Value) -> &Vec<Value> {
+    timeline["events"].as_array().expect("rows")
+}
+
+fn cycles(event: &Value) -> u64 {
+    event["until"].as_u64().expect("cycles") - event["from"].as_u64().expect("cycles")
+}
+
+type Settings = &'static [(&'static str, &'static str)];
+
+/// Designs that wait for different things on different machines.
+const RUNS: [(&str, &str, Settings); 6] = [
+    ("undo@x86", "hash", &[]),
+    ("silo", "btree", &[]),
+    ("lad", "queue", &[]),
+    ("hops", "hash", &[("controller.count", "2")]),
+    ("ssp", "sps", &[]),
+    ("s-wal", "array", &[("core.model", "inorder"), ("controller.domain", "media")]),
+];
+
+fn every_run(check: impl Fn(&str, &Value, &Value)) {
+    for (design, workload, settings) in RUNS {
+        let mut spec = spec(design, workload);
+        spec["settings"] =
+            settings.iter().copied().collect::<BTreeMap<_, _>>().into_iter().collect();
+        let timeline = timeline(&spec, &json!({})).expect("a timeline");
+        check(design, &spec, &timeline);
+    }
+}
+
+#[test]
+fn recording_changes_nothing() {
+    every_run(|design, spec, timeline| {
+        let mut plain = read(&run(&spec.to_string(), &Control::default()).expect("a run"));
+        let mut recorded = timeline["run"].clone();
+        for row in [&mut plain, &mut recorded] {
+            row["host"] = Value::Null;
+        }
+        assert_eq!(plain, recorded, "{design}");
+    });
+}
+
+#[test]
+fn waits_are_the_stalls() {
+    every_run(|design, _, timeline| {
+        let mut waits: BTreeMap<String, u64> = BTreeMap::new();
+        for event in events(timeline).iter().filter(|event| event["lane"] == "waits") {
+            let what = event["what"].as_str().expect("a name").replace(' ', "_");
+            *waits.entry(what).or_default() += cycles(event);
+        }
+        assert!(!waits.is_empty(), "{design}");
+        let stalls = timeline["run"]["stalls"].as_object().expect("stalls");
+        // That a core is done before the others is no wait of its own.
+        for (name, counted) in
+            stalls.iter().filter(|(name, _)| !["compute", "other"].contains(&&***name))
+        {
+            assert_eq!(
+                waits.get(name).copied().unwrap_or(0),
+                counted.as_u64().expect("cycles"),
+                "{design}: {name}"
+            );
+        }
+    });
+}
+
+#[test]
+fn every_accepted_write_is_in_a_queue() {
+    every_run(|design, _, timeline| {
+        let queued = events(timeline).iter().filter(|event| event["lane"] == "write-pending queue");
+        let held: u64 =
+            queued.map(|event| event["args"]["writes"].as_u64().expect("a number")).sum();
+        let counted = timeline["run"]["pm_writes"]["wpq_writes"].as_u64().expect("a number");
+        assert!(counted > 0 && held == counted, "{design}: {held} in queues, {counted} accepted");
+    });
+}
+
+#[test]
+fn every_transaction_has_its_commit() {
+    every_run(|design, _, timeline| {
+        let of = |lane, what: &'static str| {
+            let rows = events(timeline).iter().filter(move |event| event["lane"] == lane);
+            rows.filter(move |event| event["what"].as_str().expect("a name").starts_with(what))
+                .count()
+        };
+        assert_eq!((of("program", "transaction"), of("commits", "commit")), (120, 120), "{design}");
+    });
+}
+
+#[test]
+fn a_window_is_a_part_of_the_whole() {
+    let spec = spec("undo@x86", "hash");
+    let whole = timeline(&spec, &json!({})).expect("a timeline");
+    let part = timeline(&spec, &json!({ "from": "300ns", "length": "200ns" })).expect("one");
+    let (from, until) = (part["from"].as_u64(), part["until"].as_u64());
+    assert_eq!((from, until), (Some(300), Some(500)));
+    let overlaps =
+        |event: &&Value| event["from"].as_u64() < until && event["until"].as_u64() >= from;
+    // What queues hold when the run ends has no end in either.
+    let expected: Vec<&Value> = events(&whole).iter().filter(overlaps).collect();
+    assert_eq!(events(&part).iter().collect::<Vec<_>>(), expected);
+    assert!(expected.len() > 50, "{}", expected.len());
+}
+
+#[test]
+fn an_address_is_followed_alone() {
+    let spec = spec("undo@x86", "hash");
+    let whole = timeline(&spec, &json!({})).expect("a timeline");
+    let stored = |event: &&Value| event["what"].as_str().expect("a name").starts_with("store ");
+    let store = events(&whole).iter().find(stored).expect("a store");
+    let address = store["what"].as_str().expect("a name").trim_start_matches("store ");
+    let own = timeline(&spec, &json!({ "address": address })).expect("a timeline");
+    let lanes: Vec<&str> =
+        events(&own).iter().map(|event| event["lane"].as_str().expect("one")).collect();
+    for lane in ["program", "fetches", "arriving", "write-pending queue"] {
+        assert!(lanes.contains(&lane), "{lane} is not in {lanes:?}");
+    }
+    assert!(events(&own).len() < events(&whole).len() / 4);
+}
+
+#[test]
+fn a_violation_is_at_the_end_of_its_timeline() {
+    let mut spec = spec("undo@x86", "hash");
+    spec["without"] = "flush_log".into();
+    spec.as_object_mut().expect("fields").remove("warmup");
+    let found = read(&crash(&spec.to_string(), &Control::default()).expect("a campaign"));
+    let violation = &found["violations"][0];
+    let asked = json!({ "event": violation["event"], "length": "100ns" });
+    let timeline = timeline(&spec, &asked).expect("a timeline");
+    let last = events(&timeline).last().expect("an event");
+    assert_eq!(last["what"], "power failure");
+    let started = timeline["started"].as_u64().expect("a cycle");
+    let cut = timeline["cut"].as_u64().expect("a cycle");
+    assert_eq!(Some(cut + started), violation["cycle"].as_u64());
+    assert_eq!(timeline["from"].as_u64(), Some(cut.saturating_sub(100)));
+    assert!(events(&timeline).iter().all(|event| event["until"].as_u64() <= Some(cut)));
+}
+
+#[test]
+fn what_cannot_be_recorded_is_told() {
+    let spec = spec("undo@x86", "hash");
+    for (asked, told) in [
+        (json!({ "length": "0ns" }), "for is 0 cycles"),
+        (json!({ "length": "5" }), "for: "),
+        (json!({ "from": "soon" }), "from: "),
+        (json!({ "address": "0xg" }), "`0xg` is no address"),
+        (
+            json!({ "event": 10_000_000 }),
+            "the run has no event 10000000: its crash points are 1 to",
+        ),
+    ] {
+        let error = timeline(&spec, &asked).expect_err("it is impossible");
+        assert!(error.starts_with(told), "`{error}` does not begin with `{told}`");
+    }
+}

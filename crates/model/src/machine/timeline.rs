@@ -1,0 +1,72 @@
+//! What a machine records for a timeline, if somebody asked for one.
+
+use crate::design::{Design, FenceKind};
+use crate::machine::Machine;
+use crate::recorder::Recorder;
+use crate::timeline::{Asked, Awaits, Happening, Recorded, Timeline};
+use crate::units::{CoreId, Cycle};
+
+impl<D: Design> Machine<D> {
+    /// Has a part of the run recorded.
+    pub(crate) fn record_timeline(&mut self, asked: Asked) {
+        let settings = &self.below.shape.config.controller;
+        let (controllers, slots) = (settings.count as usize, settings.wpq as usize);
+        let timeline = Timeline::new(asked, self.cores.cores(), controllers, slots);
+        self.below.memory.timeline = Some(Box::new(timeline));
+    }
+
+    /// Measuring begins, and so does the timeline.
+    pub(super) fn start_timeline(&mut self) {
+        let Some(timeline) = &mut self.below.memory.timeline else { return };
+        let window = timeline.start(self.started);
+        self.below.memory.record_banks(&window);
+        for (_, core) in self.cores.iter_mut() {
+            let mut waits = Recorder::new();
+            waits.open(window.clone());
+            core.timing.waits = Some(Box::new(waits));
+        }
+    }
+
+    /// A crash point has passed.
+    pub(super) fn pass_on_timeline(&mut self, point: u64, at: Cycle) {
+        if let Some(timeline) = &mut self.below.memory.timeline {
+            timeline.pass(point, at);
+        }
+    }
+
+    /// A core asks for something besides loads and stores.
+    #[inline]
+    pub(super) fn note_fence(&mut self, id: CoreId, kind: FenceKind, at: Cycle) {
+        let Some(timeline) = &mut self.below.memory.timeline else { return };
+        timeline.at(
+            at,
+            match kind {
+                FenceKind::Flush(line, _, how) => Happening::Flush(id, line, how),
+                FenceKind::Order => Happening::Fence(id, Awaits::Order),
+                FenceKind::Durable => Happening::Fence(id, Awaits::Durability),
+            },
+        );
+    }
+
+    /// An event of the design is due.
+    #[inline]
+    pub(super) fn note_event(&mut self, at: Cycle, event: &D::Event) {
+        if let Some(timeline) = &mut self.below.memory.timeline {
+            timeline.at(at, Happening::Design(format!("{event:?}")));
+        }
+    }
+
+    /// The timeline, if one was asked for.
+    pub(crate) fn take_timeline(&mut self) -> Option<Recorded> {
+        let timeline = self.below.memory.timeline.take()?;
+        let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
+        let end = clocks.max().expect("a machine has cores").max(self.below.memory.now());
+        let mut others = self.below.memory.take_bank_uses();
+        for (id, core) in self.cores.iter_mut() {
+            let waits = core.timing.waits.take().map(|mut waits| waits.take()).unwrap_or_default();
+            others
+                .extend(waits.into_iter().map(|wait| wait.map(|stall| Happening::Wait(id, stall))));
+        }
+        Some(timeline.finish(end, others))
+    }
+}

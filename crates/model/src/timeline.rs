@@ -1,0 +1,276 @@
+//! What happened and when, for whoever wants to look at it: the timeline of a part of a run.
+
+use std::ops::Range;
+
+use crate::device::{Use, Write};
+use crate::meters::{Class, Stall};
+use crate::recorder::{Recorder, Span};
+use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
+use crate::workload::Flush;
+
+/// The part of a run that is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// From so many cycles after measuring begins, for so many.
+    From(u64, u64),
+    /// Up to the crash point of this number, and so many cycles before it.
+    Until(u64, u64),
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A transaction ran, from its begin until its commit was asked for.
+    Transaction(CoreId, TxId),
+    /// A commit, from when it was asked for until the core heard that it is durable.
+    Commit(CoreId, TxId),
+    /// A core waited.
+    Wait(CoreId, Stall),
+    /// A store to persistent memory took effect: the old and the new value.
+    Store(CoreId, Word, u64, u64),
+    /// A flush of a line was asked for.
+    Flush(CoreId, Line, Flush),
+    /// A fence was asked for: that earlier stores survive if later ones do, or that they are
+    /// durable.
+    Fence(CoreId, Awaits),
+    /// A line was fetched into a core's first level, to be written or not.
+    Fetch(CoreId, Line, bool),
+    /// A write was at a controller, from when it reached it until it was accepted.
+    Arriving(usize, Sent),
+    /// A controller's write-pending queue held a line, from when it accepted its first write until
+    /// it forgot it.
+    Queued(usize, Queued),
+    /// A bank of a controller's persistent memory was busy.
+    Bank(usize, Use),
+    /// A bank of its volatile memory was.
+    VolatileBank(usize, Use),
+    /// An event of the design.
+    Design(String),
+    /// The power failed.
+    PowerLoss,
+}
+
+/// What a fence is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    /// An order of stores.
+    Order,
+    /// That stores are durable.
+    Durability,
+}
+
+/// A write that reached a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its number among all.
+    pub number: u64,
+    /// Its line.
+    pub line: Line,
+    /// Why it is written.
+    pub class: Class,
+    /// How many bytes it has.
+    pub bytes: u32,
+}
+
+/// A line of a write-pending queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// The line.
+    pub line: Line,
+    /// Why it was written first; none if a design keeps it there itself.
+    pub class: Option<Class>,
+    /// How many writes it holds.
+    pub writes: u64,
+    /// The numbers of those that came from elsewhere.
+    pub numbers: Vec<u64>,
+}
+
+/// A timeline under way.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    asked: Asked,
+    /// When measuring began.
+    started: u64,
+    window: Range<u64>,
+    recorder: Recorder<Happening>,
+    /// When each core's transaction began.
+    begun: PerCore<Cycle>,
+    /// What the slots of each controller hold, and since when.
+    slots: Vec<Vec<Option<(u64, Queued)>>>,
+    cut: Option<u64>,
+}
+
+/// A timeline that is done.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// When measuring began, in cycles since power came on. All times are of the same kind.
+    pub started: u64,
+    /// The window: nothing is known of what is outside of it.
+    pub window: Range<u64>,
+    /// When the power failed, if that was asked for and happened.
+    pub cut: Option<u64>,
+    /// What overlaps the window, in the order of the times at which it began.
+    pub spans: Vec<Span<Happening>>,
+}
+
+impl Timeline {
+    /// A timeline that begins when measuring does.
+    pub fn new(asked: Asked, cores: u8, controllers: usize, slots: usize) -> Timeline {
+        Timeline {
+            asked,
+            started: 0,
+            window: 0..0,
+            recorder: Recorder::new(),
+            begun: PerCore::new(cores, |_| Cycle(0)),
+            slots: vec![vec![None; slots]; controllers],
+            cut: None,
+        }
+    }
+
+    /// Measuring begins; returns the window that every recorder of the machine is to have.
+    pub fn start(&mut self, at: Cycle) -> Range<u64> {
+        self.started = at.0;
+        self.window = match self.asked {
+            Asked::From(after, length) => {
+                let from = at.0.saturating_add(after);
+                from..from.saturating_add(length)
+            }
+            Asked::Until(..) => at.0..u64::MAX,
+        };
+        self.recorder.open(self.window.clone());
+        self.window.clone()
+    }
+
+    /// A crash point has passed; whether the power fails there, which ends the window.
+    pub fn pass(&mut self, point: u64, at: Cycle) -> bool {
+        let Asked::Until(wanted, length) = self.asked else { return false };
+        if point != wanted || self.cut.is_some() {
+            return false;
+        }
+        self.recorder.record(at.0, at.0, Happening::PowerLoss);
+        self.cut = Some(at.0);
+        let from = at.0.saturating_sub(length).max(self.started);
+        self.window = from..at.0 + 1;
+        // What begins in this cycle and is not recorded yet does not happen.
+        self.recorder.open(from..at.0);
+        true
+    }
+
+    /// Something happened at one time.
+    pub fn at(&mut self, at: Cycle, what: Happening) {
+        self.recorder.record(at.0, at.0, what);
+    }
+
+    /// Something happened from one time to another.
+    pub fn span(&mut self, from: Cycle, until: Cycle, what: Happening) {
+        self.recorder.record(from.0, until.0, what);
+    }
+
+    /// A core begins a transaction.
+    pub fn begin(&mut self, core: CoreId, at: Cycle) {
+        self.begun[core] = at;
+    }
+
+    /// Its commit is asked for.
+    pub fn commit(&mut self, core: CoreId, tx: TxId, at: Cycle) {
+        self.span(self.begun[core], at, Happening::Transaction(core, tx));
+    }
+
+    /// A write that reached its controller is accepted.
+    pub fn arrived(
+        &mut self,
+        controller: usize,
+        (reached, accepted): (Cycle, Cycle),
+        write: &Write,
+        number: u64,
+    ) {
+        let &Write { line, class, mask, .. } = write;
+        let sent = Sent { number, line, class, bytes: mask.count_ones() };
+        self.span(reached, accepted, Happening::Arriving(controller, sent));
+    }
+
+    /// A slot of a controller's queue takes a write, of this number if it came from elsewhere; or
+    /// what a design keeps there itself.
+    pub fn queue(
+        &mut self,
+        (controller, slot): (usize, usize),
+        at: Cycle,
+        line: Line,
+        write: Option<(&Write, Option<u64>)>,
+    ) {
+        let class = write.map(|(write, _)| write.class);
+        let (_, queued) = self.slots[controller][slot]
+            .get_or_insert_with(|| (at.0, Queued { line, class, writes: 0, numbers: Vec::new() }));
+        queued.writes += u64::from(write.is_some());
+        queued.numbers.extend(write.and_then(|(_, number)| number));
+    }
+
+    /// A slot is free again.
+    pub fn forget(&mut self, controller: usize, slot: usize, at: Cycle) {
+        if let Some((from, queued)) = self.slots[controller][slot].take() {
+            self.recorder.record(from, at.0, Happening::Queued(controller, queued));
+        }
+    }
+
+    /// Ends the timeline with the run: `others` are what the recorders of cores and banks have.
+    pub fn finish(
+        mut self,
+        now: Cycle,
+        others: impl IntoIterator<Item = Span<Happening>>,
+    ) -> Recorded {
+        for controller in 0..self.slots.len() {
+            for slot in 0..self.slots[controller].len() {
+                self.forget(controller, slot, now);
+            }
+        }
+        let mut spans = self.recorder.take();
+        let until = self.cut.unwrap_or(u64::MAX);
+        spans.extend(others.into_iter().filter(|span| span.from < until));
+        let Range { start, end } = self.window;
+        spans.retain(|span| span.from < end && span.until >= start);
+        spans.sort_by_key(|span| span.from);
+        Recorded { started: self.started, window: self.window, cut: self.cut, spans }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_failure_ends_the_window() {
+        let mut timeline = Timeline::new(Asked::Until(2, 50), 1, 1, 1);
+        timeline.start(Cycle(1_000));
+        let store = |n| Happening::Store(CoreId(0), Word(n), 0, 1);
+        for n in 0..10 {
+            timeline.at(Cycle(1_000 + 20 * n), store(n));
+            if n % 4 == 3 {
+                assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)), n == 7);
+            }
+        }
+        let recorded = timeline.finish(Cycle(2_000), []);
+        assert_eq!((recorded.window, recorded.cut), (1_090..1_141, Some(1_140)));
+        let whats: Vec<_> = recorded.spans.into_iter().map(|span| span.what).collect();
+        assert_eq!(whats, [store(5), store(6), store(7), Happening::PowerLoss]);
+    }
+
+    #[test]
+    fn a_slot_is_busy_from_its_first_write_until_it_is_forgotten() {
+        let mut timeline = Timeline::new(Asked::From(0, 100), 1, 1, 2);
+        timeline.start(Cycle(0));
+        let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
+        timeline.queue((0, 1), Cycle(5), Line(7), Some((&write(Line(7)), Some(1))));
+        timeline.queue((0, 1), Cycle(8), Line(7), Some((&write(Line(7)), Some(2))));
+        timeline.forget(0, 1, Cycle(30));
+        timeline.queue((0, 1), Cycle(40), Line(9), None);
+        let recorded = timeline.finish(Cycle(120), []);
+        let spans: Vec<_> =
+            recorded.spans.iter().map(|span| (span.from, span.until, &span.what)).collect();
+        let queued = |line, class, numbers: Vec<u64>| {
+            let writes = numbers.len() as u64;
+            Happening::Queued(0, Queued { line, class, writes, numbers })
+        };
+        let first = queued(Line(7), Some(Class::Log), vec![1, 2]);
+        assert_eq!(spans, [(5, 30, &first), (40, 120, &queued(Line(9), None, vec![]))]);
+    }
+}
