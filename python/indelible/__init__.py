@@ -15,6 +15,7 @@ from indelible._core import InputError, InternalError
 from indelible.pool import Interrupted
 from indelible.results import Comparison, Crash, Litmus, Run
 from indelible.sweeps import Sweep
+from indelible.timeline import Timeline, trace
 from indelible.verbs import (
     battery,
     characterize,
@@ -37,6 +38,7 @@ __all__ = [
     "Litmus",
     "Run",
     "Sweep",
+    "Timeline",
     "battery",
     "characterize",
     "compare",
@@ -47,6 +49,7 @@ __all__ = [
     "reproduce",
     "run",
     "sweep",
+    "trace",
 ]
 
 

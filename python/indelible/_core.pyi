@@ -25,6 +25,9 @@ class Control:
     def total(self) -> int:
         """How much work there is; 0 while that is not known."""
 
+def trace(request: str, control: Control) -> tuple[str, bytes]:
+    """Run one experiment and record a part of its timeline: the answer, a trace for Perfetto."""
+
 def version() -> str:
     """Return the version of the simulator."""
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from indelible.experiment import InputError, listed, named, whole
+from indelible.experiment import (
+    Experiment,
+    InputError,
+    listed,
+    named,
+    read_scripts,
+    require_use,
+    whole,
+)
 from indelible.results import closest_first
+from indelible.settings import Settings, of_cell, pairs
 
 
 def machine_on(machine: str, cores: int | None) -> tuple[str, int | None]:
@@ -43,3 +52,27 @@ def base_of(
         among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
         raise InputError(f"cannot normalize to `{base}`, which is no design; there are {among}")
     return base
+
+
+def experiment_of(
+    design: str,
+    workload: str | None,
+    machine: str,
+    cores: int | None,
+    txs: int | None,
+    seed: int,
+    set: Settings,
+    sql: str | None,
+    ycsb: str | None,
+    exact: bool,
+) -> Experiment:
+    """Return an experiment in words as one thing, with the workload that its file is for."""
+    scripts = read_scripts(sql, ycsb)
+    if workload is None:
+        if len(scripts) != 1:
+            raise InputError("no workload was named; `indelible list workloads` has them")
+        (workload,) = scripts
+    design, workload = named("design", design), named("workload", workload)
+    require_use(scripts, (workload,))
+    script, settings = scripts.get(workload), of_cell(pairs(set), design, workload)
+    return Experiment(design, workload, machine, cores, txs, seed, settings, script, exact)

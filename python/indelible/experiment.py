@@ -25,6 +25,13 @@ InternalError = core.InternalError
 MACHINE = "silo"
 CRASH_MACHINE = "tiny"
 
+#: What part of a run `trace` records, unless it is said.
+TIMELINE_START = "0ns"
+TIMELINE_LENGTH = "20us"
+
+#: What of a run is worth looking at before a violation (ours: a screen or two on machine `tiny`).
+TIMELINE_OF_VIOLATION = "200ns"
+
 #: The largest number that JSON readers and Rust agree on.
 WHOLE_MAX = 2**63 - 1
 
@@ -210,6 +217,17 @@ class Campaign:
         )
         return Campaign(caught_in, nested=False, without=row["rule"], lives=row["lives"])
 
+    def recording(self, violation: Mapping[str, Any]) -> Recording | None:
+        """Return the timeline up to a violation, if it is one of the first life."""
+        if violation["life"] > 1 or not violation["event"]:
+            return None
+        return Recording(
+            self.experiment,
+            length=TIMELINE_OF_VIOLATION,
+            event=violation["event"],
+            without=self.without,
+        )
+
     def start(self, control: core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
@@ -220,6 +238,40 @@ class Campaign:
         if self.lives is not None:
             spec["lives"] = self.lives
         return json.loads(core.crash(json.dumps(spec), control))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A part of an experiment's timeline: a time, or what is before an event of a campaign."""
+
+    experiment: Experiment
+    start_at: str = TIMELINE_START
+    length: str = TIMELINE_LENGTH
+    event: int | None = None
+    address: str | None = None
+    without: str | None = None
+
+    def command(self) -> str:
+        """Return the command line that repeats this recording."""
+        words = [self.experiment.command("trace")]
+        words += [f"--without {self.without}"] if self.without is not None else []
+        words += [f"--event {self.event}"] if self.event is not None else []
+        words += [f"--from {self.start_at}"] if self.start_at != TIMELINE_START else []
+        words += [f"--for {self.length}"] if self.length != TIMELINE_LENGTH else []
+        words += [f"--address {self.address}"] if self.address is not None else []
+        return " ".join(words)
+
+    def start(self, control: core.Control) -> dict[str, Any]:
+        """Run it; `control` stops it from another thread. The trace is `trace`, in bytes."""
+        request = {
+            "run": self.experiment.spec() | ({"without": self.without} if self.without else {}),
+            "from": self.start_at,
+            "length": self.length,
+            "event": self.event,
+            "address": self.address,
+        }
+        text, trace = core.trace(json.dumps(request), control)
+        return json.loads(text) | {"trace": trace}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
 
 
-class _Answer:
+class Answer:
     """The JSON of an answer, whose keys are attributes."""
 
     data: Mapping[str, Any]
@@ -34,7 +34,7 @@ class _Answer:
 
 
 @dataclass(frozen=True, repr=False)
-class Run(_Answer):
+class Run(Answer):
     """One run: `run.throughput_tx_per_s`, `run.stalls`, ... are the keys of its JSON."""
 
     data: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Run(_Answer):
 
 
 @dataclass(frozen=True, repr=False)
-class Crash(_Answer):
+class Crash(Answer):
     """One crash campaign: `crash.points`, `crash.violations`, ... are the keys of its JSON."""
 
     data: Mapping[str, Any]
@@ -64,7 +64,11 @@ class Crash(_Answer):
         lives = data["lives"] if data["lives"] > 1 else campaign.lives
         campaign = replace(campaign, experiment=said, lives=lives)
         replay = replace(campaign, mutants=False).command()
-        data["violations"] = [row | {"replay": replay} for row in data["violations"]]
+        data["violations"] = [
+            row | {"replay": replay, "timeline": seen and seen.command()}
+            for row in data["violations"]
+            for seen in (campaign.recording(row),)
+        ]
         if "mutants" in data:
             data["mutants"] = [
                 row | {"replay": campaign.mutant(row).command()} if row["caught"] else row
@@ -89,7 +93,7 @@ class Crash(_Answer):
 
 
 @dataclass(frozen=True, repr=False)
-class Litmus(_Answer):
+class Litmus(Answer):
     """Litmus tests on ordering hardware: `litmus.rows` has a row for each test and order."""
 
     data: Mapping[str, Any]

@@ -203,7 +203,7 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     ]
     headers = ["design", "source", "flush KB", "energy uJ", "cap mm3", "mm2", "li mm3", "mm2"]
     blocks = [
-        f"Batteries: {_machine_title(answer)} · {answer['dirty_percent']} % of caches dirty",
+        f"Batteries: {machine_title(answer)} · {answer['dirty_percent']} % of caches dirty",
         columns(headers, rows, width, right=range(2, len(headers))),
         textwrap.fill("cap: a supercapacitor, li: a thin-film lithium battery, as cubes", width),
     ]
@@ -236,7 +236,7 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
         )
     headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
     headers += ["| lines", "pages", "max"]
-    title = f"{_machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
+    title = f"{machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
     notes = (
         "Averages and maxima of a transaction; PM %: of the simulated stores, which to volatile"
         " memory are those of locks. Behind the bar is what was published, pages' maximum last."
@@ -260,7 +260,7 @@ def run(answer: Run, width: int | None = None) -> str:
     row = answer.data
     count = transactions(row)
     latency = row["commit_latency_cycles"]
-    title = f"{row['design']} · {row['workload']} · {_machine_title(row)} · seed {row['seed']}"
+    title = f"{row['design']} · {row['workload']} · {machine_title(row)} · seed {row['seed']}"
     lines = [title]
     if row.get("cancelled"):
         lines.append("interrupted: this is what had been measured by then")
@@ -325,7 +325,8 @@ def _crash_command(answer: Run) -> str:
     return " ".join([*words, *(f"--set {shlex.quote(setting)}" for setting in carried)])
 
 
-def _machine_title(row: Mapping[str, Any]) -> str:
+def machine_title(row: Mapping[str, Any]) -> str:
+    """Return what a run was made on."""
     cores = row["cores"]
     return f"machine {row['machine']} · {cores} core{'' if cores == 1 else 's'}"
 
@@ -376,7 +377,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
     width = width or terminal_width()
     row = answer.data
     violations = row["violations"]
-    lines = [f"{row['design']} · {row['workload']} · {_machine_title(row)} · seed {row['seed']}"]
+    lines = [f"{row['design']} · {row['workload']} · {machine_title(row)} · seed {row['seed']}"]
     if row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
     # A run that was stopped has passed fewer crash points than it has.
@@ -395,6 +396,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines += ["", _mutants(row, width), ""]
     for note in row.get("notes") or []:
         lines.append(paragraph("note", str(note), width))
+    if violations and violations[0]["timeline"] is not None:
+        lines.append(command("timeline", f"{violations[0]['timeline']} --list", width))
     lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
 

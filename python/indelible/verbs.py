@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from indelible import experiment, pool
-from indelible.asked import base_of, counts_of, machine_on, names_of
+from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of
 from indelible.experiment import (
     CRASH_MACHINE,
     MACHINE,
@@ -175,7 +175,7 @@ def run(
     epochs: bool = False,
 ) -> Run:
     """Run a workload on a design: throughput, latency, writes, and where the time went."""
-    asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    asked = experiment_of(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
     asked = replace(asked, epochs=epochs)
     try:
         return Run(pool.execute([_RunJob(asked)])[0], asked)
@@ -207,7 +207,7 @@ def crash(
     `lives` is how often a machine is switched on: of what recovery left some images boot, run on,
     and are cut again.
     """
-    asked = _experiment(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    asked = experiment_of(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
     if points not in (None, "all"):
         points = experiment.whole("points", points)
     if lives is not None:
@@ -546,29 +546,6 @@ def _urgency(job: _RunJob | _SampledJob, known: Collection[str]) -> tuple[bool, 
     asked = job.experiment
     named = asked.design in known and asked.workload in known
     return (named, isinstance(job, _SampledJob), -(asked.cores or 0))
-
-
-def _experiment(
-    design: str,
-    workload: str | None,
-    machine: str,
-    cores: int | None,
-    txs: int | None,
-    seed: int,
-    set: Settings,
-    sql: str | None,
-    ycsb: str | None,
-    exact: bool,
-) -> Experiment:
-    scripts = experiment.read_scripts(sql, ycsb)
-    if workload is None:
-        if len(scripts) != 1:
-            raise InputError("no workload was named; `indelible list workloads` has them")
-        (workload,) = scripts
-    design, workload = named("design", design), named("workload", workload)
-    experiment.require_use(scripts, (workload,))
-    script, settings = scripts.get(workload), of_cell(pairs(set), design, workload)
-    return Experiment(design, workload, machine, cores, txs, seed, settings, script, exact)
 
 
 def _whole(key: str, value: str) -> int:

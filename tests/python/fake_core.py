@@ -380,6 +380,33 @@ def _mutant(rule: str, caught_in: dict[str, Any] | None) -> dict[str, Any]:
     return row | caught_in | caught_at
 
 
+def trace(text: str, control: Control) -> tuple[str, bytes]:
+    request = json.loads(text)
+    asked.append(("trace", request))
+    row = json.loads(run(json.dumps(request["run"]), control))
+    answer = {
+        "run": row,
+        "frequency": 2_000_000_000,
+        "started": 100,
+        "from": 0,
+        "until": 40_000,
+        "event": request["event"],
+        "cut": None,
+        "events": [
+            {"where": "core 0", "lane": "waits", "what": "load miss", "from": 4, "until": 40},
+            {
+                "where": "core 0",
+                "lane": "program",
+                "what": "store 0x40",
+                "from": 50,
+                "until": 50,
+                "args": {"new": "0x1", "old": "0x0"},
+            },
+        ],
+    }
+    return json.dumps(answer), b"a trace"
+
+
 def litmus(text: str, control: Control) -> str:
     request = json.loads(text)
     asked.append(("litmus", request))

@@ -40,6 +40,7 @@ SWEPT = ["--designs", "silo", "--workloads", "btree", "--vary", "silo.entries=4,
         [*CRASH, "--mutants"],
         ["compare", "--designs", "native,leaky", "--workloads", "all", "--cores", "1,8"],
         ["sweep", "--designs", "silo", "--workloads", "all", "--vary", "design.entries=1,2"],
+        ["trace", *RUN[1:]],
         ["native", "logging"],
         ["native", "logging", "--against", "tiny"],
     ],
@@ -543,7 +544,7 @@ def test_an_interrupted_benchmark_is_what_it_has(
     assert (len(answer["rows"]), answer["cancelled"]) == (1, True)
 
 
-HELPED = ("list", "run", "battery", "characterize", "compare", "crash", "litmus", "native")
+HELPED = ("list", "run", "battery", "characterize", "compare", "crash", "litmus", "trace", "native")
 
 
 def test_help_has_examples(command: Command) -> None:

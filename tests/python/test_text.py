@@ -28,6 +28,7 @@ SHOWN = {
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
     "crash_later": ["crash", "--design", "leaky", "--workload", "hash", "--lives", "3"],
     "litmus": ["litmus"],
+    "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],

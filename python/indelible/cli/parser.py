@@ -20,6 +20,7 @@ from indelible.cli import (
     reproduce,
     run,
     sweep,
+    trace,
 )
 from indelible.experiment import InputError, version
 
@@ -29,6 +30,7 @@ COMMANDS = {
     "battery": battery,
     "characterize": characterize,
     "run": run,
+    "trace": trace,
     "compare": compare,
     "sweep": sweep,
     "reproduce": reproduce,
@@ -46,6 +48,7 @@ examples:
   indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite --cores 1,8
   indelible sweep --designs silo --workloads hash --vary design.entries=10,20,40
   indelible crash --design silo --workload scribble --mutants
+  indelible trace --design silo --workload btree
   indelible native logging --quick
 
 `indelible COMMAND --help` has the options of a command, with examples.

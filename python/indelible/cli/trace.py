@@ -1,0 +1,104 @@
+"""`indelible trace`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import timeline
+from indelible.cli import options
+from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
+from indelible.timeline import Timeline
+
+HELP = "what happens in a part of a run, for Perfetto or as a list"
+DESCRIPTION = (
+    "Run a workload on a design and record what happens in a part of it: what each core stores,\n"
+    "flushes, fetches and waits for, what each write-pending queue holds, what each bank does,\n"
+    "and the design's own events. The file is a trace for https://ui.perfetto.dev; --list prints\n"
+    "the same. With --event it is the part before a power cut of `indelible crash`."
+)
+EPILOG = """\
+examples:
+  indelible trace --design silo --workload btree --cores 8
+  indelible trace --design undo@x86 --workload hash --from 50us --for 5us --out undo.pftrace
+  indelible trace --design silo --workload hash --cores 1 --for 1us --list
+  indelible trace --design undo@x86 --workload hash --txs 20 --without flush_log --event 17 --list
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `trace`."""
+    parser.add_argument("--design", metavar="D", help="the design")
+    parser.add_argument(
+        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
+    )
+    parser.add_argument(
+        "--cores",
+        type=options.whole(0),
+        metavar="N",
+        help="cores (as the machine has them; with --event 2)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        default=TIMELINE_START,
+        metavar="TIME",
+        help=f"from this simulated time after measuring begins ({TIMELINE_START})",
+    )
+    parser.add_argument(
+        "--for",
+        dest="length",
+        default=TIMELINE_LENGTH,
+        metavar="TIME",
+        help=f"for so long ({TIMELINE_LENGTH})",
+    )
+    parser.add_argument(
+        "--event",
+        type=options.whole(1),
+        metavar="N",
+        help="up to the power cut that `crash` calls event N, and as long before it as --for says;"
+        f" the machine is then {CRASH_MACHINE} unless it is said",
+    )
+    parser.add_argument(
+        "--address", metavar="ADDRESS", help="only what touches its line, such as 0x3f1080"
+    )
+    parser.add_argument("--without", metavar="RULE", help="switch one rule of the design off")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the trace for Perfetto (DESIGN-WORKLOAD.pftrace)"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print the events; a file only with --out"
+    )
+    options.add_experiment(parser, MACHINE, "2,000; with --event 500")
+    parser.set_defaults(machine=None)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `trace`."""
+    options.require(args, "design")
+    if args.workload is None and args.sql is None and args.ycsb is None:
+        options.require(args, "workload")
+    if args.event is not None and args.start != TIMELINE_START:
+        raise options.InputError("--from and --event say both where it begins; drop one")
+    if args.out is not None:
+        options.require_writable("--out", args.out)
+
+    def show(answer: Timeline) -> int:
+        path = args.out
+        if path is None and not (args.list or args.json):
+            run = answer.data["run"]
+            path = f"{run['design']}-{run['workload']}.pftrace"
+            options.require_writable("--out", path)
+        if path is not None:
+            answer.save(path)
+        if args.json:
+            options.show_json(answer.json() | {"file": path})
+        elif args.list:
+            options.show(timeline.listed(answer))
+        else:
+            options.show(timeline.summary(answer, path))
+        return 0
+
+    shared = ("start", "length", "event", "address", "without", "cores")
+    asked = {name: getattr(args, name) for name in shared} | options.experiment_arguments(args)
+    return options.answer(lambda: timeline.trace(args.design, args.workload, **asked), show)

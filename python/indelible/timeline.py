@@ -1,0 +1,141 @@
+"""What happened in a part of a run and when: for a terminal, and for Perfetto."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from indelible import experiment, pool, text
+from indelible.asked import experiment_of
+from indelible.experiment import (
+    CRASH_MACHINE,
+    MACHINE,
+    TIMELINE_LENGTH,
+    TIMELINE_START,
+    Recording,
+)
+from indelible.results import Answer
+from indelible.settings import Settings
+
+
+@dataclass(frozen=True, repr=False)
+class Timeline(Answer):
+    """A part of a run: `timeline.events` are rows, `timeline.trace` is for ui.perfetto.dev.
+
+    Times are cycles since measuring began, of which a second has `frequency`.
+    """
+
+    data: Mapping[str, Any]
+    recording: Recording
+    #: The bytes of a file that Perfetto opens.
+    trace: bytes
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace for Perfetto."""
+        Path(path).write_bytes(self.trace)
+
+    def __repr__(self) -> str:
+        return f"<Timeline {self.recording.command()}>"
+
+    def __str__(self) -> str:
+        return listed(self)
+
+
+def trace(
+    design: str,
+    workload: str | None = None,
+    machine: str | None = None,
+    *,
+    cores: int | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    start: str = TIMELINE_START,
+    length: str = TIMELINE_LENGTH,
+    event: int | None = None,
+    address: str | int | None = None,
+    without: str | None = None,
+    set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    exact: bool = False,
+) -> Timeline:
+    """Run a workload on a design and record what happens from `start` on, for `length`.
+
+    With `event` it is what happens before that power cut of a campaign on the same experiment, and
+    the machine, cores and transactions are those of `crash` unless they are said. With `address` it
+    is what touches its line, alone.
+    """
+    on = machine or (MACHINE if event is None else CRASH_MACHINE)
+    asked = Recording(
+        experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, exact),
+        str(start),
+        str(length),
+        None if event is None else experiment.whole("event", event),
+        hex(address) if isinstance(address, int) else address,
+        without,
+    )
+    try:
+        return _timeline(pool.execute([asked])[0], asked)
+    except pool.Interrupted as interrupt:
+        (data,) = interrupt.partial
+        raise pool.Interrupted(data and _timeline(data, asked)) from None
+
+
+def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:
+    return Timeline(
+        {key: value for key, value in data.items() if key != "trace"}, asked, data["trace"]
+    )
+
+
+def summary(answer: Timeline, path: str | None, width: int | None = None) -> str:
+    """Return what was recorded, and where the trace is."""
+    width = width or text.terminal_width()
+    lines = [_title(answer), _window(answer, width)]
+    if path is not None:
+        where = f"{path} ({text.quantity(len(answer.trace), 'B')})"
+        told = f"{where}: open it with https://ui.perfetto.dev, where it stays in the browser"
+        lines.append(text.paragraph("trace", told, width))
+        lines.append(text.paragraph("list", "--list prints the events instead", width))
+    lines.append(text.command("repeat", answer.recording.command(), width))
+    return "\n".join(lines)
+
+
+def listed(answer: Timeline, width: int | None = None) -> str:
+    """Return the events one after the other."""
+    width = width or text.terminal_width()
+    rows = [
+        [
+            f"{event['from']:,}",
+            f"{event['until'] - event['from']:,}" if event["until"] > event["from"] else "",
+            event["where"],
+            event["lane"],
+            " ".join([event["what"], *(f"{k}={v}" for k, v in event.get("args", {}).items())]),
+        ]
+        for event in answer.data["events"]
+    ]
+    headers = ["cycle", "for", "where", "lane", "what"]
+    table = text.columns(headers, rows, width, right=(0, 1))
+    return "\n".join([_title(answer), _window(answer, width), "", table])
+
+
+def _title(answer: Timeline) -> str:
+    run = answer.data["run"]
+    return f"{run['design']} · {run['workload']} · {text.machine_title(run)} · seed {run['seed']}"
+
+
+def _window(answer: Timeline, width: int) -> str:
+    data = answer.data
+    until = data["until"] if data["cut"] is None else data["cut"]
+    start, end = (_time(cycle, data["frequency"]) for cycle in (data["from"], until))
+    cut = "" if data["cut"] is None else f", where the power fails (event {data['event']:,})"
+    address = answer.recording.address
+    of_line = "" if address is None else f" of the line of {address}"
+    cycles = f"cycles {data['from']:,} to {until:,}, {start} to {end}"
+    told = f"{cycles}{cut}: {len(data['events']):,} events{of_line}"
+    return text.paragraph("window", told, width)
+
+
+def _time(cycle: int, frequency: int) -> str:
+    return text.seconds(cycle / frequency) if cycle else "0 ns"

@@ -1,0 +1,159 @@
+"""Timelines: the command, its text, and the trace as Perfetto's own definitions read it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible.cli import main
+from indelible.timeline import listed, summary
+
+pytestmark = needs_core
+
+ASKED = {"cores": 2, "txs": 60, "length": "3us", "set": {"controller.count": "2"}}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> indelible.Timeline:
+    return indelible.trace("undo@x86", "hash", "tiny", **ASKED)
+
+
+@pytest.fixture(scope="module")
+def packets(recorded: indelible.Timeline) -> list:
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+
+    return list(Trace.FromString(recorded.trace).packet)
+
+
+def test_every_event_is_in_the_trace_by_name(recorded: indelible.Timeline, packets: list) -> None:
+    begun = [packet.track_event for packet in packets if packet.track_event.type in (1, 3)]
+    assert Counter(event.name for event in begun) == Counter(e["what"] for e in recorded.events)
+    assert len(begun) > 100
+
+
+def test_slices_of_a_track_follow_each_other(packets: list) -> None:
+    tracks = {packet.track_descriptor.uuid: packet.track_descriptor.name for packet in packets}
+    last: dict[int, int] = defaultdict(int)
+    is_open: dict[int, bool] = defaultdict(bool)
+    for packet in packets:
+        event = packet.track_event
+        if event.type not in (1, 2):
+            continue
+        assert tracks[event.track_uuid]
+        assert packet.timestamp >= last[event.track_uuid]
+        assert is_open[event.track_uuid] == (event.type == 2)
+        last[event.track_uuid] = packet.timestamp
+        is_open[event.track_uuid] = event.type == 1
+    assert not any(is_open.values())
+
+
+def test_tracks_are_grouped_and_in_order(packets: list) -> None:
+    tracks = [packet.track_descriptor for packet in packets if packet.track_descriptor.uuid]
+    groups = {track.uuid: track.name for track in tracks if not track.parent_uuid}
+    assert [*groups.values()] == ["core 0", "core 1", "controller 0", "controller 1"]
+    lanes = defaultdict(list)
+    for track in tracks:
+        if track.parent_uuid:
+            lanes[groups[track.parent_uuid]].append((track.sibling_order_rank, track.name))
+    assert min(lanes["core 0"]) == (0, "program")
+    assert {"commits", "waits", "fetches"} <= {name for _, name in lanes["core 1"]}
+    assert {"arriving", "write-pending queue", "bank 0"} <= {n for _, n in lanes["controller 1"]}
+
+
+def test_a_write_flows_from_its_arrival_into_the_queue(packets: list) -> None:
+    tracks = {packet.track_descriptor.uuid: packet.track_descriptor.name for packet in packets}
+    flows = defaultdict(list)
+    for packet in packets:
+        event = packet.track_event
+        for flow in event.flow_ids:
+            flows[flow].append(tracks[event.track_uuid].split(" (")[0])
+    assert flows
+    whole = [lanes for lanes in flows.values() if len(lanes) == 2]
+    assert all(sorted(lanes) == ["arriving", "write-pending queue"] for lanes in whole)
+    # The others began before the window or were accepted behind it.
+    assert len(whole) > len(flows) * 0.9
+
+
+def test_the_queue_is_counted(packets: list) -> None:
+    values = [p.track_event.counter_value for p in packets if p.track_event.type == 4]
+    assert min(values) == 0
+    assert 0 < max(values) <= 8
+
+
+def test_times_are_nanoseconds() -> None:
+    """Machine `silo` has two cycles in a nanosecond."""
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+
+    recorded = indelible.trace("native", "array", cores=1, txs=20, length="100ns")
+    packets = Trace.FromString(recorded.trace).packet
+    named = {(p.track_event.name, p.timestamp) for p in packets if p.track_event.type == 1}
+    spans = [e for e in recorded.events if e["until"] > e["from"]]
+    assert spans
+    assert all((event["what"], event["from"] // 2) in named for event in spans)
+
+
+def test_a_list_has_the_events_and_a_summary_the_file(recorded: indelible.Timeline) -> None:
+    lines = listed(recorded, 100).splitlines()
+    assert lines[0] == "undo@x86 · hash · machine tiny · 2 cores · seed 1"
+    assert lines[1].startswith("window      cycles 0 to 3,000, 0 ns to 3.00 us: ")
+    assert "write-pending queue" in lines[5]
+    assert len(lines) >= len(recorded.events)
+    assert max(map(len, lines)) <= 100
+    told = summary(recorded, "a.pftrace", 80)
+    assert "trace       a.pftrace (" in told
+    assert "indelible trace --design undo@x86 --workload hash --machine tiny" in told
+    assert "--for 3us" in told
+
+
+def test_the_command_writes_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = "trace --design silo --workload hash --cores 1 --txs 20 --for 1us"
+    assert main(words.split()) == 0
+    assert "silo-hash.pftrace" in capsys.readouterr().out
+    written = (tmp_path / "silo-hash.pftrace").read_bytes()
+    assert written == indelible.trace("silo", "hash", cores=1, txs=20, length="1us").trace
+    assert main([*words.split(), "--list"]) == 0
+    assert "transaction" in capsys.readouterr().out
+    assert main([*words.split(), "--json", "--out", "b.pftrace"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["file"] == "b.pftrace"
+    assert answer["events"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.pftrace", "silo-hash.pftrace"]
+
+
+def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "crash --design undo@x86 --workload hash --txs 20 --without flush_log --no-nested"
+    assert main(words.split()) == 1
+    out = capsys.readouterr().out
+    told = out[out.index("timeline    indelible ") : out.index("repeat")]
+    again = told.replace("timeline    indelible ", "").replace("\\\n", " ").split()
+    assert main(again) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert last.endswith("power failure")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--from soon", "from: "),
+        ("--for 0ns", "for is 0 cycles; it takes a time such as 20us"),
+        ("--address here", "`here` is no address; write one as in 0x3f1080"),
+        ("--event 99999999 --txs 5", "the run has no event 99999999: its crash points are 1 to"),
+        ("--event 3 --from 2us", "--from and --event say both where it begins; drop one"),
+        ("--out no/where.pftrace", "--out no/where.pftrace: there is no directory `no`"),
+        ("--without nothing", "unknown rule `nothing`"),
+    ],
+)
+def test_bad_input(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["trace", "--design", "undo@x86", "--workload", "hash", *words.split()]
+    assert main(asked) == 2
+    complaint = capsys.readouterr().err
+    assert told in complaint
+    assert complaint.count("\n") == 1
