@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -18,6 +18,7 @@ from indelible.experiment import (
     listed,
     named,
 )
+from indelible.jobs import RunJob, is_known, run_all, run_tested, sampled, survival
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
 from indelible.reproduction import Reproduction
@@ -28,26 +29,13 @@ from indelible.results import (
     Litmus,
     Run,
     Verdict,
-    failed_points,
     metric_named,
 )
-from indelible.settings import Pairs, Settings, of_cell, pairs, require_effect, varied
+from indelible.settings import Settings, of_cell, pairs, require_effect, varied
 from indelible.sweeps import Point, Sweep
-
-#: Power failures of the sampled campaign that stands beside every speed.
-SAMPLED_POINTS = 200
-
-#: The most cores of such a campaign: two are enough for transactions to meet.
-SAMPLED_CORES = 2
-
-#: What survives on that machine, unless the one that was asked for has it otherwise.
-SURVIVAL = {"controller.domain": "adr", "controller.flush_bytes": "1GiB"}
 
 #: What of a comparison the processor of this computer can say, too.
 NATIVE_METRIC = "throughput"
-
-#: Sections of settings that belong to the design or the workload and so go with it to any machine.
-PORTABLE_SECTIONS = ("design.", "workload.")
 
 #: What write sets are counted with: they do not depend on the design, and little on the machine.
 CHARACTERIZED_WITH = "native"
@@ -137,7 +125,7 @@ def characterize(
         asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
     template = Experiment(CHARACTERIZED_WITH, "", machine, cores, txs, seed, epochs=True)
     own = {name: of_cell(pairs(set), CHARACTERIZED_WITH, name, asked) for name in asked}
-    jobs = [_RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
+    jobs = [RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
     published = {row["name"]: row["published"] for row in profiles}
 
     def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> dict[str, Any]:
@@ -178,7 +166,7 @@ def run(
     asked = experiment_of(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
     asked = replace(asked, epochs=epochs)
     try:
-        return Run(pool.execute([_RunJob(asked)])[0], asked)
+        return Run(pool.execute([RunJob(asked)])[0], asked)
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Run(data, asked)) from None
@@ -256,26 +244,11 @@ def compare(
     of_loops = replace(template, settings=of_cell(template.settings, "", "", designs))
     loops = _native(workloads, of_loops, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
-    campaigns = _campaigns(plan, durability, _survival(template)) if crash else {}
+    campaigns = sampled(plan, durability, survival(template)) if crash else {}
 
     known = {row["name"] for kind in rows.values() for row in kind}
-    jobs: Sequence[Any] = [*map(_RunJob, plan.values()), *campaigns]
-    order = sorted(range(len(jobs)), key=lambda index: _urgency(jobs[index], known))
-    interrupted = False
-    try:
-        answers = pool.execute(jobs, order)
-    except pool.Interrupted as interrupt:
-        answers, interrupted = interrupt.partial, True
-
-    runs = {
-        cell: Run(data, asked)
-        for (cell, asked), data in zip(plan.items(), answers, strict=False)
-        if data is not None and not data.get("cancelled")
-    }
-    verdicts = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
-    for job, data in zip(campaigns, answers[len(plan) :], strict=True):
-        if data is not None and not data.get("cancelled"):
-            verdicts |= dict.fromkeys(campaigns[job], _verdict(job.campaign, data))
+    runs, verdicts, interrupted = run_tested(plan, campaigns, known)
+    unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=designs,
         workloads=workloads,
@@ -285,7 +258,7 @@ def compare(
         metric=metric,
         normalize=base,
         runs=runs,
-        verdicts=verdicts,
+        verdicts=unsafe | verdicts,
         durability=durability,
         interrupted=interrupted,
     )
@@ -353,9 +326,9 @@ def sweep(
     unique = [*dict.fromkeys(plan.values())]
     # One run of each point and design first: a value out of range is refused before the long part.
     known = {row["name"] for kind in rows.values() for row in kind}
-    done, interrupted = _run_all(
+    done, interrupted = run_all(
         unique,
-        lambda asked: (_urgency(_RunJob(asked), known)[0], asked.workload != workloads[0]),
+        lambda asked: (is_known(asked, known), asked.workload != workloads[0]),
     )
     answer = Sweep(
         designs=designs,
@@ -392,7 +365,7 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
         for cell in asked.cells()
     }
     # The longest runs first, as far as that is known.
-    done, interrupted = _run_all([*plan.values()], lambda asked: -(asked.cores or 0))
+    done, interrupted = run_all([*plan.values()], lambda asked: -(asked.cores or 0))
     runs = {cell: done[asked] for cell, asked in plan.items() if asked in done}
     answer = Reproduction(asked, txs, seed, runs, interrupted)
     if interrupted:
@@ -410,57 +383,6 @@ def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litm
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Litmus(data, tests)) from None
-
-
-def _run_all(
-    experiments: Sequence[Experiment], first: Callable[[Experiment], Any]
-) -> tuple[dict[Experiment, Run], bool]:
-    """Run experiments, those first that `first` puts first; also whether that was interrupted."""
-    order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
-    interrupted = False
-    try:
-        answers = pool.execute([*map(_RunJob, experiments)], order)
-    except pool.Interrupted as interrupt:
-        answers, interrupted = interrupt.partial, True
-    done = {
-        asked: Run(data, asked)
-        for asked, data in zip(experiments, answers, strict=True)
-        if data is not None and not data.get("cancelled")
-    }
-    return done, interrupted
-
-
-@dataclass(frozen=True)
-class _RunJob:
-    """An experiment as a job."""
-
-    experiment: Experiment
-
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
-        return self.experiment.start(control)
-
-    def command(self) -> str:
-        return self.experiment.command()
-
-
-@dataclass(frozen=True)
-class _SampledJob:
-    """A campaign beside a run; that it cannot be had on the small machine is no error."""
-
-    campaign: Campaign
-
-    @property
-    def experiment(self) -> Experiment:
-        return self.campaign.experiment
-
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
-        try:
-            return self.campaign.start(control)
-        except InputError as error:
-            return {"untested": str(error)}
-
-    def command(self) -> str:
-        return self.campaign.command()
 
 
 def _plan(
@@ -494,58 +416,6 @@ def _native(
         raise InputError("--native needs --cores: as many threads are measured, such as --cores 1")
     asked = (workloads, template.machine, template.settings)
     return {count: beside(*asked, count, template.seed) for count in counts if count is not None}
-
-
-def _survival(asked: Experiment) -> Pairs:
-    """Return what survives a power failure on the machine of an experiment, as settings."""
-    own = tuple(pair for pair in asked.settings if pair[0] in SURVIVAL)
-    try:
-        rows = experiment.describe(f"machine:{asked.machine}", own)["rows"]
-    except InputError:
-        # The runs will say what is wrong.
-        return own
-    said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}
-    found = {key: said.get(key, usual) for key, usual in SURVIVAL.items()}
-    return tuple((key, value) for key, value in found.items() if value != SURVIVAL[key])
-
-
-def _campaigns(
-    plan: Mapping[Cell, Experiment], durability: Mapping[str, str], survival: Pairs
-) -> dict[_SampledJob, Sequence[Cell]]:
-    """Return the campaigns that the cells need, each with the cells that it speaks for.
-
-    They are on a small machine, with the durability domain of the one that was asked for.
-    """
-    campaigns: dict[_SampledJob, Any] = {}
-    for cell, asked in plan.items():
-        if durability.get(asked.design) == "none":
-            continue
-        portable = tuple(pair for pair in asked.settings if pair[0].startswith(PORTABLE_SECTIONS))
-        small = replace(
-            asked,
-            machine=CRASH_MACHINE,
-            cores=min(asked.cores or SAMPLED_CORES, SAMPLED_CORES),
-            txs=None,
-            settings=portable + survival,
-        )
-        job = _SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
-        campaigns.setdefault(job, []).append(cell)
-    return campaigns
-
-
-def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
-    if "untested" in data:
-        return Verdict("untested", command=campaign.command(), reason=data["untested"])
-    violations = failed_points(data)
-    kind = "fail" if violations else "ok"
-    return Verdict(kind, data["points"], violations, campaign.command())
-
-
-def _urgency(job: _RunJob | _SampledJob, known: Collection[str]) -> tuple[bool, bool, int]:
-    """Sort what is likely to be refused first, then the longest runs, then the campaigns."""
-    asked = job.experiment
-    named = asked.design in known and asked.workload in known
-    return (named, isinstance(job, _SampledJob), -(asked.cores or 0))
 
 
 def _whole(key: str, value: str) -> int:

@@ -1,0 +1,167 @@
+"""What the verbs have the pool do: runs, and the sampled crash campaigns that stand beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from indelible import experiment, pool
+from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
+from indelible.results import Cell, Run, Verdict, failed_points
+from indelible.settings import Pairs
+
+Key = TypeVar("Key", bound=Hashable)
+
+#: Power failures of the sampled campaign that stands beside every speed.
+SAMPLED_POINTS = 200
+
+#: The most cores of such a campaign: two are enough for transactions to meet.
+SAMPLED_CORES = 2
+
+#: What survives on that machine, unless the one that was asked for has it otherwise.
+SURVIVAL = {"controller.domain": "adr", "controller.flush_bytes": "1GiB"}
+
+#: Sections of settings that belong to the design or the workload and so go with it to any machine.
+PORTABLE_SECTIONS = ("design.", "workload.")
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """An experiment as a job."""
+
+    experiment: Experiment
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        """Run it; `control` stops it from another thread."""
+        return self.experiment.start(control)
+
+    def command(self) -> str:
+        """Return the command line that repeats the run."""
+        return self.experiment.command()
+
+
+@dataclass(frozen=True)
+class SampledJob:
+    """A campaign beside a run; that it cannot be had on the small machine is no error."""
+
+    campaign: Campaign
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment whose power is cut."""
+        return self.campaign.experiment
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        """Run it; `control` stops it from another thread."""
+        try:
+            return self.campaign.start(control)
+        except InputError as error:
+            return {"untested": str(error)}
+
+    def command(self) -> str:
+        """Return the command line that repeats the campaign."""
+        return self.campaign.command()
+
+
+def run_all(
+    experiments: Sequence[Experiment], first: Callable[[Experiment], Any]
+) -> tuple[dict[Experiment, Run], bool]:
+    """Run experiments, those first that `first` puts first; also whether that was interrupted."""
+    order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
+    answers, interrupted = _execute([*map(RunJob, experiments)], order)
+    done = {
+        asked: Run(data, asked)
+        for asked, data in zip(experiments, answers, strict=True)
+        if _is_whole(data)
+    }
+    return done, interrupted
+
+
+def run_tested(
+    plan: Mapping[Key, Experiment],
+    campaigns: Mapping[SampledJob, Iterable[Cell]],
+    known: Collection[str],
+) -> tuple[dict[Key, Run], dict[Cell, Verdict], bool]:
+    """Run a plan and the campaigns beside it; also whether that was interrupted."""
+    jobs: Sequence[Any] = [*map(RunJob, plan.values()), *campaigns]
+    order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index], known))
+    answers, interrupted = _execute(jobs, order)
+    runs = {
+        key: Run(data, asked)
+        for (key, asked), data in zip(plan.items(), answers, strict=False)
+        if _is_whole(data)
+    }
+    verdicts: dict[Cell, Verdict] = {}
+    for (job, cells), data in zip(campaigns.items(), answers[len(plan) :], strict=True):
+        if _is_whole(data):
+            verdicts |= dict.fromkeys(cells, _verdict(job.campaign, data))
+    return runs, verdicts, interrupted
+
+
+def survival(asked: Experiment) -> Pairs:
+    """Return what survives a power failure on the machine of an experiment, as settings."""
+    own = tuple(pair for pair in asked.settings if pair[0] in SURVIVAL)
+    try:
+        rows = experiment.describe(f"machine:{asked.machine}", own)["rows"]
+    except InputError:
+        # The runs will say what is wrong.
+        return own
+    said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}
+    found = {key: said.get(key, usual) for key, usual in SURVIVAL.items()}
+    return tuple((key, value) for key, value in found.items() if value != SURVIVAL[key])
+
+
+def sampled(
+    plan: Mapping[Cell, Experiment], durability: Mapping[str, str], survival: Pairs
+) -> dict[SampledJob, list[Cell]]:
+    """Return the campaigns that the cells need, each with the cells that it speaks for.
+
+    They are on a small machine, with the durability domain of the one that was asked for.
+    """
+    campaigns: dict[SampledJob, list[Cell]] = {}
+    for cell, asked in plan.items():
+        if durability.get(asked.design) == "none":
+            continue
+        portable = tuple(pair for pair in asked.settings if pair[0].startswith(PORTABLE_SECTIONS))
+        small = replace(
+            asked,
+            machine=CRASH_MACHINE,
+            cores=min(asked.cores or SAMPLED_CORES, SAMPLED_CORES),
+            txs=None,
+            settings=portable + survival,
+        )
+        job = SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
+        campaigns.setdefault(job, []).append(cell)
+    return campaigns
+
+
+def is_known(asked: Experiment, known: Collection[str]) -> bool:
+    """Return whether design and workload have known names; what has not is refused soon."""
+    return asked.design in known and asked.workload in known
+
+
+def urgency(job: RunJob | SampledJob, known: Collection[str]) -> tuple[bool, bool, int]:
+    """Sort what is likely to be refused first, then the longest runs, then the campaigns."""
+    asked = job.experiment
+    return (is_known(asked, known), isinstance(job, SampledJob), -(asked.cores or 0))
+
+
+def _execute(jobs: Sequence[Any], order: Iterable[int]) -> tuple[list[dict[str, Any] | None], bool]:
+    """Return what the jobs answered, and whether Ctrl-C ended that before the last."""
+    try:
+        return pool.execute(jobs, order), False
+    except pool.Interrupted as interrupt:
+        return interrupt.partial, True
+
+
+def _is_whole(data: Mapping[str, Any] | None) -> bool:
+    return data is not None and not data.get("cancelled")
+
+
+def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
+    if "untested" in data:
+        return Verdict("untested", command=campaign.command(), reason=data["untested"])
+    violations = failed_points(data)
+    kind = "fail" if violations else "ok"
+    return Verdict(kind, data["points"], violations, campaign.command())
