@@ -17,6 +17,9 @@ from indelible.experiment import (
 from indelible.results import closest_first
 from indelible.settings import Settings, of_cell, pairs
 
+#: With more seeds a confidence interval hardly becomes narrower: four times as many halve it.
+SEEDS_MAX = 100
+
 
 def machine_on(machine: str, cores: int | None) -> tuple[str, int | None]:
     """Return a machine and how many cores it is to have."""
@@ -31,6 +34,11 @@ def counts_of(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
         raise InputError("there is nothing to run: `cores` is an empty list")
     found = (None if count is None else whole("cores", count) for count in asked)
     return tuple(dict.fromkeys(found))
+
+
+def seeds_of(first: int, count: object) -> tuple[int, ...]:
+    """Return so many seeds, one behind the other."""
+    return tuple(range(first, first + whole("seeds", count, 1, SEEDS_MAX)))
 
 
 def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

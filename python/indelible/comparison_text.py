@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from indelible.results import METRICS, NATIVE, Comparison, Verdict, geometric_mean
+from indelible.means import UNSURE, geometric_mean, is_unsure
+from indelible.results import METRICS, NATIVE, Cell, Comparison, Verdict
 from indelible.text import (
     BLANK,
     DAGGER,
@@ -15,6 +16,7 @@ from indelible.text import (
     marked,
     quantity,
     ratio,
+    seeds_said,
     table_line,
     terminal_width,
 )
@@ -22,14 +24,21 @@ from indelible.text import (
 #: The mark of the note on what was measured.
 NATIVE_MARK = "‡"
 
+#: The mark of a cell whose confidence interval is wide, before its value.
+UNSURE_MARK = "~"
+
+#: What stands before how sure the means are.
+INTERVAL = "± 95 %"
+
 
 def comparison(answer: Comparison, width: int | None = None) -> str:
     """Return the table of a paper's evaluation: a block for each number of cores."""
     width = width or terminal_width()
     blocks = [_block(answer, cores, width) for cores in answer.cores]
     if answer.interrupted:
-        total = len(answer.cells())
-        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended")
+        total = len(answer.cells()) * len(answer.seeds)
+        of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
+        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended{of}")
     notes = _footnotes(answer, width)
     return "\n\n".join([*blocks, *notes])
 
@@ -41,7 +50,7 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
     shown = f" · {count} core{'' if count == 1 else 's'}" if count else ""
     model = f" · {model}" if (model := answer.core_model()) else ""
     title = f"{metric.title} relative to {answer.normalize}, {better} is better\n" + textwrap.fill(
-        f"machine {answer.machine}{model}{shown} · seed {answer.seed}", width
+        f"machine {answer.machine}{model}{shown} · {seeds_said(answer.seeds_shown)}", width
     )
     base = [
         BLANK
@@ -49,12 +58,13 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
         else quantity(value, metric.unit)
         for workload in answer.workloads
     ]
-    labels = ["workload", *answer.workloads, "gmean", "crash test"]
+    feet = ["gmean", *([INTERVAL] if _has_intervals(answer) else []), "crash test"]
+    labels = ["workload", *answer.workloads, *feet]
     stub = max(map(len, labels))
     cells = {design: _column(answer, design, cores) for design in answer.designs}
     if answer.native:
         cells[NATIVE] = _native_column(answer, cores)
-    units = ["1.00 is", *base, "", ""]
+    units = ["1.00 is", *base, *("" for _ in feet)]
     sizes = {d: max(map(len, column)) for d, column in cells.items()}
     lines = [title]
     for part in fitted([*cells], sizes, width - stub):
@@ -68,23 +78,42 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
             total += 2 + unit_size
         table = [table_line(row, spans, range(1, len(spans))) for row in zip(*grid, strict=True)]
         rule = "-" * total
-        head, body, mean, crash_row = table[0], table[1:-2], table[-2], table[-1]
-        lines += ["", head, rule, *body, rule, mean, crash_row]
+        lines += ["", table[0], rule, *table[1 : -len(feet)], rule, *table[-len(feet) :]]
     return "\n".join(lines)
 
 
 def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
-    """Return one design: its name, its ratios, their mean and its verdict."""
-    ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
-    values = [BLANK if r is None else ratio(r) for r in [*ratios, answer.gmean(design, cores)]]
+    """Return one design: its name, its ratios, their mean, how sure that is, and its verdict."""
+    values = [_ratio(answer, (design, workload, cores)) for workload in answer.workloads]
+    values.append(_or_blank(answer.gmean(design, cores)))
+    if _has_intervals(answer):
+        # The base is 1.00 because that is how it was chosen.
+        sure = design == answer.normalize
+        values.append(BLANK if sure else _or_blank(answer.gmean_half_width(design, cores)))
     return [judged(answer, design), *values, verdict_text(answer.verdict(design, cores))]
 
 
 def _native_column(answer: Comparison, cores: int | None) -> list[str]:
     """Return what the processor of this computer did, which nobody cuts the power of."""
     ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
-    values = [BLANK if r is None else ratio(r) for r in [*ratios, geometric_mean(ratios)]]
-    return [NATIVE + NATIVE_MARK, *values, BLANK]
+    values = [_or_blank(r) for r in [*ratios, geometric_mean(ratios)]]
+    interval = [BLANK] if _has_intervals(answer) else []
+    return [NATIVE + NATIVE_MARK, *values, *interval, BLANK]
+
+
+def _ratio(answer: Comparison, cell: Cell) -> str:
+    """Return the ratio of a cell, marked if its own interval is wide."""
+    value = answer.ratio(cell)
+    unsure = is_unsure(value, answer.ratio_half_width(cell))
+    return (UNSURE_MARK if unsure else "") + _or_blank(value)
+
+
+def _or_blank(value: float | None) -> str:
+    return BLANK if value is None else ratio(value)
+
+
+def _has_intervals(answer: Comparison) -> bool:
+    return len(answer.seeds_shown) > 1
 
 
 def judged(answer: Comparison, design: str) -> str:
@@ -107,8 +136,8 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def _footnotes(answer: Comparison, width: int) -> list[str]:
-    notes = []
     cells = answer.cells()
+    notes = _interval_notes(answer, width)
     if any(cell[0] == answer.normalize and answer.value(cell) == 0 for cell in cells):
         notes.append(footnote("-", f"{answer.normalize} is 0 there: choose --normalize", width))
     notes += durability_notes(answer.designs, answer.durability, width)
@@ -133,3 +162,30 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
             on = ", ".join(dict.fromkeys(untested))
             notes.append(footnote("?", f"{design} was not tested on {on}: {verdict.reason}", width))
     return ["\n".join(notes)] if notes else []
+
+
+def _interval_notes(answer: Comparison, width: int) -> list[str]:
+    """Return what the intervals are, and which is the widest for its value."""
+    widths = {
+        cell: (value, half)
+        for cell in answer.cells()
+        if (value := answer.ratio(cell)) and (half := answer.ratio_half_width(cell)) is not None
+    }
+    if not widths:
+        return []
+    (design, workload, cores), (value, half) = max(
+        widths.items(), key=lambda item: item[1][1] / item[1][0]
+    )
+    place = f"{design} on {workload}"
+    if len(answer.cores) > 1:
+        place += f" with {cores} core{'' if cores == 1 else 's'}"
+    said = (
+        f"95 %: the confidence interval of gmean over {len(answer.seeds_shown)} seeds, to either"
+        f" side; the widest of a cell is {place}, {ratio(value)} ± {ratio(half)}"
+    )
+    notes = [footnote("±", said, width)]
+    if any(is_unsure(*pair) for pair in widths.values()):
+        limit = f"± {100 * UNSURE:.0f} %"
+        wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
+        notes.append(footnote(UNSURE_MARK, wide, width))
+    return notes

@@ -62,14 +62,14 @@ class Script:
             raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
 
 
-def whole(name: str, value: object) -> int:
+def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> int:
     """Return a number of any library as one of Python, or refuse what is none."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = -1
-    if not 0 <= number <= WHOLE_MAX:
-        raise InputError(f"`{name}` is a whole number from 0 to {WHOLE_MAX}, and not {value!r}")
+    if not least <= number <= most:
+        raise InputError(f"`{name}` is a whole number from {least} to {most}, and not {value!r}")
     return number
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from indelible import experiment, pool
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
-from indelible.results import Cell, Run, Verdict, failed_points
+from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
 from indelible.settings import Pairs
-
-Key = TypeVar("Key", bound=Hashable)
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -79,21 +77,23 @@ def run_all(
 
 
 def run_tested(
-    plan: Mapping[Key, Experiment],
+    plan: Mapping[Cell, Experiment],
+    seeds: Iterable[int],
     campaigns: Mapping[SampledJob, Iterable[Cell]],
     known: Collection[str],
-) -> tuple[dict[Key, Run], dict[Cell, Verdict], bool]:
-    """Run a plan and the campaigns beside it; also whether that was interrupted."""
-    jobs: Sequence[Any] = [*map(RunJob, plan.values()), *campaigns]
+) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool]:
+    """Run a plan with each seed, and the campaigns; also whether that was interrupted."""
+    seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
+    jobs: Sequence[Any] = [*map(RunJob, seeded.values()), *campaigns]
     order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index], known))
     answers, interrupted = _execute(jobs, order)
     runs = {
-        key: Run(data, asked)
-        for (key, asked), data in zip(plan.items(), answers, strict=False)
+        cell: Run(data, asked)
+        for (cell, asked), data in zip(seeded.items(), answers, strict=False)
         if _is_whole(data)
     }
     verdicts: dict[Cell, Verdict] = {}
-    for (job, cells), data in zip(campaigns.items(), answers[len(plan) :], strict=True):
+    for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
         if _is_whole(data):
             verdicts |= dict.fromkeys(cells, _verdict(job.campaign, data))
     return runs, verdicts, interrupted
@@ -141,10 +141,14 @@ def is_known(asked: Experiment, known: Collection[str]) -> bool:
     return asked.design in known and asked.workload in known
 
 
-def urgency(job: RunJob | SampledJob, known: Collection[str]) -> tuple[bool, bool, int]:
-    """Sort what is likely to be refused first, then the longest runs, then the campaigns."""
+def urgency(job: RunJob | SampledJob, known: Collection[str]) -> tuple[bool, int, bool, int]:
+    """Sort what is likely to be refused first, then the longest runs, then the campaigns.
+
+    The second seed comes behind all of the first: whoever interrupts has whole seeds.
+    """
     asked = job.experiment
-    return (is_known(asked, known), isinstance(job, SampledJob), -(asked.cores or 0))
+    is_campaign = isinstance(job, SampledJob)
+    return (is_known(asked, known), asked.seed, is_campaign, -(asked.cores or 0))
 
 
 def _execute(jobs: Sequence[Any], order: Iterable[int]) -> tuple[list[dict[str, Any] | None], bool]:

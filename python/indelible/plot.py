@@ -36,6 +36,9 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
 
+#: How a confidence interval is drawn on a bar.
+INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
+
 #: Values that are further apart than this by a factor stand on a logarithmic axis.
 DECADE = 10
 
@@ -107,20 +110,23 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     for index, design in enumerate(answer.designs):
         ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
         heights = [ratio or 0.0 for ratio in [*ratios, answer.gmean(design, cores)]]
+        reaches = _reaches(answer, design, cores)
         offset = (index - (len(answer.designs) - 1) / 2) * bar
         container = axes.bar(
             [place + offset for place in places],
             heights,
             bar,
             label=_label(answer, design),
+            **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
             **_look(answer, design, index),
         )
         # Among few bars there is room for every value, among many for those of the means.
-        for patch in container.patches if index and roomy else container.patches[-1:]:
+        tops = [*zip(container.patches, reaches, strict=True)]
+        for patch, reach in tops if index and roomy else tops[-1:]:
             if patch.get_height():
                 axes.annotate(
                     text.ratio(patch.get_height()),
-                    (patch.get_x() + patch.get_width() / 2, patch.get_height()),
+                    (patch.get_x() + patch.get_width() / 2, patch.get_height() + reach),
                     xytext=(0, 1),
                     textcoords="offset points",
                     ha="center",
@@ -129,6 +135,9 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
                     # Side by side, the labels of many narrow bars would overlap.
                     rotation=90 if len(answer.designs) > 4 else 0,
                 )
+    if axes.get_ylim()[0] < 0:
+        # Where seeds differ much, an interval reaches below 0, and no bar does.
+        axes.set_ylim(bottom=0)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
@@ -140,8 +149,16 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     better = "higher" if metric.higher_is_better else "lower"
     count = answer.cores_used(cores)
     number = f", {count} core{'' if count == 1 else 's'}" if count else ""
-    title = f"machine {answer.machine}{number} ({better} is better)"
+    seeds = answer.seeds_shown
+    sure = f", 95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else ""
+    title = f"machine {answer.machine}{number} ({better} is better{sure})"
     axes.set_title(title, fontsize=7, loc="left", color="0.3")
+
+
+def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
+    """Return how far the confidence intervals of a design's bars go to either side."""
+    widths = [answer.ratio_half_width((design, workload, cores)) for workload in answer.workloads]
+    return [width or 0.0 for width in [*widths, answer.gmean_half_width(design, cores)]]
 
 
 def sweep_figure(answer: Sweep) -> Figure:

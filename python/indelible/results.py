@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
+from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
 
 
 class Answer:
@@ -168,14 +170,6 @@ def metric_named(name: str) -> Metric:
     return METRICS[name]
 
 
-def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """Return the geometric mean, or nothing if a value is missing or not positive."""
-    logs = [math.log(value) if value and value > 0 else None for value in values]
-    if not logs or None in logs:
-        return None
-    return math.exp(sum(logs) / len(logs))
-
-
 @dataclass(frozen=True)
 class Verdict:
     """What the power failures said of a design.
@@ -223,19 +217,25 @@ NATIVE = "this CPU"
 #: One cell of a comparison: design, workload, number of cores (if none was asked for, `None`).
 Cell = tuple[str, str, "int | None"]
 
+#: One run of a comparison: its cell, and the seed.
+SeededCell = tuple[str, str, "int | None", int]
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Designs against workloads; the cells that an interruption left empty are not in `runs`."""
+    """Designs against workloads; what an interruption left out is not in `runs`.
+
+    Where several seeds were asked for, a number is the mean over them, unless one is named.
+    """
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
     cores: tuple[int | None, ...]
     machine: str
-    seed: int
+    seeds: tuple[int, ...]
     metric: str
     normalize: str
-    runs: Mapping[Cell, Run]
+    runs: Mapping[SeededCell, Run]
     verdicts: Mapping[Cell, Verdict]
     durability: Mapping[str, str]
     interrupted: bool = False
@@ -246,15 +246,35 @@ class Comparison:
         """Return the cells in the order of the rows."""
         return [(d, w, c) for c in self.cores for w in self.workloads for d in self.designs]
 
-    def value(self, cell: Cell) -> float | None:
+    @cached_property
+    def seeds_shown(self) -> tuple[int, ...]:
+        """The seeds of the means: the first, and those behind it of which every run ended."""
+        cells = self.cells()
+        whole = takewhile(
+            lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
+        )
+        return tuple(whole) or self.seeds[:1]
+
+    def value(self, cell: Cell, seed: int | None = None) -> float | None:
         """Return the metric of a cell, in its own unit."""
-        run = self.runs.get(cell)
+        if seed is None:
+            return mean_of_seeds(self.value(cell, seed) for seed in self.seeds_shown)
+        run = self.runs.get((*cell, seed))
         return None if run is None else METRICS[self.metric].value(run.data)
 
-    def ratio(self, cell: Cell) -> float | None:
-        """Return the metric of a cell, relative to the design that is the base."""
-        value, base = self.value(cell), self.value((self.normalize, *cell[1:]))
+    def ratio(self, cell: Cell, seed: int | None = None) -> float | None:
+        """Return the metric of a cell, relative to the base with the same seed."""
+        if seed is None:
+            return mean_ratio_of_seeds(self._ratios(cell))
+        value, base = self.value(cell, seed), self.value((self.normalize, *cell[1:]), seed)
         return value / base if value is not None and base else None
+
+    def ratio_half_width(self, cell: Cell) -> float | None:
+        """Return how far the confidence interval of a cell's ratio goes to either side."""
+        return half_width(self._ratios(cell))
+
+    def _ratios(self, cell: Cell) -> Iterator[float | None]:
+        return (self.ratio(cell, seed) for seed in self.seeds_shown)
 
     def native_ratio(self, workload: str, cores: int | None) -> float | None:
         """Return what was measured on this computer, relative to the design that is the base."""
@@ -262,9 +282,18 @@ class Comparison:
         base = self.value((self.normalize, workload, cores))
         return measured / base if measured and base else None
 
-    def gmean(self, design: str, cores: int | None) -> float | None:
+    def gmean(self, design: str, cores: int | None, seed: int | None = None) -> float | None:
         """Return the geometric mean of a design's ratios over the workloads."""
-        return geometric_mean(self.ratio((design, workload, cores)) for workload in self.workloads)
+        if seed is None:
+            return mean_ratio_of_seeds(self._gmeans(design, cores))
+        return geometric_mean(self.ratio((design, w, cores), seed) for w in self.workloads)
+
+    def gmean_half_width(self, design: str, cores: int | None) -> float | None:
+        """Return how far the confidence interval of a design's mean goes to either side."""
+        return half_width(self._gmeans(design, cores))
+
+    def _gmeans(self, design: str, cores: int | None) -> Iterator[float | None]:
+        return (self.gmean(design, cores, seed) for seed in self.seeds_shown)
 
     def verdict(self, design: str, cores: int | None) -> Verdict:
         """Return what the crash campaigns of a design said, all workloads together."""
@@ -278,19 +307,16 @@ class Comparison:
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
-        rows = [self._row(cell) for cell in self.cells() if cell in self.runs]
-        means = [
-            {"design": design, "cores": self.cores_used(cores), "value": self.gmean(design, cores)}
-            for cores in self.cores
-            for design in self.designs
-        ]
+        means = [self._mean(design, cores) for cores in self.cores for design in self.designs]
         answer = {
             "metric": self.metric,
             "normalize": self.normalize,
-            "rows": rows,
+            "rows": [*self._rows()],
             "gmean": means,
             "cancelled": self.interrupted,
         }
+        if len(self.seeds) > 1:
+            answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
         if self.native:
             answer["native"] = [
                 row | {"normalized": self.native_ratio(*key)} for key, row in self.native.items()
@@ -299,7 +325,7 @@ class Comparison:
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
-        return rows_as_csv([*self.json()["rows"], *self._measured()])
+        return rows_as_csv([*self._rows(), *self._measured()])
 
     def _measured(self) -> Iterator[dict[str, Any]]:
         """Return what was measured on this computer in the columns of runs."""
@@ -309,18 +335,36 @@ class Comparison:
                 "workload": workload,
                 "machine": row["processor"],
                 "cores": cores,
-                "seed": self.seed,
+                "seed": self.seeds[0],
                 "throughput_tx_per_s": row["throughput_tx_per_s"],
                 "normalized": self.native_ratio(workload, cores),
                 "notes": [row["reason"]] if "reason" in row else [],
             }
 
-    def _row(self, cell: Cell) -> dict[str, Any]:
-        verdict = self.verdicts.get(cell, Verdict("untested", reason="no campaign was run"))
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        untested = Verdict("untested", reason="no campaign was run")
+        for cell in self.cells():
+            for seed in self.seeds:
+                if (run := self.runs.get((*cell, seed))) is not None:
+                    crash = self.verdicts.get(cell, untested).json()
+                    yield {**run.data, "normalized": self.ratio(cell, seed), "crash": crash}
+
+    def _mean(self, design: str, cores: int | None) -> dict[str, Any]:
+        mean = {"value": self.gmean(design, cores)}
+        if len(self.seeds) > 1:
+            mean["half_width_95"] = self.gmean_half_width(design, cores)
+        return {"design": design, "cores": self.cores_used(cores), **mean}
+
+    def _summary(self, cell: Cell) -> dict[str, Any]:
+        """Return the means of a cell over the seeds."""
+        design, workload, cores = cell
         return {
-            **self.runs[cell].data,
+            "design": design,
+            "workload": workload,
+            "cores": self.cores_used(cores),
+            "value": self.value(cell),
             "normalized": self.ratio(cell),
-            "crash": verdict.json(),
+            "half_width_95": self.ratio_half_width(cell),
         }
 
     def core_model(self) -> str:

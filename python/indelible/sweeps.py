@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from indelible.results import METRICS, Run, geometric_mean, rows_as_csv
+from indelible.means import geometric_mean
+from indelible.results import METRICS, Run, rows_as_csv
 
 #: The values of the fields that vary.
 Point = tuple[str, ...]

@@ -179,6 +179,11 @@ def durability_notes(
     ]
 
 
+def seeds_said(seeds: Sequence[int]) -> str:
+    """Return one seed, or the first and the last of several that follow each other."""
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
 def footnote(mark: str, body: str, width: int) -> str:
     """Return a note that begins with its mark."""
     return textwrap.fill(

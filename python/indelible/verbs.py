@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from indelible import experiment, pool
-from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of
+from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
 from indelible.experiment import (
     CRASH_MACHINE,
     MACHINE,
@@ -218,6 +218,7 @@ def compare(
     normalize: str | None = None,
     txs: int | None = None,
     seed: int = 1,
+    seeds: int = 1,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -227,6 +228,7 @@ def compare(
 ) -> Comparison:
     """Run every design on every workload, and cut the power of each some hundred times.
 
+    With several `seeds`, from `seed` on, the answer has their means, and how sure those are.
     `native` measures those that are the loop of `logcache` on this computer's processor, too.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
@@ -239,6 +241,7 @@ def compare(
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
+    each_seed = seeds_of(template.seed, seeds)
     plan = _plan(designs, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.
     of_loops = replace(template, settings=of_cell(template.settings, "", "", designs))
@@ -247,14 +250,14 @@ def compare(
     campaigns = sampled(plan, durability, survival(template)) if crash else {}
 
     known = {row["name"] for kind in rows.values() for row in kind}
-    runs, verdicts, interrupted = run_tested(plan, campaigns, known)
+    runs, verdicts, interrupted = run_tested(plan, each_seed, campaigns, known)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=designs,
         workloads=workloads,
         cores=counts,
         machine=machine,
-        seed=seed,
+        seeds=each_seed,
         metric=metric,
         normalize=base,
         runs=runs,

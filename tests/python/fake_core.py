@@ -27,6 +27,8 @@ DESIGNS = {
     "leaky": ("synchronous", 0.99),
 }
 WORKLOADS = {"hash": 12.3e6, "btree": 8.1e6, "ycsb": 3.25e6, "sqlite": 61.7e3}
+#: How far apart the designs are that a seed does well and those that it does not.
+LUCK = {"hash": 0.001, "btree": 0.002, "sqlite": 0.03}
 #: Of `native logging` only: it is no workload of the lists.
 LOGCACHE = 4.1e6
 PROFILES = {
@@ -228,6 +230,7 @@ def run(text: str, control: Control) -> str:
     workload = PROFILES.get(spec["workload"], (spec["workload"],))[0]
     factor += int(spec["settings"].get("design.entries", 0)) / 200
     speed = WORKLOADS.get(workload, LOGCACHE) * factor * cores / 8
+    speed *= _luck(spec["seed"] - 1, spec["design"], workload)
     txs = spec.get("txs", 10_000)
     return json.dumps(
         {
@@ -281,6 +284,11 @@ def run(text: str, control: Control) -> str:
         }
         | ({"epochs": EPOCHS} if spec.get("epochs") else {})
     )
+
+
+def _luck(behind: int, design: str, workload: str) -> float:
+    """Return what a seed behind the first does: the same to every design, and its own to each."""
+    return (1 + 0.1 * behind) * (1 + LUCK.get(workload, 0.0) * (behind * len(design) % 5))
 
 
 def crash(text: str, control: Control) -> str:

@@ -18,7 +18,7 @@ import pytest
 import indelible
 from indelible import bench, pool, text
 from indelible.cli import main
-from indelible.results import geometric_mean
+from indelible.means import geometric_mean
 
 Command = Callable[..., tuple[int, str, str]]
 

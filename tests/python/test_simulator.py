@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import shlex
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -174,6 +176,30 @@ def test_a_comparison_from_words_to_figure(tmp_path: Path) -> None:
     assert "none†" in shown
     assert "ok 400" in shown
     assert figure.stat().st_size > 10_000
+
+
+def test_several_seeds_are_compared_seed_by_seed() -> None:
+    words = ["compare", "--designs", "undo@x86,silo", "--workloads", "hash", *SMALL, "--no-crash"]
+    words += ["--seed", "4", "--seeds", "3"]
+    speeds = {"undo@x86": {}, "silo": {}}
+    found = answer(*words)
+    for row in found["rows"]:
+        speeds[row["design"]][row["seed"]] = row["throughput_tx_per_s"]
+    assert len({*speeds["silo"].values()}) == 3
+    # A row is the run that its seed gives alone.
+    alone = ["run", "--design", "silo", "--workload", "hash", *SMALL, "--seed", "5"]
+    assert answer(*alone)["throughput_tx_per_s"] == speeds["silo"][5]
+    ratios = [speeds["silo"][seed] / speeds["undo@x86"][seed] for seed in (4, 5, 6)]
+    mean = math.prod(ratios) ** (1 / 3)
+    assert found["cells"][1]["normalized"] == pytest.approx(mean, rel=1e-12)
+    code, shown, complaints = indelible(*words)
+    assert (code, complaints) == (0, "")
+    line = next(line for line in shown.splitlines() if line.startswith("hash"))
+    assert line.split()[2].strip("~") == f"{mean:.2f}"
+    # Of three values, t is 4.303.
+    width = 4.303 * statistics.stdev(ratios) / math.sqrt(3)
+    line = next(line for line in shown.splitlines() if line.startswith("± 95 %  "))
+    assert float(line.split()[4]) == pytest.approx(width, abs=0.006)
 
 
 def test_silo_survives_every_power_cut_and_its_mutants_do_not() -> None:

@@ -51,6 +51,12 @@ SHOWN = {
     ],
     "native": ["native", "logging"],
     "native_against": ["native", "logging", "--entries", "1,8", "--against", "tiny"],
+    "compare_seeds": ["compare", "--seeds", "5", "--seed", "3"],
+    "compare_seeds_cores": [
+        *("compare", "--designs", EVERY_DESIGN, "--workloads", "hash,btree,sqlite"),
+        *("--cores", "1,8", "--normalize", "silo", "--seeds", "2"),
+    ],
+    "compare_seeds_zero": ["compare", "--metric", "commit-latency", "--no-crash", "--seeds", "3"],
     "compare_zero": ["compare", "--metric", "commit-latency", "--no-crash"],
 }
 

@@ -20,6 +20,7 @@ examples:
   indelible compare --designs native,undo@x86,silo --workloads hash,btree --cores 1,8
   indelible compare --designs undo@x86,silo --workloads all --metric pm-writes --csv writes.csv
   indelible compare --designs undo@x86,silo --workloads sqlite --sql mine.sql --plot mine.pdf
+  indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native --machine optane \\
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
@@ -61,6 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the loops of logcache on this computer's processor, too",
     )
+    options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
@@ -81,6 +83,7 @@ def call(args: argparse.Namespace) -> int:
             cores=args.cores,
             metric=args.metric,
             normalize=args.normalize,
+            seeds=args.seeds,
             crash=not args.no_crash,
             native=args.native,
             **options.experiment_arguments(args),

@@ -7,6 +7,9 @@ from typing import TextIO
 #: What stands for the letters of our tables where there is only ASCII.
 ASCII = str.maketrans({"·": ".", "†": "+", "‡": "#"})
 
+#: And of two letters, so that a table stays as wide as it is.
+PLUS_MINUS = ("± ", "+-")
+
 
 def fitted(text: str, stream: TextIO) -> str:
     """Return text that the stream can print; any letter that it does not have is a `?`."""
@@ -14,5 +17,6 @@ def fitted(text: str, stream: TextIO) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
+        text = text.replace(*PLUS_MINUS)
         return text.translate(ASCII).encode(encoding, "replace").decode(encoding)
     return text

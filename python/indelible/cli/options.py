@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from indelible.asked import SEEDS_MAX
 from indelible.cli import INTERRUPTED, letters
 from indelible.experiment import WHOLE_MAX, InputError
 from indelible.pool import Interrupted
@@ -18,13 +19,13 @@ from indelible.pool import Interrupted
 Answer = TypeVar("Answer")
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers from `least` on."""
+def whole(least: int, most: int = WHOLE_MAX) -> Callable[[str], int]:
+    """Return a reader of whole numbers in a range."""
 
     def read(word: str) -> int:
-        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", word) or not least <= int(word) <= WHOLE_MAX:
+        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", word) or not least <= int(word) <= most:
             raise argparse.ArgumentTypeError(
-                f"`{word}` is not a whole number from {least} to {WHOLE_MAX}"
+                f"`{word}` is not a whole number from {least} to {most}"
             )
         return int(word)
 
@@ -87,6 +88,18 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         "--exact",
         action="store_true",
         help="simulate every access in exact order: slower, to audit the quantum",
+    )
+
+
+def add_seeds(parser: argparse.ArgumentParser) -> None:
+    """Add `--seeds`."""
+    parser.add_argument(
+        "--seeds",
+        type=whole(1, SEEDS_MAX),
+        default=1,
+        metavar="N",
+        help="run everything with so many seeds, from --seed on: means over them, and how sure"
+        " those are (1)",
     )
 
 

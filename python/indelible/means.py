@@ -1,0 +1,85 @@
+"""Means over workloads and over seeds, and how sure a mean over seeds is."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from functools import cache
+
+#: The part of repetitions whose confidence interval has the true mean in it.
+CONFIDENCE = 0.95
+
+#: A value whose interval is wider than this part of it, to either side, is marked.
+UNSURE = 0.05
+
+#: Halvings after which a bisection has found all the digits of a number.
+HALVINGS = 60
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Return the geometric mean, or nothing if a value is missing or not positive."""
+    logs = [math.log(value) if value and value > 0 else None for value in values]
+    if not logs or None in logs:
+        return None
+    return math.exp(sum(logs) / len(logs))
+
+
+def mean_of_seeds(values: Iterable[float | None]) -> float | None:
+    """Return the mean of one quantity with several seeds, or nothing if one is missing."""
+    found = [*values]
+    return None if None in found or not found else sum(found) / len(found)
+
+
+def mean_ratio_of_seeds(ratios: Iterable[float | None]) -> float | None:
+    """Return the geometric mean of one ratio with several seeds, or nothing if one is missing.
+
+    That of a single seed is itself to the last digit, and with a 0 among them it is 0.
+    """
+    found = [*ratios]
+    return found[0] if len(found) == 1 else 0.0 if 0 in found else geometric_mean(found)
+
+
+def half_width(values: Iterable[float | None]) -> float | None:
+    """Return how far the confidence interval of the mean of some values goes to either side.
+
+    It is that of Student's t, for values that a seed drew each. There is none for fewer than two.
+    """
+    found = [*values]
+    if len(found) < 2 or None in found:
+        return None
+    return student_t(len(found) - 1) * statistics.stdev(found) / math.sqrt(len(found))
+
+
+def is_unsure(value: float | None, half_width: float | None) -> bool:
+    """Return whether the confidence interval of a value is to be pointed out."""
+    return value is not None and half_width is not None and half_width > UNSURE * abs(value)
+
+
+@cache
+def student_t(degrees: int) -> float:
+    """Return between which t and -t lies what the confidence asks for of Student's distribution.
+
+    Neither Python nor anything that we need has its quantiles.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, degrees) < CONFIDENCE else (low, middle)
+    return math.sqrt(degrees) * math.tan(low)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """Return what part of Student's distribution is between t and -t.
+
+    The tangent of the angle is t over the root of the degrees of freedom. These are the finite
+    series 26.7.3 and 26.7.4 of Abramowitz and Stegun's Handbook of Mathematical Functions.
+    """
+    is_odd = degrees % 2
+    term = math.cos(angle) if is_odd else 1.0
+    total = 0.0
+    for power in range(is_odd, degrees, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * (power + 1) / (power + 2)
+    series = math.sin(angle) * total
+    return (angle + series) * 2 / math.pi if is_odd else series

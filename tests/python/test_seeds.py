@@ -1,0 +1,243 @@
+"""Several seeds: what is the mean of what, how sure it is, and what is shown and written of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import indelible
+from indelible import comparison_text, means, plot, pool
+from indelible.cli import main
+from indelible.experiment import Experiment
+from indelible.results import Comparison, Run
+
+Command = Callable[..., tuple[int, str, str]]
+
+COMPARE = ["compare", "--designs", "undo@x86,silo", "--workloads", "hash,sqlite", "--cores", "8"]
+
+#: Throughputs with the seeds 1, 2 and 3. With the second everything is twice as fast, so what is
+#: not divided seed by seed comes out otherwise.
+SPEEDS = {
+    ("undo@x86", "hash"): (100.0, 200.0, 400.0),
+    ("silo", "hash"): (150.0, 340.0, 520.0),
+    ("undo@x86", "sqlite"): (10.0, 20.0, 40.0),
+    ("silo", "sqlite"): (20.0, 40.0, 80.0),
+}
+
+
+def compared(speeds: Mapping[tuple[str, str], tuple[float | None, ...]]) -> Comparison:
+    """Return a comparison that was interrupted if a speed is missing."""
+    runs = {
+        (design, workload, 8, seed): Run(
+            {"throughput_tx_per_s": speed, "core_model": "window", "domain": "adr", "cores": 8},
+            Experiment(design, workload),
+        )
+        for (design, workload), each in speeds.items()
+        for seed, speed in enumerate(each, start=1)
+        if speed is not None
+    }
+    return Comparison(
+        designs=("undo@x86", "silo"),
+        workloads=("hash", "sqlite"),
+        cores=(8,),
+        machine="silo",
+        seeds=tuple(range(1, 1 + len(speeds["silo", "hash"]))),
+        metric="throughput",
+        normalize="undo@x86",
+        runs=runs,
+        verdicts={},
+        durability={},
+        interrupted=any(None in each for each in speeds.values()),
+    )
+
+
+def test_quantiles_are_those_of_the_tables() -> None:
+    # From table 26.10 of the Handbook: what 97.5 % are below.
+    published = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 10: 2.228, 29: 2.045, 60: 2.0}
+    for degrees, quantile in published.items():
+        assert means.student_t(degrees) == pytest.approx(quantile, abs=5e-4)
+
+
+def test_intervals_are_student_s() -> None:
+    # The mean is 3, the deviation the root of 2.5, and t with 4 degrees of freedom 2.776.
+    by_hand = 2.776 * math.sqrt(2.5) / math.sqrt(5)
+    assert means.half_width([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(by_hand, rel=1e-3)
+    assert means.half_width([2.0, 2.0]) == 0.0
+    assert means.half_width([2.0]) is None
+    assert means.half_width([2.0, None]) is None
+
+
+def test_ratios_are_of_the_same_seed() -> None:
+    answer = compared(SPEEDS)
+    cell = ("silo", "hash", 8)
+    assert [answer.ratio(cell, seed) for seed in (1, 2, 3)] == [1.5, 1.7, 1.3]
+    assert answer.ratio(cell) == pytest.approx((1.5 * 1.7 * 1.3) ** (1 / 3))
+    # Their deviation is 0.2, and t with 2 degrees of freedom 4.303.
+    assert answer.ratio_half_width(cell) == pytest.approx(4.303 * 0.2 / math.sqrt(3), rel=1e-3)
+    assert answer.value(cell) == pytest.approx((150 + 340 + 520) / 3)
+    assert answer.ratio_half_width(("silo", "sqlite", 8)) == pytest.approx(0.0)
+    assert answer.ratio(("undo@x86", "hash", 8)) == 1.0
+
+
+def test_the_interval_of_the_mean_is_of_the_seeds_means() -> None:
+    answer = compared(SPEEDS)
+    each = [math.sqrt(ratio * 2.0) for ratio in (1.5, 1.7, 1.3)]
+    assert answer.gmean("silo", 8) == pytest.approx(math.prod(each) ** (1 / 3))
+    mean = sum(each) / 3
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in each) / 2)
+    by_hand = 4.3027 * deviation / math.sqrt(3)
+    assert answer.gmean_half_width("silo", 8) == pytest.approx(by_hand, rel=1e-4)
+
+
+def test_what_is_zero_with_every_seed_is_zero() -> None:
+    answer = compared({**SPEEDS, ("silo", "hash"): (0.0, 0.0, 0.0)})
+    assert answer.ratio(("silo", "hash", 8)) == 0.0
+    assert answer.gmean("silo", 8) is None
+    assert "~" not in str(answer)
+
+
+def test_a_cell_with_a_wide_interval_is_marked() -> None:
+    shown = comparison_text.comparison(compared(SPEEDS), 80)
+    assert "silo · window core · domain adr · 8 cores · seeds 1 to 3\n" in shown
+    assert re.search(r"^hash +1\.00 +~1\.49 +233 tx/s$", shown, re.MULTILINE)
+    assert re.search(r"^sqlite +1\.00 +2\.00 +23\.3 tx/s$", shown, re.MULTILINE)
+    assert re.search(r"^gmean +1\.00 +1\.73$\n^± 95 % +- +0\.29$", shown, re.MULTILINE)
+    assert "is silo on hash, 1.49 ± 0.50" in shown.replace("\n  ", " ")
+    steady = compared({**SPEEDS, ("silo", "hash"): (150.0, 303.0, 603.0)})
+    assert "~" not in comparison_text.comparison(steady, 80)
+
+
+def test_an_interrupted_table_is_of_whole_seeds() -> None:
+    partial = compared({**SPEEDS, ("silo", "hash"): (150.0, 340.0, None)})
+    shown = str(partial)
+    assert shown.startswith("interrupted: 11 of 12 runs had ended; the table is of seeds 1 to 2\n")
+    assert partial.ratio(("silo", "hash", 8)) == pytest.approx(math.sqrt(1.5 * 1.7))
+    assert partial.ratio(("silo", "hash", 8), seed=3) is None
+    # All that ended is a row, and only whole seeds are in the means.
+    answer = partial.json()
+    assert (len(answer["rows"]), answer["seeds"], answer["cancelled"]) == (11, [1, 2], True)
+    first = compared({**SPEEDS, ("silo", "hash"): (None, 340.0, 520.0)})
+    assert str(first).startswith("interrupted: 11 of 12 runs had ended; the table is of seed 1\n")
+    assert re.search(r"^hash +1\.00 +- +100 tx/s$", str(first), re.MULTILINE)
+    assert "± 95 %" not in str(first)
+
+
+def test_runs_are_made_with_each_seed_and_campaigns_with_one(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    assert command(*COMPARE, "--seed", "3", "--seeds", "3")[0] == 0
+    asked = [(kind, spec["seed"]) for kind, spec in fake.asked]
+    # Seed by seed, so that after Ctrl-C there are whole ones, and verdicts with the first.
+    assert asked == [
+        *[("run", 3)] * 4,
+        *[("crash", 3)] * 4,
+        *[("run", 4)] * 4,
+        *[("run", 5)] * 4,
+    ]
+
+
+def test_each_seed_is_a_row(command: Command, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    answer = json.loads(command(*COMPARE, "--seeds", "3", "--csv", str(rows), "--json")[1])
+    said = [(row["workload"], row["design"], row["seed"]) for row in answer["rows"]]
+    assert said[:4] == [("hash", "undo@x86", seed) for seed in (1, 2, 3)] + [("hash", "silo", 1)]
+    assert len(said) == len({*said}) == 12
+    ratios = [row["normalized"] for row in answer["rows"] if row["design"] == "silo"]
+    (cell,) = [c for c in answer["cells"] if (c["design"], c["workload"]) == ("silo", "hash")]
+    assert len({*ratios[:3]}) > 1
+    assert cell["normalized"] == pytest.approx(math.prod(ratios[:3]) ** (1 / 3))
+    assert cell["half_width_95"] == pytest.approx(means.half_width(ratios[:3]))
+    (mean,) = [mean for mean in answer["gmean"] if mean["design"] == "silo"]
+    assert mean["half_width_95"] > 0
+    assert answer["seeds"] == [1, 2, 3]
+    with rows.open(encoding="utf-8") as file:
+        table = [*csv.DictReader(file)]
+    assert [row["seed"] for row in table] == ["1", "2", "3"] * 4
+
+
+def test_one_seed_is_as_without(command: Command, tmp_path: Path) -> None:
+    rows, figure = tmp_path / "rows.csv", tmp_path / "figure.svg"
+    words = [*COMPARE, "--csv", str(rows), "--plot", str(figure)]
+    both = []
+    for seeds in ([], ["--seeds", "1"]):
+        shown, answer = (command(*words, *seeds, *flag)[1] for flag in ([], ["--json"]))
+        both.append((shown, answer, rows.read_text(), figure.read_text()))
+    assert both[0] == both[1]
+    shown, answer, _, drawn = both[0]
+    assert "± 95 %" not in shown + drawn
+    assert {"seeds", "cells"}.isdisjoint(json.loads(answer))
+    # Not by way of a logarithm, which moves last digits.
+    for ratio in (0.1, 1.7, 2.9, 12.3):
+        assert means.mean_ratio_of_seeds([ratio]) == ratio
+
+
+def test_intervals_are_drawn() -> None:
+    (axes,) = plot.figure(compared(SPEEDS)).axes
+    assert "95 % intervals over seeds 1 to 3" in axes.get_title(loc="left")
+    # The base is what it is divided by, so that only the other design has intervals.
+    (bars,) = [bars for bars in axes.containers if getattr(bars, "errorbar", None)]
+    assert bars.get_label() == "silo"
+    _, _, (lines,) = bars.errorbar
+    (low, high), *_ = [[y for _, y in segment] for segment in lines.get_segments()]
+    answer = compared(SPEEDS)
+    reach = answer.ratio_half_width(("silo", "hash", 8))
+    assert high - low == pytest.approx(2 * reach)
+    assert (high + low) / 2 == pytest.approx(answer.ratio(("silo", "hash", 8)))
+
+
+def test_every_bar_fits_its_axis(fake: ModuleType) -> None:
+    rising = indelible.compare(["native", "undo@x86", "silo"], "sqlite", seeds=3, crash=False)
+    (axes,) = plot.figure(rising).axes
+    cell = ("silo", "sqlite", None)
+    assert axes.get_ylim()[1] > rising.ratio(cell) + rising.ratio_half_width(cell)
+    # An interval may reach below 0, and no bar does.
+    wild = compared({**SPEEDS, ("silo", "hash"): (10.0, 900.0, 40.0)})
+    assert wild.ratio(("silo", "hash", 8)) < wild.ratio_half_width(("silo", "hash", 8))
+    (axes,) = plot.figure(wild).axes
+    assert axes.get_ylim()[0] == 0
+
+
+BAD = ["0", "-1", "1.5", "five", "101", ""]
+
+
+@pytest.mark.parametrize("word", BAD)
+def test_a_wrong_number_of_seeds_is_a_sentence(
+    command: Command, fake: ModuleType, word: str
+) -> None:
+    code, shown, complaints = command(*COMPARE, "--seeds", word)
+    assert (code, shown, fake.asked) == (2, "", [])
+    assert f"argument --seeds: `{word}` is not a whole number from 1 to 100; `ind" in complaints
+    assert complaints.count("\n") == 1
+
+
+@pytest.mark.parametrize("seeds", [0, -1, 1.5, "5", 101, None, True])
+def test_python_refuses_it_too(fake: ModuleType, seeds: int) -> None:
+    with pytest.raises(indelible.InputError) as error:
+        indelible.compare("silo", "hash", seeds=seeds)
+    assert str(error.value) == f"`seeds` is a whole number from 1 to 100, and not {seeds!r}"
+    assert fake.asked == []
+
+
+def test_a_terminal_with_ascii_alone_has_the_same_columns(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {}
+    for encoding in ("ascii", "utf-8"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main([*COMPARE, "--seeds", "2"]) == 0
+        stream.flush()
+        shown[encoding] = stream.buffer.getvalue().decode(encoding).splitlines()
+    assert [len(line) for line in shown["ascii"]] == [len(line) for line in shown["utf-8"]]
+    assert any(line.startswith("+-95 %  ") for line in shown["ascii"])
