@@ -36,8 +36,9 @@ def counts_of(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def seeds_of(first: int, count: object) -> tuple[int, ...]:
+def seeds_of(first: object, count: object) -> tuple[int, ...]:
     """Return so many seeds, one behind the other."""
+    first = whole("seed", first)
     return tuple(range(first, first + whole("seeds", count, 1, SEEDS_MAX)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from indelible.means import UNSURE, geometric_mean, is_unsure
+from indelible.means import geometric_mean
 from indelible.results import METRICS, NATIVE, Cell, Comparison, Verdict
 from indelible.text import (
     BLANK,
@@ -13,9 +13,11 @@ from indelible.text import (
     durability_notes,
     fitted,
     footnote,
+    interrupted,
+    interval_notes,
     marked,
     quantity,
-    ratio,
+    ratio_cell,
     seeds_said,
     table_line,
     terminal_width,
@@ -23,9 +25,6 @@ from indelible.text import (
 
 #: The mark of the note on what was measured.
 NATIVE_MARK = "‡"
-
-#: The mark of a cell whose confidence interval is wide, before its value.
-UNSURE_MARK = "~"
 
 #: What stands before how sure the means are.
 INTERVAL = "± 95 %"
@@ -36,9 +35,7 @@ def comparison(answer: Comparison, width: int | None = None) -> str:
     width = width or terminal_width()
     blocks = [_block(answer, cores, width) for cores in answer.cores]
     if answer.interrupted:
-        total = len(answer.cells()) * len(answer.seeds)
-        of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
-        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended{of}")
+        blocks.insert(0, interrupted(answer, "runs"))
     notes = _footnotes(answer, width)
     return "\n\n".join([*blocks, *notes])
 
@@ -84,32 +81,22 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
 
 def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
     """Return one design: its name, its ratios, their mean, how sure that is, and its verdict."""
-    values = [_ratio(answer, (design, workload, cores)) for workload in answer.workloads]
-    values.append(_or_blank(answer.gmean(design, cores)))
+    row = [(design, workload, cores) for workload in answer.workloads]
+    values = [ratio_cell(answer.ratio(place), answer.ratio_half_width(place)) for place in row]
+    values.append(ratio_cell(answer.gmean(design, cores)))
     if _has_intervals(answer):
         # The base is 1.00 because that is how it was chosen.
         sure = design == answer.normalize
-        values.append(BLANK if sure else _or_blank(answer.gmean_half_width(design, cores)))
+        values.append(BLANK if sure else ratio_cell(answer.gmean_half_width(design, cores)))
     return [judged(answer, design), *values, verdict_text(answer.verdict(design, cores))]
 
 
 def _native_column(answer: Comparison, cores: int | None) -> list[str]:
     """Return what the processor of this computer did, which nobody cuts the power of."""
     ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
-    values = [_or_blank(r) for r in [*ratios, geometric_mean(ratios)]]
+    values = [ratio_cell(r) for r in [*ratios, geometric_mean(ratios)]]
     interval = [BLANK] if _has_intervals(answer) else []
     return [NATIVE + NATIVE_MARK, *values, *interval, BLANK]
-
-
-def _ratio(answer: Comparison, cell: Cell) -> str:
-    """Return the ratio of a cell, marked if its own interval is wide."""
-    value = answer.ratio(cell)
-    unsure = is_unsure(value, answer.ratio_half_width(cell))
-    return (UNSURE_MARK if unsure else "") + _or_blank(value)
-
-
-def _or_blank(value: float | None) -> str:
-    return BLANK if value is None else ratio(value)
 
 
 def _has_intervals(answer: Comparison) -> bool:
@@ -166,26 +153,15 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
 
 def _interval_notes(answer: Comparison, width: int) -> list[str]:
     """Return what the intervals are, and which is the widest for its value."""
-    widths = {
-        cell: (value, half)
-        for cell in answer.cells()
-        if (value := answer.ratio(cell)) and (half := answer.ratio_half_width(cell)) is not None
-    }
-    if not widths:
-        return []
-    (design, workload, cores), (value, half) = max(
-        widths.items(), key=lambda item: item[1][1] / item[1][0]
-    )
-    place = f"{design} on {workload}"
-    if len(answer.cores) > 1:
-        place += f" with {cores} core{'' if cores == 1 else 's'}"
+
+    def place(cell: Cell) -> str:
+        design, workload, cores = cell
+        count = f" with {cores} core{'' if cores == 1 else 's'}" if len(answer.cores) > 1 else ""
+        return f"{design} on {workload}{count}"
+
     said = (
         f"95 %: the confidence interval of gmean over {len(answer.seeds_shown)} seeds, to either"
-        f" side; the widest of a cell is {place}, {ratio(value)} ± {ratio(half)}"
+        " side; the widest of a cell is"
     )
-    notes = [footnote("±", said, width)]
-    if any(is_unsure(*pair) for pair in widths.values()):
-        limit = f"± {100 * UNSURE:.0f} %"
-        wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
-        notes.append(footnote(UNSURE_MARK, wide, width))
-    return notes
+    widths = {place(c): (answer.ratio(c), answer.ratio_half_width(c)) for c in answer.cells()}
+    return interval_notes(said, widths, width)

@@ -169,10 +169,16 @@ def sweep_figure(answer: Sweep) -> Figure:
     drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
     axes = drawing.subplots()
     places = _places(values)
-    for index, (name, heights) in enumerate(_lines(answer).items()):
+    for index, (name, value) in enumerate(sweep_text.columns(answer).items()):
         look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-        shown = [math.nan if height is None else height for height in heights]
-        axes.plot(places, shown, label=name, linewidth=1.2, markersize=4, **look)
+        look |= {"linewidth": 1.2, "markersize": 4, "label": name}
+        shown = [value(point) for point in answer.points]
+        heights = [math.nan if height is None else height for height, _ in shown]
+        reaches = [reach or 0.0 for _, reach in shown]
+        if any(reaches):
+            axes.errorbar(places, heights, reaches, **look, **INTERVAL_LOOK)
+        else:
+            axes.plot(places, heights, **look)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     if min(places) > 0 and max(places) >= DECADE * min(places):
@@ -181,14 +187,10 @@ def sweep_figure(answer: Sweep) -> Figure:
     axes.minorticks_off()
     axes.set_xlabel(key)
     axes.set_ylabel(f"{METRICS[answer.metric].title}\nrelative to {sweep_text.base(answer)}")
-    axes.set_title(sweep_text.where(answer), fontsize=7, loc="left", color="0.3")
+    sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
+    axes.set_title(sweep_text.where(answer) + sure, fontsize=7, loc="left", color="0.3")
     drawing.legend(loc="outside upper center", ncols=4, frameon=False)
     return drawing
-
-
-def _lines(answer: Sweep) -> dict[str, list[float | None]]:
-    columns = sweep_text.columns(answer)
-    return {name: [value(point) for point in answer.points] for name, value in columns.items()}
 
 
 def _places(values: Sequence[str]) -> Sequence[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -221,12 +221,78 @@ Cell = tuple[str, str, "int | None"]
 SeededCell = tuple[str, str, "int | None", int]
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison:
-    """Designs against workloads; what an interruption left out is not in `runs`.
+#: What a run is of but for its seed: a design, a workload, and what else there are several of.
+AnyCell = tuple[Any, ...]
 
-    Where several seeds were asked for, a number is the mean over them, unless one is named.
+
+class OfSeeds:
+    """Runs of cells with each of some seeds. What an interruption left out is not in `runs`.
+
+    A number of a cell is the mean over the seeds, unless one is named.
     """
+
+    seeds: tuple[int, ...]
+    metric: str
+    #: By cell, with the seed behind what a cell is made of.
+    runs: Mapping[AnyCell, Run]
+
+    def cells(self) -> Sequence[AnyCell]:
+        """Return the cells in the order of the rows."""
+        raise NotImplementedError
+
+    def base(self, cell: AnyCell) -> AnyCell:
+        """Return the cell that is 1.00 for a cell."""
+        raise NotImplementedError
+
+    @cached_property
+    def seeds_shown(self) -> tuple[int, ...]:
+        """The seeds of the means: the first, and those behind it of which every run ended."""
+        cells = self.cells()
+        whole = takewhile(
+            lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
+        )
+        return tuple(whole) or self.seeds[:1]
+
+    def value(self, cell: AnyCell, seed: int | None = None) -> float | None:
+        """Return the metric of a cell, in its own unit."""
+        if seed is None:
+            return mean_of_seeds(self.value(cell, seed) for seed in self.seeds_shown)
+        run = self.runs.get((*cell, seed))
+        return None if run is None else METRICS[self.metric].value(run.data)
+
+    def ratio(self, cell: AnyCell, seed: int | None = None) -> float | None:
+        """Return the metric of a cell, relative to the base with the same seed."""
+        if seed is None:
+            return mean_ratio_of_seeds(self.ratio(cell, seed) for seed in self.seeds_shown)
+        value, base = self.value(cell, seed), self.value(self.base(cell), seed)
+        return value / base if value is not None and base else None
+
+    def ratio_half_width(self, cell: AnyCell) -> float | None:
+        """Return how far the confidence interval of a cell's ratio goes to either side."""
+        return half_width(self.ratio(cell, seed) for seed in self.seeds_shown)
+
+    def mean(self, cells: Sequence[AnyCell], seed: int | None = None) -> float | None:
+        """Return the geometric mean of the ratios of some cells."""
+        if seed is None:
+            return mean_ratio_of_seeds(self.mean(cells, seed) for seed in self.seeds_shown)
+        return geometric_mean(self.ratio(cell, seed) for cell in cells)
+
+    def mean_half_width(self, cells: Sequence[AnyCell]) -> float | None:
+        """Return how far the confidence interval of that mean goes to either side."""
+        return half_width(self.mean(cells, seed) for seed in self.seeds_shown)
+
+    def means(self, cell: AnyCell) -> dict[str, Any]:
+        """Return what `--json` has of a cell with several seeds."""
+        return {
+            "value": self.value(cell),
+            "normalized": self.ratio(cell),
+            "half_width_95": self.ratio_half_width(cell),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(OfSeeds):
+    """Designs against workloads."""
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
@@ -246,35 +312,9 @@ class Comparison:
         """Return the cells in the order of the rows."""
         return [(d, w, c) for c in self.cores for w in self.workloads for d in self.designs]
 
-    @cached_property
-    def seeds_shown(self) -> tuple[int, ...]:
-        """The seeds of the means: the first, and those behind it of which every run ended."""
-        cells = self.cells()
-        whole = takewhile(
-            lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
-        )
-        return tuple(whole) or self.seeds[:1]
-
-    def value(self, cell: Cell, seed: int | None = None) -> float | None:
-        """Return the metric of a cell, in its own unit."""
-        if seed is None:
-            return mean_of_seeds(self.value(cell, seed) for seed in self.seeds_shown)
-        run = self.runs.get((*cell, seed))
-        return None if run is None else METRICS[self.metric].value(run.data)
-
-    def ratio(self, cell: Cell, seed: int | None = None) -> float | None:
-        """Return the metric of a cell, relative to the base with the same seed."""
-        if seed is None:
-            return mean_ratio_of_seeds(self._ratios(cell))
-        value, base = self.value(cell, seed), self.value((self.normalize, *cell[1:]), seed)
-        return value / base if value is not None and base else None
-
-    def ratio_half_width(self, cell: Cell) -> float | None:
-        """Return how far the confidence interval of a cell's ratio goes to either side."""
-        return half_width(self._ratios(cell))
-
-    def _ratios(self, cell: Cell) -> Iterator[float | None]:
-        return (self.ratio(cell, seed) for seed in self.seeds_shown)
+    def base(self, cell: Cell) -> Cell:
+        """Return the cell that is 1.00 for a cell."""
+        return (self.normalize, *cell[1:])
 
     def native_ratio(self, workload: str, cores: int | None) -> float | None:
         """Return what was measured on this computer, relative to the design that is the base."""
@@ -284,21 +324,19 @@ class Comparison:
 
     def gmean(self, design: str, cores: int | None, seed: int | None = None) -> float | None:
         """Return the geometric mean of a design's ratios over the workloads."""
-        if seed is None:
-            return mean_ratio_of_seeds(self._gmeans(design, cores))
-        return geometric_mean(self.ratio((design, w, cores), seed) for w in self.workloads)
+        return self.mean(self._row(design, cores), seed)
 
     def gmean_half_width(self, design: str, cores: int | None) -> float | None:
         """Return how far the confidence interval of a design's mean goes to either side."""
-        return half_width(self._gmeans(design, cores))
+        return self.mean_half_width(self._row(design, cores))
 
-    def _gmeans(self, design: str, cores: int | None) -> Iterator[float | None]:
-        return (self.gmean(design, cores, seed) for seed in self.seeds_shown)
+    def _row(self, design: str, cores: int | None) -> list[Cell]:
+        return [(design, workload, cores) for workload in self.workloads]
 
     def verdict(self, design: str, cores: int | None) -> Verdict:
         """Return what the crash campaigns of a design said, all workloads together."""
-        keys = [(design, workload, cores) for workload in self.workloads]
-        return Verdict.all_of(self.verdicts[key] for key in keys if key in self.verdicts)
+        cells = self._row(design, cores)
+        return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)
 
     @property
     def passed(self) -> bool:
@@ -307,7 +345,7 @@ class Comparison:
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
-        means = [self._mean(design, cores) for cores in self.cores for design in self.designs]
+        means = [self._gmean_row(design, cores) for cores in self.cores for design in self.designs]
         answer = {
             "metric": self.metric,
             "normalize": self.normalize,
@@ -349,23 +387,16 @@ class Comparison:
                     crash = self.verdicts.get(cell, untested).json()
                     yield {**run.data, "normalized": self.ratio(cell, seed), "crash": crash}
 
-    def _mean(self, design: str, cores: int | None) -> dict[str, Any]:
+    def _gmean_row(self, design: str, cores: int | None) -> dict[str, Any]:
         mean = {"value": self.gmean(design, cores)}
         if len(self.seeds) > 1:
             mean["half_width_95"] = self.gmean_half_width(design, cores)
         return {"design": design, "cores": self.cores_used(cores), **mean}
 
     def _summary(self, cell: Cell) -> dict[str, Any]:
-        """Return the means of a cell over the seeds."""
         design, workload, cores = cell
-        return {
-            "design": design,
-            "workload": workload,
-            "cores": self.cores_used(cores),
-            "value": self.value(cell),
-            "normalized": self.ratio(cell),
-            "half_width_95": self.ratio_half_width(cell),
-        }
+        own = {"design": design, "workload": workload, "cores": self.cores_used(cores)}
+        return {**own, **self.means(cell)}
 
     def core_model(self) -> str:
         """Return the core model and the durability domain of the machine, as far as they agree."""

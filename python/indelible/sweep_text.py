@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from indelible import text
 from indelible.results import METRICS
 from indelible.sweeps import Point, Sweep
+
+#: A ratio, and how far its confidence interval goes to either side.
+Sure = tuple["float | None", "float | None"]
 
 
 def sweep(answer: Sweep, width: int | None = None) -> str:
@@ -15,12 +19,11 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     width = width or text.terminal_width()
     blocks = [_title(answer, width), *_tables(answer, width)]
     if answer.interrupted:
-        total = len(answer.cells())
-        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} cells had ended")
+        blocks.insert(0, text.interrupted(answer, "cells"))
     return "\n\n".join([*blocks, *_notes(answer, width)])
 
 
-def columns(answer: Sweep) -> dict[str, Callable[[Point], float | None]]:
+def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
     """Return what is shown of a point, by name."""
     shown = answer.shown()
     if len(shown) > 1:
@@ -31,8 +34,7 @@ def columns(answer: Sweep) -> dict[str, Callable[[Point], float | None]]:
 
 def base(answer: Sweep) -> str:
     """Return what is 1.00: a design, or the first point."""
-    first = answer.named(answer.points[0])
-    return answer.normalize or " ".join(f"{key}={value}" for key, value in first.items())
+    return answer.normalize or _said(answer, answer.points[0])
 
 
 def where(answer: Sweep) -> str:
@@ -42,15 +44,24 @@ def where(answer: Sweep) -> str:
     if len(counts) == 1 and "cores" not in answer.vary:
         (count,) = counts
         words.append(f"{count} core{'' if count == 1 else 's'}")
-    return " · ".join(words if "seed" in answer.vary else [*words, f"seed {answer.seed}"])
+    seeds = [] if "seed" in answer.vary else [text.seeds_said(answer.seeds_shown)]
+    return " · ".join([*words, *seeds])
 
 
-def _of(answer: Sweep, design: str, workload: str) -> Callable[[Point], float | None]:
-    return lambda point: answer.ratio((point, design, workload))
+def _said(answer: Sweep, point: Point) -> str:
+    return " ".join(f"{key}={value}" for key, value in answer.named(point).items())
 
 
-def _mean(answer: Sweep, design: str) -> Callable[[Point], float | None]:
-    return lambda point: answer.gmean(point, design)
+def _of(answer: Sweep, design: str, workload: str) -> Callable[[Point], Sure]:
+    def shown(point: Point) -> Sure:
+        cell = (point, design, workload)
+        return answer.ratio(cell), answer.ratio_half_width(cell)
+
+    return shown
+
+
+def _mean(answer: Sweep, design: str) -> Callable[[Point], Sure]:
+    return lambda point: (answer.gmean(point, design), answer.gmean_half_width(point, design))
 
 
 def _title(answer: Sweep, width: int) -> str:
@@ -72,7 +83,7 @@ def _tables(answer: Sweep, width: int) -> list[str]:
     stub = [*zip(answer.vary, *answer.points, strict=True)]
     stubs = [max(map(len, column)) for column in stub]
     cells = {
-        name: [name, *(_cell(value(point)) for point in answer.points)]
+        name: [name, *(text.ratio_cell(*value(point)) for point in answer.points)]
         for name, value in columns(answer).items()
     }
     sizes = {name: max(map(len, column)) for name, column in cells.items()}
@@ -87,21 +98,15 @@ def _tables(answer: Sweep, width: int) -> list[str]:
     return tables
 
 
-def _cell(value: float | None) -> str:
-    return text.BLANK if value is None else text.ratio(value)
-
-
 def _notes(answer: Sweep, width: int) -> list[str]:
-    key = next(iter(answer.vary))
-    notes = [
-        text.footnote(
-            ">",
-            f"{crossing['ahead']} passes {crossing['behind']} between"
-            f" {key}={crossing['after']} and {crossing['by']}",
-            width,
-        )
-        for crossing in answer.crossings()
-    ]
+    notes = [text.footnote(">", _passing(answer, c), width) for c in answer.crossings()]
+    said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
+    widths = {
+        f"{name} at {_said(answer, point)}": value(point)
+        for name, value in columns(answer).items()
+        for point in answer.points
+    }
+    notes += text.interval_notes(said, widths, width)
     bases = [answer.base(cell) for cell in answer.cells() if cell[1] in answer.shown()]
     zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
     place = "there" if answer.normalize else f"at {base(answer)}"
@@ -110,3 +115,13 @@ def _notes(answer: Sweep, width: int) -> list[str]:
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     notes += [text.footnote("*", note, width) for note in dict.fromkeys(told)]
     return ["\n".join(notes)] if notes else []
+
+
+def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:
+    """Return who passes whom and where, and whether seeds agree on it."""
+    (key,) = answer.vary
+    is_sure = crossing.get("sure", True)
+    passes = "passes" if is_sure else "may pass"
+    doubt = "" if is_sure else ": 1.00 is within ± 95 % of their ratio"
+    place = f"{key}={crossing['after']} and {crossing['by']}"
+    return f"{crossing['ahead']} {passes} {crossing['behind']} between {place}{doubt}"

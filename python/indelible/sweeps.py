@@ -7,30 +7,33 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from indelible.means import geometric_mean
-from indelible.results import METRICS, Run, rows_as_csv
+from indelible.means import geometric_mean, half_width, mean_ratio_of_seeds
+from indelible.results import METRICS, OfSeeds, Run, rows_as_csv
 
 #: The values of the fields that vary.
 Point = tuple[str, ...]
 
-#: One run of a sweep: the values, the design, the workload.
+#: One cell of a sweep: the values, the design, the workload.
 SweepCell = tuple[Point, str, str]
+
+#: One run of a sweep: its cell, and the seed that was asked for; another one may be of the point.
+SeededSweepCell = tuple[Point, str, str, int]
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep:
-    """Designs on workloads at points; what an interruption left out is not in `runs`."""
+class Sweep(OfSeeds):
+    """Designs on workloads at points."""
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
     vary: Mapping[str, tuple[str, ...]]
     points: tuple[Point, ...]
     machine: str
-    seed: int
+    seeds: tuple[int, ...]
     metric: str
     #: The design that is 1.00 at each point; if there is none, each is 1.00 at the first point.
     normalize: str | None
-    runs: Mapping[SweepCell, Run]
+    runs: Mapping[SeededSweepCell, Run]
     durability: Mapping[str, str]
     interrupted: bool = False
 
@@ -42,16 +45,6 @@ class Sweep:
         """Return the designs that are not 1.00 everywhere."""
         return tuple(d for d in self.designs if d != self.normalize) or self.designs
 
-    def value(self, cell: SweepCell) -> float | None:
-        """Return the metric of a cell, in its own unit."""
-        run = self.runs.get(cell)
-        return None if run is None else METRICS[self.metric].value(run.data)
-
-    def ratio(self, cell: SweepCell) -> float | None:
-        """Return the metric of a cell, relative to the base."""
-        value, unit = self.value(cell), self.value(self.base(cell))
-        return value / unit if value is not None and unit else None
-
     def base(self, cell: SweepCell) -> SweepCell:
         """Return the cell that is 1.00 for a cell."""
         point, design, workload = cell
@@ -61,12 +54,20 @@ class Sweep:
 
     def gmean(self, point: Point, design: str) -> float | None:
         """Return the geometric mean of a design's ratios over the workloads."""
-        return geometric_mean(self.ratio((point, design, w)) for w in self.workloads)
+        return self.mean(self._row(point, design))
+
+    def gmean_half_width(self, point: Point, design: str) -> float | None:
+        """Return how far the confidence interval of a design's mean goes to either side."""
+        return self.mean_half_width(self._row(point, design))
+
+    def _row(self, point: Point, design: str) -> list[SweepCell]:
+        return [(point, design, workload) for workload in self.workloads]
 
     def crossings(self) -> list[dict[str, Any]]:
         """Return where one design passes another, if a single field varies.
 
-        Over several workloads a design is ahead if the geometric mean of its values is.
+        Over several workloads a design is ahead if the geometric mean of its values is. With
+        several seeds it is `sure` if the confidence intervals of its lead, at both points, say so.
         """
         if len(self.vary) != 1:
             return []
@@ -79,12 +80,25 @@ class Sweep:
         for (before, lead), (after, next_lead) in pairwise(known):
             if (lead > 1) != (next_lead > 1):
                 ahead, behind = (one, other) if next_lead > 1 else (other, one)
-                yield {"ahead": ahead, "behind": behind, "after": before[0], "by": after[0]}
+                found = {"ahead": ahead, "behind": behind, "after": before[0], "by": after[0]}
+                if len(self.seeds_shown) > 1:
+                    found["sure"] = all(self._is_sure(at, one, other) for at in (before, after))
+                yield found
+
+    def _is_sure(self, point: Point, one: str, other: str) -> bool:
+        """Return whether a lead is further from 1 than its confidence interval goes."""
+        leads = [self._lead_of_seed(point, one, other, seed) for seed in self.seeds_shown]
+        lead, width = mean_ratio_of_seeds(leads), half_width(leads)
+        return lead is not None and width is not None and abs(lead - 1) > width
 
     def _lead(self, point: Point, one: str, other: str) -> float | None:
         """Return by which factor one design is better than another; above 1 it is."""
-        cells = [((point, one, w), (point, other, w)) for w in self.workloads]
-        values = [(self.value(left), self.value(right)) for left, right in cells]
+        leads = (self._lead_of_seed(point, one, other, seed) for seed in self.seeds_shown)
+        return mean_ratio_of_seeds(leads)
+
+    def _lead_of_seed(self, point: Point, one: str, other: str, seed: int) -> float | None:
+        cells = zip(self._row(point, one), self._row(point, other), strict=True)
+        values = [(self.value(left, seed), self.value(right, seed)) for left, right in cells]
         lead = geometric_mean(left / right if left and right else None for left, right in values)
         return lead if lead is None or METRICS[self.metric].higher_is_better else 1 / lead
 
@@ -94,12 +108,8 @@ class Sweep:
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
-        means = [
-            {"point": self.named(point), "design": design, "value": self.gmean(point, design)}
-            for point in self.points
-            for design in self.designs
-        ]
-        return {
+        means = [self._gmean_row(point, design) for point in self.points for design in self.designs]
+        answer = {
             "vary": {key: [*values] for key, values in self.vary.items()},
             "metric": self.metric,
             "normalize": self.normalize,
@@ -108,6 +118,9 @@ class Sweep:
             "crossings": self.crossings(),
             "cancelled": self.interrupted,
         }
+        if len(self.seeds) > 1:
+            answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
+        return answer
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
@@ -115,9 +128,21 @@ class Sweep:
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for cell in self.cells():
-            if (run := self.runs.get(cell)) is not None:
-                point = self.named(cell[0])
-                yield {"point": point, **run.data, "normalized": self.ratio(cell)}
+            for seed in self.seeds:
+                if (run := self.runs.get((*cell, seed))) is not None:
+                    point = self.named(cell[0])
+                    yield {"point": point, **run.data, "normalized": self.ratio(cell, seed)}
+
+    def _gmean_row(self, point: Point, design: str) -> dict[str, Any]:
+        mean = {"value": self.gmean(point, design)}
+        if len(self.seeds) > 1:
+            mean["half_width_95"] = self.gmean_half_width(point, design)
+        return {"point": self.named(point), "design": design, **mean}
+
+    def _summary(self, cell: SweepCell) -> dict[str, Any]:
+        point, design, workload = cell
+        own = {"point": self.named(point), "design": design, "workload": workload}
+        return {**own, **self.means(cell)}
 
     def __repr__(self) -> str:
         return f"<Sweep of {', '.join(self.vary)}: {', '.join(self.designs)}>"

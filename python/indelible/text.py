@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from indelible.means import UNSURE, is_unsure
 from indelible.results import (
     Crash,
+    OfSeeds,
     Run,
     failed_points,
     transactions,
@@ -21,6 +23,9 @@ from indelible.results import (
 DAGGER = "†"
 
 BLANK = "-"
+
+#: The mark of a value whose confidence interval is wide, before the value.
+UNSURE_MARK = "~"
 
 #: The least that is left to a column whose text is wrapped.
 LAST_COLUMN = 20
@@ -76,6 +81,12 @@ def percentages(parts: Mapping[str, float]) -> dict[str, float]:
 def ratio(value: float) -> str:
     """Return a ratio with two digits, as in a table of a paper."""
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def ratio_cell(value: float | None, half_width: float | None = None) -> str:
+    """Return a ratio, marked if its confidence interval is wide, or a dash for nothing."""
+    mark = UNSURE_MARK if is_unsure(value, half_width) else ""
+    return BLANK if value is None else mark + ratio(value)
 
 
 # Tables.
@@ -182,6 +193,32 @@ def durability_notes(
 def seeds_said(seeds: Sequence[int]) -> str:
     """Return one seed, or the first and the last of several that follow each other."""
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def interrupted(answer: OfSeeds, what: str) -> str:
+    """Return how much there is of what was interrupted, and whose table it makes."""
+    total = len(answer.cells()) * len(answer.seeds)
+    of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
+    return f"interrupted: {len(answer.runs)} of {total} {what} had ended{of}"
+
+
+def interval_notes(
+    said: str, widths: Mapping[str, tuple[float | None, float | None]], width: int
+) -> list[str]:
+    """Return a note on confidence intervals that ends with the widest for its value.
+
+    The values come with the half of their intervals, by where they are.
+    """
+    known = {place: pair for place, pair in widths.items() if pair[0] and pair[1] is not None}
+    if not known:
+        return []
+    place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])
+    notes = [footnote("±", f"{said} {place}, {ratio(value)} ± {ratio(half)}", width)]
+    if any(is_unsure(*pair) for pair in known.values()):
+        limit = f"± {100 * UNSURE:.0f} %"
+        wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
+        notes.append(footnote(UNSURE_MARK, wide, width))
+    return notes
 
 
 def footnote(mark: str, body: str, width: int) -> str:

@@ -241,7 +241,7 @@ def compare(
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
-    each_seed = seeds_of(template.seed, seeds)
+    each_seed = seeds_of(seed, seeds)
     plan = _plan(designs, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.
     of_loops = replace(template, settings=of_cell(template.settings, "", "", designs))
@@ -288,6 +288,7 @@ def sweep(
     normalize: str | None = None,
     txs: int | None = None,
     seed: int = 1,
+    seeds: int = 1,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -296,7 +297,8 @@ def sweep(
     """Run every design on every workload at all combinations of the values of some fields.
 
     `vary` has the values by field, `{"design.entries": [10, 20, 40]}` or `"8:128:24"`, and by
-    `cores`, `txs` and `seed`. No power is cut.
+    `cores`, `txs` and `seed`. With several `seeds`, from `seed` on, the answer has their means.
+    No power is cut.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, rows["designs"])
@@ -306,32 +308,28 @@ def sweep(
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb)
     experiment.require_use(scripts, workloads)
-    values = varied(vary)
-    for key, own in (("cores", cores), ("txs", txs)):
-        if own is not None and key in values:
-            raise InputError(f"{key} is set twice; keep one")
+    values = _varied_alone(vary, cores, txs, seeds)
+    each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
     settings = pairs(set)
 
-    def asked(point: Point, design: str, workload: str) -> Experiment:
+    def asked(point: Point, design: str, workload: str, seed: int) -> Experiment:
         fields = tuple(zip(values, point, strict=True))
         own = tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
         at = {"cores": cores, "txs": txs, "seed": seed}
         at |= {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
         said = of_cell((*settings, *own), design, workload, (*designs, *workloads))
-        script = scripts.get(workload)
-        return Experiment(
-            design, workload, machine, **at, settings=said, script=script, exact=exact
-        )
+        at |= {"settings": said, "script": scripts.get(workload)}
+        return Experiment(design, workload, machine, **at, exact=exact)
 
-    plan = {(p, d, w): asked(p, d, w) for p in points for d in designs for w in workloads}
+    plan = {cell: asked(*cell) for cell in product(points, designs, workloads, each_seed)}
     # A point that says nothing to a design is no run of its own.
     unique = [*dict.fromkeys(plan.values())]
     # One run of each point and design first: a value out of range is refused before the long part.
     known = {row["name"] for kind in rows.values() for row in kind}
     done, interrupted = run_all(
         unique,
-        lambda asked: (is_known(asked, known), asked.workload != workloads[0]),
+        lambda asked: (is_known(asked, known), asked.seed, asked.workload != workloads[0]),
     )
     answer = Sweep(
         designs=designs,
@@ -339,7 +337,7 @@ def sweep(
         vary=values,
         points=points,
         machine=machine,
-        seed=seed,
+        seeds=each_seed,
         metric=metric,
         normalize=normalize,
         runs={cell: done[asked] for cell, asked in plan.items() if asked in done},
@@ -419,6 +417,19 @@ def _native(
         raise InputError("--native needs --cores: as many threads are measured, such as --cores 1")
     asked = (workloads, template.machine, template.settings)
     return {count: beside(*asked, count, template.seed) for count in counts if count is not None}
+
+
+def _varied_alone(
+    vary: Mapping[str, Any], cores: int | None, txs: int | None, seeds: int
+) -> dict[str, tuple[str, ...]]:
+    """Return the values of what varies, or refuse that something else says them, too."""
+    values = varied(vary)
+    for key, own in (("cores", cores), ("txs", txs)):
+        if own is not None and key in values:
+            raise InputError(f"{key} is set twice; keep one")
+    if seeds != 1 and "seed" in values:
+        raise InputError("seed varies, and --seeds takes means over seeds; keep one")
+    return values
 
 
 def _whole(key: str, value: str) -> int:

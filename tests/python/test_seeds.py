@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -117,13 +118,13 @@ def test_a_cell_with_a_wide_interval_is_marked() -> None:
 
 
 def test_an_interrupted_table_is_of_whole_seeds() -> None:
-    partial = compared({**SPEEDS, ("silo", "hash"): (150.0, 340.0, None)})
-    shown = str(partial)
+    some = compared({**SPEEDS, ("silo", "hash"): (150.0, 340.0, None)})
+    shown = str(some)
     assert shown.startswith("interrupted: 11 of 12 runs had ended; the table is of seeds 1 to 2\n")
-    assert partial.ratio(("silo", "hash", 8)) == pytest.approx(math.sqrt(1.5 * 1.7))
-    assert partial.ratio(("silo", "hash", 8), seed=3) is None
+    assert some.ratio(("silo", "hash", 8)) == pytest.approx(math.sqrt(1.5 * 1.7))
+    assert some.ratio(("silo", "hash", 8), seed=3) is None
     # All that ended is a row, and only whole seeds are in the means.
-    answer = partial.json()
+    answer = some.json()
     assert (len(answer["rows"]), answer["seeds"], answer["cancelled"]) == (11, [1, 2], True)
     first = compared({**SPEEDS, ("silo", "hash"): (None, 340.0, 520.0)})
     assert str(first).startswith("interrupted: 11 of 12 runs had ended; the table is of seed 1\n")
@@ -207,6 +208,93 @@ def test_every_bar_fits_its_axis(fake: ModuleType) -> None:
     assert axes.get_ylim()[0] == 0
 
 
+SWEEP = ["sweep", "--designs", "silo,native", "--vary", "silo.entries=4,12", "--seeds", "5"]
+
+
+def test_a_sweep_divides_seed_by_seed(command: Command, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    words = [*SWEEP, "--workloads", "hash,sqlite", "--csv", str(rows), "--json"]
+    answer = json.loads(command(*words)[1])
+    speeds = {
+        (row["design"], row["workload"], row["point"]["silo.entries"], row["seed"]): (
+            row["throughput_tx_per_s"]
+        )
+        for row in answer["rows"]
+    }
+    assert len(speeds) == len(answer["rows"]) == 2 * 2 * 2 * 5
+    normalized = [row["normalized"] for row in answer["rows"]]
+    assert normalized == [
+        speed / speeds[(*cell, "4", seed)] for (*cell, _, seed), speed in speeds.items()
+    ]
+    of = [("silo", workload) for workload in ("hash", "sqlite")]
+    ratios = {
+        own: [speeds[(*own, "12", seed)] / speeds[(*own, "4", seed)] for seed in range(1, 6)]
+        for own in of
+    }
+    (cell,) = [
+        cell
+        for cell in answer["cells"]
+        if (cell["design"], cell["workload"], cell["point"]["silo.entries"])
+        == ("silo", "sqlite", "12")
+    ]
+    alone = ratios["silo", "sqlite"]
+    assert cell["normalized"] == pytest.approx(math.prod(alone) ** (1 / 5))
+    assert cell["half_width_95"] == pytest.approx(means.half_width(alone))
+    each = [math.sqrt(one * other) for one, other in zip(*ratios.values(), strict=True)]
+    (mean,) = [
+        mean
+        for mean in answer["gmean"]
+        if (mean["design"], mean["point"]["silo.entries"]) == ("silo", "12")
+    ]
+    assert mean["value"] == pytest.approx(math.prod(each) ** (1 / 5))
+    assert mean["half_width_95"] == pytest.approx(means.half_width(each))
+    with rows.open(encoding="utf-8") as file:
+        assert [row["seed"] for row in csv.DictReader(file)] == ["1", "2", "3", "4", "5"] * 8
+
+
+def test_a_sweep_runs_seed_by_seed(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    assert command(*SWEEP, "--workloads", "hash,sqlite")[0] == 0
+    seeds = [spec["seed"] for _, spec in fake.asked]
+    # `silo` at two points and `native` at one, since it knows nothing of them.
+    assert seeds == [seed for seed in range(1, 6) for _ in range(2 * 3)]
+
+
+def test_who_passes_whom_is_sure_or_not(command: Command) -> None:
+    # Canned: the luck of the designs on sqlite differs by more than they are apart.
+    sure = {
+        workload: json.loads(command(*SWEEP, "--workloads", workload, "--json")[1])["crossings"]
+        for workload in ("hash", "sqlite")
+    }
+    crossing = {"ahead": "silo", "behind": "native", "after": "4", "by": "12"}
+    assert sure == {"hash": [crossing | {"sure": True}], "sqlite": [crossing | {"sure": False}]}
+
+
+def test_intervals_of_a_sweep_are_drawn(fake: ModuleType) -> None:
+    asked = ("silo", "sqlite", {"silo.entries": [4, 12]})
+    several = indelible.sweep(*asked, seeds=3)
+    (axes,) = plot.sweep_figure(several).axes
+    assert axes.get_title(loc="left") == "machine silo · 8 cores · seeds 1 to 3, 95 % intervals"
+    (line,) = axes.containers
+    _, _, (lines,) = line.lines
+    low, high = (y for _, y in lines.get_segments()[1])
+    reach = several.ratio_half_width((("12",), "silo", "sqlite"))
+    assert high - low == pytest.approx(2 * reach)
+    (axes,) = plot.sweep_figure(indelible.sweep(*asked)).axes
+    assert (len(axes.containers), axes.get_title(loc="left")[-6:]) == (0, "seed 1")
+
+
+def test_seeds_and_a_seed_that_varies_are_one_too_many(command: Command, fake: ModuleType) -> None:
+    words = ["sweep", "--designs", "silo", "--workloads", "hash", "--vary", "seed=1,2"]
+    code, shown, complaints = command(*words, "--seeds", "2")
+    assert (code, shown, fake.asked) == (2, "", [])
+    sentence = "seed varies, and --seeds takes means over seeds; keep one"
+    assert complaints == f"indelible: error: {sentence}\n"
+    assert command(*words, "--seeds", "1")[0] == 0
+
+
 BAD = ["0", "-1", "1.5", "five", "101", ""]
 
 
@@ -214,17 +302,19 @@ BAD = ["0", "-1", "1.5", "five", "101", ""]
 def test_a_wrong_number_of_seeds_is_a_sentence(
     command: Command, fake: ModuleType, word: str
 ) -> None:
-    code, shown, complaints = command(*COMPARE, "--seeds", word)
-    assert (code, shown, fake.asked) == (2, "", [])
-    assert f"argument --seeds: `{word}` is not a whole number from 1 to 100; `ind" in complaints
-    assert complaints.count("\n") == 1
+    for words in (COMPARE, SWEEP[:-2]):
+        code, shown, complaints = command(*words, "--seeds", word)
+        assert (code, shown, fake.asked) == (2, "", [])
+        assert f"argument --seeds: `{word}` is not a whole number from 1 to 100; `" in complaints
+        assert complaints.count("\n") == 1
 
 
 @pytest.mark.parametrize("seeds", [0, -1, 1.5, "5", 101, None, True])
 def test_python_refuses_it_too(fake: ModuleType, seeds: int) -> None:
-    with pytest.raises(indelible.InputError) as error:
-        indelible.compare("silo", "hash", seeds=seeds)
-    assert str(error.value) == f"`seeds` is a whole number from 1 to 100, and not {seeds!r}"
+    for call in (indelible.compare, partial(indelible.sweep, vary={"silo.entries": [4, 8]})):
+        with pytest.raises(indelible.InputError) as error:
+            call("silo", "hash", seeds=seeds)
+        assert str(error.value) == f"`seeds` is a whole number from 1 to 100, and not {seeds!r}"
     assert fake.asked == []
 
 

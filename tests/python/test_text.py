@@ -49,6 +49,18 @@ SHOWN = {
         *("sweep", "--designs", "native,silo", "--workloads", "hash", "--vary", "cores=1,2"),
         *("--metric", "commit-latency"),
     ],
+    "sweep_seeds": [
+        *("sweep", "--designs", "silo,leaky,hops", "--workloads", "hash,btree", "--seeds", "5"),
+        *("--vary", "silo.entries=4,12,20"),
+    ],
+    "sweep_seeds_unsure": [
+        *("sweep", "--designs", "silo,native", "--workloads", "sqlite", "--seeds", "5"),
+        *("--vary", "silo.entries=4,12"),
+    ],
+    "sweep_seeds_one": [
+        *("sweep", "--designs", "silo", "--workloads", "hash,sqlite", "--normalize", "undo@x86"),
+        *("--vary", "cores=1,8", "--vary", "silo.entries=4,20", "--seeds", "3"),
+    ],
     "native": ["native", "logging"],
     "native_against": ["native", "logging", "--entries", "1,8", "--against", "tiny"],
     "compare_seeds": ["compare", "--seeds", "5", "--seed", "3"],

@@ -27,6 +27,7 @@ examples:
       --vary pm.tWRITE=50ns:450ns:100ns --plot writes.pdf
   indelible sweep --designs undo@x86,silo --workloads hash --vary cores=1,2,4,8 \\
       --vary pm.banks_per_rank=16,64
+  indelible sweep --designs lad,silo --workloads hash --vary silo.entries=10,20 --seeds 5
 """
 
 
@@ -55,6 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the design that is 1.00 at each point (each design is, at the first point)",
     )
     outputs.add_options(parser)
+    options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
@@ -82,6 +84,7 @@ def call(args: argparse.Namespace) -> int:
             cores=args.cores,
             metric=args.metric,
             normalize=args.normalize,
+            seeds=args.seeds,
             **options.experiment_arguments(args),
         ),
         show,
