@@ -1,5 +1,5 @@
-//! What a part of the machine does and when, for a timeline. The core, the banks and the controllers
-//! each record what they do as they do it; where nobody has asked there is no recorder.
+//! What a part of the machine does and when, for a timeline. The core, the banks and the
+//! controllers each record what they do as they do it; where nobody has asked there is no recorder.
 
 use std::ops::Range;
 
