@@ -133,8 +133,14 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
         notes.append(footnote(NATIVE_MARK, f"measured on {processor}, in DRAM", width))
         reasons = (row["reason"] for row in answer.native.values() if "reason" in row)
         notes += [footnote(NATIVE_MARK, reason, width) for reason in dict.fromkeys(reasons)]
+    notes += run_notes(answer, width)
+    return ["\n".join(notes)] if notes else []
+
+
+def run_notes(answer: Comparison, width: int) -> list[str]:
+    """Return what the runs say of themselves, and of whom there is no good verdict."""
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
-    notes += [footnote("*", note, width) for note in dict.fromkeys(told)]
+    notes = [footnote("*", note, width) for note in dict.fromkeys(told)]
     for design in answer.designs:
         verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
         if verdict.kind == "fail":
@@ -148,7 +154,7 @@ def _footnotes(answer: Comparison, width: int) -> list[str]:
             ]
             on = ", ".join(dict.fromkeys(untested))
             notes.append(footnote("?", f"{design} was not tested on {on}: {verdict.reason}", width))
-    return ["\n".join(notes)] if notes else []
+    return notes
 
 
 def _interval_notes(answer: Comparison, width: int) -> list[str]:

@@ -106,7 +106,7 @@ def columns(
     excess = sum(sizes) + gaps - width
     if excess > 0:
         widest = sizes.index(max(sizes[:-1]))
-        sizes[widest] = max(sizes[widest] - excess, LAST_COLUMN)
+        sizes[widest] = min(sizes[widest], max(sizes[widest] - excess, LAST_COLUMN))
     lines = [table_line(headers, sizes, right), "-" * (sum(sizes) + gaps)]
     for row in rows:
         cells = [_wrapped(cell, size) for cell, size in zip(row, sizes, strict=True)]

@@ -27,6 +27,10 @@ SHOWN = {
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
     "crash_later": ["crash", "--design", "leaky", "--workload", "hash", "--lives", "3"],
+    "compare_stalls": [
+        *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],
+        *["--normalize", "silo", "--stalls"],
+    ],
     "litmus": ["litmus"],
     "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
@@ -117,3 +121,10 @@ def test_the_crash_test_of_a_run_is_of_what_was_run(
     )
     (line,) = [line for line in shown.splitlines() if line.startswith("crash test")]
     assert line.endswith("--workload btree --set design.entries=4 --set workload.operations=2")
+
+
+def test_a_table_that_is_too_wide_is_not_made_wider() -> None:
+    """A narrow column gives up nothing, and takes nothing."""
+    cells = ["compute" for _ in range(9)]
+    lines = text.columns(cells, [cells], 60).splitlines()
+    assert max(map(len, lines)) == 9 * len("compute") + 8 * len("  ")

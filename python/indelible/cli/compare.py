@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import comparison_text, plot, verbs
+from indelible import comparison_text, plot, stalls, stalls_plot, verbs
 from indelible.cli import options, outputs
-from indelible.experiment import MACHINE
+from indelible.experiment import MACHINE, InputError
 from indelible.results import METRICS, Comparison, metric_named
 
 HELP = "designs against workloads, as in a paper"
@@ -21,6 +21,7 @@ examples:
   indelible compare --designs undo@x86,silo --workloads all --metric pm-writes --csv writes.csv
   indelible compare --designs undo@x86,silo --workloads sqlite --sql mine.sql --plot mine.pdf
   indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5
+  indelible compare --designs undo@x86,lad,silo --workloads all --stalls --plot stalls.pdf
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native --machine optane \\
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
@@ -28,6 +29,7 @@ examples:
 #: The comparison of `make run`.
 DESIGNS = "native,undo@x86,silo"
 WORKLOADS = "hash,btree,ycsb,sqlite"
+METRIC = "throughput"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,9 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
-        default="throughput",
+        default=METRIC,
         metavar="METRIC",
-        help=f"{', '.join(METRICS)} (throughput)",
+        help=f"{', '.join(METRICS)} ({METRIC})",
     )
     parser.add_argument(
         "--normalize", metavar="D", help="the design that is 1.00, compared too (the first)"
@@ -62,6 +64,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the loops of logcache on this computer's processor, too",
     )
+    parser.add_argument(
+        "--stalls",
+        action="store_true",
+        help="show what core time is spent on instead of --metric, and draw that",
+    )
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -71,9 +78,17 @@ def call(args: argparse.Namespace) -> int:
     """Answer `compare`."""
     metric_named(args.metric)
     outputs.check(args)
+    if args.stalls and (args.native or args.metric != METRIC):
+        other = "--native" if args.native else f"--metric {args.metric}"
+        raise InputError(f"--stalls shows core time alone: drop {other}")
+    text, draw = (
+        (stalls.stalls, stalls_plot.figure)
+        if args.stalls
+        else (comparison_text.comparison, plot.figure)
+    )
 
     def show(answer: Comparison) -> int:
-        outputs.show(args, answer, comparison_text.comparison, plot.figure)
+        outputs.show(args, answer, text, draw)
         return 0 if answer.passed else 1
 
     return options.answer(

@@ -1,0 +1,79 @@
+"""Where core time goes as stacked bars: a stack for each design and workload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indelible import comparison_text, text
+from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, WIDTH_INCHES
+from indelible.stalls import MEAN, PARTS, stacks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from indelible.results import Comparison
+
+#: Room for the names of designs below their bars, in inches and in points.
+NAMES_INCHES = 0.6
+NAMES_POINTS = 34
+
+
+def figure(answer: Comparison) -> Figure:
+    """Return stacked bars, a block for each number of cores, the mean at the right."""
+    from matplotlib.figure import Figure
+
+    blocks = len(answer.cores)
+    shape = (WIDTH_INCHES, 0.5 + (HEIGHT_INCHES + NAMES_INCHES) * blocks)
+    drawing = Figure(figsize=shape, layout="constrained")
+    grid = drawing.subplots(blocks, 1, squeeze=False)
+    for axes, cores in zip(grid[:, 0], answer.cores, strict=True):
+        _bars(axes, answer, cores)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    drawing.legend(
+        handles, labels, loc="outside upper center", ncols=min(len(labels), 8), frameon=False
+    )
+    return drawing
+
+
+def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
+    groups = [*answer.workloads, MEAN]
+    bar = 0.86 / len(answer.designs)
+    # The mean stands a little apart from what it is the mean of.
+    middles = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
+    offsets = [(i - (len(answer.designs) - 1) / 2) * bar for i in range(len(answer.designs))]
+    found = stacks(answer, cores)
+    for index, (part, name) in enumerate(PARTS.items()):
+        places, heights, bottoms = [], [], []
+        for design, offset in zip(answer.designs, offsets, strict=True):
+            for middle, cell in zip(middles, found[design], strict=True):
+                below = [*PARTS][:index]
+                places.append(middle + offset)
+                heights.append(cell[part] if cell else 0.0)
+                bottoms.append(sum(cell[other] for other in below) if cell else 0.0)
+        if any(heights):
+            axes.bar(
+                places,
+                heights,
+                bar * 0.92,
+                bottoms,
+                label=name,
+                color=COLOURS[index],
+                hatch=HATCHES[index],
+                edgecolor="white",
+                linewidth=0.3,
+            )
+    axes.axhline(100, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
+    axes.grid(axis="y", color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.set_xticks(middles, groups)
+    axes.tick_params(axis="x", length=0, pad=NAMES_POINTS)
+    axes.set_xticks([middle + offset for middle in middles for offset in offsets], minor=True)
+    names = [comparison_text.judged(answer, design) for design in answer.designs]
+    axes.set_xticklabels(names * len(middles), minor=True, rotation=90, fontsize=5)
+    axes.tick_params(axis="x", which="minor", length=0, pad=2)
+    axes.set_ylabel(f"core time of a transaction\n{answer.normalize} = 100")
+    count = answer.cores_used(cores)
+    number = f", {count} core{'' if count == 1 else 's'}" if count else ""
+    title = f"machine {answer.machine}{number}, {text.seeds_said(answer.seeds_shown)}"
+    axes.set_title(f"{title} (lower is better)", fontsize=7, loc="left", color="0.3")

@@ -1,0 +1,66 @@
+"""Where core time goes, beside each other: what adds up, the command, and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import stalls, stalls_plot
+
+Command = Callable[..., tuple[int, str, str]]
+ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--stalls")
+
+
+@needs_core
+def test_parts_add_up_to_the_time_of_a_transaction() -> None:
+    answer = indelible.compare(
+        ["undo@x86", "silo"], ["hash", "btree"], cores=2, txs=100, seeds=2, crash=False
+    )
+    for workload in answer.workloads:
+        base = stalls.parts(answer, ("undo@x86", workload, 2))
+        own = stalls.parts(answer, ("silo", workload, 2))
+        assert base is not None
+        assert own is not None
+        assert sum(base.values()) == pytest.approx(100)
+        # Time is what throughput is the inverse of; the mean of both seeds' times.
+        ratios = [answer.ratio(("silo", workload, 2), seed) or 0.0 for seed in answer.seeds]
+        assert sum(own.values()) == pytest.approx(sum(100 / ratio for ratio in ratios) / 2)
+        # A commit of the software log is fences, one of Silo's is not.
+        assert base["fence"] > base["commit_wait"]
+        assert own["commit_wait"] > own["fence"]
+    mean = stalls.mean_parts(answer, "silo", 2)
+    each = [stalls.parts(answer, ("silo", workload, 2)) or {} for workload in answer.workloads]
+    assert mean is not None
+    assert mean["commit_wait"] == pytest.approx(sum(cell["commit_wait"] for cell in each) / 2)
+
+
+def test_a_stack_of_the_figure_is_as_high_as_its_parts(fake: object) -> None:
+    answer = indelible.compare(["native", "silo"], ["hash", "btree"], crash=False)
+    axes = stalls_plot.figure(answer).axes[0]
+    tops: dict[float, float] = {}
+    for patch in axes.patches:
+        place = round(patch.get_x() + patch.get_width() / 2, 3)
+        tops[place] = max(tops.get(place, 0.0), patch.get_y() + patch.get_height())
+    totals = [
+        sum(cell.values()) for cells in stalls.stacks(answer, None).values() for cell in cells
+    ]
+    assert sorted(tops.values()) == pytest.approx(sorted(totals))
+    assert len(totals) == 6
+
+
+def test_the_figure_is_drawn(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "stalls.svg"
+    code, shown, _ = command(*ASKED, "--plot", str(path))
+    assert (code, f"figure: {path}" in shown) == (0, True)
+    assert "core time of a transaction" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("words", [["--metric", "pm-writes"], ["--native", "--cores", "1"]])
+def test_what_has_no_stalls_is_refused(command: Command, words: list[str]) -> None:
+    code, _, complaint = command(*ASKED, *words)
+    assert code == 2
+    assert "--stalls shows core time alone: drop --" in complaint
