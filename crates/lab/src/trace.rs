@@ -7,7 +7,7 @@ use model::crash::{Campaign, Check, Points};
 use model::device::Use;
 use model::engine::Control;
 use model::meters::{Class, Stall};
-use model::recorder::Span;
+use model::recorder::{SPANS_MAX, Span};
 use model::timeline::{Asked, Awaits, Happening, Recorded};
 use model::units::{CoreId, Line, Word};
 use model::workload::Flush;
@@ -105,8 +105,15 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     };
     let mut made = make(&spec, &resolved, recording, control)?;
     let recorded = made.outcome.timeline.take().expect("a timeline was asked for");
+    if recorded.full {
+        return Err(InputError(format!(
+            "more happens in {} than a timeline holds, {SPANS_MAX} things of a kind: lower --for",
+            request.length
+        )));
+    }
     if let Some(event) = request.event
         && recorded.cut.is_none()
+        && !made.outcome.report.cancelled
     {
         let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
         return Err(InputError(format!(

@@ -1,11 +1,9 @@
 //! The memories behind a controller: banks, rows, the bus, the on-DIMM buffer and the cells.
 
-use std::ops::Range;
-
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::meters::{Class, Meters};
-use crate::recorder::Span;
+use crate::recorder::{Part, Span};
 use crate::units::{LINE_BYTES, Line, LineData, Word, spread};
 
 mod banks;
@@ -44,13 +42,13 @@ impl Dram {
         self.banks.read(at, line.address(), now)
     }
 
-    /// Has the banks record what they do in a window of time.
-    pub fn record_banks(&mut self, window: &Range<u64>) {
-        self.banks.record(window);
+    /// Has the banks record what they do.
+    pub fn record_banks(&mut self, part: &Part) {
+        self.banks.record(part);
     }
 
-    /// What the banks recorded.
-    pub fn take_bank_uses(&mut self) -> Vec<Span<Use>> {
+    /// What the banks recorded, and whether there was more than is remembered.
+    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, bool) {
         self.banks.take_uses()
     }
 
@@ -167,13 +165,13 @@ impl Pm {
         read
     }
 
-    /// Has the banks record what they do in a window of time.
-    pub fn record_banks(&mut self, window: &Range<u64>) {
-        self.banks.record(window);
+    /// Has the banks record what they do.
+    pub fn record_banks(&mut self, part: &Part) {
+        self.banks.record(part);
     }
 
-    /// What the banks recorded.
-    pub fn take_bank_uses(&mut self) -> Vec<Span<Use>> {
+    /// What the banks recorded, and whether there was more than is remembered.
+    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, bool) {
         self.banks.take_uses()
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::device::{Use, Write};
 use crate::meters::{Class, Stall};
-use crate::recorder::{Recorder, Span};
+use crate::recorder::{Part, Recorder, Span};
 use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
 use crate::workload::Flush;
 
@@ -111,6 +111,8 @@ pub struct Recorded {
     pub cut: Option<u64>,
     /// What overlaps the window, in the order of the times at which it began.
     pub spans: Vec<Span<Happening>>,
+    /// There was more than is remembered, so that something is missing.
+    pub full: bool,
 }
 
 impl Timeline {
@@ -127,18 +129,19 @@ impl Timeline {
         }
     }
 
-    /// Measuring begins; returns the window that every recorder of the machine is to have.
-    pub fn start(&mut self, at: Cycle) -> Range<u64> {
+    /// Measuring begins; returns the part that every recorder of the machine is to record.
+    pub fn start(&mut self, at: Cycle) -> Part {
         self.started = at.0;
-        self.window = match self.asked {
+        let part = match self.asked {
             Asked::From(after, length) => {
                 let from = at.0.saturating_add(after);
-                from..from.saturating_add(length)
+                Part { window: from..from.saturating_add(length), keeps: u64::MAX }
             }
-            Asked::Until(..) => at.0..u64::MAX,
+            Asked::Until(_, length) => Part { window: at.0..u64::MAX, keeps: length },
         };
-        self.recorder.open(self.window.clone());
-        self.window.clone()
+        self.recorder.open(&part);
+        self.window = part.window.clone();
+        part
     }
 
     /// A crash point has passed; whether the power fails there, which ends the window.
@@ -152,7 +155,7 @@ impl Timeline {
         let from = at.0.saturating_sub(length).max(self.started);
         self.window = from..at.0 + 1;
         // What begins in this cycle and is not recorded yet does not happen.
-        self.recorder.open(from..at.0);
+        self.recorder.open(&Part { window: from..at.0, keeps: length });
         true
     }
 
@@ -216,20 +219,21 @@ impl Timeline {
     pub fn finish(
         mut self,
         now: Cycle,
-        others: impl IntoIterator<Item = Span<Happening>>,
+        (others, others_full): (Vec<Span<Happening>>, bool),
     ) -> Recorded {
         for controller in 0..self.slots.len() {
             for slot in 0..self.slots[controller].len() {
                 self.forget(controller, slot, now);
             }
         }
-        let mut spans = self.recorder.take();
+        let (mut spans, full) = self.recorder.take();
         let until = self.cut.unwrap_or(u64::MAX);
         spans.extend(others.into_iter().filter(|span| span.from < until));
         let Range { start, end } = self.window;
         spans.retain(|span| span.from < end && span.until >= start);
         spans.sort_by_key(|span| span.from);
-        Recorded { started: self.started, window: self.window, cut: self.cut, spans }
+        let full = full || others_full;
+        Recorded { started: self.started, window: self.window, cut: self.cut, spans, full }
     }
 }
 
@@ -248,7 +252,7 @@ mod tests {
                 assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)), n == 7);
             }
         }
-        let recorded = timeline.finish(Cycle(2_000), []);
+        let recorded = timeline.finish(Cycle(2_000), (Vec::new(), false));
         assert_eq!((recorded.window, recorded.cut), (1_090..1_141, Some(1_140)));
         let whats: Vec<_> = recorded.spans.into_iter().map(|span| span.what).collect();
         assert_eq!(whats, [store(5), store(6), store(7), Happening::PowerLoss]);
@@ -263,7 +267,7 @@ mod tests {
         timeline.queue((0, 1), Cycle(8), Line(7), Some((&write(Line(7)), Some(2))));
         timeline.forget(0, 1, Cycle(30));
         timeline.queue((0, 1), Cycle(40), Line(9), None);
-        let recorded = timeline.finish(Cycle(120), []);
+        let recorded = timeline.finish(Cycle(120), (Vec::new(), false));
         let spans: Vec<_> =
             recorded.spans.iter().map(|span| (span.from, span.until, &span.what)).collect();
         let queued = |line, class, numbers: Vec<u64>| {

@@ -1,9 +1,7 @@
 //! What the controllers say for a timeline, and what their banks record.
 
-use std::ops::Range;
-
 use super::Memory;
-use crate::recorder::Span;
+use crate::recorder::{Part, Span};
 use crate::timeline::Happening;
 use crate::units::Cycle;
 
@@ -13,24 +11,27 @@ impl<E: Copy> Memory<E> {
         Cycle(self.now)
     }
 
-    /// Has every bank record what it does in a window of time.
-    pub fn record_banks(&mut self, window: &Range<u64>) {
+    /// Has every bank record what it does.
+    pub fn record_banks(&mut self, part: &Part) {
         for controller in &mut self.controllers {
-            controller.pm.record_banks(window);
-            controller.dram.record_banks(window);
+            controller.pm.record_banks(part);
+            controller.dram.record_banks(part);
         }
     }
 
-    /// What the banks recorded.
-    pub fn take_bank_uses(&mut self) -> Vec<Span<Happening>> {
-        let mut spans = Vec::new();
+    /// What the banks recorded, and whether there was more than is remembered.
+    pub fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, bool) {
+        let (mut spans, mut full) = (Vec::new(), false);
         for (index, controller) in self.controllers.iter_mut().enumerate() {
-            let own = controller.pm.take_bank_uses().into_iter();
-            spans.extend(own.map(|span| span.map(|used| Happening::Bank(index, used))));
-            let volatile = controller.dram.take_bank_uses().into_iter();
-            spans
-                .extend(volatile.map(|span| span.map(|used| Happening::VolatileBank(index, used))));
+            let (own, own_full) = controller.pm.take_bank_uses();
+            let (volatile, volatile_full) = controller.dram.take_bank_uses();
+            let own = own.into_iter().map(|span| span.map(|used| Happening::Bank(index, used)));
+            let volatile = volatile.into_iter();
+            let volatile =
+                volatile.map(|span| span.map(|used| Happening::VolatileBank(index, used)));
+            spans.extend(own.chain(volatile));
+            full |= own_full || volatile_full;
         }
-        spans
+        (spans, full)
     }
 }

@@ -1,10 +1,8 @@
 //! Banks with row buffers behind one bus, and how addresses are spread over them.
 
-use std::ops::Range;
-
 use crate::calendar::Calendar;
 use crate::config::Config;
-use crate::recorder::{Recorder, Span};
+use crate::recorder::{Part, Recorder, Span};
 use crate::units::{Divisor, Line};
 
 /// Times, in cycles, and sizes of a memory device.
@@ -149,13 +147,13 @@ impl Banks {
         (start, end)
     }
 
-    /// Has what banks do in a window of time recorded.
-    pub fn record(&mut self, window: &Range<u64>) {
-        self.uses.get_or_insert_default().open(window.clone());
+    /// Has what banks do recorded.
+    pub fn record(&mut self, part: &Part) {
+        self.uses.get_or_insert_default().open(part);
     }
 
-    /// What was recorded.
-    pub fn take_uses(&mut self) -> Vec<Span<Use>> {
+    /// What was recorded, and whether there was more than is remembered.
+    pub fn take_uses(&mut self) -> (Vec<Span<Use>>, bool) {
         self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()
     }
 

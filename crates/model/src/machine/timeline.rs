@@ -18,11 +18,11 @@ impl<D: Design> Machine<D> {
     /// Measuring begins, and so does the timeline.
     pub(super) fn start_timeline(&mut self) {
         let Some(timeline) = &mut self.below.memory.timeline else { return };
-        let window = timeline.start(self.started);
-        self.below.memory.record_banks(&window);
+        let part = timeline.start(self.started);
+        self.below.memory.record_banks(&part);
         for (_, core) in self.cores.iter_mut() {
             let mut waits = Recorder::new();
-            waits.open(window.clone());
+            waits.open(&part);
             core.timing.waits = Some(Box::new(waits));
         }
     }
@@ -61,12 +61,14 @@ impl<D: Design> Machine<D> {
         let timeline = self.below.memory.timeline.take()?;
         let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
         let end = clocks.max().expect("a machine has cores").max(self.below.memory.now());
-        let mut others = self.below.memory.take_bank_uses();
+        let (mut others, mut full) = self.below.memory.take_bank_uses();
         for (id, core) in self.cores.iter_mut() {
-            let waits = core.timing.waits.take().map(|mut waits| waits.take()).unwrap_or_default();
-            others
-                .extend(waits.into_iter().map(|wait| wait.map(|stall| Happening::Wait(id, stall))));
+            let waits = core.timing.waits.take().map(|mut waits| waits.take());
+            let (waits, own_full) = waits.unwrap_or_default();
+            let spans = waits.into_iter().map(|wait| wait.map(|stall| Happening::Wait(id, stall)));
+            others.extend(spans);
+            full |= own_full;
         }
-        Some(timeline.finish(end, others))
+        Some(timeline.finish(end, (others, full)))
     }
 }
