@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from indelible import text
-from indelible.papers import Cell, Claim, Paper
+from indelible.evaluation import Cell
+from indelible.papers import Claim, Paper
 from indelible.results import Run, rows_as_csv
 
 

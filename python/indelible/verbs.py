@@ -353,18 +353,7 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
     """Run the evaluation of a paper: what was published, and what comes out here."""
     asked = paper_named(paper)
     txs = None if txs is None else experiment.whole("txs", txs)
-    template = Experiment("", "", asked.machine, seed=seed)
-    plan = {
-        cell: replace(
-            template,
-            design=cell.design,
-            workload=cell.workload,
-            cores=cell.cores,
-            txs=cell.transactions(txs),
-            settings=cell.settings,
-        )
-        for cell in asked.cells()
-    }
+    plan = {cell: cell.experiment(asked.machine, txs, seed) for cell in asked.cells()}
     # The longest runs first, as far as that is known.
     done, interrupted = run_all([*plan.values()], lambda asked: -(asked.cores or 0))
     runs = {cell: done[asked] for cell, asked in plan.items() if asked in done}

@@ -14,7 +14,8 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import papers, verbs
-from indelible.papers import Cell, Paper
+from indelible.evaluation import Cell
+from indelible.papers import Paper
 from indelible.reproduction import Reproduction, reproduction
 from indelible.results import Run
 

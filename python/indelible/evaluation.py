@@ -1,0 +1,219 @@
+"""Numbers of runs: which runs a number needs, and how it follows from their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from indelible.experiment import Experiment
+from indelible.results import METRICS, geometric_mean
+from indelible.settings import Pairs, of_cell
+
+Row = Mapping[str, Any]
+
+#: What is measured of a run.
+Value = Callable[[Row], float]
+
+#: Of several ratios the one that is given for all.
+Mean = Callable[[Sequence[float]], float]
+
+#: Transactions of a core, if nothing else is asked for.
+TXS = 2_000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run, as far as it is not the same for all runs that are made together."""
+
+    design: str
+    workload: str
+    cores: int
+    settings: Pairs = ()
+    #: Its transactions are so many times as large as others, and there are as many times fewer.
+    larger: int = 1
+    #: Its machine and its transactions of a core, if they are not those of the others.
+    machine: str | None = None
+    txs: int | None = None
+    #: Its ordering points are counted.
+    epochs: bool = False
+
+    def experiment(self, machine: str, txs: int | None, seed: int) -> Experiment:
+        """Return the run, with what the others have where it says nothing."""
+        return Experiment(
+            self.design,
+            self.workload,
+            self.machine or machine,
+            self.cores,
+            self._transactions(txs),
+            seed,
+            self.settings,
+            epochs=self.epochs,
+        )
+
+    def _transactions(self, asked: int | None) -> int | None:
+        """Return how many transactions a core has; none: as many as there are by default."""
+        asked = asked if self.txs is None else self.txs
+        return asked if self.larger == 1 else max((asked or TXS) // self.larger, 1)
+
+
+#: The rows of cells that have been run.
+Rows = Callable[[Cell], Row]
+
+
+# What is measured of a run.
+
+
+def throughput(row: Row) -> float:
+    """Return transactions a second."""
+    return METRICS["throughput"].value(row)
+
+
+def bytes_accepted(row: Row) -> float:
+    """Return the bytes that the write-pending queues accepted."""
+    return float(row["pm_writes"]["wpq_bytes"])
+
+
+def bits(row: Row) -> float:
+    """Return the bits of cells that were programmed."""
+    return float(row["pm_writes"]["media_bits"])
+
+
+def lines(row: Row) -> float:
+    """Return the lines of cells that were programmed."""
+    return float(row["pm_writes"]["media_lines"])
+
+
+def bytes_of(name: str) -> Value:
+    """Return what measures the bytes of a class of writes."""
+    return lambda row: float(row["pm_writes"]["by_class"][name])
+
+
+def share_of(name: str) -> Value:
+    """Return what measures the share of a class of writes."""
+    return lambda row: bytes_of(name)(row) / bytes_accepted(row)
+
+
+def words_per_second(row: Row) -> float:
+    """Return how many words transactions change in a second."""
+    return throughput(row) * float(row["write_set"]["words_avg"])
+
+
+def per_word(value: Value) -> Value:
+    """Return what measures something for each word that transactions change."""
+    return lambda row: value(row) / (row["txs"] * row["write_set"]["words_avg"])
+
+
+def per_transaction(value: Value) -> Value:
+    """Return what measures something for each transaction."""
+    return lambda row: value(row) / row["txs"]
+
+
+def counted(name: str) -> Value:
+    """Return what measures how often something of a design happened."""
+    return lambda row: float(row["design_counters"][name])
+
+
+#: What a design counts of its logs.
+_LOGS = ("ignored", "merged", "generated")
+
+
+def removed(row: Row) -> float:
+    """Return the share of a design's logs that were ignored or merged, of those of all stores."""
+    ignored, merged, generated = (counted(f"logs_{n}")(row) for n in _LOGS)
+    return (ignored + merged) / (ignored + generated)
+
+
+def ignored(row: Row) -> float:
+    """Return the share of a design's logs that were ignored, of those of all stores."""
+    ignored, _, generated = (counted(f"logs_{n}")(row) for n in _LOGS)
+    return ignored / (ignored + generated)
+
+
+# Numbers of several runs.
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number: the runs that it needs, and what it is of their rows."""
+
+    cells: tuple[Cell, ...]
+    measure: Callable[[Rows], float]
+
+    def percent(self) -> Quantity:
+        """Return a share in percent."""
+        return Quantity(self.cells, lambda rows: 100 * self.measure(rows))
+
+
+def gmean(values: Sequence[float]) -> float:
+    """Return the geometric mean; of what has none, no number."""
+    return geometric_mean(values) or math.nan
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean."""
+    return sum(values) / len(values)
+
+
+def average(cells: Sequence[Cell], value: Value, mean: Mean = mean) -> Quantity:
+    """Return the mean of what is measured of runs."""
+    cells = tuple(cells)
+    return Quantity(cells, lambda rows: mean([value(rows(cell)) for cell in cells]))
+
+
+@dataclass(frozen=True)
+class Over:
+    """One design over another on workloads."""
+
+    over: str
+    under: str
+    workloads: Sequence[str]
+    cores: int
+    #: Settings of both, and of the first alone; a name before the dot is whose they are.
+    settings: Pairs = ()
+    own: Pairs = ()
+    mean: Mean = gmean
+    #: As in a cell.
+    machine: str | None = None
+    txs: int | None = None
+
+    def pairs(self) -> list[tuple[Cell, Cell]]:
+        """Return the runs of each workload."""
+        return [
+            (
+                self._cell(self.over, workload, self.settings + self.own),
+                self._cell(self.under, workload, self.settings),
+            )
+            for workload in self.workloads
+        ]
+
+    def _cell(self, design: str, workload: str, settings: Pairs) -> Cell:
+        settings = of_cell(settings, design, workload, (self.over, self.under, *self.workloads))
+        return Cell(design, workload, self.cores, settings, machine=self.machine, txs=self.txs)
+
+    def _cells(self) -> tuple[Cell, ...]:
+        return tuple(cell for pair in self.pairs() for cell in pair)
+
+    def times(self, value: Value = throughput) -> Quantity:
+        """Return the factor by which there is more."""
+        pairs, mean = self.pairs(), self.mean
+
+        def measure(rows: Rows) -> float:
+            return mean([value(rows(over)) / value(rows(under)) for over, under in pairs])
+
+        return Quantity(self._cells(), measure)
+
+    def fewer_times(self, value: Value) -> Quantity:
+        """Return the factor by which there is less."""
+        pairs, mean = self.pairs(), self.mean
+
+        def measure(rows: Rows) -> float:
+            return mean([value(rows(under)) / value(rows(over)) for over, under in pairs])
+
+        return Quantity(self._cells(), measure)
+
+    def change(self, value: Value = throughput) -> Quantity:
+        """Return the change in percent."""
+        times = self.times(value)
+        return Quantity(times.cells, lambda rows: 100 * (times.measure(rows) - 1))
