@@ -154,6 +154,16 @@ METRICS = {
 }
 
 
+def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what transactions of a run write, beside what was published of its workload."""
+    return {
+        "workload": run["workload"],
+        **run["write_set"],
+        "pm_share": run["epochs"]["pm_store_share"],
+        "published": published.get(run["workload"]),
+    }
+
+
 def closest_first(name: str, names: Iterable[str]) -> list[str]:
     """Return the names, the most similar to the given one first."""
     return sorted(

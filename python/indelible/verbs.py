@@ -29,6 +29,7 @@ from indelible.results import (
     Litmus,
     Run,
     Verdict,
+    characterized,
     metric_named,
 )
 from indelible.settings import Settings, of_cell, pairs, require_effect, varied
@@ -130,12 +131,7 @@ def characterize(
 
     def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> dict[str, Any]:
         rows = [
-            {
-                "workload": run["workload"],
-                **run["write_set"],
-                "pm_share": run["epochs"]["pm_store_share"],
-                "published": published.get(run["workload"]),
-            }
+            characterized(run, published)
             for run in runs
             if run is not None and not run["cancelled"]
         ]
