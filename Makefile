@@ -10,18 +10,19 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 SOURCES := $(shell find crates machines -type f 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: help build run test test-rust test-python lint format bench soak lock clean tools
+.PHONY: help build run test test-rust test-python lint format bench fidelity soak lock clean tools
 
 help:
-	@echo 'make build   create .venv with the command .venv/bin/indelible'
-	@echo 'make run     build, then compare three designs on four workloads (out/compare.png)'
-	@echo 'make test    every Rust and Python test'
-	@echo 'make lint    format and lint checks, as CI runs them'
-	@echo 'make format  format everything'
-	@echo 'make bench   how fast the simulator is on this computer'
-	@echo 'make soak    longer crash campaigns; SEEDS="1 2 3" POINTS=all, or MINUTES=30 on random machines'
-	@echo 'make lock    choose new versions for requirements.lock (needs uv)'
-	@echo 'make clean   remove what the build made'
+	@echo 'make build     create .venv with the command .venv/bin/indelible'
+	@echo 'make run       build, then compare three designs on four workloads (out/compare.png)'
+	@echo 'make test      every Rust and Python test'
+	@echo 'make lint      format and lint checks, as CI runs them'
+	@echo 'make format    format everything'
+	@echo 'make bench     how fast the simulator is on this computer'
+	@echo 'make fidelity  measure the tables of docs/fidelity.md anew; TABLES="loc.sd hops.main", CHECK=1'
+	@echo 'make soak      longer crash campaigns; SEEDS="1 2 3" POINTS=all, or MINUTES=30 on random machines'
+	@echo 'make lock      choose new versions for requirements.lock (needs uv)'
+	@echo 'make clean     remove what the build made'
 
 tools:
 	@command -v cargo >/dev/null || { echo 'error: no cargo: install Rust from https://rustup.rs'; exit 1; }
@@ -62,16 +63,20 @@ lint: $(STAMPS)/requirements
 	@cargo clippy --version >/dev/null 2>&1 || { echo 'error: no clippy: rustup component add clippy'; exit 1; }
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(BIN)/ruff format --check python tests
-	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests tools
+	$(BIN)/ruff check python tests tools
 
 format: $(STAMPS)/requirements
 	cargo fmt --all
-	$(BIN)/ruff format python tests
-	$(BIN)/ruff check --fix python tests
+	$(BIN)/ruff format python tests tools
+	$(BIN)/ruff check --fix python tests tools
 
 bench: build
 	$(BIN)/indelible bench
+
+# CHECK=1 writes nothing, and fails if a table differs.
+fidelity: build
+	PYTHONPATH=tools $(BIN)/python -m fidelity $(if $(CHECK),--check) $(TABLES)
 
 SEEDS  ?= 1 2 3 4 5 6 7 8
 POINTS ?= all

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
+sys.path[:0] = [str(HERE), *(str(HERE.parents[1] / name) for name in ("python", "tools"))]
 
 try:
     importlib.import_module("indelible._core")

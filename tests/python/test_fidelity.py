@@ -1,0 +1,252 @@
+"""The tool that measures docs/fidelity.md: its tables are the document's, in form and in number."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from conftest import BUILT, needs_core
+from fidelity import __main__ as command
+from fidelity import document
+from fidelity.catalog import ALL
+from fidelity.tables import Facts, Grid, Table, of_run, shown
+from indelible import pool
+from indelible.evaluation import Cell, throughput
+from indelible.experiment import Experiment, InputError
+
+TABLES = [one for one in ALL if isinstance(one, Table)]
+FACTS = [one for one in ALL if isinstance(one, Facts)]
+
+#: A document with two parts, one of which is long out of date.
+SHORT = """Before.
+
+<!-- measured: one -->
+
+| | x |
+|---|---|
+| old | 1 |
+
+<!-- end -->
+
+Between.
+
+<!-- measured: two -->
+old
+<!-- end -->
+"""
+
+
+def canned(cell: Cell) -> dict[str, Any]:
+    """Return a row with all that a table may ask of one."""
+    speed = 1e6 + 1e5 * len(cell.design + cell.workload)
+    return {
+        "design": cell.design,
+        "workload": cell.workload,
+        "cores": cell.cores,
+        "txs": 1_000,
+        "core_model": "window",
+        "domain": "adr",
+        "cycles": 2_000_000,
+        "instructions": 90_000,
+        "simulated_s": 1_000 / speed,
+        "throughput_tx_per_s": speed,
+        "commit_latency_cycles": {"mean": 400.0},
+        "pm_reads": 900,
+        "pm_writes": {
+            **{"wpq_bytes": 90_000, "wpq_writes": 1_500, "media_lines": 1_900},
+            **{"media_bits": 80_000, "media_fill_reads": 700},
+            "by_class": defaultdict(lambda: 15_000),
+        },
+        "stalls": {"fence": 60, "commit_wait": 20, "log_structure_full": 20},
+        "write_set": {
+            **{"words_avg": 9.0, "stores_avg": 10.0, "lines_avg": 2.0, "lines_max": 3},
+            **{"pages_avg": 1.0, "pages_max": 2},
+        },
+        "design_counters": defaultdict(lambda: 500),
+        "epochs": {
+            **{"epochs_per_tx": 8.0, "ordering_points": 8_000, "pm_store_share": 0.5},
+            **{"singleton_share": 0.5, "self_dependent_share": 0.5},
+            "cross_dependent_share": 0.5,
+        },
+        "host": {"mem_ops": 60_000},
+        "notes": [],
+    }
+
+
+def form(text: str) -> str:
+    """Return a text without what is measured: numbers, their prefixes, and columns' widths."""
+    text = re.sub(r"[-+]?\d[\d,.]*( (?=[kM]?(tx/s|B/tx))[kM]?)?", "#", text)
+    return " ".join(re.sub(r"-{2,}|(?<!\S)-(?!\S)", "#", text).split())
+
+
+def entries(line: str) -> list[str]:
+    """Return what stands in a row of a table of Markdown."""
+    return [entry.strip() for entry in line.split("|")[1:-1]]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_document_has_the_form_of_what_is_measured(table: Table) -> None:
+    written = document.parts(command.DOCUMENT.read_text())[table.name].split("\n")
+    made = table.text(canned).split("\n")
+    assert "nan" not in "".join(made)
+    if table.name == "battery.silo" and not BUILT:
+        return
+    assert len(made) == len(written)
+    if isinstance(table.body, Grid):
+        assert made[:2] == written[:2]
+        for row, *lines in zip(table.body.rows, made[2:], written[2:], strict=True):
+            for entry, one, other in zip(row, *map(entries, lines), strict=True):
+                # What a core waits for is measured, too, and has words.
+                if isinstance(entry, str) or table.name != "silo.stalls":
+                    assert one == other if isinstance(entry, str) else form(one) == form(other)
+    else:
+        assert [*map(form, made)] == [*map(form, written)]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_rows_are_as_long_as_the_header(table: Table) -> None:
+    if isinstance(table.body, Grid):
+        assert {len(row) for row in table.body.rows} == {len(table.body.header)}
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
+def test_settings_are_of_a_part_of_the_run_and_not_of_a_name(one: Table | Facts) -> None:
+    parts = {"design", "workload", "core", "l1d", "l2", "llc", "tlb", "controller", "pm", "dram"}
+    assert {key.partition(".")[0] for cell in one.cells for key, _ in cell.settings} <= parts
+    assert all(cell.machine and (cell.txs or 0) > 0 for cell in one.cells)
+
+
+def test_every_marker_has_a_table_and_every_table_a_marker() -> None:
+    assert [*document.parts(command.DOCUMENT.read_text())] == [table.name for table in TABLES]
+    assert len({one.name for one in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("facts", FACTS, ids=lambda facts: facts.name)
+def test_a_fact_is_a_line_with_a_number(facts: Facts) -> None:
+    lines = facts.text(canned).split("\n")
+    assert len(lines) == len(facts.rows)
+    for line, (what, _) in zip(lines, facts.rows, strict=True):
+        assert re.search(r"\d", line.removeprefix(f"{what}: ")), line
+        assert "nan" not in line
+
+
+def test_a_number_that_is_rounded_to_nothing_has_no_sign() -> None:
+    for value, text in ((-0.2, "0 %"), (0.2, "0 %"), (-0.7, "-1 %"), (20.0, "+20 %")):
+        cell = Cell("silo", "hash", 1)
+        entry = shown("{:+.0f} %", of_run(cell, lambda _row, value=value: value))
+        assert entry.text(canned) == text
+
+
+def test_replacing_is_idempotent_and_leaves_the_rest_alone() -> None:
+    text = command.DOCUMENT.read_text()
+    assert document.with_parts(text, document.parts(text)) == text
+    once = document.with_parts(SHORT, {"two": "new"})
+    assert document.with_parts(once, {"two": "new"}) == once
+    assert document.parts(once) == {"one": document.parts(SHORT)["one"], "two": "new"}
+    assert once.replace("\n\nnew\n\n", "\nold\n") == SHORT
+
+
+@pytest.mark.parametrize(
+    ("broken", "sentence"),
+    [
+        (SHORT.replace("<!-- end -->", "", 1), "<!-- measured: one --> has no <!-- end -->"),
+        (SHORT[: SHORT.rindex("<!--")], "<!-- measured: two --> has no <!-- end -->"),
+        (SHORT.replace("two", "one"), "the document has <!-- measured: one --> twice"),
+        (SHORT.replace("two", "three"), "the document has no <!-- measured: two -->"),
+    ],
+)
+def test_a_document_that_is_marked_wrongly_is_refused(broken: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        document.with_parts(broken, {"two": "new"})
+
+
+def test_an_unknown_table_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, sentence in (
+        (["silo.wasy"], "unknown table `silo.wasy`; there are: silo.ways, "),
+        (["--check", "hops.prose"], "facts are printed and stand nowhere: drop --check"),
+    ):
+        assert command.main(words) == 2
+        shown, complaint = capsys.readouterr()
+        assert (shown, complaint.count("\n")) == ("", 1)
+        assert sentence in complaint
+
+
+def test_the_list_has_every_name(capsys: pytest.CaptureFixture[str], fake: ModuleType) -> None:
+    assert command.main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"\n{one.name} " in listed for one in ALL)
+    assert fake.asked == []
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: ModuleType) -> Path:
+    """Have a document of two tables and a fact, which share a run, measured on canned answers."""
+    cells = [Cell("silo", name, 8, machine="silo", txs=20) for name in ("hash", "btree")]
+    numbers = [shown("{:.1f}", of_run(cell, lambda row: throughput(row) / 1e6)) for cell in cells]
+    every = (
+        Table("one", "a number", Grid(("", "x"), [("hash", numbers[0])])),
+        Table("two", "two numbers", Grid(("", "x", "y"), [("both", *numbers)])),
+        Facts("prose", "of it", [("hash", numbers[0])]),
+    )
+    path = tmp_path / "short.md"
+    path.write_text(SHORT)
+    monkeypatch.setattr(command, "ALL", every)
+    monkeypatch.setattr(command, "DOCUMENT", path)
+    return path
+
+
+def test_tables_are_measured_and_written(
+    small: Path, fake: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([]) == 0
+    assert capsys.readouterr().out == "changed: one, two\n\nprose: of it\nhash: 11.7\n"
+    assert len(fake.asked) == 2, "runs that tables share are made once"
+    assert document.parts(small.read_text()) == {
+        "one": "| | x |\n|---|---|\n| hash | 11.7 |",
+        "two": "| | x | y |\n|---|---|---|\n| both | 11.7 | 7.7 |",
+    }
+    written = small.read_text()
+    assert command.main(["two"]) == 0
+    assert capsys.readouterr().out == "changed: no table\n"
+    assert small.read_text() == written
+
+
+def test_a_check_shows_what_differs_and_writes_nothing(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["--check", "one"]) == 1
+    shown = capsys.readouterr().out
+    assert "-| old | 1 |" in shown
+    assert "+| hash | 11.7 |" in shown
+    assert small.read_text() == SHORT
+    assert command.main(["one"]) == 0
+    assert command.main(["--check", "one"]) == 0
+
+
+def test_an_interruption_writes_nothing(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(*_asked: object) -> None:
+        raise pool.Interrupted([None, None])
+
+    monkeypatch.setattr(pool, "execute", execute)
+    assert command.main([]) == 130
+    assert capsys.readouterr().err == "fidelity: interrupted: nothing was written\n"
+    assert small.read_text() == SHORT
+
+
+def test_a_run_of_each_kind_comes_first_and_then_the_longest() -> None:
+    asked = [Experiment("silo", "hash", cores=cores) for cores in (2, 8, 1, 4)]
+    asked.append(Experiment("lad", "hash", cores=8, txs=9_000))
+    asked.append(Experiment("lad", "hash", cores=8, txs=9_001))
+    assert command.order(asked) == [4, 2, 5, 1, 3, 0]
+
+
+@needs_core
+def test_what_needs_no_run_is_as_the_document_has_it() -> None:
+    assert command.main(["--check", "battery.silo"]) == 0

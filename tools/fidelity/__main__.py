@@ -1,0 +1,133 @@
+"""Measures tables of docs/fidelity.md and writes them there; prints the numbers of its prose.
+
+Exit codes: 0 fine, 1 a checked table differs, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fidelity import document
+from fidelity.catalog import ALL
+from fidelity.tables import Facts, Table
+from indelible import pool, text
+from indelible.evaluation import TXS, Cell, Row
+from indelible.experiment import Experiment, InputError
+from indelible.results import closest_first
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "fidelity.md"
+
+DIFFERS = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+#: What the document's numbers are of.
+SEED = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these words, or with those of the process; return the exit code."""
+    try:
+        return _answer(_arguments(argv))
+    except InputError as error:
+        print(f"fidelity: error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("fidelity: interrupted: nothing was written", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("fidelity", description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="tables or facts; all if none")
+    parser.add_argument("--list", action="store_true", help="name what there is, and run nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="print what differs, write nothing; 1 if anything does"
+    )
+    return parser.parse_args(argv)
+
+
+def _answer(args: argparse.Namespace) -> int:
+    asked = named(args.names)
+    if args.list:
+        rows = [[one.name, one.what, str(len({*one.cells}))] for one in asked]
+        print(text.columns(["name", "what", "runs"], rows, text.terminal_width(), right=[2]))
+        return 0
+    tables = [one for one in asked if isinstance(one, Table)]
+    if args.check and not tables:
+        raise InputError("facts are printed and stand nowhere: drop --check")
+    if args.check:
+        asked = tables
+    # A missing marker is seen before the runs and not after them.
+    document.with_parts(_document(), {table.name: "" for table in tables})
+    start = time.monotonic()
+    rows = measured(cell for one in asked for cell in one.cells)
+    texts = {one.name: one.text(rows.__getitem__) for one in asked}
+    took = time.monotonic() - start
+    print(f"fidelity: {len(rows):,} runs in {took:,.0f} s", file=sys.stderr)
+    # Meanwhile somebody may have written in it.
+    before = _document()
+    after = document.with_parts(before, {table.name: texts[table.name] for table in tables})
+    if args.check:
+        return _differs(before, after)
+    old = document.parts(before)
+    changed = [table.name for table in tables if old[table.name] != texts[table.name]]
+    DOCUMENT.write_text(after, encoding="utf-8")
+    print(f"changed: {', '.join(changed) or 'no table'}")
+    for one in asked:
+        if isinstance(one, Facts):
+            print(f"\n{one.name}: {one.what}\n{texts[one.name]}")
+    return 0
+
+
+def _document() -> str:
+    return DOCUMENT.read_text(encoding="utf-8")
+
+
+def named(names: Sequence[str]) -> list[Table | Facts]:
+    """Return what has these names, or all there is."""
+    every = {one.name: one for one in ALL}
+    for name in names:
+        if name not in every:
+            known = ", ".join(closest_first(name, every))
+            raise InputError(f"unknown table `{name}`; there are: {known}")
+    return [every[name] for name in dict.fromkeys(names or every)]
+
+
+def measured(cells: Iterable[Cell]) -> dict[Cell, Row]:
+    """Make the runs, each once, and return their rows."""
+    asked = {cell: cell.experiment("", None, SEED) for cell in cells}
+    experiments = [*asked.values()]
+    rows = pool.execute(experiments, order(experiments)) if experiments else []
+    return dict(zip(asked, rows, strict=True))
+
+
+def order(experiments: Sequence[Experiment]) -> list[int]:
+    """Return the order of runs: the shortest of each kind, then all others, the longest first.
+
+    A setting that a table has wrong is refused before the long part.
+    """
+    length = [(asked.cores or 1) * (asked.txs or TXS) for asked in experiments]
+    longest = sorted(range(len(experiments)), key=lambda index: -length[index])
+    kinds = [(asked.machine, asked.design, asked.settings) for asked in experiments]
+    first = {*{kinds[index]: index for index in longest}.values()}
+    return sorted(longest, key=lambda index: index not in first)
+
+
+def _differs(before: str, after: str) -> int:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), str(DOCUMENT), "measured", lineterm=""
+    )
+    found = "\n".join(lines)
+    if found:
+        print(found)
+    return DIFFERS if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

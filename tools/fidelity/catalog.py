@@ -1,0 +1,18 @@
+"""All that is measured, in the order of the document."""
+
+from __future__ import annotations
+
+from fidelity import hops, loc, others, rivals, silo, ssp, write_sets
+from fidelity.tables import Facts, Table
+
+ALL: tuple[Table | Facts, ...] = (
+    *silo.PARTS,
+    *rivals.PARTS,
+    *write_sets.PARTS,
+    others.BATTERIES,
+    *loc.PARTS,
+    *hops.PARTS,
+    others.WRITE_SETS,
+    *ssp.PARTS,
+    *others.LOOP,
+)

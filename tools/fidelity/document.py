@@ -1,0 +1,47 @@
+"""The parts of a document that lie between markers, and how others are put in their place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from indelible.experiment import InputError
+
+#: What begins and ends a part that is measured.
+BEGIN = re.compile(r"<!-- measured: (?P<name>\S+) -->")
+END = "<!-- end -->"
+
+
+def parts(document: str) -> dict[str, str]:
+    """Return the measured parts by name, as they are."""
+    return {
+        name: document[begin:end].strip("\n") for name, (begin, end) in _spans(document).items()
+    }
+
+
+def with_parts(document: str, texts: Mapping[str, str]) -> str:
+    """Return the document with these texts in the places of the parts of their names."""
+    spans = _spans(document)
+    for name in texts:
+        if name not in spans:
+            raise InputError(f"the document has no <!-- measured: {name} -->")
+    # From the end on, so that what lies before stays where it is.
+    for name, (begin, end) in sorted(spans.items(), key=lambda span: -span[1][0]):
+        if name in texts:
+            document = f"{document[:begin]}\n\n{texts[name]}\n\n{document[end:]}"
+    return document
+
+
+def _spans(document: str) -> dict[str, tuple[int, int]]:
+    """Return where the parts lie: behind what begins them, before what ends them."""
+    found: dict[str, tuple[int, int]] = {}
+    begins = [*BEGIN.finditer(document)]
+    limits = [begin.start() for begin in begins[1:]] + [len(document)]
+    for begin, limit in zip(begins, limits, strict=True):
+        name, end = begin["name"], document.find(END, begin.end(), limit)
+        if end < 0:
+            raise InputError(f"<!-- measured: {name} --> has no {END}")
+        if name in found:
+            raise InputError(f"the document has <!-- measured: {name} --> twice")
+        found[name] = (begin.end(), end)
+    return found
