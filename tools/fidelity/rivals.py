@@ -56,9 +56,9 @@ def over(
     return Over(design, under, workloads, cores, said(settings), said(own), machine="silo", txs=txs)
 
 
-def cell(design: str, workload: str, *, txs: int = LONG, settings: str = "") -> Cell:
+def cell(design: str, workload: str, txs: int = LONG) -> Cell:
     """Return a run with 8 cores."""
-    return Cell(design, workload, 8, said(settings), machine="silo", txs=txs)
+    return Cell(design, workload, 8, machine="silo", txs=txs)
 
 
 # Published, and here.
@@ -157,9 +157,10 @@ SMALL = " ".join(f"{name}.items=20000" for name in SILO_WORKLOADS if name != "tp
 SMALL += " tpcc.stock=500"
 
 
-def _distances(label: str, settings: str = "", *, txs: int = LONG, large: bool = True) -> list:
-    """Return a row: designs over base, and Silo with larger buffers where that was asked."""
-    buffers = (64, 200) if large else ()
+def _distances(
+    label: str, settings: str = "", *, txs: int = LONG, buffers: Sequence[int] = (64, 200)
+) -> list[Entry]:
+    """Return a row: designs over base, and Silo with larger buffers."""
     return [
         label,
         *(shown("{:.2f}", over(name, "base", settings, txs=txs).times()) for name in RIVALS),
@@ -167,7 +168,7 @@ def _distances(label: str, settings: str = "", *, txs: int = LONG, large: bool =
             shown("{:.2f}", over("silo", "base", f"{settings} silo.entries={n}", txs=txs).times())
             for n in buffers
         ),
-        *([] if large else ["", ""]),
+        *([] if buffers else ["", ""]),
     ]
 
 
@@ -180,8 +181,8 @@ DISTANCES = Grid(
             "20,000 items (`tpcc`: 500 of stock), which the last level holds",
             SMALL,
         ),
-        _distances("in-order cores", "core.model=inorder", large=False),
-        _distances("64 banks", "pm.banks_per_rank=64", large=False),
+        _distances("in-order cores", "core.model=inorder", buffers=()),
+        _distances("64 banks", "pm.banks_per_rank=64", buffers=()),
     ],
 )
 
@@ -215,9 +216,9 @@ SCAN = "morlog.commit_scan=8"
 NO_BUFFER = "pm.xpbuffer_entries=0"
 
 
-def _left(workload: str, settings: str = "") -> Quantity:
+def _left(workload: str) -> Quantity:
     """Return how many logs are left of a transaction, after ignorance and merging."""
-    return of_run(cell("silo", workload, txs=TXS, settings=settings), per_transaction(logs_left))
+    return of_run(cell("silo", workload, TXS), per_transaction(logs_left))
 
 
 def _reads_and_lines(design: str, workload: str) -> Sequence[Quantity]:
