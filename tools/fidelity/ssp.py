@@ -391,11 +391,11 @@ PROSE: Sequence[tuple[str, Entry]] = [
     ),
     *(
         (
-            f"throughput over {base}, {cores} threads",
+            f"throughput over {base}, {threads}",
             labelled("{:.2f}", ALL, [over(base, (name,), cores).times() for name in ALL]),
         )
         for base in BASES
-        for cores in (1, 4)
+        for cores, threads in ((1, "1 thread"), (4, "4 threads"))
     ),
     (
         "SSP cache at 180 cycles over 20, added afterwards",
