@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from indelible.experiment import Experiment
-from indelible.results import METRICS, geometric_mean
+from indelible.means import geometric_mean
+from indelible.results import METRICS
 from indelible.settings import Pairs, of_cell
 
 Row = Mapping[str, Any]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fidelity import document
 from fidelity.catalog import ALL
-from fidelity.tables import Facts, Table
+from fidelity.tables import SEED, Facts, Table
 from indelible import pool, text
 from indelible.evaluation import TXS, Cell, Row
 from indelible.experiment import Experiment, InputError
@@ -25,9 +25,6 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "fidelity.md"
 DIFFERS = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
-
-#: What the document's numbers are of.
-SEED = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:

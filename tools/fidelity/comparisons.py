@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from fidelity.tables import Block
+from fidelity.tables import SEED, Block
 from indelible import comparison_text, experiment
 from indelible.evaluation import Cell, Rows
 from indelible.results import Comparison, Run, Verdict
@@ -35,11 +35,11 @@ def compared(
             workloads=tuple(workloads),
             cores=tuple(cores),
             machine=machine,
-            seed=1,
+            seeds=(SEED,),
             metric=metric,
             normalize=normalize,
             runs={
-                key: Run(rows(cell), cell.experiment(machine, txs, seed=1))
+                (*key, SEED): Run(rows(cell), cell.experiment(machine, txs, SEED))
                 for key, cell in cells.items()
             },
             verdicts={key: Verdict("none") for key in keys if durability.get(key[0]) == "none"},

@@ -11,6 +11,9 @@ from typing import Any
 from indelible.evaluation import Cell, Quantity, Row, Rows
 from indelible.settings import Pairs
 
+#: What the document's numbers are of.
+SEED = 1
+
 
 @dataclass(frozen=True)
 class Told:
