@@ -52,6 +52,11 @@ impl<T> Recorder<T> {
         self.part = part.clone();
     }
 
+    /// Whether what happens at a time is recorded.
+    pub fn is_open(&self, at: u64) -> bool {
+        self.part.window.contains(&at)
+    }
+
     /// Records something.
     pub fn record(&mut self, from: u64, until: u64, what: T) {
         debug_assert!(from <= until, "it ends at {until} and begins at {from}");

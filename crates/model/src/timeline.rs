@@ -159,6 +159,11 @@ impl Timeline {
         true
     }
 
+    /// Whether what happens at a time is recorded.
+    pub fn is_open(&self, at: Cycle) -> bool {
+        self.recorder.is_open(at.0)
+    }
+
     /// Something happened at one time.
     pub fn at(&mut self, at: Cycle, what: Happening) {
         self.recorder.record(at.0, at.0, what);

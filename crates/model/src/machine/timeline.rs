@@ -51,7 +51,9 @@ impl<D: Design> Machine<D> {
     /// An event of the design is due.
     #[inline]
     pub(super) fn note_event(&mut self, at: Cycle, event: &D::Event) {
-        if let Some(timeline) = &mut self.below.memory.timeline {
+        if let Some(timeline) = &mut self.below.memory.timeline
+            && timeline.is_open(at)
+        {
             timeline.at(at, Happening::Design(format!("{event:?}")));
         }
     }
