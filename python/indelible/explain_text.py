@@ -83,14 +83,20 @@ def _bytes(count: float) -> str:
 
 
 def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:
+    """Return the parameters; beside their defaults what they are here, where any is another."""
     section = about["kind"]
+    heads = ["default"]
+    if any(param["value"] != param["default"] for param in params):
+        heads = ["here", "default"]
+    keys = {"here": "value", "default": "default"}
     rows = []
     for param in params:
         accepted = " | ".join(param.get("choices") or []) or text.word(param.get("range"))
         doc = param.get("doc", "").strip()
         name = f"{section}.{param['name']}"
-        rows.append([name, text.word(param.get("default")), f"{doc} [{accepted}]"])
-    return text.columns(["name", "default", "what [accepted]"], rows, width)
+        told = [text.word(param[keys[head]]) for head in heads]
+        rows.append([name, *told, f"{doc} [{accepted}]"])
+    return text.columns(["name", *heads, "what [accepted]"], rows, width)
 
 
 def _difference(about: Mapping[str, Any], width: int) -> str:

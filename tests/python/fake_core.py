@@ -128,6 +128,7 @@ def explain(
                     {
                         "name": "entries",
                         "default": 20,
+                        "value": 20,
                         "range": "1..=4096",
                         "doc": " Logs that a buffer holds.",
                         "choices": [],
@@ -158,7 +159,9 @@ def explain(
             ("array_writes", "cached", ["cached", "flushed"]),
             ("work", 6, []),
         ]
-        named = [{"name": n, "default": d, "choices": c, "doc": ""} for n, d, c in params]
+        named = [
+            {"name": n, "value": d, "default": d, "choices": c, "doc": ""} for n, d, c in params
+        ]
         return json.dumps({"kind": "workload", "name": name, "summary": "A log.", "params": named})
     if name.removeprefix("machine:") in MACHINES:
         name = name.removeprefix("machine:")

@@ -141,7 +141,17 @@ def test_what_is_explained_has_settings_under_its_own_name() -> None:
     for name, field in (("silo", "entries"), ("btree", "order"), ("btree-rand", "order")):
         params = answer("explain", name, "--set", f"{name}.{field}=40")["params"]
         assert {param["name"]: param["value"] for param in params}[field] == 40
-    assert answer("explain", "btree", "--set", "btree.items=4")["name"] == "btree"
+    items = answer("explain", "btree", "--set", "btree.items=4")["params"][0]
+    assert (items["name"], items["value"], items["default"]) == ("items", 4, 0)
+    assert "items` of workload btree" in indelible("explain", "btree", "--set", "btree.items=x")[2]
+
+
+def test_values_that_are_no_defaults_are_shown() -> None:
+    assert "  here " not in indelible("explain", "silo")[1]
+    own = indelible("explain", "silo", "--set", "silo.entries=33")[1].splitlines()
+    assert next(line.split()[1:3] for line in own if "design.entries" in line) == ["33", "20"]
+    profile = indelible("explain", "btree-rand")[1].splitlines()
+    assert next(line.split()[1] for line in profile if "workload.order" in line) == "100"
     words = ["--designs", "silo", "--set", "silo.entries=40"]
     assert answer("battery", *words)["rows"][0]["flush_kb"] == 2 * 5.3125
 

@@ -100,7 +100,12 @@ pub fn explain(
         answer["kind"] = "workload".into();
         answer["file"] = entry.about.file.into();
         let asked = profile.map(|profile| profile.under(&split.workload));
-        let asked = asked.unwrap_or(split.workload);
+        let mut asked = asked.unwrap_or(split.workload);
+        if entry.fields.iter().any(|field| field.name == "items") {
+            // The machine's word to every workload is this one's, too.
+            let items = split.machine.iter().filter(|(path, _)| path == "workload.items");
+            asked.extend(items.map(|(_, value)| ("items".to_owned(), value.clone())));
+        }
         let values = settings::params(&format!("workload {name}"), entry.fields, &asked)?;
         answer["params"] = params(entry.fields, &values);
         return Ok(answer.to_string());
