@@ -86,18 +86,27 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str) -> None:
 
 def figure(answer: Comparison) -> Figure:
     """Return grouped bars, a block for each number of cores, the geometric mean at the right."""
+    return blocks(answer, _bars, HEIGHT_INCHES, labels_in_row=5)
+
+
+def blocks(
+    answer: Comparison,
+    draw: Callable[[Axes, Comparison, int | None], None],
+    inches: float,
+    *,
+    labels_in_row: int,
+) -> Figure:
+    """Return a figure with a block of so many inches for each number of cores, and one legend."""
     from matplotlib.figure import Figure
 
-    blocks = len(answer.cores)
-    shape = (WIDTH_INCHES, 0.5 + HEIGHT_INCHES * blocks)
-    drawing = Figure(figsize=shape, layout="constrained")
-    grid = drawing.subplots(blocks, 1, squeeze=False)
+    count = len(answer.cores)
+    drawing = Figure(figsize=(WIDTH_INCHES, 0.5 + inches * count), layout="constrained")
+    grid = drawing.subplots(count, 1, squeeze=False)
     for axes, cores in zip(grid[:, 0], answer.cores, strict=True):
-        _bars(axes, answer, cores)
+        draw(axes, answer, cores)
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    drawing.legend(
-        handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False
-    )
+    columns = min(len(labels), labels_in_row)
+    drawing.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     return drawing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
-from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, WIDTH_INCHES
+from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks
 from indelible.stalls import MEAN, PARTS, stacks
 
 if TYPE_CHECKING:
@@ -21,19 +21,7 @@ NAMES_POINTS = 34
 
 def figure(answer: Comparison) -> Figure:
     """Return stacked bars, a block for each number of cores, the mean at the right."""
-    from matplotlib.figure import Figure
-
-    blocks = len(answer.cores)
-    shape = (WIDTH_INCHES, 0.5 + (HEIGHT_INCHES + NAMES_INCHES) * blocks)
-    drawing = Figure(figsize=shape, layout="constrained")
-    grid = drawing.subplots(blocks, 1, squeeze=False)
-    for axes, cores in zip(grid[:, 0], answer.cores, strict=True):
-        _bars(axes, answer, cores)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    drawing.legend(
-        handles, labels, loc="outside upper center", ncols=min(len(labels), 8), frameon=False
-    )
-    return drawing
+    return blocks(answer, _bars, HEIGHT_INCHES + NAMES_INCHES, labels_in_row=len(PARTS))
 
 
 def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:

@@ -28,10 +28,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `crash`."""
-    parser.add_argument("--design", metavar="D", help="the design")
-    parser.add_argument(
-        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
-    )
+    options.add_cell(parser)
     parser.add_argument("--cores", type=options.whole(0), metavar="N", help="cores (2)")
     parser.add_argument(
         "--points",
@@ -72,9 +69,7 @@ def points(word: str) -> int | str:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `crash`."""
-    options.require(args, "design")
-    if args.workload is None and args.sql is None and args.ycsb is None:
-        options.require(args, "workload")
+    options.require_cell(args)
 
     def show(answer: Crash) -> int:
         if args.json:

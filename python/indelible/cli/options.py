@@ -67,6 +67,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cell(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name one design and one workload."""
+    parser.add_argument("--design", metavar="D", help="the design")
+    parser.add_argument(
+        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
+    )
+
+
 def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> None:
     """Add the flags that say what is simulated, but for designs, workloads and cores."""
     parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
@@ -130,6 +138,13 @@ def require(args: argparse.Namespace, *flags: str) -> None:
                 f"`indelible {args.command}` needs --{flag};"
                 f" `indelible list {flag.removesuffix('s')}s` has those that exist"
             )
+
+
+def require_cell(args: argparse.Namespace) -> None:
+    """Refuse a command that does not say which design and which workload."""
+    require(args, "design")
+    if args.workload is None and args.sql is None and args.ycsb is None:
+        require(args, "workload")
 
 
 def require_writable(flag: str, path: str) -> None:

@@ -23,10 +23,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    parser.add_argument("--design", metavar="D", help="the design")
-    parser.add_argument(
-        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
-    )
+    options.add_cell(parser)
     parser.add_argument(
         "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
     )
@@ -41,9 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `run`."""
-    options.require(args, "design")
-    if args.workload is None and args.sql is None and args.ycsb is None:
-        options.require(args, "workload")
+    options.require_cell(args)
 
     def show(answer: Run) -> int:
         if args.json:

@@ -27,10 +27,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `trace`."""
-    parser.add_argument("--design", metavar="D", help="the design")
-    parser.add_argument(
-        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
-    )
+    options.add_cell(parser)
     parser.add_argument(
         "--cores",
         type=options.whole(0),
@@ -75,9 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `trace`."""
-    options.require(args, "design")
-    if args.workload is None and args.sql is None and args.ycsb is None:
-        options.require(args, "workload")
+    options.require_cell(args)
     if args.event is not None and args.start != TIMELINE_START:
         raise options.InputError("--from and --event say both where it begins; drop one")
     if args.out is not None:
