@@ -14,6 +14,7 @@ from indelible.experiment import (
     MACHINE,
     TIMELINE_LENGTH,
     TIMELINE_START,
+    InputError,
     Recording,
 )
 from indelible.results import Answer
@@ -31,6 +32,11 @@ class Timeline(Answer):
     recording: Recording
     #: The bytes of a file that Perfetto opens.
     trace: bytes
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was, so that the rest of the window is missing."""
+        return bool(self.data["run"]["cancelled"])
 
     def save(self, path: str | Path) -> None:
         """Write the trace for Perfetto."""
@@ -67,6 +73,8 @@ def trace(
     the machine, cores and transactions are those of `crash` unless they are said. With `address` it
     is what touches its line, alone.
     """
+    if event is not None and str(start) != TIMELINE_START:
+        raise InputError("--from and --event say both where it begins; drop one")
     on = machine or (MACHINE if event is None else CRASH_MACHINE)
     asked = Recording(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, exact),
@@ -92,7 +100,7 @@ def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:
 def summary(answer: Timeline, path: str | None, width: int | None = None) -> str:
     """Return what was recorded, and where the trace is."""
     width = width or text.terminal_width()
-    lines = [_title(answer), _window(answer, width)]
+    lines = [_title(answer), *_window(answer, width)]
     if path is not None:
         where = f"{path} ({text.quantity(len(answer.trace), 'B')})"
         told = f"{where}: open it with https://ui.perfetto.dev, where it stays in the browser"
@@ -117,7 +125,7 @@ def listed(answer: Timeline, width: int | None = None) -> str:
     ]
     headers = ["cycle", "for", "where", "lane", "what"]
     table = text.columns(headers, rows, width, right=(0, 1))
-    return "\n".join([_title(answer), _window(answer, width), "", table])
+    return "\n".join([_title(answer), *_window(answer, width), "", table])
 
 
 def _title(answer: Timeline) -> str:
@@ -125,7 +133,8 @@ def _title(answer: Timeline) -> str:
     return f"{run['design']} · {run['workload']} · {text.machine_title(run)} · seed {run['seed']}"
 
 
-def _window(answer: Timeline, width: int) -> str:
+def _window(answer: Timeline, width: int) -> list[str]:
+    """Return what was recorded, and what must be known to read it."""
     data = answer.data
     until = data["until"] if data["cut"] is None else data["cut"]
     start, end = (_time(cycle, data["frequency"]) for cycle in (data["from"], until))
@@ -134,7 +143,13 @@ def _window(answer: Timeline, width: int) -> str:
     of_line = "" if address is None else f" of the line of {address}"
     cycles = f"cycles {data['from']:,} to {until:,}, {start} to {end}"
     told = f"{cycles}{cut}: {len(data['events']):,} events{of_line}"
-    return text.paragraph("window", told, width)
+    lines = [text.paragraph("window", told, width)]
+    if answer.interrupted:
+        lines.insert(0, "interrupted: the rest of the run is missing")
+    if data["translates"]:
+        told = "addresses of cores are virtual, those of controllers physical"
+        lines.append(text.paragraph("note", told, width))
+    return lines
 
 
 def _time(cycle: int, frequency: int) -> str:

@@ -404,6 +404,7 @@ def trace(text: str, control: Control) -> tuple[str, bytes]:
         "until": 40_000,
         "event": request["event"],
         "cut": None,
+        "translates": False,
         "events": [
             {"where": "core 0", "lane": "waits", "what": "load miss", "from": 4, "until": 40},
             {

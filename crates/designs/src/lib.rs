@@ -89,6 +89,8 @@ pub struct Entry {
     pub migrates: bool,
     /// Whether it revokes aborted transactions by itself.
     pub revokes: bool,
+    /// Whether lines are elsewhere than where programs see them.
+    pub translates: bool,
     /// Runs a workload on a machine with it.
     pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
     /// What it adds to the hardware of a machine.
@@ -139,6 +141,7 @@ const fn entry<D: Design>() -> Entry {
         needless: D::NEEDLESS,
         migrates: D::MIGRATES,
         revokes: D::REVOKES,
+        translates: D::TRANSLATES,
         run: run::<D>,
         hardware: hardware::<D>,
     }

@@ -106,8 +106,10 @@ struct Writer {
 
 /// A counter: a name, and its values from some times on.
 pub struct Counter {
-    /// The group that it belongs to.
+    /// The group that it belongs to, and the place of that.
     pub group: String,
+    /// See `group`.
+    pub place: usize,
     /// Its name.
     pub name: &'static str,
     /// Its value from a cycle on, in order.
@@ -127,6 +129,10 @@ pub fn encode(shown: &[Shown], counters: &[Counter], frequency: u64) -> Vec<u8> 
     for event in shown {
         let group = groups.entry((event.place.0, &event.group)).or_default();
         group.entry((event.place.1, &event.lane)).or_default().push(event);
+    }
+    // What is counted is counted also where nothing is shown.
+    for counter in counters {
+        groups.entry((counter.place, &counter.group)).or_default();
     }
     for ((_, name), lanes) in groups {
         let group = writer.track(name, None, 0);
@@ -222,7 +228,7 @@ impl Writer {
         let begin = TrackEvent {
             name: Some(shown.name.clone()),
             annotations: annotations(shown),
-            flows: shown.flows.clone(),
+            flows: shown.flow.into_iter().collect(),
             ..of(if instant { Kind::Instant } else { Kind::Begin }, track)
         };
         let (from, until) = (self.nanoseconds(shown.from), self.nanoseconds(shown.until));

@@ -1,6 +1,7 @@
 //! The timeline of a part of a run, by name: a trace for Perfetto, and the same as rows.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use model::config::{Config, Unit};
 use model::crash::{Campaign, Check, Points};
@@ -8,7 +9,7 @@ use model::device::Use;
 use model::engine::Control;
 use model::meters::{Class, Stall};
 use model::recorder::{SPANS_MAX, Span};
-use model::timeline::{Asked, Awaits, Happening, Recorded};
+use model::timeline::{Asked, Awaits, Fetch, Happening, Recorded};
 use model::units::{CoreId, Line, Word};
 use model::workload::Flush;
 use serde::Deserialize;
@@ -53,9 +54,10 @@ pub struct Shown {
     pub until: u64,
     /// What else is known of it.
     pub args: Vec<(&'static str, Arg)>,
-    /// The writes of which it is a part: one that arrives is one that is queued.
-    pub flows: Vec<u64>,
-    line: Option<Line>,
+    /// The write that it is a part of: what arrives is what a queue then holds.
+    pub flow: Option<u64>,
+    /// The first line that it touches, and how many.
+    lines: Option<(Line, u64)>,
     instant: bool,
 }
 
@@ -120,18 +122,32 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
             "the run has no event {event}: its crash points are 1 to {points}"
         )));
     }
-    let shown = show(&recorded, &resolved, line);
-    let frequency = config.core.frequency;
-    let trace = perfetto::encode(&shown, &occupancy(&shown), frequency);
     let since = |cycle: u64| cycle.saturating_sub(recorded.started);
+    let frequency = config.core.frequency;
+    let cancelled = made.outcome.report.cancelled;
+    if recorded.window.start >= recorded.ended && !cancelled {
+        return Err(InputError(format!(
+            "the run ends {} after measuring begins, and from is {}: lower it, or raise txs",
+            quantity::print(picoseconds(since(recorded.ended), frequency), Unit::Time),
+            request.from
+        )));
+    }
+    let window = since(recorded.window.start)..since(recorded.window.end.min(recorded.ended));
+    let mut shown = show(&recorded, &resolved);
+    let counters = occupancy(&shown, &window);
+    if let Some(line) = line {
+        shown.retain(|event| event.group == POWER || event.touches(line));
+    }
+    let trace = perfetto::encode(&shown, &counters, frequency);
     let answer = json!({
         "run": made.row(&spec, &resolved),
         "frequency": frequency,
         "started": recorded.started,
-        "from": since(recorded.window.start),
-        "until": since(recorded.window.end),
+        "from": window.start,
+        "until": window.end,
         "event": request.event,
         "cut": recorded.cut.map(since),
+        "translates": resolved.design.translates,
         "events": shown.iter().map(row).collect::<Vec<_>>(),
     });
     Ok((answer.to_string(), trace))
@@ -157,6 +173,10 @@ fn cycles(text: &str, name: &str, config: &Config) -> Result<u64, InputError> {
     Ok(config.cycles(time))
 }
 
+fn picoseconds(cycles: u64, frequency: u64) -> u64 {
+    (u128::from(cycles) * 1_000_000_000_000 / u128::from(frequency)) as u64
+}
+
 /// The line of an address of the user's, hexadecimal or not.
 fn line_of(text: &str) -> Result<Line, InputError> {
     let digits = text.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
@@ -168,7 +188,7 @@ fn line_of(text: &str) -> Result<Line, InputError> {
 /// The group of what concerns the whole machine.
 const POWER: &str = "power";
 
-fn show(recorded: &Recorded, resolved: &Resolved, only: Option<Line>) -> Vec<Shown> {
+fn show(recorded: &Recorded, resolved: &Resolved) -> Vec<Shown> {
     let end = recorded.cut.unwrap_or(u64::MAX);
     let time = |cycle: u64| cycle.min(end).saturating_sub(recorded.started);
     let design = resolved.design.card.name;
@@ -176,9 +196,7 @@ fn show(recorded: &Recorded, resolved: &Resolved, only: Option<Line>) -> Vec<Sho
         let shown = name(span, design);
         Shown { from: time(span.from), until: time(span.until), ..shown }
     });
-    let wanted =
-        |shown: &Shown| shown.group == POWER || only.is_none_or(|only| shown.line == Some(only));
-    spans.filter(wanted).collect()
+    spans.collect()
 }
 
 /// What is said of something that happened.
@@ -208,23 +226,26 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
         Happening::Fence(id, Awaits::Durability) => {
             core(*id, PROGRAM, "fence, durability".into()).instant()
         }
-        Happening::Fetch(id, line, write) => {
+        Happening::Aborted(id, tx) => core(*id, PROGRAM, format!("aborted {}", tx.0)).instant(),
+        Happening::Fetch(id, Fetch { line, write, earlier }) => {
             let why = if *write { "fetch to write" } else { "fetch" };
-            core(*id, (3, "fetches"), format!("{why} {:#x}", line.address())).about(*line)
+            let name = format!("{why} {:#x}", line.address());
+            let shown = core(*id, (3, "fetches"), name).about(*line);
+            if *earlier == 0 { shown } else { shown.with("earlier", Arg::Number(*earlier)) }
         }
         Happening::Arriving(index, sent) => {
             let name = format!("{} {:#x}", class_name(sent.class), sent.line.address());
             controller(*index, 0, name)
                 .about(sent.line)
                 .with("bytes", Arg::Number(sent.bytes.into()))
-                .following(&[sent.number])
+                .following(Some(sent.number))
         }
         Happening::Queued(index, queued) => {
             let class = queued.class.map_or("kept by the design".into(), class_name);
             controller(*index, 1, format!("{class} {:#x}", queued.line.address()))
                 .about(queued.line)
                 .with("writes", Arg::Number(queued.writes))
-                .following(&queued.numbers)
+                .following(queued.first)
         }
         Happening::Bank(index, used) => bank((3, *index), used, "bank", 2),
         Happening::VolatileBank(index, used) => bank((3, *index), used, "DRAM bank", 1_000),
@@ -271,7 +292,8 @@ fn bank((group, index): (usize, usize), used: &Use, what: &str, first: usize) ->
     let name = format!("{verb} {:#x}", used.line.address());
     let place = (group, index);
     let lane = format!("{what} {}", used.bank);
-    of(place, format!("controller {index}"), (first + used.bank, &lane), name).about(used.line)
+    let shown = of(place, format!("controller {index}"), (first + used.bank, &lane), name);
+    Shown { lines: Some((used.line, used.lines)), ..shown }
 }
 
 fn of(
@@ -289,8 +311,8 @@ fn of(
         from: 0,
         until: 0,
         args: Vec::new(),
-        flows: Vec::new(),
-        line: None,
+        flow: None,
+        lines: None,
         instant: false,
     }
 }
@@ -301,7 +323,7 @@ impl Shown {
     }
 
     fn about(self, line: Line) -> Shown {
-        Shown { line: Some(line), ..self }
+        Shown { lines: Some((line, 1)), ..self }
     }
 
     fn with(mut self, name: &'static str, arg: Arg) -> Shown {
@@ -309,8 +331,12 @@ impl Shown {
         self
     }
 
-    fn following(self, flows: &[u64]) -> Shown {
-        Shown { flows: flows.to_vec(), ..self }
+    fn following(self, flow: Option<u64>) -> Shown {
+        Shown { flow, ..self }
+    }
+
+    fn touches(&self, line: Line) -> bool {
+        self.lines.is_some_and(|(first, count)| (first.0..first.0 + count).contains(&line.0))
     }
 }
 
@@ -332,14 +358,15 @@ fn flush_name(how: Flush) -> &'static str {
     }
 }
 
-/// How many lines each controller's write-pending queue holds, as time goes on.
-fn occupancy(shown: &[Shown]) -> Vec<Counter> {
-    let mut changes: BTreeMap<&str, Vec<(u64, i64)>> = BTreeMap::new();
+/// How many lines each controller's write-pending queue holds, as time goes on in a window.
+fn occupancy(shown: &[Shown], window: &Range<u64>) -> Vec<Counter> {
+    let mut changes: BTreeMap<(usize, &str), Vec<(u64, i64)>> = BTreeMap::new();
     for event in shown.iter().filter(|event| event.lane == LANES[1]) {
-        let changes = changes.entry(&event.group).or_default();
-        changes.extend([(event.from, 1), (event.until, -1)]);
+        let changes = changes.entry((event.place.0, &event.group)).or_default();
+        let ends = (event.until <= window.end).then_some((event.until, -1));
+        changes.extend([(event.from.max(window.start), 1)].into_iter().chain(ends));
     }
-    let counter = |(group, mut changes): (&str, Vec<(u64, i64)>)| {
+    let counter = |((place, group), mut changes): ((usize, &str), Vec<(u64, i64)>)| {
         changes.sort_unstable();
         let mut values: Vec<(u64, i64)> = Vec::new();
         for (at, change) in changes {
@@ -349,7 +376,8 @@ fn occupancy(shown: &[Shown]) -> Vec<Counter> {
                 _ => values.push((at, before + change)),
             }
         }
-        Counter { group: group.to_owned(), name: "write-pending queue, lines", values }
+        let group = group.to_owned();
+        Counter { group, place, name: "write-pending queue, lines", values }
     };
     changes.into_iter().map(counter).collect()
 }

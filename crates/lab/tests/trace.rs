@@ -115,6 +115,38 @@ fn every_transaction_has_its_commit() {
 }
 
 #[test]
+fn a_read_of_a_bank_is_within_its_fetch() {
+    for machine in ["tiny", "silo"] {
+        let mut spec = spec("undo@x86", "hash");
+        spec["machine"] = machine.into();
+        let timeline = timeline(&spec, &json!({})).expect("a timeline");
+        let address = |event: &Value| {
+            let what = event["what"].as_str().expect("a name");
+            what.rsplit(' ').next().map(str::to_owned)
+        };
+        let of = |lane: &'static str, what: &'static str| {
+            events(&timeline).iter().filter(move |event| {
+                let (own, name) = (event["lane"].as_str(), event["what"].as_str());
+                own.is_some_and(|own| own.starts_with(lane))
+                    && name.is_some_and(|name| name.starts_with(what))
+            })
+        };
+        let mut reads = 0;
+        // What was asked for before measuring began has no fetch.
+        for read in of("bank", "read").filter(|read| read["from"].as_u64() > Some(1_000)) {
+            reads += 1;
+            let within = of("fetches", "fetch").any(|fetch| {
+                address(fetch) == address(read)
+                    && fetch["from"].as_u64() <= read["from"].as_u64()
+                    && read["until"].as_u64() <= fetch["until"].as_u64()
+            });
+            assert!(within, "{machine}: {read}");
+        }
+        assert!(reads > 100, "{machine}: {reads}");
+    }
+}
+
+#[test]
 fn a_window_is_a_part_of_the_whole() {
     let spec = spec("undo@x86", "hash");
     let whole = timeline(&spec, &json!({})).expect("a timeline");

@@ -126,8 +126,10 @@ impl Pm {
             buffer: config.cycles(pm.t_buffer),
         };
         let span = if through || pm.buffer == 0 { 1 } else { pm.xpline / LINE_BYTES };
+        let mut banks = Banks::new(timing, pm.row, config.pm_piece(), pm.banks, config);
+        banks.write_lines = span;
         Ok(Pm {
-            banks: Banks::new(timing, pm.row, config.pm_piece(), pm.banks, config),
+            banks,
             buffer: Buffer::new(if through { 0 } else { pm.buffer }, span),
             cells: Contents::new(0, pm.capacity)?,
             encoder: pm.encoder,

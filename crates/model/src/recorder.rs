@@ -38,8 +38,9 @@ pub struct Recorder<T> {
     full: bool,
 }
 
-/// The most that is remembered (ours: some hundred megabytes of the host's memory).
-pub const SPANS_MAX: usize = 1 << 20;
+/// The most that one recorder remembers (ours: with all of a machine's recorders full, and the rows
+/// that are made of that, it is some gigabytes of the host's memory).
+pub const SPANS_MAX: usize = 1 << 18;
 
 impl<T> Recorder<T> {
     /// A recorder that records nothing before its window is opened.

@@ -33,8 +33,8 @@ pub enum Happening {
     /// A fence was asked for: that earlier stores survive if later ones do, or that they are
     /// durable.
     Fence(CoreId, Awaits),
-    /// A line was fetched into a core's first level, to be written or not.
-    Fetch(CoreId, Line, bool),
+    /// A line was fetched into a core's first level.
+    Fetch(CoreId, Fetch),
     /// A write was at a controller, from when it reached it until it was accepted.
     Arriving(usize, Sent),
     /// A controller's write-pending queue held a line, from when it accepted its first write until
@@ -44,10 +44,24 @@ pub enum Happening {
     Bank(usize, Use),
     /// A bank of its volatile memory was.
     VolatileBank(usize, Use),
+    /// A transaction was given up, and the core heard that nothing of it is left.
+    Aborted(CoreId, TxId),
     /// An event of the design.
     Design(String),
     /// The power failed.
     PowerLoss,
+}
+
+/// A line that comes to a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// The line.
+    pub line: Line,
+    /// Whether it is to be written.
+    pub write: bool,
+    /// So many cycles before the hierarchy answers the core has the answer: the access dispatched
+    /// behind a store that waited for a fence, and the hierarchy was asked when it was its turn.
+    pub earlier: u64,
 }
 
 /// What a fence is for.
@@ -81,8 +95,8 @@ pub struct Queued {
     pub class: Option<Class>,
     /// How many writes it holds.
     pub writes: u64,
-    /// The numbers of those that came from elsewhere.
-    pub numbers: Vec<u64>,
+    /// The number of the first, if it came from elsewhere.
+    pub first: Option<u64>,
 }
 
 /// A timeline under way.
@@ -107,6 +121,8 @@ pub struct Recorded {
     pub started: u64,
     /// The window: nothing is known of what is outside of it.
     pub window: Range<u64>,
+    /// When the run ended.
+    pub ended: u64,
     /// When the power failed, if that was asked for and happened.
     pub cut: Option<u64>,
     /// What overlaps the window, in the order of the times at which it began.
@@ -149,6 +165,12 @@ impl Timeline {
         let Asked::Until(wanted, length) = self.asked else { return false };
         if point != wanted || self.cut.is_some() {
             return false;
+        }
+        // What queues hold now is what they held; who is forgotten later has been here until now.
+        for controller in 0..self.slots.len() {
+            for slot in 0..self.slots[controller].len() {
+                self.forget(controller, slot, at);
+            }
         }
         self.recorder.record(at.0, at.0, Happening::PowerLoss);
         self.cut = Some(at.0);
@@ -206,11 +228,14 @@ impl Timeline {
         line: Line,
         write: Option<(&Write, Option<u64>)>,
     ) {
+        if self.cut.is_some() {
+            return;
+        }
         let class = write.map(|(write, _)| write.class);
+        let first = write.and_then(|(_, number)| number);
         let (_, queued) = self.slots[controller][slot]
-            .get_or_insert_with(|| (at.0, Queued { line, class, writes: 0, numbers: Vec::new() }));
+            .get_or_insert((at.0, Queued { line, class, writes: 0, first }));
         queued.writes += u64::from(write.is_some());
-        queued.numbers.extend(write.and_then(|(_, number)| number));
     }
 
     /// A slot is free again.
@@ -238,7 +263,8 @@ impl Timeline {
         spans.retain(|span| span.from < end && span.until >= start);
         spans.sort_by_key(|span| span.from);
         let full = full || others_full;
-        Recorded { started: self.started, window: self.window, cut: self.cut, spans, full }
+        let Timeline { started, window, cut, .. } = self;
+        Recorded { started, window, ended: now.0, cut, spans, full }
     }
 }
 
@@ -264,6 +290,34 @@ mod tests {
     }
 
     #[test]
+    fn what_queues_hold_when_the_power_fails_is_what_they_hold_then() {
+        let mut timeline = Timeline::new(Asked::Until(1, 100), 1, 1, 3);
+        timeline.start(Cycle(0));
+        let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
+        let queue = |timeline: &mut Timeline, slot, at, line| {
+            timeline.queue((0, slot), Cycle(at), Line(line), Some((&write(Line(line)), None)));
+        };
+        queue(&mut timeline, 0, 5, 7);
+        queue(&mut timeline, 1, 20, 8);
+        assert!(timeline.pass(1, Cycle(20)));
+        // All this comes too late.
+        queue(&mut timeline, 0, 20, 7);
+        queue(&mut timeline, 2, 20, 9);
+        timeline.forget(0, 0, Cycle(30));
+        let recorded = timeline.finish(Cycle(40), (Vec::new(), false));
+        let held: Vec<_> = recorded
+            .spans
+            .iter()
+            .filter_map(|span| match &span.what {
+                Happening::Queued(_, queued) => Some((span.from, queued.line.0, queued.writes)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(held, [(5, 7, 1), (20, 8, 1)]);
+        assert_eq!(recorded.spans.last().map(|span| &span.what), Some(&Happening::PowerLoss));
+    }
+
+    #[test]
     fn a_slot_is_busy_from_its_first_write_until_it_is_forgotten() {
         let mut timeline = Timeline::new(Asked::From(0, 100), 1, 1, 2);
         timeline.start(Cycle(0));
@@ -275,11 +329,10 @@ mod tests {
         let recorded = timeline.finish(Cycle(120), (Vec::new(), false));
         let spans: Vec<_> =
             recorded.spans.iter().map(|span| (span.from, span.until, &span.what)).collect();
-        let queued = |line, class, numbers: Vec<u64>| {
-            let writes = numbers.len() as u64;
-            Happening::Queued(0, Queued { line, class, writes, numbers })
+        let queued = |line, class, writes, first| {
+            Happening::Queued(0, Queued { line, class, writes, first })
         };
-        let first = queued(Line(7), Some(Class::Log), vec![1, 2]);
-        assert_eq!(spans, [(5, 30, &first), (40, 120, &queued(Line(9), None, vec![]))]);
+        let first = queued(Line(7), Some(Class::Log), 2, Some(1));
+        assert_eq!(spans, [(5, 30, &first), (40, 120, &queued(Line(9), None, 0, None))]);
     }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from indelible import timeline
-from indelible.cli import options
+from indelible.cli import options, outputs
 from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
 from indelible.timeline import Timeline
 
@@ -73,8 +73,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `trace`."""
     options.require_cell(args)
-    if args.event is not None and args.start != TIMELINE_START:
-        raise options.InputError("--from and --event say both where it begins; drop one")
     if args.out is not None:
         options.require_writable("--out", args.out)
 
@@ -84,6 +82,10 @@ def call(args: argparse.Namespace) -> int:
             run = answer.data["run"]
             path = f"{run['design']}-{run['workload']}.pftrace"
             options.require_writable("--out", path)
+        if answer.interrupted:
+            # No file is written of what was interrupted.
+            outputs.tell_unwritten(path)
+            path = None
         if path is not None:
             answer.save(path)
         if args.json:

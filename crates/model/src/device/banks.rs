@@ -35,6 +35,8 @@ pub struct Use {
     pub write: bool,
     /// The first line.
     pub line: Line,
+    /// How many lines there are: a write of the on-DIMM buffer's has several.
+    pub lines: u64,
 }
 
 /// What a read does.
@@ -68,6 +70,8 @@ pub(super) struct Banks {
     written: u64,
     /// What banks did and when, if somebody asked.
     uses: Option<Box<Recorder<Use>>>,
+    /// Lines of a write of cells.
+    pub write_lines: u64,
 }
 
 impl Banks {
@@ -85,6 +89,7 @@ impl Banks {
             writing: false,
             written: 0,
             uses: None,
+            write_lines: 1,
         }
     }
 
@@ -159,7 +164,8 @@ impl Banks {
 
     fn used(&mut self, from: u64, until: u64, bank: usize, write: bool, address: u64) {
         if let Some(uses) = &mut self.uses {
-            uses.record(from, until, Use { bank, write, line: Line::of(address) });
+            let lines = if write { self.write_lines } else { 1 };
+            uses.record(from, until, Use { bank, write, line: Line::of(address), lines });
         }
     }
 

@@ -8,7 +8,7 @@ use crate::design::{
 use crate::device::Write;
 use crate::machine::Machine;
 use crate::meters::Class;
-use crate::timeline::Happening;
+use crate::timeline::{Fetch, Happening};
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
 use crate::workload::Ptr;
 
@@ -173,11 +173,12 @@ impl<D: Design> Machine<D> {
     ) -> Cycle {
         let now = self.cores[id].timing.clock();
         let passed = now.0.saturating_sub(start.0);
-        let done = Cycle(self.fetch(id, line, write, start + passed).0 - passed);
+        let done = self.fetch(id, line, write, start + passed);
         if let Some(timeline) = &mut self.below.memory.timeline {
-            timeline.span(start, done, Happening::Fetch(id, line, write));
+            let fetch = Fetch { line, write, earlier: passed };
+            timeline.span(start + passed, done, Happening::Fetch(id, fetch));
         }
-        done
+        Cycle(done.0 - passed)
     }
 
     /// Fetches a line that the core's first level does not have, or may not write; the request

@@ -126,6 +126,7 @@ impl<D: Design> Machine<D> {
         let aborted = self.cores[id].aborted.take();
         if aborted.is_some() {
             self.counts.aborted += 1;
+            self.note_abort(id, aborted, at);
             self.counts.open[id].clear();
         } else {
             self.counts.write_sets.count(&mut self.counts.open[id]);

@@ -4,7 +4,7 @@ use crate::design::{Design, FenceKind};
 use crate::machine::Machine;
 use crate::recorder::Recorder;
 use crate::timeline::{Asked, Awaits, Happening, Recorded, Timeline};
-use crate::units::{CoreId, Cycle};
+use crate::units::{CoreId, Cycle, TxId};
 
 impl<D: Design> Machine<D> {
     /// Has a part of the run recorded.
@@ -46,6 +46,13 @@ impl<D: Design> Machine<D> {
                 FenceKind::Durable => Happening::Fence(id, Awaits::Durability),
             },
         );
+    }
+
+    /// A core hears that its transaction is aborted.
+    pub(super) fn note_abort(&mut self, id: CoreId, tx: Option<TxId>, at: Cycle) {
+        if let (Some(timeline), Some(tx)) = (&mut self.below.memory.timeline, tx) {
+            timeline.at(at, Happening::Aborted(id, tx));
+        }
     }
 
     /// An event of the design is due.
