@@ -13,6 +13,7 @@ from indelible.text import (
     durability_notes,
     fitted,
     footnote,
+    half_width_cell,
     interrupted,
     interval_notes,
     marked,
@@ -87,13 +88,8 @@ def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
     if _has_intervals(answer):
         # The base is 1.00 because that is how it was chosen.
         sure = design == answer.normalize
-        values.append(BLANK if sure else _half_width(answer.gmean_half_width(design, cores)))
+        values.append(BLANK if sure else half_width_cell(answer.gmean_half_width(design, cores)))
     return [judged(answer, design), *values, verdict_text(answer.verdict(design, cores))]
-
-
-def _half_width(value: float | None) -> str:
-    """Return the half of an interval; one that rounds to nothing is not said to be nothing."""
-    return "<0.01" if value and value < 0.005 else ratio_cell(value)
 
 
 def _native_column(answer: Comparison, cores: int | None) -> list[str]:

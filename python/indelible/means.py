@@ -40,15 +40,27 @@ def mean_ratio_of_seeds(ratios: Iterable[float | None]) -> float | None:
     return found[0] if len(found) == 1 else 0.0 if 0 in found else geometric_mean(found)
 
 
-def half_width(values: Iterable[float | None]) -> float | None:
-    """Return how far the confidence interval of the mean of some values goes to either side.
+def log_half_width(ratios: Iterable[float | None]) -> float | None:
+    """Return how far the confidence interval of the mean of ratios goes, in logarithms.
 
-    It is that of Student's t, for values that a seed drew each. There is none for fewer than two.
+    It is that of Student's t, for ratios that a seed drew each; that of their inverses is the same.
+    There is none for fewer than two, or if one is missing or not positive.
     """
-    found = [*values]
-    if len(found) < 2 or None in found:
+    logs = [math.log(ratio) if ratio and ratio > 0 else None for ratio in ratios]
+    if len(logs) < 2 or None in logs:
         return None
-    return student_t(len(found) - 1) * statistics.stdev(found) / math.sqrt(len(found))
+    return student_t(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+
+
+def half_width(ratios: Iterable[float | None]) -> float | None:
+    """Return half of the confidence interval of the geometric mean of ratios.
+
+    Around the mean the interval is as wide on both sides in logarithms, so that this is half of the
+    way from its lower end to its upper one.
+    """
+    found = [*ratios]
+    mean, wide = geometric_mean(found), log_half_width(found)
+    return None if mean is None or wide is None else mean * math.sinh(wide)
 
 
 def is_unsure(value: float | None, half_width: float | None) -> bool:

@@ -104,9 +104,16 @@ def blocks(
     grid = drawing.subplots(count, 1, squeeze=False)
     for axes, cores in zip(grid[:, 0], answer.cores, strict=True):
         draw(axes, answer, cores)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    columns = min(len(labels), labels_in_row)
-    drawing.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+    # What is in one block need not be in another.
+    named = {
+        label: handle
+        for axes in grid[:, 0]
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    columns = min(len(named), labels_in_row)
+    drawing.legend(
+        named.values(), named.keys(), loc="outside upper center", ncols=columns, frameon=False
+    )
     return drawing
 
 

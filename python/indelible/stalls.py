@@ -12,6 +12,7 @@ from indelible.text import (
     BLANK,
     columns,
     durability_notes,
+    footnote,
     interrupted,
     paragraph,
     seeds_said,
@@ -34,6 +35,8 @@ PARTS = {
 SHOWN_FROM = 0.5
 
 MEAN = "mean"
+
+HIDDEN = "what a core waits for behind a fence or commit, misses too, counts as that"
 
 
 def parts(answer: Comparison, cell: Cell) -> dict[str, float] | None:
@@ -79,9 +82,10 @@ def stalls(answer: Comparison, width: int | None = None) -> str:
     blocks = [_block(answer, cores, width) for cores in answer.cores]
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
-    notes = durability_notes(answer.designs, answer.durability, width)
+    notes = [footnote("*", HIDDEN, width)]
+    notes += durability_notes(answer.designs, answer.durability, width)
     notes += run_notes(answer, width)
-    return "\n\n".join([*blocks, *(["\n".join(notes)] if notes else [])])
+    return "\n\n".join([*blocks, "\n".join(notes)])
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from indelible.means import geometric_mean, half_width, mean_ratio_of_seeds
+from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.results import METRICS, OfSeeds, Run, rows_as_csv
 
 #: The values of the fields that vary.
@@ -86,10 +87,10 @@ class Sweep(OfSeeds):
                 yield found
 
     def _is_sure(self, point: Point, one: str, other: str) -> bool:
-        """Return whether a lead is further from 1 than its confidence interval goes."""
+        """Return whether the confidence interval of a lead is on one side of 1."""
         leads = [self._lead_of_seed(point, one, other, seed) for seed in self.seeds_shown]
-        lead, width = mean_ratio_of_seeds(leads), half_width(leads)
-        return lead is not None and width is not None and abs(lead - 1) > width
+        lead, width = mean_ratio_of_seeds(leads), log_half_width(leads)
+        return lead is not None and width is not None and abs(math.log(lead)) > width
 
     def _lead(self, point: Point, one: str, other: str) -> float | None:
         """Return by which factor one design is better than another; above 1 it is."""

@@ -89,6 +89,11 @@ def ratio_cell(value: float | None, half_width: float | None = None) -> str:
     return BLANK if value is None else mark + ratio(value)
 
 
+def half_width_cell(value: float | None) -> str:
+    """Return half of an interval; one that rounds to nothing is not said to be nothing."""
+    return "<0.01" if value and value < 0.005 else ratio_cell(value)
+
+
 # Tables.
 
 
@@ -213,7 +218,7 @@ def interval_notes(
     if not known:
         return []
     place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])
-    notes = [footnote("±", f"{said} {place}, {ratio(value)} ± {ratio(half)}", width)]
+    notes = [footnote("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half)}", width)]
     if any(is_unsure(*pair) for pair in known.values()):
         limit = f"± {100 * UNSURE:.0f} %"
         wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
@@ -440,6 +445,9 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("note", str(note), width))
     if violations and violations[0]["timeline"] is not None:
         lines.append(command("timeline", f"{violations[0]['timeline']} --list", width))
+        if violations[0]["order"]:
+            early = "the writes that came early in that image are not in it"
+            lines.append(paragraph("", early, width))
     lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
 

@@ -69,12 +69,26 @@ def test_quantiles_are_those_of_the_tables() -> None:
 
 
 def test_intervals_are_student_s() -> None:
-    # The mean is 3, the deviation the root of 2.5, and t with 4 degrees of freedom 2.776.
-    by_hand = 2.776 * math.sqrt(2.5) / math.sqrt(5)
-    assert means.half_width([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(by_hand, rel=1e-3)
+    # Of the logarithms to base 2 the mean is 3, the deviation the root of 2.5, and t with 4 degrees
+    # of freedom 2.776.
+    by_hand = 2.776 * math.sqrt(2.5) / math.sqrt(5) * math.log(2)
+    ratios = [2.0, 4.0, 8.0, 16.0, 32.0]
+    assert means.log_half_width(ratios) == pytest.approx(by_hand, rel=1e-3)
+    inverses = [1 / ratio for ratio in ratios]
+    assert means.log_half_width(inverses) == pytest.approx(by_hand, rel=1e-3)
+    ends = (8 * math.exp(by_hand), 8 * math.exp(-by_hand))
+    assert means.half_width(ratios) == pytest.approx((ends[0] - ends[1]) / 2, rel=1e-3)
     assert means.half_width([2.0, 2.0]) == 0.0
     assert means.half_width([2.0]) is None
     assert means.half_width([2.0, None]) is None
+
+
+def by_hand(ratios: list[float]) -> float:
+    """Return the half of the interval of three ratios; t with 2 degrees of freedom is 4.303."""
+    logs = [math.log(ratio) for ratio in ratios]
+    mean = sum(logs) / 3
+    wide = 4.303 * math.sqrt(sum((log - mean) ** 2 for log in logs) / 2) / math.sqrt(3)
+    return (math.exp(mean + wide) - math.exp(mean - wide)) / 2
 
 
 def test_ratios_are_of_the_same_seed() -> None:
@@ -82,8 +96,7 @@ def test_ratios_are_of_the_same_seed() -> None:
     cell = ("silo", "hash", 8)
     assert [answer.ratio(cell, seed) for seed in (1, 2, 3)] == [1.5, 1.7, 1.3]
     assert answer.ratio(cell) == pytest.approx((1.5 * 1.7 * 1.3) ** (1 / 3))
-    # Their deviation is 0.2, and t with 2 degrees of freedom 4.303.
-    assert answer.ratio_half_width(cell) == pytest.approx(4.303 * 0.2 / math.sqrt(3), rel=1e-3)
+    assert answer.ratio_half_width(cell) == pytest.approx(by_hand([1.5, 1.7, 1.3]), rel=1e-3)
     assert answer.value(cell) == pytest.approx((150 + 340 + 520) / 3)
     assert answer.ratio_half_width(("silo", "sqlite", 8)) == pytest.approx(0.0)
     assert answer.ratio(("undo@x86", "hash", 8)) == 1.0
@@ -93,10 +106,7 @@ def test_the_interval_of_the_mean_is_of_the_seeds_means() -> None:
     answer = compared(SPEEDS)
     each = [math.sqrt(ratio * 2.0) for ratio in (1.5, 1.7, 1.3)]
     assert answer.gmean("silo", 8) == pytest.approx(math.prod(each) ** (1 / 3))
-    mean = sum(each) / 3
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in each) / 2)
-    by_hand = 4.3027 * deviation / math.sqrt(3)
-    assert answer.gmean_half_width("silo", 8) == pytest.approx(by_hand, rel=1e-4)
+    assert answer.gmean_half_width("silo", 8) == pytest.approx(by_hand(each), rel=1e-3)
 
 
 def test_what_is_zero_with_every_seed_is_zero() -> None:
@@ -112,7 +122,7 @@ def test_a_cell_with_a_wide_interval_is_marked() -> None:
     assert re.search(r"^hash +1\.00 +~1\.49 +233 tx/s$", shown, re.MULTILINE)
     assert re.search(r"^sqlite +1\.00 +2\.00 +23\.3 tx/s$", shown, re.MULTILINE)
     assert re.search(r"^gmean +1\.00 +1\.73$\n^± 95 % +- +0\.29$", shown, re.MULTILINE)
-    assert "is silo on hash, 1.49 ± 0.50" in shown.replace("\n  ", " ")
+    assert "is silo on hash, 1.49 ± 0.51" in shown.replace("\n  ", " ")
     steady = compared({**SPEEDS, ("silo", "hash"): (150.0, 303.0, 603.0)})
     assert "~" not in comparison_text.comparison(steady, 80)
 

@@ -52,6 +52,20 @@ def test_a_stack_of_the_figure_is_as_high_as_its_parts(fake: object) -> None:
     assert len(totals) == 6
 
 
+def test_every_stack_has_the_name_of_its_design(fake: object) -> None:
+    answer = indelible.compare(["native", "leaky", "silo"], ["hash", "btree"], crash=False)
+    axes = stalls_plot.figure(answer).axes[0]
+    assert len(axes.xaxis.get_minorticklocs()) == 3 * 3
+
+
+def test_the_legend_has_what_is_in_any_block(fake: object) -> None:
+    answer = indelible.compare(["native", "silo"], ["hash"], cores=[1, 8], crash=False)
+    for (_, _, cores, _), run in answer.runs.items():
+        run.data["stalls"]["lock"] = 1000 if cores == 8 else 0
+    drawing = stalls_plot.figure(answer)
+    assert "lock" in {label.get_text() for label in drawing.legends[0].get_texts()}
+
+
 def test_the_figure_is_drawn(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "stalls.svg"
     code, shown, _ = command(*ASKED, "--plot", str(path))

@@ -106,8 +106,8 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
         type=whole(1, SEEDS_MAX),
         default=1,
         metavar="N",
-        help="run everything with so many seeds, from --seed on: means over them, and how sure"
-        " those are (1)",
+        help="run everything but crash campaigns with so many seeds, from --seed on: means over"
+        " them, and how sure those are (1)",
     )
 
 
