@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -235,7 +236,7 @@ SeededCell = tuple[str, str, "int | None", int]
 AnyCell = tuple[Any, ...]
 
 
-class OfSeeds:
+class OfSeeds(ABC):
     """Runs of cells with each of some seeds. What an interruption left out is not in `runs`.
 
     A number of a cell is the mean over the seeds, unless one is named.
@@ -246,13 +247,13 @@ class OfSeeds:
     #: By cell, with the seed behind what a cell is made of.
     runs: Mapping[AnyCell, Run]
 
+    @abstractmethod
     def cells(self) -> Sequence[AnyCell]:
         """Return the cells in the order of the rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def base(self, cell: AnyCell) -> AnyCell:
         """Return the cell that is 1.00 for a cell."""
-        raise NotImplementedError
 
     @cached_property
     def seeds_shown(self) -> tuple[int, ...]:
