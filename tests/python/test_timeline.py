@@ -162,6 +162,18 @@ def test_the_command_writes_a_trace(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.pftrace", "silo-hash.pftrace"]
 
 
+def test_of_nothing_no_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = "trace --design native --workload hash --cores 1 --txs 5 --address 0x3ff000000"
+    assert main(words.split()) == 0
+    shown = capsys.readouterr()
+    assert "0 events of the line of 0x3ff000000" in shown.out.replace("\n            ", " ")
+    assert "nothing happened there" in shown.err
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> None:
     words = "crash --design undo@x86 --workload hash --txs 20 --without flush_log --no-nested"
     assert main(words.split()) == 1

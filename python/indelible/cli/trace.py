@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from indelible import timeline
-from indelible.cli import options, outputs
+from indelible.cli import complain, options, outputs
 from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
 from indelible.timeline import Timeline
 
@@ -85,6 +85,9 @@ def call(args: argparse.Namespace) -> int:
         if answer.interrupted:
             # No file is written of what was interrupted.
             outputs.tell_unwritten(path)
+            path = None
+        elif path is not None and not answer.events:
+            complain(f"nothing happened there, so nothing was written to {path}")
             path = None
         if path is not None:
             answer.save(path)
