@@ -212,3 +212,16 @@ fn what_cannot_be_recorded_is_told() {
         assert!(error.starts_with(told), "`{error}` does not begin with `{told}`");
     }
 }
+
+#[test]
+fn what_comes_after_a_power_failure_changes_nothing() {
+    let up_to = |txs: u64| {
+        let mut spec = spec("undo@x86", "array");
+        spec["txs"] = txs.into();
+        timeline(&spec, &json!({ "event": 100, "length": "200ns" })).expect("a timeline")
+    };
+    // So many that cores wait more often than a recorder remembers.
+    let (short, long) = (up_to(20), up_to(40_000));
+    assert_eq!(short["cut"], long["cut"]);
+    assert_eq!(events(&short), events(&long));
+}

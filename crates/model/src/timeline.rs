@@ -160,11 +160,12 @@ impl Timeline {
         part
     }
 
-    /// A crash point has passed; whether the power fails there, which ends the window.
-    pub fn pass(&mut self, point: u64, at: Cycle) -> bool {
-        let Asked::Until(wanted, length) = self.asked else { return false };
+    /// A crash point has passed. If the power fails there, that ends the window, and every recorder
+    /// of the machine is to record this part from now on.
+    pub fn pass(&mut self, point: u64, at: Cycle) -> Option<Part> {
+        let Asked::Until(wanted, length) = self.asked else { return None };
         if point != wanted || self.cut.is_some() {
-            return false;
+            return None;
         }
         // What queues hold now is what they held; who is forgotten later has been here until now.
         for controller in 0..self.slots.len() {
@@ -177,8 +178,9 @@ impl Timeline {
         let from = at.0.saturating_sub(length).max(self.started);
         self.window = from..at.0 + 1;
         // What begins in this cycle and is not recorded yet does not happen.
-        self.recorder.open(&Part { window: from..at.0, keeps: length });
-        true
+        let part = Part { window: from..at.0, keeps: length };
+        self.recorder.open(&part);
+        Some(part)
     }
 
     /// Whether what happens at a time is recorded.
@@ -280,7 +282,7 @@ mod tests {
         for n in 0..10 {
             timeline.at(Cycle(1_000 + 20 * n), store(n));
             if n % 4 == 3 {
-                assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)), n == 7);
+                assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)).is_some(), n == 7);
             }
         }
         let recorded = timeline.finish(Cycle(2_000), (Vec::new(), false));
@@ -299,7 +301,7 @@ mod tests {
         };
         queue(&mut timeline, 0, 5, 7);
         queue(&mut timeline, 1, 20, 8);
-        assert!(timeline.pass(1, Cycle(20)));
+        assert!(timeline.pass(1, Cycle(20)).is_some());
         // All this comes too late.
         queue(&mut timeline, 0, 20, 7);
         queue(&mut timeline, 2, 20, 9);

@@ -2,7 +2,7 @@
 
 use crate::design::{Design, FenceKind};
 use crate::machine::Machine;
-use crate::recorder::Recorder;
+use crate::recorder::Part;
 use crate::timeline::{Asked, Awaits, Happening, Recorded, Timeline};
 use crate::units::{CoreId, Cycle, TxId};
 
@@ -19,18 +19,22 @@ impl<D: Design> Machine<D> {
     pub(super) fn start_timeline(&mut self) {
         let Some(timeline) = &mut self.below.memory.timeline else { return };
         let part = timeline.start(self.started);
-        self.below.memory.record_banks(&part);
-        for (_, core) in self.cores.iter_mut() {
-            let mut waits = Recorder::new();
-            waits.open(&part);
-            core.timing.waits = Some(Box::new(waits));
-        }
+        self.record_part(&part);
     }
 
     /// A crash point has passed.
     pub(super) fn pass_on_timeline(&mut self, point: u64, at: Cycle) {
-        if let Some(timeline) = &mut self.below.memory.timeline {
-            timeline.pass(point, at);
+        let timeline = self.below.memory.timeline.as_mut();
+        if let Some(part) = timeline.and_then(|timeline| timeline.pass(point, at)) {
+            self.record_part(&part);
+        }
+    }
+
+    /// Has cores and banks record a part of the run.
+    fn record_part(&mut self, part: &Part) {
+        self.below.memory.record_banks(part);
+        for (_, core) in self.cores.iter_mut() {
+            core.timing.waits.get_or_insert_default().open(part);
         }
     }
 
