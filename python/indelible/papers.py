@@ -250,9 +250,9 @@ HOPS = Paper(
             "ideal over clwb and sfence", 1.40, Over("undo@ideal", "undo@x86", WHISPER, 4).times()
         ),
         _claim(
-            "HOPS, timestamps seen at once",
+            "HOPS, dependences on durable lines, too",
             (1.20, 1.24),
-            Over("hops", "undo@x86", WHISPER, 4, own=(("design.poll", "0"),)).times(),
+            Over("hops", "undo@x86", WHISPER, 4, own=(("design.depends", "sticky"),)).times(),
         ),
         _claim(
             "HOPS, cores stop at a store behind a fence",

@@ -32,8 +32,8 @@ from indelible.papers import WHISPER
 BASE = "undo@x86"
 
 #: The columns: a design, and its own settings.
-COLUMNS = (("hops", ""), ("hops", "design.poll=0"), ("undo@ideal", ""))
-NAMES = ("hops", "hops poll=0", "undo@ideal")
+COLUMNS = (("hops", ""), ("hops", "design.depends=sticky"), ("undo@ideal", ""))
+NAMES = ("hops", "hops depends=sticky", "undo@ideal")
 
 #: Transactions of a core in the sweeps of the prose.
 SHORT = 500
@@ -61,7 +61,7 @@ def _means(workloads: Sequence[str]) -> list[Entry]:
 
 
 MAIN = Grid(
-    ("", "`hops`", "`hops`, `poll=0`", "`undo@ideal`"),
+    ("", "`hops`", "`hops`, `depends=sticky`", "`undo@ideal`"),
     [
         ("published, average (HOPS, and its short version)", "1.24, 1.20", "", "1.40"),
         (
@@ -188,8 +188,8 @@ PROSE: Sequence[tuple[str, Entry]] = [
         for count in (20, 1_000)
     ),
     (
-        "commit of hashmap on hops, cycles: with the poll, without",
-        shown("{:.0f}, {:.0f}", _latency(""), _latency("design.poll=0")),
+        "commit of hashmap on hops, cycles: sticky, buffered",
+        shown("{:.0f}, {:.0f}", _latency("design.depends=sticky"), _latency("")),
     ),
     ("rank correlation with ordering points an instruction", _correlations(_points)),
     ("with the share of stores to persistent memory", _correlations(_pm_stores)),

@@ -405,7 +405,7 @@ WAYS_PROSE = Facts(
             for what, design, own in (
                 ("undo@ideal", "undo@ideal", ""),
                 ("hops", "hops", ""),
-                ("hops with poll=0", "hops", "design.poll=0"),
+                ("hops, depends=sticky", "hops", "design.depends=sticky"),
             )
         ),
     ],

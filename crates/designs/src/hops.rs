@@ -41,6 +41,11 @@ model::params! {
         threshold = 16 in 1..=1024;
         /// Cycles without a send after which the oldest entry is sent (artefact of ASAP: 2,000).
         interval = 2000 in 1..=1_000_000;
+        /// Which lines of another core make a core's epochs depend on that core's. `buffered`:
+        /// those whose epoch may still be in its buffer (short paper: dependences are recorded for
+        /// the buffered epochs). `sticky`: every line that it wrote last, as long as the last level
+        /// has it, also when the write has long been durable (artefact of ASAP).
+        depends = "buffered" of ["buffered", "sticky"];
         /// Nanoseconds between two reads of the global timestamp vector (artefact of ASAP: 500); at
         /// 0 every change is seen at once.
         poll = 500 in 0..=1_000_000;
@@ -385,8 +390,8 @@ impl Hops {
         }
     }
 
-    /// A line comes to a core: if another one wrote it last, both close their epochs, and what this
-    /// core stores from now on waits for the other's.
+    /// A line comes to a core: if another one wrote it last, in an epoch that may not be durable,
+    /// this core closes its epoch, and what it stores from now on waits for the other's.
     fn order_after(&mut self, core: CoreId, line: Line, write: bool, at: Cycle, below: &mut Floor) {
         let ordered =
             if write { self.rules.order_after_write } else { self.rules.order_after_read };
@@ -394,10 +399,16 @@ impl Hops {
         if on == core || !ordered {
             return;
         }
+        let source = &self.buffers[on];
+        let until = if self.params.depends == STICKY {
+            source.epoch
+        } else {
+            let Some(until) = source.epoch_of(line) else { return };
+            until
+        };
         self.counts.after_write += u64::from(write);
         self.counts.after_read += u64::from(!write);
-        let until = self.buffers[on].epoch;
-        if self.rules.split_source {
+        if until == source.epoch && self.rules.split_source {
             self.close(on, at, below);
         }
         self.close(core, at, below);
@@ -426,6 +437,9 @@ impl Hops {
         }
     }
 }
+
+/// The parameter `depends` of the artefact.
+const STICKY: u64 = 1;
 
 fn caches_survive(setup: &Setup<'_, Hops>) -> bool {
     matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)

@@ -306,6 +306,7 @@ const LOG_ON_HOPS: &[(&str, &str)] = &[
     ("keep_versions", ONE_VERSION),
     ("order_after_read", LOCKED),
     ("order_after_write", LOCKED),
+    ("split_source", LOCKED),
     ("wait_for_dependences", LOCKED),
     ("look_up_fills", LOCKED),
 ];

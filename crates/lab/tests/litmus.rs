@@ -100,10 +100,10 @@ fn whatever_the_hardware_leaves_is_judged() {
     assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
 }
 
-/// Two cores that store to each other's lines: without the split of the source's epoch each waits
-/// for the other.
-const CROSSING: &str = "thread\n store A 1\n wait B 1\n store C 1\n durable\n\
-    thread\n store B 1\n wait A 1\n store D 1\n durable\nimage C=0 D=1\n";
+/// Two cores that wait for each other's stores: without the split of the source's epoch the first
+/// waits for an epoch that the second ends only when it has seen what the first stores after that.
+const CROSSING: &str = "thread\n wait B 1\n store C 1\n durable\n store D 1\n\
+    thread\n store B 1\n wait D 1\n durable\nimage C=0 D=1\n";
 
 #[test]
 fn cores_that_wait_for_each_other_are_seen() {

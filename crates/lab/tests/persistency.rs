@@ -118,7 +118,8 @@ fn settings_of(order: &Entry, line: &str) -> Vec<(String, u64)> {
 }
 
 /// Ways to set hardware up: as it is; with an entry or two; sending at once; draining late; filling
-/// from its buffers; with bytes instead of lines; and with a global vector that is read late.
+/// from its buffers; with bytes instead of lines; with a global vector that is read late; and with
+/// dependences on lines that are durable.
 const SETTINGS: &[&str] = &[
     "",
     "entries=1",
@@ -128,6 +129,7 @@ const SETTINGS: &[&str] = &[
     "fill=1 poll=0",
     "carries=1 entries=4",
     "poll=2000 drain=1 threshold=4",
+    "depends=1",
 ];
 
 #[test]

@@ -120,6 +120,15 @@ impl Buffer {
         self.entries.range(..index).any(|older| older.line == line && older.state == State::Sent)
     }
 
+    /// The epoch in which the core last stored to a line that it was the last to store to, as far
+    /// as the buffer knows: if that epoch is durable, none, and if the line is and others of its
+    /// epoch may not be, the oldest that is not. (Ours: the paper does not say how a buffer finds
+    /// it. Epochs leave in order, so the line's is no later than the oldest.)
+    pub fn epoch_of(&self, line: Line) -> Option<u64> {
+        let oldest = self.entries.front()?.epoch;
+        Some(self.youngest(line).map_or(oldest, |(epoch, _)| epoch))
+    }
+
     /// The youngest epoch with an entry of a line, and that entry's stamp.
     pub fn youngest(&self, line: Line) -> Option<(u64, u64)> {
         let entry = self.entries.iter().rev().find(|entry| entry.line == line)?;

@@ -137,6 +137,8 @@ impl Hops {
         let buffer = &mut self.buffers[core];
         let at = self.polled.next(at).max(buffer.next_send);
         buffer.blocked = false;
+        // Nothing else that happens until then lets it send anything.
+        buffer.next_send = at;
         buffer.drain_at = Some(at);
         below.at(at, HopsEvent::Drain(core));
     }
