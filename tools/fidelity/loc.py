@@ -118,6 +118,7 @@ BANKS = Grid(
     ("", "1 core", "2 cores", "4 cores"),
     [
         _gains("as it is (8 banks, `media`, in order, 50,000 items)", two=True),
+        _gains("`design.groups=aligned` (both logs)", "design.groups=aligned", two=True),
         _gains("`pm.banks_per_rank=7`", "pm.banks_per_rank=7", two=True),
         _gains("`pm.banks_per_rank=9`", "pm.banks_per_rank=9", two=True),
         _gains("1 bank, 2 banks", "pm.banks_per_rank=1", "pm.banks_per_rank=2"),

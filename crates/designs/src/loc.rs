@@ -57,6 +57,10 @@ model::params! {
         /// Percent of the log, or of the TxIDs, in use at which truncation begins (ours: early
         /// enough to go on beside the log, late enough to leave most lines to evictions).
         truncate_perc = 50 in 1..=100;
+        /// Where the blocks of a group lie: each group begins a line further round than the one
+        /// before (ours), or all alike (the slides' figure), which puts every metadata block into
+        /// one bank where the banks take turns by line and a group is as long as a turn.
+        groups = "turned" of ["turned", "aligned"];
     }
 }
 
@@ -81,6 +85,8 @@ model::params! {
         id_bits = 16 in 5..=16;
         /// As in `ec-wal`.
         truncate_perc = 50 in 1..=100;
+        /// As in `ec-wal`.
+        groups = "turned" of ["turned", "aligned"];
     }
 }
 
@@ -174,6 +180,8 @@ pub struct How {
     redirect_latency: u64,
     id_bits: u64,
     truncate_perc: u64,
+    /// Each group begins a line further round.
+    turned: bool,
 }
 
 impl WalParams {
@@ -186,6 +194,7 @@ impl WalParams {
             redirect_latency: self.redirect_latency,
             id_bits: self.id_bits,
             truncate_perc: self.truncate_perc,
+            turned: self.groups == 0,
         }
     }
 }
@@ -289,6 +298,7 @@ impl Scheme for LocWal {
             redirect_latency: params.redirect_latency,
             id_bits: params.id_bits,
             truncate_perc: params.truncate_perc,
+            turned: params.groups == 0,
         }
     }
 }
@@ -412,7 +422,7 @@ impl<S: Scheme> Design for Wal<S> {
 impl How {
     fn layout(&self, shape: &Shape) -> Layout {
         Layout {
-            area: Area::new(shape),
+            area: Area::new(shape, self.turned),
             format: Format { id_bits: self.id_bits },
             record: self.commit.record,
             // A group that is closed has a write under way, or is durable.
@@ -445,7 +455,7 @@ impl How {
             volatile(
                 "redirect table entry (line, log slot)",
                 36 + 32,
-                7 * Area::new(shape).groups,
+                7 * Area::new(shape, self.turned).groups,
                 "memory controller",
             ),
             volatile("log tail, and blocks of its group", 32 + 8 * 64, 1, "memory controller"),

@@ -9,7 +9,7 @@ use model::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
 use super::drain::{Queued, Receipts};
 use super::entry::{Format, Head, Place, Running};
 use super::home::{LineState, Truncation};
-use super::ring::Ring;
+use super::ring::{Area, Ring};
 use super::window::{Issue, Transaction, Version, Window};
 use super::{How, LocEvent, LocRules};
 
@@ -109,7 +109,7 @@ impl Engine {
     pub(super) fn new(how: How, rules: LocRules, asynchronous: bool, shape: &Shape) -> Engine {
         let cores = u64::from(shape.cores);
         let format = Format { id_bits: how.id_bits };
-        let ring = Ring::new(shape, format);
+        let ring = Ring::new(Area::new(shape, how.turned), format);
         let reach = format.reach().saturating_sub(2 * cores);
         let misfit = if (how.sd + 1) * cores > reach {
             let lower = if how.sd > 1 { "design.sd" } else { "--cores" };

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! line 0            the head, one word
-//! line 1 + 8g + s   data block s of group g, 0 to 6
+//! line 1 + 8g + s   data block s of group g, 0 to 6; group g is turned round by g lines
 //! line 8 + 8g       metadata of group g: a word for each of its blocks, and one for a commit record
 //! ```
+//!
+//! Where banks take turns by line, groups that lie alike would have their first blocks in one bank
+//! and their metadata in another, whichever transaction they are of.
 
 use std::collections::VecDeque;
 
@@ -29,13 +32,15 @@ pub struct Area {
     base: Line,
     /// Groups that there is room for.
     pub groups: u64,
+    turned: bool,
 }
 
 impl Area {
-    /// The log area of a machine: one log for all cores.
-    pub fn new(shape: &Shape) -> Area {
+    /// The log area of a machine: one log for all cores, whose groups are turned round or not.
+    pub fn new(shape: &Shape, turned: bool) -> Area {
         let lines = u64::from(shape.cores) * shape.log_bytes / LINE_BYTES;
-        Area { base: Line::of(shape.log_base), groups: lines.saturating_sub(1) / GROUP_LINES }
+        let groups = lines.saturating_sub(1) / GROUP_LINES;
+        Area { base: Line::of(shape.log_base), groups, turned }
     }
 
     /// The word of the head.
@@ -45,7 +50,9 @@ impl Area {
 
     /// A data block of a group.
     pub fn block(self, group: Group, slot: u64) -> Line {
-        Line(self.base.0 + 1 + group % self.groups * GROUP_LINES + slot)
+        let group = group % self.groups;
+        let turn = if self.turned { group } else { 0 };
+        Line(self.base.0 + 1 + group * GROUP_LINES + (slot + turn) % GROUP_LINES)
     }
 
     /// The metadata block of a group.
@@ -89,8 +96,8 @@ struct State {
 }
 
 impl Ring {
-    pub fn new(shape: &Shape, format: Format) -> Ring {
-        Ring { area: Area::new(shape), format, first: 0, began: 0, groups: VecDeque::new() }
+    pub fn new(area: Area, format: Format) -> Ring {
+        Ring { area, format, first: 0, began: 0, groups: VecDeque::new() }
     }
 
     /// Goes on where a head says that the log begins.

@@ -14,7 +14,7 @@ use model::units::{CoreId, LINE_BYTES, Line, LineData, Word, mix};
 use super::LocRules;
 use super::entry::{Entry, Format, Running};
 use super::recovery::{Layout, recover};
-use super::ring::{BLOCKS, Ring};
+use super::ring::{Area, BLOCKS, Ring};
 use super::window::{Commit, Composed, Issue, Transaction, Version, Window};
 
 const FORMAT: Format = Format { id_bits: 16 };
@@ -122,7 +122,7 @@ fn recovered(stream: &Stream, rules: &LocRules, survives: impl Fn(usize) -> bool
     let shape = Shape::new(&config, 1);
     let memory = Contents::new(0, config.pm.capacity).expect("room");
     let mut image = Image::over(&memory);
-    let mut ring = Ring::new(&shape, FORMAT);
+    let mut ring = Ring::new(Area::new(&shape, true), FORMAT);
     for (index, composed) in stream.entries.iter().enumerate() {
         let (group, write) = ring.append(composed.entry, composed.data, 0);
         if !survives(index) {
