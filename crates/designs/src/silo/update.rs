@@ -66,7 +66,7 @@ impl Silo {
         }
         self.counts.updates += 1;
         self.cores[core].updated = true;
-        below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+        below.at(at + self.params.update_interval, SiloEvent::Update(core));
     }
 
     /// Whether another core committed the log's word earlier and has not updated it.
