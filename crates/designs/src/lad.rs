@@ -280,6 +280,7 @@ impl Design for Lad {
         match event {
             LadEvent::Arrive(message) => {
                 let line = self.messages[message as usize].entry.line;
+                below.memory.came(at, line);
                 let controller = below.memory.controller_of(line);
                 self.queues[controller].arrived.push_back(message);
                 self.look(controller, at, below);

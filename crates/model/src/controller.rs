@@ -13,9 +13,10 @@ use crate::image::apply_masked;
 use crate::meters::Meters;
 use crate::sieve::Sieve;
 use crate::timeline::Timeline;
-use crate::units::{CoreId, Cycle, Line, mix};
+use crate::units::{CoreId, Cycle, Line};
 use crate::wpq::{Controller, Sent, Slot};
 
+mod arrivals;
 mod drain;
 mod record;
 
@@ -195,9 +196,7 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
-        let at = at + self.delay(write.line);
-        let at = self.arrivals.get(&write.line).map_or(at, |&earlier| at.max(earlier));
-        self.arrivals.insert(write.line, at);
+        let at = self.follow(at, write.line);
         self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
     }
 
@@ -210,11 +209,6 @@ impl<E: Copy> Memory<E> {
         agenda: &mut Agenda<Event<E>>,
     ) {
         self.launch(at, Sent { write, notify, cached: false, at, number: 0 }, agenda);
-    }
-
-    /// How much longer the way of the next write is, which is of this line.
-    fn delay(&self, line: Line) -> u64 {
-        if self.jitter == 0 { 0 } else { mix(self.sent ^ line.0 << 32) % (self.jitter + 1) }
     }
 
     fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
@@ -280,8 +274,8 @@ impl<E: Copy> Memory<E> {
         let sent = self.flights[write].take().expect("a write arrives once");
         self.flights_free.push(write);
         let line = sent.write.line;
-        if sent.cached && self.arrivals.get(&line).is_some_and(|&last| last + self.frontend == at) {
-            self.arrivals.remove(&line);
+        if sent.cached {
+            self.came(at, line);
         }
         let controller = &mut self.controllers[index];
         if controller.waiting.is_empty() && controller.takes(&sent.write) {

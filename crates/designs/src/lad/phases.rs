@@ -31,8 +31,8 @@ impl Lad {
                 self.messages.len() as u32 - 1
             }
         };
-        let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
-        below.at(at + below.shape.walk + frontend, LadEvent::Arrive(index));
+        let arrives = below.memory.on_the_way(at + below.shape.walk, line);
+        below.at(arrives, LadEvent::Arrive(index));
     }
 
     /// A line of a running transaction left the first level: the copies below are brought up to
@@ -90,7 +90,8 @@ impl Lad {
         thread.untold += self.queues.len() as u64;
         let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
         for controller in 0..below.shape.controllers {
-            let arrives = thread.ready + below.shape.path + frontend;
+            let longer = below.memory.longer(controller as u64);
+            let arrives = thread.ready + below.shape.path + frontend + longer;
             below.at(arrives, LadEvent::Commit(core, controller, serial));
         }
         if !self.rules.acknowledge_after_record {
