@@ -158,10 +158,10 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     let workload = resolved.workload.about.name;
     match stop {
         Stop::OutOfMemory { asked, free } => InputError(format!(
-            "workload {workload} asked for {} of simulated persistent memory and {} is free: raise \
-             it with --set pm.device_size=..., or {}",
-            quantity::print(asked, model::config::Unit::Bytes),
-            quantity::print(free, model::config::Unit::Bytes),
+            "workload {workload} asked for {} of simulated persistent memory in one piece, and {} \
+             is free: raise it with --set pm.device_size=..., or {}",
+            quantity::about(asked),
+            quantity::about(free),
             how_to_need_less(resolved),
         )),
         Stop::Input(text) => InputError(text),

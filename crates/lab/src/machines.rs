@@ -48,6 +48,8 @@ pub struct Given {
     pub source: String,
     /// The file and line, to begin an error with; empty for a default and for a setting.
     place: String,
+    /// The key, and another of its names if that was written.
+    named: String,
 }
 
 /// The machine of that name, or in the TOML file at that path, with `settings` (`section.key`,
@@ -276,6 +278,7 @@ impl Draft {
             written: None,
             source: field.source.to_owned(),
             place: String::new(),
+            named: field.key.to_owned(),
         };
         Draft {
             name: String::new(),
@@ -291,11 +294,12 @@ impl Draft {
         for assignment in assignments {
             let Assignment { section, key, text, source, place } = assignment;
             let index = find(&section, &key).map_err(|InputError(error)| at(&place, error))?;
-            let ConfigField { section, key, .. } = FIELDS[index];
+            let own = FIELDS[index].key;
             if std::mem::replace(&mut assigned[index], true) {
-                return Err(at(&place, format!("{section}.{key} is set twice; keep one")));
+                return Err(at(&place, format!("{section}.{own} is set twice; keep one")));
             }
-            self.values[index] = Given { written: Some(text), source, place };
+            let named = if key == own { key } else { format!("{own} ({key})") };
+            self.values[index] = Given { written: Some(text), source, place, named };
         }
         Ok(())
     }
@@ -307,13 +311,20 @@ impl Draft {
         let (first, rest): (Vec<usize>, Vec<usize>) = (0..FIELDS.len()).partition(is_frequency);
         for index in first.into_iter().chain(rest) {
             let ConfigField { section, key, unit, ref limits, .. } = FIELDS[index];
-            let Given { written: Some(text), place, .. } = &self.values[index] else { continue };
-            let value = quantity::parse(text, unit, config.core.frequency)
-                .map_err(|error| at(place, format!("{section}.{key}: {error}")))?;
-            if !limits.contains(&value) {
+            let Given { written: Some(text), place, named, .. } = &self.values[index] else {
+                continue;
+            };
+            let out_of_range = || {
                 let range = quantity::range(limits, unit);
-                let error = format!("{section}.{key}: `{text}` is out of range; it takes {range}");
-                return Err(at(place, error));
+                at(place, format!("{section}.{named}: `{text}` is out of range; it takes {range}"))
+            };
+            if quantity::is_negative(text) {
+                return Err(out_of_range());
+            }
+            let value = quantity::parse(text, unit, config.core.frequency)
+                .map_err(|error| at(place, format!("{section}.{named}: {error}")))?;
+            if !limits.contains(&value) {
+                return Err(out_of_range());
             }
             config.set(section, key, value);
         }
@@ -350,7 +361,10 @@ fn find(section: &str, key: &str) -> Result<usize, InputError> {
     {
         return Ok(index);
     }
-    if let Some(other) = FIELDS.iter().find(|field| is_named(field)) {
+    // `pm.size` means one of the sizes that there are rather than another section's.
+    let is_part = |field: &ConfigField| field.key.ends_with(&format!("_{key}"));
+    let other = FIELDS.iter().find(|field| is_named(field));
+    if let Some(other) = other.filter(|_| !FIELDS.iter().filter(of_section).any(is_part)) {
         let (right, key) = (other.section, other.key);
         let error =
             format!("`{key}` is a parameter of {right}, not of {section}; write {right}.{key}");

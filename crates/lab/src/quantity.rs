@@ -96,6 +96,23 @@ pub fn parse(text: &str, unit: Unit, frequency: u64) -> Result<u64, String> {
     }
 }
 
+/// Bytes as a person says them: `7.9 MiB`.
+pub fn about(bytes: u64) -> String {
+    let (suffix, size) =
+        BYTES.units.iter().rev().find(|(_, size)| bytes >= *size).unwrap_or(&BYTES.units[0]);
+    let tenths = (u128::from(bytes) * 10 / u128::from(*size)) as u64;
+    match tenths % 10 {
+        0 => format!("{} {suffix}", tenths / 10),
+        part => format!("{}.{part} {suffix}", tenths / 10),
+    }
+}
+
+/// Whether a text is a number below 0, with a unit or not: no parameter takes one.
+pub fn is_negative(text: &str) -> bool {
+    let number = text.trim().strip_prefix('-');
+    number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 /// Writes a value in the largest unit that suits it, such that [`parse`] reads the same value.
 pub fn print(value: u64, unit: Unit) -> String {
     let whole = match unit {

@@ -59,11 +59,23 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
             "design" => (&mut split.design, field),
             "workload" if of_workload => (&mut split.workload, field),
             _ if of_machine => (&mut split.machine, path.as_str()),
-            _ => return Err(unknown("section", section, sections())),
+            _ => return Err(unknown_section(section)),
         };
         owner.push((name.to_owned(), value.clone()));
     }
     Ok(split)
+}
+
+/// What is wrong with a section that there is not. The command line takes the name of a design or a
+/// workload that is run for `design` or `workload`; one that comes here is not run.
+fn unknown_section(section: &str) -> InputError {
+    let is_design = designs::ALL.iter().any(|entry| entry.card.name == section);
+    let is_workload = workloads::ALL.iter().any(|entry| entry.about.name == section);
+    match (is_design, is_workload) {
+        (true, _) => InputError(format!("`{section}` is a design, and not one that is run here")),
+        (_, true) => InputError(format!("`{section}` is a workload, and not one that is run here")),
+        _ => unknown("section", section, sections()),
+    }
 }
 
 /// The sections that a setting may name.

@@ -31,11 +31,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ("silo hash txs=0", "txs is 0; it takes 1 or more"),
     (
         "silo hash controller.wpq=0",
-        "controller.write_buffer_size: `0` is out of range; it takes 1 to 4096",
+        "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
     ),
     (
         "silo hash controller.wpq=4096B",
-        "controller.write_buffer_size: `4096B` has a unit, but this counts things; write 4096",
+        "controller.write_buffer_size (wpq): `4096B` has a unit, but this counts things; write 4096",
     ),
     (
         "silo hash controler.wpq=4",
@@ -57,13 +57,13 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo hash l1d.size=4KiB l1d.assoc=3",
-        "machine tiny: l1d.assoc: 3 ways do not divide 4096 bytes of 64-byte lines",
+        "machine tiny: l1d.assoc: 3 ways do not divide 4096 bytes of 64-byte lines; 2 and 4 do",
     ),
     (
         "silo hash design.entires=4",
         "unknown parameter `entires` of design silo; did you mean `entries`? there are: \
-          entries, controller_hop, first_transaction, buffer_latency, channel, overflow_batch, \
-          overflow",
+          entries, update_interval, controller_hop, first_transaction, buffer_latency, channel, \
+          overflow_batch, overflow",
     ),
     (
         "silo hash design.entries=0",
@@ -83,32 +83,33 @@ const MISTAKES: &[(&str, &str)] = &[
     ("silo hash points=some", "`some` is not a number of crash points; give a number or `all`"),
     (
         "silo hash cores=1 workload.items=1000000",
-        "workload hash asked for 8MiB of simulated persistent memory and 8322944B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.items=...",
+        "workload hash asked for 68.6 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
         "silo array cores=1 workload.items=1000000",
-        "workload array asked for 62500KiB of simulated persistent memory and 8323008B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.items=...",
+        "workload array asked for 61 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
         "silo ycsb cores=1 workload.items=1000000",
-        "workload ycsb asked for 8MiB of simulated persistent memory and 8322944B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.items=...",
+        "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
         "silo sqlite cores=1 workload.rows=100000000",
-        "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.rows=...",
+        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.rows=...",
     ),
     (
         "silo tpcc cores=1 workload.stock=1000000",
-        "workload tpcc asked for 8MiB of simulated persistent memory and 8322944B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.stock=...",
+        "workload tpcc asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.stock=...",
     ),
     (
         "silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4",
-        "machine tiny: pm.log_size: the logs of all cores take more than half of pm.device_size",
+        "machine tiny: pm.log_size: 4 logs of 1024KiB, one for each core, take more than half of \
+         pm.device_size, 1024KiB: raise that to 8192KiB, or lower the log's to 128KiB",
     ),
 ];
 
@@ -211,8 +212,8 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "recordcount=1000000\n",
-        "workload ycsb asked for 8MiB of simulated persistent memory and 8322944B is free: raise \
-         it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
+        "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
     ),
     (
         "ycsb",
@@ -222,14 +223,14 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "sqlite",
         "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(99999999));\n",
-        "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
-         it with --set pm.device_size=..., or have mine.txt insert less",
+        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free: raise it with --set pm.device_size=..., or have mine.txt insert less",
     ),
     (
         "sqlite",
         "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9999999 * :rows));\n",
-        "workload sqlite asked for 4KiB of simulated persistent memory and 3968B is free: raise \
-         it with --set pm.device_size=..., or lower --set workload.rows=..., which is :rows in \
+        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.rows=..., which is :rows in \
          mine.txt",
     ),
 ];

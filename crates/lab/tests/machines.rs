@@ -239,31 +239,35 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
     (
         "pm.capacity",
         "4",
-        "pm.device_size: `4` lacks its unit; write a size in B, KiB, MiB, GiB or TiB, such as \
+        "pm.device_size (capacity): `4` lacks its unit; write a size in B, KiB, MiB, GiB or TiB, such as \
             \"64KiB\"",
     ),
     (
         "controller.wpq",
         "64B",
-        "controller.write_buffer_size: `64B` has a unit, but this counts things; write 64",
+        "controller.write_buffer_size (wpq): `64B` has a unit, but this counts things; write 64",
     ),
     (
         "controller.wpq",
         "0",
-        "controller.write_buffer_size: `0` is out of range; it takes 1 to 4096",
+        "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
     ),
     (
         "controller.wpq",
         "99999999999999999999999",
-        "controller.write_buffer_size: `99999999999999999999999` is out of range; it takes 1 \
+        "controller.write_buffer_size (wpq): `99999999999999999999999` is out of range; it takes 1 \
             to 4096",
     ),
     ("pm.tREAD", "1s", "pm.tREAD: `1s` is out of range; it takes 1ps to 100us"),
-    ("core.clock", "1Hz", "core.clk_domain: `1Hz` is out of range; it takes 100MHz to 10GHz"),
+    (
+        "core.clock",
+        "1Hz",
+        "core.clk_domain (clock): `1Hz` is out of range; it takes 100MHz to 10GHz",
+    ),
     (
         "controller.HighWaterMark",
         "32",
-        "controller.write_high_thresh_perc: `32` lacks its unit; write a share in %, such as \
+        "controller.write_high_thresh_perc (HighWaterMark): `32` lacks its unit; write a share in %, such as \
             \"85%\"",
     ),
     (
@@ -280,7 +284,7 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
     (
         "l1d.assoc",
         "3",
-        "machine silo: l1d.assoc: 3 ways do not divide 32768 bytes of 64-byte lines",
+        "machine silo: l1d.assoc: 3 ways do not divide 32768 bytes of 64-byte lines; 2 and 4 do",
     ),
     (
         "l2.size",
@@ -298,6 +302,7 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
         "unknown parameter `wqp` of controller; did you mean `write_buffer_size` (wpq)? there \
             are: ",
     ),
+    ("pm.size", "1MiB", "unknown parameter `size` of pm; did you mean `device_size`? there are: "),
     ("core.tREAD", "50ns", "`tREAD` is a parameter of pm, not of core; write pm.tREAD"),
     (
         "controler.wpq",
@@ -338,14 +343,17 @@ const FILE_MISTAKES: &[(&str, &str)] = &[
         "\n\n[pm]\ntREAD = { value = \"0ns\" }",
         "bad.toml:4: pm.tREAD: `0ns` is out of range; it takes 1ps to 100us",
     ),
-    ("[controller]\nwpq = \"64B\"", "bad.toml:2: controller.write_buffer_size: `64B` has a unit, "),
+    (
+        "[controller]\nwpq = \"64B\"",
+        "bad.toml:2: controller.write_buffer_size (wpq): `64B` has a unit, ",
+    ),
     (
         "[controller]\nwpq = -1",
-        "bad.toml:2: controller.write_buffer_size: `-1` is not a whole number; ",
+        "bad.toml:2: controller.write_buffer_size (wpq): `-1` is out of range; it takes 1 to 4096",
     ),
     (
         "[controller]\nwpq = true",
-        "bad.toml:2: controller.write_buffer_size: `true` is not a whole number; ",
+        "bad.toml:2: controller.write_buffer_size (wpq): `true` is not a whole number; ",
     ),
     (
         "[controller]\nwpq = [4]",
@@ -384,7 +392,7 @@ const FILE_MISTAKES: &[(&str, &str)] = &[
     ("extends = \"bad.toml\"", "bad.toml: extends itself; name another machine"),
     (
         "[llc]\nassoc = 7",
-        "machine bad: llc.assoc: 7 ways do not divide 8388608 bytes of 64-byte lines",
+        "machine bad: llc.assoc: 7 ways do not divide 8388608 bytes of 64-byte lines; 4 and 8 do",
     ),
 ];
 

@@ -406,9 +406,10 @@ impl Config {
             ("llc.assoc", self.llc.size, self.llc.assoc),
         ] {
             if !size.is_multiple_of(64 * assoc) {
+                let ways = nearest_divisors(size / 64, assoc);
                 return Err((
                     path,
-                    format!("{assoc} ways do not divide {size} bytes of 64-byte lines"),
+                    format!("{assoc} ways do not divide {size} bytes of 64-byte lines; {ways}"),
                 ));
             }
         }
@@ -417,7 +418,11 @@ impl Config {
             ("tlb.l2_assoc", self.tlb.l2_entries, self.tlb.l2_assoc),
         ] {
             if !entries.is_multiple_of(assoc) {
-                return Err((path, format!("{assoc} ways do not divide {entries} entries")));
+                let ways = nearest_divisors(entries, assoc);
+                return Err((
+                    path,
+                    format!("{assoc} ways do not divide {entries} entries; {ways}"),
+                ));
             }
         }
         if self.tlb.l2_entries != 0 && self.tlb.l2_entries < self.tlb.entries {
@@ -456,13 +461,38 @@ impl Config {
                 return Err((path, format!("{size} bytes are not a multiple of 1 KiB")));
             }
         }
-        if self.pm.log * self.core.cores_max.min(64) > self.pm.capacity / 2 {
+        self.check_logs()
+    }
+
+    /// The logs leave room for a heap.
+    fn check_logs(&self) -> Result<(), (&'static str, String)> {
+        let cores = self.core.cores_max.min(64);
+        let (log, capacity) = (self.pm.log / KIB, self.pm.capacity / KIB);
+        if log * cores > capacity / 2 {
             return Err((
                 "pm.log_size",
-                "the logs of all cores take more than half of pm.device_size".into(),
+                format!(
+                    "{cores} logs of {log}KiB, one for each core, take more than half of \
+                     pm.device_size, {capacity}KiB: raise that to {}KiB, or lower the log's to \
+                     {}KiB",
+                    log * cores * 2,
+                    capacity / 2 / cores
+                ),
             ));
         }
         Ok(())
+    }
+}
+
+/// Which numbers of ways next to one that does not divide so many lines do.
+fn nearest_divisors(lines: u64, ways: u64) -> String {
+    let divides = |ways: &u64| lines.is_multiple_of(*ways);
+    let below = (1..ways).rev().find(divides);
+    let above = (ways + 1..=lines).find(divides);
+    match (below, above) {
+        (Some(below), Some(above)) => format!("{below} and {above} do"),
+        (Some(only), None) | (None, Some(only)) => format!("{only} do"),
+        (None, None) => "nothing does".into(),
     }
 }
 

@@ -121,7 +121,7 @@ impl Heap {
         if self.classes[index].slab.is_empty() {
             let slab = self.carve(block_bytes).or_else(|| self.take_rest(block_bytes));
             self.classes[index].slab =
-                slab.ok_or(Stop::OutOfMemory { asked: bytes, free: self.free_bytes })?;
+                slab.ok_or(Stop::OutOfMemory { asked: block_bytes, free: self.largest_gap() })?;
         }
         let slab = &mut self.classes[index].slab;
         let address = slab.start;
@@ -136,6 +136,11 @@ impl Heap {
         let index = self.class(block_bytes);
         self.classes[index].freed.push(block.address);
         self.free_bytes += block_bytes;
+    }
+
+    /// The most that is free in one piece, of what no block was carved from.
+    fn largest_gap(&self) -> u64 {
+        self.uncarved.iter().map(|gap| gap.end - gap.start).max().unwrap_or(0)
     }
 
     fn block_bytes(&self, bytes: u64) -> u64 {
@@ -230,10 +235,10 @@ mod tests {
             }
         };
         assert_eq!(seen.len(), 8);
-        assert!(matches!(stop, Stop::OutOfMemory { asked: 100, free: 0 }), "{stop:?}");
+        assert!(matches!(stop, Stop::OutOfMemory { asked: 128, free: 0 }), "{stop:?}");
         heap.free(Ptr::to(seen[3]), 100);
         let stop = heap.alloc(200).expect_err("no room");
-        assert!(matches!(stop, Stop::OutOfMemory { asked: 200, free: 128 }), "{stop:?}");
+        assert!(matches!(stop, Stop::OutOfMemory { asked: 256, free: 0 }), "{stop:?}");
         assert_eq!(heap.alloc(100).expect("room").address, seen[3]);
     }
 

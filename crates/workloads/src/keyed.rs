@@ -232,6 +232,12 @@ pub struct Toggled<S: Structure> {
 
 impl<S: Structure> Toggled<S> {
     fn fill(&mut self, pm: &mut Pm<'_>, structure: usize) -> Step {
+        let Range { start, end } = self.plan.range(structure);
+        let least = self.plan.items.saturating_mul(WORD_BYTES + self.params.get("value"));
+        if least > end - start {
+            // Before the host's memory is filled with the keys of items that do not fit.
+            return Err(Stop::OutOfMemory { asked: least, free: end - start });
+        }
         let mut keys: Vec<u64> = (0..self.plan.items).map(|item| item * 2).collect();
         self.plan.filling(structure, S::ABOUT.name).shuffle(&mut keys);
         let heap = &mut self.heaps[structure];
