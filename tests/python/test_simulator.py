@@ -26,7 +26,7 @@ DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
 DESIGNS |= {"base", "fwb", "lad", "undo-log", "redo-log", "hops", "undo@hops", "undo@bbb"}
 DESIGNS |= {"ssp", "shadow-paging"}
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
-WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache"}
+WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache", "probe"}
 WORKLOADS |= {"vacation", "memcached"}
 MACHINES = {"silo", "loc", "hops", "ssp", "optane", "cxl", "tiny"}
 

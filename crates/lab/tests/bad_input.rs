@@ -92,6 +92,16 @@ const MISTAKES: &[(&str, &str)] = &[
          is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
+        "silo probe workload.dependent=yes",
+        "workload.dependent=yes is of loads: a store gives no value to the next one; add --set \
+         workload.access=load",
+    ),
+    (
+        "silo probe workload.memory=dram workload.items=1000000",
+        "workload probe needs 55611392 bytes of volatile memory more than there are: raise --set \
+         dram.device_size=..., or lower --set workload.items=...",
+    ),
+    (
         "silo ycsb cores=1 workload.items=1000000",
         "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
          is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",

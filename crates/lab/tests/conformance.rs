@@ -24,6 +24,7 @@ fn small(workload: &str, variant: &str) -> &'static str {
             "txs=4 workload.buckets=4 workload.update_interval=2 workload.value=8"
         }
         "memcached" => "txs=8 workload.buckets=4 workload.update_interval=2 workload.value=8",
+        "probe" => "txs=5 workload.items=60",
         "scribble" if is_brief => "txs=40",
         "scribble" => "txs=80",
         "sqlite" => "txs=6 workload.rows=20",

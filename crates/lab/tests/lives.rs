@@ -22,6 +22,7 @@ const SMALL: &[&str] = &[
     "hash txs=20",
     "hashmap txs=20 workload.items=30",
     "memcached txs=20 workload.items=30",
+    "probe txs=5 workload.items=200",
     "queue txs=20",
     "rbtree txs=20",
     "sdg txs=20 workload.edges=undirected",

@@ -25,6 +25,7 @@ pub mod hash;
 pub mod hashmap;
 pub mod logcache;
 pub mod memcached;
+pub mod probe;
 pub mod queue;
 pub mod rbtree;
 pub mod scribble;
@@ -66,6 +67,7 @@ pub static ALL: &[Entry] = &[
     entry::<hashmap::HashMap>(),
     entry::<logcache::LogCache>(),
     entry::<memcached::Memcached>(),
+    entry::<probe::Probe>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
     entry::<scribble::Scribble>(),

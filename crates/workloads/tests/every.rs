@@ -27,11 +27,17 @@ const VARIANTS: &[&str] = &[
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
     "variant=nt64 entries_per_fence=2 log=circular array_writes=flushed verify=order",
     "variant=movdir64b entries_per_fence=16 log_in=dram",
+    "access=load dependent=yes block=256",
+    "access=load dependent=yes pattern=sequential items=40 memory=dram",
+    "access=store pattern=sequential block=128 accesses=5",
+    "access=ntstore block=512 fence=sfence work=9",
 ];
 
-/// Whether every store is in a transaction, as it is but for the workload whose log is its own.
+/// Whether every store is in a transaction, as it is but for the workloads that measure what stores
+/// and flushes of their own take.
 fn is_transactional(entry: &Entry) -> bool {
-    !entry.about.name.starts_with("sqlite") && entry.about.name != "logcache"
+    let name = entry.about.name;
+    !name.starts_with("sqlite") && name != "logcache" && name != "probe"
 }
 
 /// The entries that need no input of their own and have a heap to look at.
