@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from indelible._core import InputError, InternalError
 from indelible.pool import Interrupted
+from indelible.probing import Probed, probe
 from indelible.results import Comparison, Crash, Litmus, Run
 from indelible.sweeps import Sweep
 from indelible.timeline import Timeline, trace
@@ -36,6 +37,7 @@ __all__ = [
     "InternalError",
     "Interrupted",
     "Litmus",
+    "Probed",
     "Run",
     "Sweep",
     "Timeline",
@@ -46,6 +48,7 @@ __all__ = [
     "explain",
     "list",
     "litmus",
+    "probe",
     "reproduce",
     "run",
     "sweep",

@@ -1,0 +1,71 @@
+"""`indelible probe`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import probe_plot, probe_text, probing
+from indelible.cli import options, outputs
+from indelible.probes import GROUPS
+from indelible.probing import MACHINE, Probed
+
+HELP = "what a machine's memory takes and carries, beside what was measured of real ones"
+DESCRIPTION = (
+    "Ask the memory of a simulated machine what papers asked of real ones: the latency of loads\n"
+    "that wait for each other, of a store until it is durable, the bandwidth of accesses that do\n"
+    "not wait, and the bytes programmed for each byte stored. Beside machine `optane` stands what\n"
+    "was measured of Optane DIMMs. What does not come out is marked: docs/model.md says why.\n"
+    "Nothing is logged: of the design `undo@x86` the probes use clwb and sfence alone."
+)
+EPILOG = """\
+examples:
+  indelible probe
+  indelible probe --machines silo,ssp,cxl
+  indelible probe --only bandwidth,amplification --set controller.write_buffer_size=64
+  indelible probe --machines optane,cxl --plot memories.pdf --csv memories.csv
+  indelible probe --machines ./far.toml --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `probe`."""
+    parser.add_argument(
+        "--machines",
+        type=options.names,
+        default=[MACHINE],
+        metavar="A,B",
+        help=f"presets or files, side by side, or all ({MACHINE})",
+    )
+    parser.add_argument(
+        "--only", type=options.names, metavar="G,H", help=f"some of {', '.join(GROUPS)} (all)"
+    )
+    parser.add_argument(
+        "--set",
+        type=options.setting,
+        action="append",
+        default=[],
+        metavar="SECTION.FIELD=VALUE",
+        help="override a field of the machines; may be repeated",
+    )
+    outputs.add_options(parser)
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `probe`."""
+    outputs.check(args)
+
+    def show(answer: Probed) -> int:
+        outputs.show(args, answer, probe_text.probed, probe_plot.figure)
+        return 0
+
+    return options.answer(
+        lambda: probing.probe(
+            args.machines,
+            args.only,
+            set=args.set,
+            seed=args.seed,
+            curves=args.plot is not None,
+        ),
+        show,
+    )

@@ -1,0 +1,218 @@
+"""Asking the memories of machines: the runs that probes need, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from indelible import experiment, pool, probes
+from indelible.evaluation import Cell, Rows
+from indelible.experiment import Experiment, InputError, listed
+from indelible.jobs import run_all
+from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
+from indelible.results import Run, rows_as_csv
+from indelible.settings import Pairs, Settings, pairs
+
+MACHINE = "optane"
+
+#: A number that is further from the published one than this is named under the table.
+OFF = 0.25
+
+#: The probes that have a line in the curve over cores.
+CURVES = ("read-sequential", "read-random", "ntstore-sequential", "ntstore-random")
+
+#: The groups of which there is a curve.
+DRAWN = ("latency", "bandwidth", "amplification")
+
+#: The footprints of the curve of latencies: the last is this, or four times the last level.
+FOOTPRINT_MIN, FOOTPRINT_MAX = 4 * KIB, 64 * MIB
+
+
+@dataclass(frozen=True, repr=False)
+class Probed:
+    """What memories answered, beside what was published of real ones."""
+
+    memories: tuple[Memory, ...]
+    groups: tuple[str, ...]
+    seed: int
+    settings: Pairs
+    #: Whether the runs of curves were made, too.
+    drawn: bool
+    runs: Mapping[tuple[str, Cell], Run]
+    #: How many runs there would have been.
+    total: int
+    interrupted: bool = False
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each machine and probe; what was not run to its end has no number."""
+        asked = [*probes.asked_of(self.groups)]
+        return [self._row(memory, probe) for memory in self.memories for probe in asked]
+
+    def _row(self, memory: Memory, probe: Probe) -> dict[str, Any]:
+        measured, cores = self._measured(memory, probe)
+        known = PUBLISHED.get(memory.machine, {}).get(probe.name)
+        published = known and known.of(memory)
+        return {
+            "machine": memory.machine,
+            "group": probe.group,
+            "probe": probe.name,
+            "what": probe.what,
+            "unit": probe.unit,
+            "measured": measured,
+            "cores": cores,
+            "published": published,
+            "off": None if None in (measured, published) else measured / published - 1,
+            "source": known and known.source,
+            "from_memory": None if known is None else known.is_from_memory,
+            "of_model": None if known is None else known.is_of_model,
+        }
+
+    def _measured(self, memory: Memory, probe: Probe) -> tuple[float | None, int | None]:
+        """Return the number, and with how many cores, where several were tried."""
+        quantity = probe.quantity(memory)
+        if quantity is None or any((memory.machine, c) not in self.runs for c in quantity.cells):
+            return None, None
+
+        def rows(cell: Cell) -> Mapping[str, Any]:
+            return self.runs[memory.machine, cell].data
+
+        return quantity.measure(rows), probe.cores and probe.cores(memory, rows)
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Return the points of the figure; none if it was not asked for."""
+        return [*self._points()] if self.drawn else []
+
+    def _points(self) -> Iterator[dict[str, Any]]:
+        for memory in self.memories:
+
+            def rows(cell: Cell, memory: Memory = memory) -> Mapping[str, Any]:
+                return self.runs[memory.machine, cell].data
+
+            for curve, series, x, cell in curve_cells(memory, self.groups):
+                if (memory.machine, cell) in self.runs:
+                    value = _value(memory, curve, cell, rows)
+                    own = {"machine": memory.machine, "curve": curve, "series": series}
+                    yield {**own, "x": x, "value": value}
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return {
+            "machines": [memory.machine for memory in self.memories],
+            "settings": dict(self.settings),
+            "seed": self.seed,
+            "rows": self.rows(),
+            "curves": self.curves(),
+            "cancelled": self.interrupted,
+        }
+
+    def csv(self) -> str:
+        """Return the rows as comma-separated values."""
+        return rows_as_csv(self.rows())
+
+    def __repr__(self) -> str:
+        return f"<Probed {', '.join(memory.machine for memory in self.memories)}>"
+
+    def __str__(self) -> str:
+        from indelible import probe_text
+
+        return probe_text.probed(self)
+
+
+def probe(
+    machines: Sequence[str] | str = MACHINE,
+    only: Sequence[str] | str | None = None,
+    *,
+    set: Settings = None,
+    seed: int = 1,
+    curves: bool = False,
+) -> Probed:
+    """Ask memories what was asked of real ones: latency, persists, bandwidth, amplification.
+
+    `only` names some of these groups. `curves` also has latency over footprint.
+    """
+    groups = GROUPS if only is None else listed("only", only)
+    groups = tuple(group for group in GROUPS if group in {*map(probes.group_named, groups)})
+    seed = experiment.whole("seed", seed)
+    if curves and not any(group in DRAWN for group in groups):
+        raise InputError(
+            f"there is no figure of {', '.join(groups)}: add one of {', '.join(DRAWN)}"
+        )
+    settings = _of_machine(pairs(set))
+    memories = tuple(Memory.of(machine, settings) for machine in _named(machines))
+    if not (groups and memories):
+        raise InputError("there is nothing to ask: name a machine, and a group or none")
+    plan = {
+        (memory.machine, cell): _experiment(memory, cell, seed)
+        for memory in memories
+        for cell in _cells(memory, groups, curves)
+    }
+    done, interrupted = run_all([*plan.values()], _longest_first)
+    runs = {key: done[asked] for key, asked in plan.items() if asked in done}
+    answer = Probed(memories, groups, seed, settings, curves, runs, len(plan), interrupted)
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer
+
+
+def curve_cells(memory: Memory, groups: Sequence[str]) -> Iterator[tuple[str, str, int, Cell]]:
+    """Return the points of the figure: the curve, the line, where, and the run."""
+    if "latency" in groups:
+        last = max(4 * memory.levels[-1], FOOTPRINT_MAX)
+        spans = (FOOTPRINT_MIN << power for power in range((last // FOOTPRINT_MIN).bit_length()))
+        for span in spans:
+            if span <= memory.pm // 4:
+                yield "latency", "load", span, probes.footprint(span, memory.levels)
+    if "bandwidth" in groups:
+        for name in CURVES:
+            cells = zip(memory.counts(), PROBES[name].quantity(memory).cells, strict=True)
+            for count, cell in cells:
+                yield "bandwidth", PROBES[name].what, count, cell
+    if "amplification" in groups:
+        for block in probes.BLOCKS:
+            yield "amplification", "random", block, probes.counted(memory, "random", block)
+
+
+def _value(memory: Memory, curve: str, cell: Cell, rows: Rows) -> float:
+    match curve:
+        case "latency":
+            return probes.latency(cell, rows)
+        case "bandwidth":
+            return probes.bandwidth(cell, rows)
+    return probes.amplification(memory, cell, rows)
+
+
+def _named(machines: object) -> tuple[str, ...]:
+    """Return the names of machines without repetition, `all` standing for every preset."""
+    every = [row["name"] for row in experiment.catalog("machines")]
+    asked = listed("machines", machines)
+    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
+
+
+def _of_machine(settings: Pairs) -> Pairs:
+    """Return the settings, or refuse one that is not of a machine."""
+    for key, _ in settings:
+        if key.partition(".")[0] in ("design", "workload"):
+            raise InputError(
+                f"{key} is no field of a machine: probes have a design and a workload of their own;"
+                " drop it, or use `indelible run --workload probe`"
+            )
+    return settings
+
+
+def _cells(memory: Memory, groups: Sequence[str], curves: bool) -> dict[Cell, None]:
+    """Return each run once."""
+    quantities = (probe.quantity(memory) for probe in probes.asked_of(groups))
+    found = dict.fromkeys(cell for asked in quantities if asked for cell in asked.cells)
+    if curves:
+        found |= dict.fromkeys(cell for *_, cell in curve_cells(memory, groups))
+    return found
+
+
+def _experiment(memory: Memory, cell: Cell, seed: int) -> Experiment:
+    asked = cell.experiment(memory.machine, None, seed)
+    return replace(asked, settings=memory.settings + asked.settings)
+
+
+def _longest_first(asked: Experiment) -> int:
+    return -asked.cores * int(dict(asked.settings)["workload.accesses"])
