@@ -335,7 +335,11 @@ def describe(
     on: tuple[str, int | None] | None = None,
 ) -> dict[str, Any]:
     """Return everything known of a design (`on` a machine), a workload or a machine."""
-    return json.loads(core.explain(name, list(settings), against, on))
+    about: dict[str, Any] = json.loads(core.explain(name, list(settings), against, on))
+    for rows in (about.get(key, []) for key in ("params", "rules", "rows")):
+        # A comment of the source begins behind a blank.
+        rows[:] = [row | {"doc": row["doc"].strip()} if "doc" in row else row for row in rows]
+    return about
 
 
 def batteries(

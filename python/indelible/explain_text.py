@@ -40,7 +40,7 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
         if about.get(params):
             blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
     if about.get("rules"):
-        rules = [[rule["name"], rule.get("doc", "").strip()] for rule in about["rules"]]
+        rules = [[rule["name"], rule.get("doc", "")] for rule in about["rules"]]
         blocks.append(
             "Rules (crash --mutants switches each off)\n"
             + text.columns(["rule", "what"], rules, width)
@@ -92,7 +92,7 @@ def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], w
     rows = []
     for param in params:
         accepted = " | ".join(param.get("choices") or []) or text.word(param.get("range"))
-        doc = param.get("doc", "").strip()
+        doc = param.get("doc", "")
         name = f"{section}.{param['name']}"
         told = [text.word(param[keys[head]]) for head in heads]
         rows.append([name, *told, f"{doc} [{accepted}]"])
@@ -124,4 +124,4 @@ def _key(row: Mapping[str, Any]) -> str:
 
 def _described(row: Mapping[str, Any]) -> str:
     accepted = f" [{row['range']}]" if row.get("range") else ""
-    return f"{row.get('doc', '').strip()}{accepted} ({row.get('source')})"
+    return f"{row.get('doc', '')}{accepted} ({row.get('source')})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import crash_text, verbs
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
 from indelible.results import Crash
@@ -75,7 +75,7 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer.json())
         else:
-            options.show(text.crash(answer))
+            options.show(crash_text.crash(answer))
         return 0 if answer.passed else 1
 
     return options.answer(

@@ -1,0 +1,177 @@
+"""What a crash campaign found, as text for a terminal. Returns strings and prints nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from indelible.results import Crash, failed_points
+from indelible.text import (
+    columns,
+    command,
+    footnote,
+    machine_title,
+    paragraph,
+    quantity,
+    seconds,
+    terminal_width,
+    word,
+)
+
+
+def crash(answer: Crash, width: int | None = None) -> str:
+    """Return one campaign: how many power failures, what they broke, and how to see it again."""
+    width = width or terminal_width()
+    row = answer.data
+    violations = row["violations"]
+    lines = [f"{row['design']} · {row['workload']} · {machine_title(row)} · seed {row['seed']}"]
+    if row.get("cancelled"):
+        lines.append("interrupted: only these points were tried")
+    # A run that was stopped has passed fewer crash points than it has.
+    early = row.get("stopped") and any(violation["life"] == 1 for violation in violations)
+    part = row["points"] < row["crash_points"] and not early
+    among = f" of {row['crash_points']:,}" if part else ""
+    nested = row["nested_points"]
+    again = f" and {nested:,} more during recovery" if nested else ""
+    speed = f"{seconds(row['seconds'])}, {quantity(row['points_per_s'], 'points/s')}"
+    lines.append(paragraph("power cuts", f"{row['points']:,}{among}{again} ({speed})", width))
+    if row["boots"]:
+        lines.append(paragraph("later lives", _later_lives(row), width))
+    lines.append(paragraph("violations", _verdict_of(row), width))
+    lines += _violations(violations, width)
+    if "mutants" in row:
+        lines += ["", _mutants(row, width), ""]
+    for note in row.get("notes") or []:
+        lines.append(paragraph("note", str(note), width))
+    if violations and violations[0]["timeline"] is not None:
+        lines.append(command("timeline", f"{violations[0]['timeline']} --list", width))
+        if violations[0]["order"]:
+            early = "the writes that came early in that image are not in it"
+            lines.append(paragraph("", early, width))
+    lines.append(command("repeat", answer.campaign.command(), width))
+    return "\n".join(lines)
+
+
+def _later_lives(row: Mapping[str, Any]) -> str:
+    """Return what was done with machines that booted from what recovery left."""
+    boots, cuts, nested = row["boots"], row["later_points"], row["later_nested_points"]
+    again = f" and {nested:,} more during recovery or booting" if nested else ""
+    booted = f"{boots} machine{'' if boots == 1 else 's'} booted from what recovery left"
+    return f"{booted} and ran on: {cuts:,} power cuts{again}"
+
+
+def _verdict_of(row: Mapping[str, Any]) -> str:
+    found = len(row["violations"])
+    if not found:
+        return "ok: every one recovered" if row["points"] else "none, and nothing was tried"
+    life = row["violations"][0]["life"]
+    if life > 1:
+        return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
+    stopped = f": stopped after {found} violations" if row.get("stopped") else ""
+    return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
+
+
+def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    """Return the first violation with its history, and the others as far as they differ."""
+    # Several images of a crash point have one place, which is told once.
+    places: dict[str, dict[str, None]] = {}
+    for violation in violations:
+        places.setdefault(violation["text"], {})[_place(violation)] = None
+    lines = []
+    for index, (what, told_at) in enumerate(places.items()):
+        where = list(told_at)
+        told = f"{where[0]}: {what}"
+        lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
+        if index == 0:
+            lines += _history(violations[0], width)
+        if where[1:]:
+            again = f"the same {', '.join(where[1:])}"
+            lines.append(
+                textwrap.fill(again, width, initial_indent="    ", subsequent_indent="    ")
+            )
+    return lines
+
+
+def _place(violation: Mapping[str, Any]) -> str:
+    """Return where the power went: the event, and in its recovery the write, or in booting."""
+    nested = violation.get("nested")
+    if violation["event"]:
+        write = f", write {nested} of the recovery" if nested is not None else ""
+        early = ", some writes early" if violation["order"] else ""
+        place = f"at event {violation['event']:,} (cycle {violation['cycle']:,}{early}{write})"
+        of_life = "of"
+    else:
+        place = "in the run" if nested is None else f"at write {nested} of booting"
+        of_life = "in"
+    if not violation["after"]:
+        return place
+    before = "; then ".join(_cut(cut) for cut in violation["after"])
+    return f"{place} {of_life} life {violation['life']}, after {before}"
+
+
+def _cut(cut: Mapping[str, Any]) -> str:
+    """Return an earlier power failure of a machine."""
+    order = ", some writes early" if cut["order"] else ""
+    nested = f", recovery cut at its write {cut['nested']}" if cut["nested"] is not None else ""
+    return f"event {cut['event']:,}{order}{nested}"
+
+
+#: How many transactions of a history are told.
+HISTORY_SHOWN = 8
+
+
+def _history(violation: Mapping[str, Any], width: int) -> list[str]:
+    """Return what the transactions that had to do with it did, the last ones."""
+    history = violation.get("history") or []
+    lines = [
+        textwrap.fill(step, width, initial_indent="      ", subsequent_indent="        ")
+        for step in history[-HISTORY_SHOWN:]
+    ]
+    if len(history) > HISTORY_SHOWN:
+        lines.insert(0, f"      ... {len(history) - HISTORY_SHOWN} before; --json has them all")
+    return ["    who stored there:", *lines] if lines else []
+
+
+#: What is said of a mutant; an interruption leaves open whether some would have been caught.
+CAUGHT = {True: "caught", False: "NOT CAUGHT", None: "not tried"}
+
+
+def _mutants(row: Mapping[str, Any], width: int) -> str:
+    """Return what was caught of what was switched off, and how to see the first of it."""
+    mutants = row["mutants"]
+    if not mutants:
+        return "mutants     none: the design has no named rules"
+    table = [
+        [
+            mutant["rule"],
+            CAUGHT[mutant["caught"]],
+            word(mutant.get("workload")),
+            *(word(mutant.get(name)) for name in ("cores", "txs", "seed", "life", "event")),
+        ]
+        for mutant in mutants
+    ]
+    headers = ["rule switched off", "campaign", "workload", "cores", "txs", "seed", "life", "event"]
+    lines = [columns(headers, table, width, right=(3, 4, 5, 6, 7)), _caught(mutants)]
+    caught = [mutant for mutant in mutants if mutant["caught"]]
+    for mutant in mutants:
+        if "intact" in mutant:
+            lines.append(footnote("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
+        if "refused" in mutant:
+            refused = f"{mutant['rule']}: with the rule that run is refused: {mutant['refused']}"
+            lines.append(footnote("*", refused, width))
+    for rule in row.get("needless_rules") or []:
+        lines.append(footnote("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
+    if caught:
+        lines.append(command("see one", caught[0]["replay"], width))
+    return "\n".join(lines)
+
+
+def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many were caught of those that were tried to the end."""
+    caught = sum(mutant["caught"] is True for mutant in mutants)
+    untried = sum(mutant["caught"] is None for mutant in mutants)
+    if not untried:
+        return f"{caught} of {len(mutants)} caught"
+    tried = len(mutants) - untried
+    return f"{caught} of {tried} tried to the end caught ({untried} not: interrupted)"

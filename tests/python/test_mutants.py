@@ -1,0 +1,64 @@
+"""What is said of the rules that a campaign switches off, also of one that was interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+import indelible
+
+CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
+
+#: A mutant as the simulator has it: what it was caught in, or nothing.
+CAUGHT_IN = {
+    **{"caught": True, "workload": "btree", "cores": 2, "txs": 20, "seed": 1, "settings": {}},
+    **{"lives": 2, "life": 1, "event": 4, "text": "atomicity: torn", "history": []},
+}
+
+
+@pytest.fixture
+def cut_short(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupt the search: two rules are decided, one was being tried, one was not begun."""
+    whole = fake.crash
+    found = {"one": {"caught": False}, "two": CAUGHT_IN, "three": {}, "four": {}}
+    rows = [
+        {"rule": rule, "doc": f" About {rule}.", "caught": False, **row}
+        for rule, row in found.items()
+    ]
+
+    def crash(spec: str, control: object) -> str:
+        return json.dumps(json.loads(whole(spec, control)) | {"mutants": rows, "cancelled": True})
+
+    monkeypatch.setattr(fake, "crash", crash)
+
+
+@pytest.mark.usefixtures("cut_short")
+def test_a_rule_that_was_not_tried_is_not_called_uncaught(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    _, shown, _ = command(*CRASH)
+    table = [line.split() for line in shown.splitlines()]
+    said = {row[0]: row[1:3] for row in table if row and row[0] in ("one", "two", "three", "four")}
+    assert said == {
+        **{"one": ["NOT", "CAUGHT"], "two": ["caught", "btree"]},
+        **{"three": ["not", "tried"], "four": ["not", "tried"]},
+    }
+    assert "1 of 2 tried to the end caught (2 not: interrupted)" in shown
+    rows = json.loads(command(*CRASH, "--json")[1])["mutants"]
+    assert [row["caught"] for row in rows] == [False, True, None, None]
+
+
+@pytest.mark.usefixtures("cut_short")
+def test_with_rules_untried_nothing_is_passed() -> None:
+    assert not indelible.crash("silo", "btree", mutants=True).passed
+
+
+def test_what_a_rule_is_about_has_no_blank_before_it(fake: ModuleType) -> None:
+    rows = indelible.crash("silo", "btree", mutants=True).mutants
+    assert [row["doc"] for row in rows] == ["About log_first.", "About flush_bit."]
+    rules = indelible.explain("silo")["rules"]
+    assert [row["doc"] for row in rows + rules if row["doc"] != row["doc"].strip()] == []
+    assert rules
