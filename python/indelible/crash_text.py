@@ -174,4 +174,6 @@ def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
     if not untried:
         return f"{caught} of {len(mutants)} caught"
     tried = len(mutants) - untried
+    if not tried:
+        return f"none of {untried} tried to the end: interrupted"
     return f"{caught} of {tried} tried to the end caught ({untried} not: interrupted)"

@@ -24,6 +24,10 @@ UNSURE_MARK = "~"
 #: The least that is left to a column whose text is wrapped.
 LAST_COLUMN = 20
 
+#: What is between columns, and what is if they do not fit otherwise.
+GAP = "  "
+NARROW_GAP = " "
+
 DURABILITY_NOTES = {
     "none": "no durability: not crash consistent by design, a bound and not a rival",
     "asynchronous": "weaker durability: a commit returns before it is durable",
@@ -97,20 +101,36 @@ def columns(
     width: int,
     right: Sequence[int] = (),
 ) -> str:
-    """Return a table that fits: the last column is wrapped first, then the widest one."""
+    """Return a table that fits: the last column is wrapped first, then the widest, then others."""
     rows = [[str(cell) for cell in row] for row in rows]
-    sizes = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
-    gaps = 2 * (len(sizes) - 1)
+    sizes, gap = _sizes([[*cells] for cells in zip(headers, *rows, strict=True)], width)
+    lines = [
+        table_line(headers, sizes, right, gap),
+        "-" * (sum(sizes) + len(gap) * (len(sizes) - 1)),
+    ]
+    for row in rows:
+        cells = [_wrapped(cell, size) for cell, size in zip(row, sizes, strict=True)]
+        lines += [table_line(part, sizes, right, gap) for part in zip_longest(*cells, fillvalue="")]
+    return "\n".join(lines)
+
+
+def _sizes(table: Sequence[Sequence[str]], width: int) -> tuple[list[int], str]:
+    """Return how wide the columns of a table are, and what is between them."""
+    sizes = [max(map(len, cells)) for cells in table]
+    gaps = len(GAP) * (len(sizes) - 1)
     sizes[-1] = min(sizes[-1], max(width - gaps - sum(sizes[:-1]), LAST_COLUMN))
     excess = sum(sizes) + gaps - width
     if excess > 0:
         widest = sizes.index(max(sizes[:-1]))
         sizes[widest] = min(sizes[widest], max(sizes[widest] - excess, LAST_COLUMN))
-    lines = [table_line(headers, sizes, right), "-" * (sum(sizes) + gaps)]
-    for row in rows:
-        cells = [_wrapped(cell, size) for cell, size in zip(row, sizes, strict=True)]
-        lines += [table_line(part, sizes, right) for part in zip_longest(*cells, fillvalue="")]
-    return "\n".join(lines)
+    # What does not fit yet is wrapped between words, and then has narrow gaps.
+    last = len(sizes) - 1
+    for index in [*sorted(range(last), key=lambda index: -sizes[index]), last]:
+        excess = sum(sizes) + gaps - width
+        if excess > 0:
+            longest = max(len(word) for cell in table[index] for word in cell.split() or [""])
+            sizes[index] = min(sizes[index], max(sizes[index] - excess, longest))
+    return sizes, GAP if sum(sizes) + gaps <= width else NARROW_GAP
 
 
 def _wrapped(cell: str, size: int) -> list[str]:
@@ -118,11 +138,13 @@ def _wrapped(cell: str, size: int) -> list[str]:
     return textwrap.wrap(cell, size, break_on_hyphens=False) or [""]
 
 
-def table_line(cells: Sequence[str], sizes: Sequence[int], right: Sequence[int]) -> str:
+def table_line(
+    cells: Sequence[str], sizes: Sequence[int], right: Sequence[int], gap: str = GAP
+) -> str:
     """Return cells padded to their sizes, those of `right` from the left."""
     pairs = enumerate(zip(cells, sizes, strict=True))
     padded = [cell.rjust(size) if i in right else cell.ljust(size) for i, (cell, size) in pairs]
-    return "  ".join(padded).rstrip()
+    return gap.join(padded).rstrip()
 
 
 def fitted(designs: Sequence[str], sizes: Mapping[str, int], room: int) -> list[list[str]]:

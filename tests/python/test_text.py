@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from indelible import text
+from indelible.cli import parser
 
 GOLDEN = Path(__file__).parent / "golden"
 EVERY_DESIGN = "native,undo@ideal,undo@x86,redo@x86,hops,silo,leaky"
@@ -124,7 +125,29 @@ def test_the_crash_test_of_a_run_is_of_what_was_run(
 
 
 def test_a_table_that_is_too_wide_is_not_made_wider() -> None:
-    """A narrow column gives up nothing, and takes nothing."""
+    """Columns of one word each give up nothing, take nothing, and come closer."""
     cells = ["compute" for _ in range(9)]
     lines = text.columns(cells, [cells], 60).splitlines()
-    assert max(map(len, lines)) == 9 * len("compute") + 8 * len("  ")
+    assert max(map(len, lines)) == 9 * len("compute") + 8 * len(" ")
+
+
+def test_columns_are_wrapped_between_words_where_that_makes_them_fit() -> None:
+    heads = ["name", "family", "durability", "granularity", "summary"]
+    row = ["shadow-paging", "hardware ordering", "asynchronous", "line", "what it is, and more"]
+    lines = text.columns(heads, [row], 80).splitlines()
+    assert max(map(len, lines)) == 80
+    assert "shadow-paging  hardware   " in lines[2]
+
+
+def test_columns_that_hardly_fit_are_closer() -> None:
+    heads = ["workload", "undo@ideal", "total", "compute", "loads", "stores", "fence", "commit"]
+    lines = text.columns(heads, [heads], 65).splitlines()
+    assert max(map(len, lines)) <= 65
+    assert lines[0] == " ".join(heads)
+
+
+@pytest.mark.parametrize("name", ["", *parser.COMMANDS])
+def test_help_fits_a_terminal(command: Callable[..., tuple[int, str, str]], name: str) -> None:
+    code, shown, _ = command(*[name] * bool(name), "--help")
+    assert code == 0
+    assert [line for line in shown.splitlines() if len(line) > 80] == []

@@ -10,10 +10,11 @@ from indelible.experiment import MACHINE
 
 HELP = "what energy a design needs at a power failure, and how large a battery that is"
 DESCRIPTION = (
-    "Print the battery table: the bytes that each design must save when the power fails, from\n"
-    "the structures that it declares (`indelible explain D`), the energy that this takes, and the\n"
-    "size of a supercapacitor and of a thin-film battery with that energy. Published values\n"
-    "stand beside those of 8 cores of machine `silo`."
+    "Print the battery table: the bytes that each design must save when the power\n"
+    "fails, from the structures that it declares (`indelible explain D`), the energy\n"
+    "that this takes, and the size of a supercapacitor and of a thin-film battery\n"
+    "with that energy. Published values stand beside those of 8 cores of machine\n"
+    "`silo`."
 )
 EPILOG = """\
 examples:

@@ -10,9 +10,9 @@ from indelible.cli import options
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
-    "Measure memory operations per second of this computer, with the simulator and on plain\n"
-    "memory, the time of each design beside that of native, and the peak memory, a process for\n"
-    "each cell."
+    "Measure memory operations per second of this computer, with the simulator and on\n"
+    "plain memory, the time of each design beside that of native, and the peak\n"
+    "memory, a process for each cell."
 )
 EPILOG = """\
 examples:

@@ -10,15 +10,17 @@ from indelible.cli import options
 
 HELP = "what transactions of a workload write, beside what was published"
 DESCRIPTION = (
-    "Run workloads without persistence and print what their transactions write: lines, pages of\n"
-    "4 KiB and words, stores, and the share of the stores that go to persistent memory. Beside it\n"
-    "stands what a paper published of the workload, where it did (`indelible list profiles`)."
+    "Run workloads without persistence and print what their transactions write:\n"
+    "lines, pages of 4 KiB and words, stores, and the share of the stores that go to\n"
+    "persistent memory. Beside it stands what a paper published of the workload,\n"
+    "where it did (`indelible list profiles`)."
 )
 EPILOG = """\
 examples:
   indelible characterize
   indelible characterize --workloads rbtree-rand,rbtree-zipf --txs 100000
-  indelible characterize --workloads memcached --set workload.set_percent=5 --json
+  indelible characterize --workloads memcached --set workload.set_percent=5 \\
+      --json
 """
 
 

@@ -11,18 +11,24 @@ from indelible.results import METRICS, Comparison, metric_named
 
 HELP = "designs against workloads, as in a paper"
 DESCRIPTION = (
-    "Run every design on every workload and print the table of a paper's evaluation: relative to\n"
-    "one design, geometric mean last, and beside it what a sampled crash campaign said of each\n"
-    "design. Exit code 1 if a design failed that. `all` stands for every design or workload."
+    "Run every design on every workload and print the table of a paper's evaluation:\n"
+    "relative to one design, geometric mean last, and beside it what a sampled crash\n"
+    "campaign said of each design. Exit code 1 if a design failed that. `all` stands\n"
+    "for every design or workload."
 )
 EPILOG = """\
 examples:
-  indelible compare --designs native,undo@x86,silo --workloads hash,btree --cores 1,8
-  indelible compare --designs undo@x86,silo --workloads all --metric pm-writes --csv writes.csv
-  indelible compare --designs undo@x86,silo --workloads sqlite --sql mine.sql --plot mine.pdf
+  indelible compare --designs native,undo@x86,silo --workloads hash,btree \\
+      --cores 1,8
+  indelible compare --designs undo@x86,silo --workloads all \\
+      --metric pm-writes --csv writes.csv
+  indelible compare --designs undo@x86,silo --workloads sqlite \\
+      --sql mine.sql --plot mine.pdf
   indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5
-  indelible compare --designs undo@x86,lad,silo --workloads all --stalls --plot stalls.pdf
-  indelible compare --designs undo@x86,undo@eadr --cores 1 --native --machine optane \\
+  indelible compare --designs undo@x86,lad,silo --workloads all --stalls \\
+      --plot stalls.pdf
+  indelible compare --designs undo@x86,undo@eadr --cores 1 --native \\
+      --machine optane \\
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
 

@@ -11,10 +11,11 @@ from indelible.results import Crash
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
-    "Cut the power at every durable event of a run, or at so many of them; recover from what was\n"
-    "left in PM, cutting the power again at each write of the recovery; check the result against\n"
-    "an exact oracle. Machines boot again from some of what recovery left, and are cut again.\n"
-    "Exit code 1 if anything was violated or a mutant was not caught."
+    "Cut the power at every durable event of a run, or at so many of them; recover\n"
+    "from what was left in PM, cutting the power again at each write of the recovery;\n"
+    "check the result against an exact oracle. Machines boot again from some of what\n"
+    "recovery left, and are cut again. Exit code 1 if anything was violated or a\n"
+    "mutant was not caught."
 )
 EPILOG = """\
 examples:

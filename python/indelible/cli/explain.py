@@ -10,8 +10,8 @@ from indelible.experiment import MACHINE, InputError
 
 HELP = "everything known of a design, a workload or a machine"
 DESCRIPTION = (
-    "Explain a design (paper, guarantee, parameters, rules, hardware, file), a workload, or a\n"
-    "machine (every field with value, unit, range and source)."
+    "Explain a design (paper, guarantee, parameters, rules, hardware, file), a\n"
+    "workload, or a machine (every field with value, unit, range and source)."
 )
 EPILOG = """\
 examples:

@@ -10,10 +10,10 @@ from indelible.results import Litmus
 
 HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (
-    "Run litmus tests on ordering hardware without a log: the power is cut at every point of\n"
-    "many interleavings, with every order of draining tried that the hardware's rules allow.\n"
-    "Exit code 1 if an image was seen that the hardware's persistency model forbids.\n"
-    "docs/litmus.md has the format of a test."
+    "Run litmus tests on ordering hardware without a log: the power is cut at every\n"
+    "point of many interleavings, with every order of draining tried that the\n"
+    "hardware's rules allow. Exit code 1 if an image was seen that the hardware's\n"
+    "persistency model forbids. docs/litmus.md has the format of a test."
 )
 EPILOG = """\
 examples:

@@ -10,19 +10,22 @@ from indelible.experiment import InputError
 
 HELP = "measure this computer's processor: cached and uncacheable logs"
 DESCRIPTION = (
-    '`native logging` measures the loop of "Logging in Persistent Memory: to Cache, or Not to\n'
-    'Cache?" on the processor that it runs on (x86-64, Linux; no root, no persistent memory):\n'
-    "append an entry to a log, fence, store to an array. Each way of writing an entry says what\n"
-    "it guarantees after a power failure. --against simulates the same loop on a machine, with\n"
-    "log and array in DRAM and in persistent memory of every durability domain."
+    '`native logging` measures the loop of "Logging in Persistent Memory: to Cache,\n'
+    'or Not to Cache?" on the processor that it runs on (x86-64, Linux; no root, no\n'
+    "persistent memory): append an entry to a log, fence, store to an array. Each way\n"
+    "of writing an entry says what it guarantees after a power failure. --against\n"
+    "simulates the same loop on a machine, with log and array in DRAM and in\n"
+    "persistent memory of every durability domain."
 )
 EPILOG = """\
 examples:
   indelible native logging
   indelible native logging --quick --plot logging.png
   indelible native logging --against optane
-  indelible native logging --variants cached,cached+clwb,movnti4 --values rand --entries 1,8
-  indelible native logging --arrays 1/4llc,1llc,2llc --logs linear,circular --threads 1,2
+  indelible native logging --variants cached,cached+clwb,movnti4 \\
+      --values rand --entries 1,8
+  indelible native logging --arrays 1/4llc,1llc,2llc --logs linear,circular \\
+      --threads 1,2
 """
 
 #: The benchmarks there are.

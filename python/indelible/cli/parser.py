@@ -47,7 +47,8 @@ examples:
   indelible list designs
   indelible explain silo
   indelible run --design silo --workload btree --cores 8
-  indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite --cores 1,8
+  indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite \\
+      --cores 1,8
   indelible sweep --designs silo --workloads hash --vary design.entries=10,20,40
   indelible crash --design silo --workload scribble --mutants
   indelible trace --design silo --workload btree

@@ -12,8 +12,9 @@ from indelible.reproduction import Reproduction, reproduction
 
 HELP = "what a paper claims, and the same asked here"
 DESCRIPTION = (
-    "Run the evaluation of a paper on its machine and print what was published beside what comes\n"
-    "out here. No number is tuned, and many differ: docs/fidelity.md says why.\n"
+    "Run the evaluation of a paper on its machine and print what was published beside\n"
+    "what comes out here. No number is tuned, and many differ: docs/fidelity.md says\n"
+    "why.\n"
     "\npapers:\n" + "\n".join(f"  {paper.name:<6}{paper.title}" for paper in PAPERS.values())
 )
 EPILOG = """\

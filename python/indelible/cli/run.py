@@ -10,7 +10,9 @@ from indelible.experiment import MACHINE
 from indelible.results import Run
 
 HELP = "one workload on one design"
-DESCRIPTION = "Run a workload on a design: throughput, latency, PM writes, and where the time went."
+DESCRIPTION = (
+    "Run a workload on a design: throughput, latency, PM writes, and where the time\nwent."
+)
 EPILOG = """\
 examples:
   indelible run --design silo --workload btree --cores 8

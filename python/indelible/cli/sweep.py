@@ -12,22 +12,29 @@ from indelible.sweeps import Sweep
 
 HELP = "the same runs at several values of a parameter"
 DESCRIPTION = (
-    "Run every design on every workload at each value of a field of the machine, the design or\n"
-    "the workload, or of cores, txs and seed; of several fields at each combination. A row of\n"
-    "the table is a point: of one design every workload, of several their geometric means, and\n"
-    "below it which design passes which, and where. No power is cut."
+    "Run every design on every workload at each value of a field of the machine, the\n"
+    "design or the workload, or of cores, txs and seed; of several fields at each\n"
+    "combination. A row of the table is a point: of one design every workload, of\n"
+    "several their geometric means, and below it which design passes which, and\n"
+    "where. No power is cut."
 )
 EPILOG = """\
 examples:
-  indelible sweep --designs silo --workloads hash,btree --vary design.buffer_latency=8:128:24
-  indelible sweep --designs lad,silo --workloads hash,btree --vary silo.entries=10,20,40,80
-  indelible sweep --designs loc-wal --workloads bplustree,hash --machine loc --normalize native \\
+  indelible sweep --designs silo --workloads hash,btree \\
+      --vary design.buffer_latency=8:128:24
+  indelible sweep --designs lad,silo --workloads hash,btree \\
+      --vary silo.entries=10,20,40,80
+  indelible sweep --designs loc-wal --workloads bplustree,hash --machine loc \\
+      --normalize native \\
       --vary loc-wal.sd=1,2,4,8,16,32
-  indelible sweep --designs redo-log,ssp --workloads btree-rand --machine ssp --cores 1 \\
+  indelible sweep --designs redo-log,ssp --workloads btree-rand \\
+      --machine ssp --cores 1 \\
       --vary pm.tWRITE=50ns:450ns:100ns --plot writes.pdf
-  indelible sweep --designs undo@x86,silo --workloads hash --vary cores=1,2,4,8 \\
+  indelible sweep --designs undo@x86,silo --workloads hash \\
+      --vary cores=1,2,4,8 \\
       --vary pm.banks_per_rank=16,64
-  indelible sweep --designs lad,silo --workloads hash --vary silo.entries=10,20 --seeds 5
+  indelible sweep --designs lad,silo --workloads hash \\
+      --vary silo.entries=10,20 --seeds 5
 """
 
 

@@ -11,17 +11,20 @@ from indelible.timeline import Timeline
 
 HELP = "what happens in a part of a run, for Perfetto or as a list"
 DESCRIPTION = (
-    "Run a workload on a design and record what happens in a part of it: what each core stores,\n"
-    "flushes, fetches and waits for, what each write-pending queue holds, what each bank does,\n"
-    "and the design's own events. The file is a trace for https://ui.perfetto.dev; --list prints\n"
-    "the same. With --event it is the part before a power cut of `indelible crash`."
+    "Run a workload on a design and record what happens in a part of it: what each\n"
+    "core stores, flushes, fetches and waits for, what each write-pending queue\n"
+    "holds, what each bank does, and the design's own events. The file is a trace for\n"
+    "https://ui.perfetto.dev; --list prints the same. With --event it is the part\n"
+    "before a power cut of `indelible crash`."
 )
 EPILOG = """\
 examples:
   indelible trace --design silo --workload btree --cores 8
-  indelible trace --design undo@x86 --workload hash --from 50us --for 5us --out undo.pftrace
+  indelible trace --design undo@x86 --workload hash --from 50us --for 5us \\
+      --out undo.pftrace
   indelible trace --design silo --workload hash --cores 1 --for 1us --list
-  indelible trace --design undo@x86 --workload hash --txs 20 --without flush_log --event 17 --list
+  indelible trace --design undo@x86 --workload hash --txs 20 \\
+      --without flush_log --event 17 --list
 """
 
 
