@@ -45,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if any(thread.daemon for thread in threading.enumerate()):
         # A simulation that did not stop in time must not keep the user waiting.
         sys.stdout.flush()
-        sys.stderr.flush()
+        if sys.stderr is not None:
+            sys.stderr.flush()
         os._exit(code)
     return code
 
@@ -97,5 +98,6 @@ def _bug(error: Exception, argv: Sequence[str]) -> str:
 
 
 def complain(sentence: str) -> None:
-    """Say on stderr what is wrong, or what was not done."""
-    print(letters.fitted(f"indelible: {sentence}", sys.stderr), file=sys.stderr, flush=True)
+    """Say on stderr what is wrong, or what was not done, if there is anybody to say it to."""
+    if sys.stderr is not None:
+        print(letters.fitted(f"indelible: {sentence}", sys.stderr), file=sys.stderr, flush=True)

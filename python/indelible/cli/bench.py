@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from indelible import bench, text
+from indelible import benchmark, text
 from indelible.cli import options
 
 HELP = "how fast the simulator itself is"
@@ -24,7 +24,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `bench`."""
     parser.add_argument(
-        "--quick", action="store_true", help=f"{bench.QUICK} times fewer transactions"
+        "--quick", action="store_true", help=f"{benchmark.QUICK} times fewer transactions"
     )
     options.add_common(parser)
 
@@ -32,11 +32,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
     rows, cancelled = [], False
-    cells = len(bench.cells())
+    cells = len(benchmark.cells())
     try:
-        for row in bench.bench(args.quick, args.seed):
+        for row in benchmark.measure(args.quick, args.seed):
             rows.append(row)
-            if not args.json and sys.stderr.isatty():
+            if not args.json and sys.stderr is not None and sys.stderr.isatty():
                 print(f"\r{len(rows)}/{cells}", end="\r", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         cancelled = True
