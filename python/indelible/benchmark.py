@@ -94,7 +94,7 @@ def cells() -> tuple[Cell, ...]:
     )
 
 
-def bench(quick: bool = False, seed: int = 1) -> Iterator[dict[str, Any]]:
+def measure(quick: bool = False, seed: int = 1) -> Iterator[dict[str, Any]]:
     """Measure one cell after the other, alone on the computer as far as that depends on us.
 
     `slowdown_vs_plain` and `time_vs_native` compare times that a processor of the host worked, so
@@ -115,7 +115,7 @@ def bench(quick: bool = False, seed: int = 1) -> Iterator[dict[str, Any]]:
 def _measured(cell: Cell, txs: int, seed: int) -> dict[str, Any]:
     asked = {**asdict(cell), "txs": txs, "seed": seed}
     child = subprocess.run(
-        [sys.executable, "-m", "indelible.bench"],
+        [sys.executable, "-m", "indelible.benchmark"],
         input=json.dumps(asked),
         capture_output=True,
         text=True,

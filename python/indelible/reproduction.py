@@ -22,8 +22,9 @@ class Reproduction:
     runs: Mapping[Cell, Run]
     interrupted: bool = False
 
+    @property
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each claim; what was not run to its end has measured nothing."""
+        """A row for each claim; what was not run to its end has measured nothing."""
         return [self._row(claim) for claim in self.paper.claims]
 
     def _row(self, claim: Claim) -> dict[str, Any]:
@@ -47,7 +48,7 @@ class Reproduction:
             "title": self.paper.title,
             "machine": self.paper.machine,
             "seed": self.seed,
-            "rows": self.rows(),
+            "rows": self.rows,
             "runs": [run.data for run in self.runs.values()],
             "cancelled": self.interrupted,
         }
@@ -57,7 +58,7 @@ class Reproduction:
         return rows_as_csv(self._flat())
 
     def _flat(self) -> Iterator[dict[str, Any]]:
-        for row in self.rows():
+        for row in self.rows:
             low, high = row.pop("published_range") or (None, None)
             row |= {"published_low": low, "published_high": high, "design": None}
             if isinstance(row["measured"], list):
@@ -76,7 +77,7 @@ class Reproduction:
 def reproduction(answer: Reproduction, width: int | None = None) -> str:
     """Return the table of what was published and what is measured here."""
     width = width or text.terminal_width()
-    table = [[row["what"], row["published"], _measured(row)] for row in answer.rows()]
+    table = [[row["what"], row["published"], _measured(row)] for row in answer.rows]
     counts = {
         run.data["txs"] // run.data["cores"]
         for cell, run in answer.runs.items()

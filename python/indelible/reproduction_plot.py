@@ -34,7 +34,7 @@ def figure(answer: Reproduction) -> Figure:
     """Return the claims of each kind under each other: orders, factors, changes and shares."""
     from matplotlib.figure import Figure
 
-    rows = [row for row in answer.rows() if row["measured"] is not None]
+    rows = [row for row in answer.rows if row["measured"] is not None]
     kinds = (
         ([row for row in rows if not row["unit"]], "times the slowest (published: the order)"),
         ([row for row in rows if row["unit"] == "x"], "factor"),

@@ -374,7 +374,7 @@ class Comparison(OfSeeds):
         answer = {
             "metric": self.metric,
             "normalize": self.normalize,
-            "rows": [*self._rows()],
+            "rows": self.rows,
             "gmean": means,
             "cancelled": self.interrupted,
         }
@@ -388,7 +388,7 @@ class Comparison(OfSeeds):
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
-        return rows_as_csv([*self._rows(), *self._measured()])
+        return rows_as_csv([*self.rows, *self._measured()])
 
     def _measured(self) -> Iterator[dict[str, Any]]:
         """Return what was measured on this computer in the columns of runs."""
@@ -403,6 +403,11 @@ class Comparison(OfSeeds):
                 "normalized": self.native_ratio(workload, cores),
                 "notes": [row["reason"]] if "reason" in row else [],
             }
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the JSON, one for each run."""
+        return [*self._rows()]
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         untested = Verdict("untested", reason="no campaign was run")

@@ -114,7 +114,7 @@ class Sweep(OfSeeds):
             "vary": {key: [*values] for key, values in self.vary.items()},
             "metric": self.metric,
             "normalize": self.normalize,
-            "rows": [*self._rows()],
+            "rows": self.rows,
             "gmean": means,
             "crossings": self.crossings(),
             "cancelled": self.interrupted,
@@ -125,7 +125,12 @@ class Sweep(OfSeeds):
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
-        return rows_as_csv(self._rows())
+        return rows_as_csv(self.rows)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the JSON, one for each run."""
+        return [*self._rows()]
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for cell in self.cells():

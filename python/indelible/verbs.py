@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from indelible import experiment, pool
+from indelible import benchmark, experiment, pool
 from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
 from indelible.experiment import (
     CRASH_MACHINE,
@@ -369,6 +369,17 @@ def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litm
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Litmus(data, tests)) from None
+
+
+def bench(quick: bool = False, *, seed: int = 1) -> dict[str, Any]:
+    """Measure how fast the simulator itself is, a row for each cell; `quick` in less time."""
+    rows = []
+    try:
+        for row in benchmark.measure(quick, experiment.whole("seed", seed)):
+            rows.append(row)
+    except KeyboardInterrupt:
+        raise pool.Interrupted({"rows": rows, "cancelled": True}) from None
+    return {"rows": rows, "cancelled": False}
 
 
 def _plan(

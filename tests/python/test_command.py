@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import bench, pool, text
+from indelible import benchmark, pool, text
 from indelible.cli import main
 from indelible.means import geometric_mean
 
@@ -503,9 +503,9 @@ def test_geometric_mean() -> None:
 
 
 def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
-    asked = {**asdict(bench.CELLS[0]), "workload": "hash", "seed": 1}
-    row = bench._child(json.loads(json.dumps(asked)))
-    assert tuple(row) == bench.COLUMNS
+    asked = {**asdict(benchmark.CELLS[0]), "workload": "hash", "seed": 1}
+    row = benchmark._child(json.loads(json.dumps(asked)))
+    assert tuple(row) == benchmark.COLUMNS
     assert row["slowdown_vs_plain"] == pytest.approx(1.9 / 1.18)
     row["time_vs_native"] = 1.5
     assert "62.0 M      1.6x      1.50x  88 MB" in text.bench([row], 80)
@@ -516,11 +516,11 @@ def test_each_design_is_measured_beside_native(
 ) -> None:
     micros = {"native": 2.0, "silo": 3.0}
 
-    def measured(cell: bench.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
         return {**asdict(cell), "cpu_us_per_tx": micros.get(cell.design, 5.0)}
 
-    monkeypatch.setattr(bench, "_measured", measured)
-    rows = [row for row in bench.bench(quick=True) if row["workload"] == "btree"]
+    monkeypatch.setattr(benchmark, "_measured", measured)
+    rows = [row for row in benchmark.measure(quick=True) if row["workload"] == "btree"]
     ratios = {row["design"]: row["time_vs_native"] for row in rows}
     assert ratios["native"] == 1.0
     assert ratios["silo"] == 1.5
@@ -532,12 +532,12 @@ def test_each_design_is_measured_beside_native(
 def test_an_interrupted_benchmark_is_what_it_has(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(cell: bench.Cell, txs: int, seed: int) -> dict[str, object]:
-        if cell != bench.CELLS[0]:
+    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+        if cell != benchmark.CELLS[0]:
             raise KeyboardInterrupt
-        return {**dict.fromkeys(bench.COLUMNS, 1), "design": "native"}
+        return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": "native"}
 
-    monkeypatch.setattr(bench, "_measured", measured)
+    monkeypatch.setattr(benchmark, "_measured", measured)
     code, shown, complaints = command("bench", "--quick", "--json")
     answer = json.loads(shown)
     assert (code, complaints) == (130, "indelible: interrupted\n")

@@ -51,7 +51,7 @@ def answer(paper: Paper, leave_out: int = 0) -> Reproduction:
 
 
 def test_claims_of_silo_are_measured_as_they_are_published() -> None:
-    rows = answer(papers.SILO).rows()
+    rows = answer(papers.SILO).rows
     order, with_a_longer_way, *numbers = (row["measured"] for row in rows)
     for means in (order, with_a_longer_way):
         assert [mean["design"] for mean in means] == ["base", "fwb", "morlog", "lad", "silo"]
@@ -69,10 +69,10 @@ def test_claims_of_silo_are_measured_as_they_are_published() -> None:
 
 
 def test_published_numbers_are_numbers_beside_their_text() -> None:
-    of = {row["what"]: row for row in answer(papers.HOPS).rows()}
+    of = {row["what"]: row for row in answer(papers.HOPS).rows}
     row = of["HOPS over clwb and sfence"]
     assert (row["published"], row["published_range"]) == ("1.2x to 1.24x", (1.2, 1.24))
-    ssp = {row["what"]: row["published"] for row in answer(papers.SSP).rows()}
+    ssp = {row["what"]: row["published"] for row in answer(papers.SSP).rows}
     assert ssp["RBTree over REDO-LOG, writes of 50ns"] == "0.93x", "8 % faster is 1 / 1.08"
     order = of["throughput, undo@x86 = 1.00"]
     assert (order["published_range"], order["unit"]) == (None, "")
@@ -100,18 +100,18 @@ def test_rows_and_figure_of_claims(
 
 @pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
 def test_every_claim_has_a_number_or_an_order(paper: Paper) -> None:
-    for row in answer(paper).rows():
+    for row in answer(paper).rows:
         measured = row["measured"]
         values = [measured] if isinstance(measured, float) else [m["value"] for m in measured]
         assert all(math.isfinite(value) for value in values), row
     shown = reproduction(answer(paper), 80)
     assert max(map(len, shown.splitlines())) <= 80
-    for row in answer(paper).rows():
+    for row in answer(paper).rows:
         assert row["published"].split()[0] in shown
 
 
 def test_what_was_not_run_is_not_measured() -> None:
-    rows = answer(papers.LOC, leave_out=1).rows()
+    rows = answer(papers.LOC, leave_out=1).rows
     missing = [row["what"] for row in rows if row["measured"] is None]
     assert missing == [rows[0]["what"]]
     assert "\nthroughput (bars), native = 1.00  s-wal < h-wal" in reproduction(
@@ -134,5 +134,5 @@ def test_an_unknown_paper_is_a_sentence(command: Command) -> None:
 def test_every_run_can_be_had(name: str) -> None:
     found = indelible.reproduce(name, txs=10)
     assert len(found.runs) == len(papers.PAPERS[name].cells())
-    assert all(row["measured"] is not None for row in found.rows())
+    assert all(row["measured"] is not None for row in found.rows)
     assert json.loads(json.dumps(found.json()))["machine"] == papers.PAPERS[name].machine

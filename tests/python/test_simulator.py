@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import needs_core
-from indelible import bench
+from indelible import benchmark
 
 pytestmark = needs_core
 
@@ -392,9 +392,9 @@ def test_a_panic_is_a_message() -> None:
 
 
 def test_a_cell_of_the_benchmark_is_a_row() -> None:
-    cell = next(cell for cell in bench.CELLS if cell.workload == "hash")
-    row = bench._measured(cell, 1000, seed=1)
-    assert tuple(row) == bench.COLUMNS
+    cell = next(cell for cell in benchmark.CELLS if cell.workload == "hash")
+    row = benchmark._measured(cell, 1000, seed=1)
+    assert tuple(row) == benchmark.COLUMNS
     assert row["mem_ops_per_s"] > 0
     assert row["slowdown_vs_plain"] > 1
     assert 5 < row["peak_rss_mb"] < 400
