@@ -11,24 +11,32 @@ The calls are the commands of `indelible --help`, with the same words, and retur
 
 from __future__ import annotations
 
-from indelible._core import InputError, InternalError
-from indelible.pool import Interrupted
-from indelible.probing import Probed, probe
-from indelible.results import Comparison, Crash, Litmus, Run
-from indelible.sweeps import Sweep
-from indelible.timeline import Timeline, trace
-from indelible.verbs import (
-    battery,
-    characterize,
-    compare,
-    crash,
-    explain,
-    list,
-    litmus,
-    reproduce,
-    run,
-    sweep,
-)
+import importlib
+
+# As in `typing`, whose import alone takes long enough for a Ctrl-C.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from indelible import native
+    from indelible._core import InputError, InternalError
+    from indelible.pool import Interrupted
+    from indelible.probing import Probed, probe
+    from indelible.results import Comparison, Crash, Litmus, Run
+    from indelible.sweeps import Sweep
+    from indelible.timeline import Timeline, trace
+    from indelible.verbs import (
+        battery,
+        bench,
+        characterize,
+        compare,
+        crash,
+        explain,
+        list,
+        litmus,
+        reproduce,
+        run,
+        sweep,
+    )
 
 __all__ = [
     "Comparison",
@@ -42,12 +50,14 @@ __all__ = [
     "Sweep",
     "Timeline",
     "battery",
+    "bench",
     "characterize",
     "compare",
     "crash",
     "explain",
     "list",
     "litmus",
+    "native",
     "probe",
     "reproduce",
     "run",
@@ -55,10 +65,29 @@ __all__ = [
     "trace",
 ]
 
+#: Where the names are that are no verbs.
+_HOMES = {
+    "_core": ("InputError", "InternalError"),
+    "pool": ("Interrupted",),
+    "probing": ("Probed", "probe"),
+    "results": ("Comparison", "Crash", "Litmus", "Run"),
+    "sweeps": ("Sweep",),
+    "timeline": ("Timeline", "trace"),
+}
 
-def __getattr__(name: str) -> str:
+
+def __getattr__(name: str):  # noqa: ANN202
+    """Import what is asked for when it is: the command has to catch a Ctrl-C in its imports."""
     if name == "__version__":
-        from indelible._core import version
+        return importlib.import_module("indelible._core").version()
+    if name not in __all__:
+        raise AttributeError(f"module `indelible` has no `{name}`")
+    if name == "native":
+        return importlib.import_module("indelible.native")
+    home = next((home for home, names in _HOMES.items() if name in names), "verbs")
+    found = globals()[name] = getattr(importlib.import_module(f"indelible.{home}"), name)
+    return found
 
-        return version()
-    raise AttributeError(f"module `indelible` has no `{name}`")
+
+def __dir__() -> object:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,78 @@
+"""How the command begins and ends, whatever its streams are, and whoever presses Ctrl-C when."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import benchmark
+
+#: Presses Ctrl-C when a module is looked for.
+PRESSED = """
+import runpy, sys
+
+class Press:
+    def find_spec(self, name, path, target=None):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Press())
+sys.argv = ["indelible", "run", "--design", "silo", "--workload", "hash"]
+runpy.run_module("indelible", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["cli", "_core", "experiment", "verbs", "text", "cli.parser"])
+def test_ctrl_c_in_an_import_is_an_interruption(name: str) -> None:
+    code = PRESSED.format(name=f"indelible.{name}")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "indelible: interrupted\n"
+
+
+@needs_core
+def test_without_stderr_the_exit_code_is_the_same() -> None:
+    words = "-m indelible run --design foo --workload hash"
+    done = subprocess.run(["sh", "-c", f'"$0" {words} 2>&-', sys.executable])
+    assert done.returncode == 2
+
+
+def test_every_name_of_the_package_is_there() -> None:
+    for name in indelible.__all__:
+        assert getattr(indelible, name) is not None
+        assert name in dir(indelible)
+    with pytest.raises(AttributeError, match="module `indelible` has no `nosuch`"):
+        _ = indelible.nosuch
+
+
+def test_the_benchmark_is_a_call(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = benchmark.CELLS[:2]
+    monkeypatch.setattr(benchmark, "cells", lambda: cells)
+
+    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+        if seed == 2 and cell is cells[1]:
+            raise KeyboardInterrupt
+        return {"design": cell.design, "txs": txs, "cpu_us_per_tx": 2.0}
+
+    monkeypatch.setattr(benchmark, "_measured", measured)
+    whole = indelible.bench(quick=True)
+    assert [row["txs"] for row in whole["rows"]] == [cell.txs // 20 for cell in cells]
+    assert not whole["cancelled"]
+    with pytest.raises(indelible.Interrupted) as caught:
+        indelible.bench(seed=2)
+    assert len(caught.value.partial["rows"]) == 1
+    with pytest.raises(indelible.InputError, match="`seed` is a whole number"):
+        indelible.bench(seed=-1)
+
+
+def test_answers_have_the_rows_of_their_json(fake: ModuleType) -> None:
+    compared = indelible.compare(["silo"], ["hash", "btree"], crash=False)
+    swept = indelible.sweep(["silo"], ["hash"], {"cores": [1, 2]})
+    for answer in (compared, swept):
+        assert len(answer.rows) == 2
+        assert answer.rows == answer.json()["rows"]
