@@ -36,6 +36,9 @@ TIMELINE_OF_VIOLATION = "200ns"
 #: The largest number that JSON readers and Rust agree on.
 WHOLE_MAX = 2**63 - 1
 
+#: The least of what there cannot be none of.
+LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1}
+
 #: The workloads that read a file, and the flag that names it.
 SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb"}
 
@@ -69,9 +72,17 @@ def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> in
         number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = -1
+    least = max(least, LEAST.get(name, 0))
+    if number > most == WHOLE_MAX:
+        raise InputError(f"`{name}` is too large: {value!r}")
     if not least <= number <= most:
-        raise InputError(f"`{name}` is a whole number from {least} to {most}, and not {value!r}")
+        raise InputError(f"`{name}` is a whole number {span(least, most)}, and not {value!r}")
     return number
+
+
+def span(least: int, most: int) -> str:
+    """Return the numbers of a range; a limit that is only that of our formats is not named."""
+    return f"from {least} on" if most == WHOLE_MAX else f"from {least} to {most}"
 
 
 def named(what: str, value: object) -> str:

@@ -15,7 +15,11 @@ import indelible
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"cores": "2"}, "`cores` is a whole number from 0 to 9223372036854775807, and not '2'"),
+        ({"cores": "2"}, "`cores` is a whole number from 1 on, and not '2'"),
+        ({"cores": -1}, "`cores` is a whole number from 1 on, and not -1"),
+        ({"cores": 0}, "`cores` is a whole number from 1 on, and not 0"),
+        ({"txs": 2**63}, "`txs` is too large: 9223372036854775808"),
+        ({"txs": 0}, "`txs` is a whole number from 1 on, and not 0"),
         ({"cores": True}, "`cores` is a whole number"),
         ({"txs": 2.5}, "`txs` is a whole number"),
         ({"seed": -1}, "`seed` is a whole number from 0"),

@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="(every one, and what was published of others)",
     )
     parser.add_argument(
-        "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
+        "--cores", type=options.whole(1), metavar="N", help="cores (as the machine has them)"
     )
     parser.add_argument("--machine", default=MACHINE, metavar="M", help=f"the machine ({MACHINE})")
     options.add_settings(parser)

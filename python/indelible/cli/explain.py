@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--machine", metavar="M", help=f"the machine of a design's hardware ({MACHINE})"
     )
     parser.add_argument(
-        "--cores", type=options.whole(0), metavar="N", help="its cores (as the machine has them)"
+        "--cores", type=options.whole(1), metavar="N", help="its cores (as the machine has them)"
     )
     options.add_settings(parser)
     options.add_common(parser)

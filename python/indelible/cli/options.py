@@ -13,36 +13,51 @@ from typing import Any, TypeVar
 
 from indelible.asked import SEEDS_MAX
 from indelible.cli import INTERRUPTED, letters
-from indelible.experiment import WHOLE_MAX, InputError
+from indelible.experiment import WHOLE_MAX, InputError, span
 from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
+
+#: The digits of the largest number that is asked for, with a `_` here and there.
+DIGITS_MAX = 30
 
 
 def whole(least: int, most: int = WHOLE_MAX) -> Callable[[str], int]:
     """Return a reader of whole numbers in a range."""
 
     def read(word: str) -> int:
-        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", word) or not least <= int(word) <= most:
-            raise argparse.ArgumentTypeError(
-                f"`{word}` is not a whole number from {least} to {most}"
-            )
-        return int(word)
+        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", word):
+            raise refused(word)
+        # Python does not read some thousand digits.
+        value = int(word) if len(word) <= DIGITS_MAX else WHOLE_MAX + 1
+        if value > most == WHOLE_MAX:
+            raise argparse.ArgumentTypeError(f"a number of {len(word)} digits is too large")
+        if not least <= value <= most:
+            raise refused(word)
+        return value
+
+    def refused(word: str) -> Exception:
+        return argparse.ArgumentTypeError(f"`{word}` is not a whole number {span(least, most)}")
 
     return read
 
 
 def names(word: str) -> list[str]:
     """Read a list of names with commas between them."""
-    found = [name.strip() for name in word.split(",") if name.strip()]
-    if not found:
-        raise argparse.ArgumentTypeError(f"`{word}` is not a list of names with commas")
-    return found
+    return _listed(word, "names")
 
 
 def wholes(word: str) -> list[int]:
     """Read a list of whole numbers with commas between them."""
-    return list(dict.fromkeys(whole(1)(name) for name in names(word)))
+    return list(dict.fromkeys(whole(1)(name) for name in _listed(word, "whole numbers")))
+
+
+def _listed(word: str, what: str) -> list[str]:
+    found = [name.strip() for name in word.split(",") if name.strip()]
+    if not found:
+        said = f"`{word}`" if word else "an empty word"
+        raise argparse.ArgumentTypeError(f"{said} is not a list of {what} with commas")
+    return found
 
 
 def setting(word: str) -> tuple[str, str]:
@@ -80,7 +95,7 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
     parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
     parser.add_argument(
         "--txs",
-        type=whole(0),
+        type=whole(1),
         metavar="N",
         help=f"transactions of each core ({txs}); `txs` in the answer counts those of all cores",
     )

@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     options.add_cell(parser)
     parser.add_argument(
-        "--cores", type=options.whole(0), metavar="N", help="cores (as the machine has them)"
+        "--cores", type=options.whole(1), metavar="N", help="cores (as the machine has them)"
     )
     parser.add_argument(
         "--epochs",

@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_cell(parser)
     parser.add_argument(
         "--cores",
-        type=options.whole(0),
+        type=options.whole(1),
         metavar="N",
         help="cores (as the machine has them; with --event 2)",
     )
