@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -467,5 +468,12 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = value
+            flat[prefix + key] = _cell(value)
     return flat
+
+
+def _cell(value: object) -> object:
+    """Return a value as JSON has it; a list of nothing is an empty cell."""
+    if isinstance(value, (list, tuple)):
+        return json.dumps(value) if value else ""
+    return json.dumps(value) if isinstance(value, bool) else value
