@@ -57,6 +57,8 @@ class Script:
 
         A byte order mark, with which some editors begin a file, is none of the text.
         """
+        if not path:
+            raise InputError(f"{flag or 'a test'} names no file: its word is empty")
         place = f"{flag} {path}".lstrip()
         try:
             return Script(flag, path, Path(path).read_text(encoding="utf-8-sig"))

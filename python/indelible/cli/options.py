@@ -164,6 +164,10 @@ def require_cell(args: argparse.Namespace) -> None:
 
 def require_writable(flag: str, path: str) -> None:
     """Refuse a path that cannot be written, before anything is run."""
+    if not path:
+        raise InputError(f"{flag} names no file: the word behind it is empty")
+    if path == "-":
+        raise InputError(f"{flag} - names no file, and nothing of it goes to standard output")
     if path.endswith(os.sep):
         raise InputError(f"{flag} {path}: is a directory")
     if not (folder := Path(path).parent).exists():

@@ -6,12 +6,14 @@ No file is written of what was interrupted: it would stand where a whole one doe
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from indelible import plot
-from indelible.cli import complain, options
+from indelible.cli import complain, letters, options
+from indelible.experiment import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,11 +33,16 @@ class Table(Protocol):
 
 Answer = TypeVar("Answer", bound=Table)
 
+#: The name of a file that is none.
+STDOUT = "-"
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `--plot` and `--csv`."""
     parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
-    parser.add_argument("--csv", metavar="FILE", help="also write the rows")
+    parser.add_argument(
+        "--csv", metavar="FILE", help="also write the rows; to - instead of anything else"
+    )
 
 
 def check(args: argparse.Namespace) -> None:
@@ -43,7 +50,10 @@ def check(args: argparse.Namespace) -> None:
     if args.plot is not None:
         plot.check(args.plot)
         options.require_writable("--plot", args.plot)
-    if args.csv is not None:
+    if args.csv == STDOUT:
+        if args.json:
+            raise InputError("--json and --csv - both go to standard output; drop one")
+    elif args.csv is not None:
         options.require_writable("--csv", args.csv)
 
 
@@ -54,23 +64,26 @@ def show(
     draw: Callable[[Answer], Figure],
 ) -> None:
     """Print an answer, and write the files that were asked for."""
+    alone = args.csv == STDOUT
     if args.json:
         options.show_json(answer.json())
-    else:
+    elif not alone:
         options.show(text(answer))
     if answer.interrupted:
         tell_unwritten(args.csv, args.plot)
         return
-    if args.csv is not None:
+    if alone:
+        print(letters.fitted(answer.csv(), sys.stdout), end="")
+    elif args.csv is not None:
         Path(args.csv).write_text(answer.csv(), encoding="utf-8")
     if args.plot is not None:
         plot.save(draw, answer, args.plot)
-        if not args.json:
+        if not args.json and not alone:
             options.show(f"\nfigure: {args.plot}")
 
 
 def tell_unwritten(*paths: str | None) -> None:
     """Say which of the files that were asked for are as they were."""
-    asked = [path for path in paths if path is not None]
+    asked = ["standard output" if path == STDOUT else path for path in paths if path is not None]
     if asked:
         complain(f"interrupted, so nothing was written to {' and '.join(asked)}")

@@ -1,0 +1,69 @@
+"""Files that a command writes, and words that name none."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from indelible import pool
+from indelible.results import rows_as_csv
+
+Command = Callable[..., tuple[int, str, str]]
+
+COMPARE = ["compare", "--designs", "native,silo", "--workloads", "hash", "--no-crash"]
+SWEEP = [*("sweep", "--designs", "silo", "--workloads", "hash"), *("--vary", "cores=1,2")]
+
+
+@pytest.mark.parametrize("words", [COMPARE, SWEEP])
+def test_rows_go_to_standard_output(
+    command: Command, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, shown, complaints = command(*words, "--csv", "-", "--plot", "it.svg")
+    assert (code, complaints) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(shown)))
+    assert [row["workload"] for row in rows] == ["hash", "hash"]
+    assert [path.name for path in tmp_path.iterdir()] == ["it.svg"]
+
+
+def test_what_is_interrupted_is_not_printed_as_rows(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> tuple:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "_await", interrupt)
+    said = "indelible: interrupted, so nothing was written to standard output\n"
+    assert command(*COMPARE, "--csv", "-") == (130, "", said)
+
+
+#: Words, and what is wrong with the file that they name.
+NO_FILES = {
+    "both": ([*COMPARE, "--csv", "-", "--json"], "--json and --csv - both go to standard output"),
+    "csv": ([*COMPARE, "--csv", ""], "--csv names no file: the word behind it is empty"),
+    "plot": ([*COMPARE, "--plot", "-"], "--plot -: a figure is one of .png, .svg, .pdf"),
+    "trace": (
+        ["trace", "--design", "silo", "--workload", "hash", "--out", "-"],
+        "--out - names no file, and nothing of it goes to standard output",
+    ),
+    "sql": (["run", "--design", "silo", "--sql", ""], "--sql names no file: its word is empty"),
+    "ycsb": (["run", "--design", "silo", "--ycsb", ""], "--ycsb names no file: its word is empty"),
+    "litmus": (["litmus", ""], "a test names no file: its word is empty"),
+}
+
+
+@pytest.mark.parametrize("name", NO_FILES)
+def test_what_names_no_file_is_a_sentence(command: Command, name: str) -> None:
+    words, sentence = NO_FILES[name]
+    code, shown, complaints = command(*words)
+    assert (code, shown, complaints.count("\n")) == (2, "", 1)
+    assert sentence in complaints
+
+
+def test_cells_are_as_json_has_them() -> None:
+    rows = [{"a": False, "b": [], "c": None, "d": {"e": True, "f": 1.5, "g": "x"}, "h": ["y, z"]}]
+    assert rows_as_csv(rows) == 'a,b,c,d.e,d.f,d.g,h\nfalse,,,true,1.5,x,"[""y, z""]"\n'
