@@ -301,8 +301,9 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
     headers += ["| lines", "pages", "max"]
     title = f"{machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
     notes = (
-        "Averages and maxima of a transaction; PM %: of the simulated stores, which to volatile"
-        " memory are those of locks. Behind the bar is what was published, pages' maximum last."
+        "Averages and maxima of a transaction; PM %: of the simulated stores, loads are not"
+        " counted; to volatile memory they are those of locks. Behind the bar is what was"
+        " published, pages' maximum last."
     )
     blocks = [
         f"Write sets: {title} a core",

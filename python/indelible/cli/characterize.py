@@ -12,8 +12,8 @@ HELP = "what transactions of a workload write, beside what was published"
 DESCRIPTION = (
     "Run workloads without persistence and print what their transactions write:\n"
     "lines, pages of 4 KiB and words, stores, and the share of the stores that go to\n"
-    "persistent memory. Beside it stands what a paper published of the workload,\n"
-    "where it did (`indelible list profiles`)."
+    "persistent memory (loads are in no share). Beside it stands what a paper\n"
+    "published of the workload, where it did (`indelible list profiles`)."
 )
 EPILOG = """\
 examples:
