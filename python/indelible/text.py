@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from indelible.jobs import survival
 from indelible.means import UNSURE, is_unsure
 from indelible.results import OfSeeds, Run, transactions
 
@@ -377,7 +378,10 @@ def run(answer: Run, width: int | None = None) -> str:
 
 
 def _crash_command(answer: Run) -> str:
-    """Return a campaign on the design and the workload as they are set, on machine `tiny`."""
+    """Return a campaign on what was run, on machine `tiny`.
+
+    The design and the workload are as they are set, and what survives is what survives there.
+    """
     row = answer.data
     words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
     # How much data there is belongs to the machine.
@@ -386,6 +390,7 @@ def _crash_command(answer: Run) -> str:
         for key, value in answer.experiment.settings
         if key.partition(".")[0] in ("design", "workload") and not key.endswith(".items")
     ]
+    carried += [f"{key}={value}" for key, value in survival(answer.experiment)]
     return " ".join([*words, *(f"--set {shlex.quote(setting)}" for setting in carried)])
 
 

@@ -124,6 +124,16 @@ def test_the_crash_test_of_a_run_is_of_what_was_run(
     assert line.endswith("--workload btree --set design.entries=4 --set workload.operations=2")
 
 
+@pytest.mark.parametrize("words", [["--set", "controller.domain=media"], []])
+def test_the_crash_test_of_a_run_has_its_durability_domain(
+    command: Callable[..., tuple[int, str, str]], words: list[str]
+) -> None:
+    asked = ["run", "--design", "silo", "--workload", "btree", *words]
+    shown = command(*asked, columns=200)[1]
+    (line,) = [line for line in shown.splitlines() if line.startswith("crash test")]
+    assert line.endswith(" ".join(["--workload btree", *words]))
+
+
 def test_a_table_that_is_too_wide_is_not_made_wider() -> None:
     """Columns of one word each give up nothing, take nothing, and come closer."""
     cells = ["compute" for _ in range(9)]
