@@ -180,6 +180,19 @@ def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[
     }
 
 
+def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each design: its battery, and beside that what was published of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        own = {key: value for key, value in row.items() if key != "source"}
+        if row["source"] == "computed":
+            found[row["design"]] = {**own, "published": None}
+        else:
+            del own["design"]
+            found[row["design"]]["published"] = {"source": row["source"], **own}
+    return [*found.values()]
+
+
 def closest_first(name: str, names: Iterable[str]) -> list[str]:
     """Return the names, the most similar to the given one first."""
     return sorted(

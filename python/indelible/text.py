@@ -261,9 +261,10 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     """Return the batteries of designs: what they save, what that takes, and how large they are."""
     numbers = ("energy_uj", "supercap_mm3", "supercap_mm2", "li_mm3", "li_mm2")
     rows = [
-        [row["design"], row["source"], _significant(row["flush_kb"], 5)]
-        + [_significant(row[name], 4) for name in numbers]
+        [row["design"], source, _significant(of["flush_kb"], 5)]
+        + [_significant(of[name], 4) for name in numbers]
         for row in answer["rows"]
+        for source, of in (("computed", row), *_published(row))
     ]
     headers = ["design", "source", "flush KB", "energy uJ", "cap mm3", "mm2", "li mm3", "mm2"]
     blocks = [
@@ -275,6 +276,12 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
         without = f"no battery: {', '.join(answer['without'])}"
         blocks[-1] += "\n" + textwrap.fill(without, width, break_on_hyphens=False)
     return "\n\n".join(blocks)
+
+
+def _published(row: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return what was published of a design's battery with its source, if anything was."""
+    published = row["published"]
+    return [] if published is None else [(published["source"], published)]
 
 
 def _significant(value: float, digits: int) -> str:

@@ -29,6 +29,7 @@ from indelible.results import (
     Litmus,
     Run,
     Verdict,
+    beside_published,
     characterized,
     metric_named,
 )
@@ -92,7 +93,7 @@ def battery(
 ) -> dict[str, Any]:
     """Return the energy that designs need at a power failure, and how large a store of it is.
 
-    Without designs it is every one that needs a battery, and what was published of others.
+    Without designs it is every one that needs a battery. Beside it stands what was published.
     """
     rows = experiment.catalog("designs")
     machine, cores = machine_on(machine, cores)
@@ -100,11 +101,12 @@ def battery(
     every = asked or tuple(row["name"] for row in rows)
     own = {name: of_cell(pairs(set), name, "", every) for name in every}
     if len({*own.values()}) == 1:
-        return experiment.batteries([*asked], machine, cores, own[every[0]])
+        answer = experiment.batteries([*asked], machine, cores, own[every[0]])
+        return {**answer, "rows": beside_published(answer["rows"])}
     # The extension takes one list of settings for all designs.
     answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
     lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without")}
-    return {**answers[0], **lists}
+    return {**answers[0], **lists, "rows": beside_published(lists["rows"])}
 
 
 def characterize(

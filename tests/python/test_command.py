@@ -87,7 +87,7 @@ def test_compare_rows_are_runs_with_a_verdict(command: Command) -> None:
     assert (answer["metric"], answer["normalize"]) == ("throughput", "native")
 
 
-def test_battery_rows_say_where_they_come_from(command: Command, fake: ModuleType) -> None:
+def test_a_battery_stands_beside_the_published_one(command: Command, fake: ModuleType) -> None:
     words = [
         "battery",
         "--designs",
@@ -98,12 +98,12 @@ def test_battery_rows_say_where_they_come_from(command: Command, fake: ModuleTyp
         "energy.dirty_share=9%",
     ]
     answer = json.loads(command(*words, "--json")[1])
-    assert [(row["design"], row["source"]) for row in answer["rows"]] == [
-        ("silo", "computed"),
-        ("silo", "HPCA'23 Silo"),
-    ]
-    cells = "design source flush_kb energy_uj supercap_mm3 supercap_mm2 li_mm3 li_mm2"
-    assert [*answer["rows"][0]] == cells.split()
+    (row,) = answer["rows"]
+    cells = "flush_kb energy_uj supercap_mm3 supercap_mm2 li_mm3 li_mm2"
+    assert [*row] == ["design", *cells.split(), "published"]
+    assert [*row["published"]] == ["source", *cells.split()]
+    assert (row["design"], row["published"]["source"]) == ("silo", "HPCA'23 Silo")
+    assert (row["energy_uj"], row["published"]["energy_uj"]) == (61.08032, 62)
     assert answer["without"] == ["native"]
     asked = {"designs": ["silo", "native"], "cores": 4}
     assert fake.asked[-1] == ("battery", asked | {"settings": [("energy.dirty_share", "9%")]})
@@ -115,7 +115,8 @@ def test_a_battery_is_of_a_design_s_own_settings(command: Command, fake: ModuleT
     words = ["--set", "silo.entries=40", "--set", "energy.dirty_share=9%"]
     shared, own = ("energy.dirty_share", "9%"), ("design.entries", "40")
     answer = json.loads(command("battery", "--designs", "silo,native,hops", *words, "--json")[1])
-    assert [row["design"] for row in answer["rows"]] == ["silo", "silo", "hops"]
+    assert [row["design"] for row in answer["rows"]] == ["silo", "hops"]
+    assert answer["rows"][1]["published"] is None
     assert (answer["without"], answer["machine"]) == (["native"], "silo")
     said = [(asked["designs"], asked["settings"]) for _, asked in fake.asked]
     assert said == [(["silo"], [own, shared]), (["native"], [shared]), (["hops"], [shared])]

@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--designs",
         type=options.names,
         metavar="A,B",
-        help="(every one, and what was published of others)",
+        help="(every one that needs a battery)",
     )
     parser.add_argument(
         "--cores", type=options.whole(1), metavar="N", help="cores (as the machine has them)"
