@@ -8,11 +8,15 @@ def main() -> int:
     try:
         from indelible.cli import main as command
 
-        return command()
+        code = command()
     except KeyboardInterrupt:
         if sys.stderr is not None:
             print("indelible: interrupted", file=sys.stderr)
-        return 130
+        code = 130
+    # Python remembers a Ctrl-C that came in what `exec` runs, as a data class is made, until the
+    # next `exec`, and would die of it at exit.
+    exec("")
+    return code
 
 
 if __name__ == "__main__":
