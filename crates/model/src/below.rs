@@ -139,7 +139,7 @@ impl<E: Copy> Below<E> {
         if line.is_persistent() {
             self.write_back(at, line, keep, class, Notify::Core(core));
         } else if self.caches.clean(line, keep) {
-            let arrival = at + self.shape.walk;
+            let arrival = at + (self.shape.walk - self.shape.path + self.shape.near);
             self.memory.write_volatile(arrival, line);
             self.arrives(core, arrival);
         }
@@ -186,7 +186,7 @@ impl<E: Copy> Below<E> {
     /// for that, and for the answer; what the controller does with it is posted.
     pub(crate) fn arrives(&mut self, core: CoreId, at: Cycle) {
         let pending = &mut self.unacknowledged[core];
-        pending.last = pending.last.max(at + self.shape.path);
+        pending.last = pending.last.max(at + self.shape.near);
     }
 
     /// What a fence answers that waits until a core's writes are durable.

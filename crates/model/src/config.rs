@@ -230,7 +230,8 @@ config! {
         backend "static_backend_latency" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "gem5: 10 ns";
         /// One way between the last-level cache and a controller.
         path "noc_latency" ["noc", "path"], Unit::Time, 5 * NS, 0..=MAX_TIME, "ours: 10 cycles at 2 GHz";
-        /// One way over the link to memory (CXL); 0 for memory on the controller's own channels.
+        /// One way over the link to persistent memory (CXL); 0 for one on the controller's own
+        /// channels, as volatile memory is.
         link "link_latency" ["link"], Unit::Time, 0, 0..=MAX_TIME, "ours: no link";
         /// Time by which the way of a flush or an eviction to its controller may be longer, drawn
         /// for each. Lines then arrive in orders that other latencies might have made, which no

@@ -1,7 +1,7 @@
 //! What a design and its recovery may know of the machine.
 
 use crate::config::Config;
-use crate::units::CoreId;
+use crate::units::{CoreId, Line};
 
 /// What a design and its recovery may know of the machine.
 #[derive(Clone, Debug)]
@@ -18,9 +18,13 @@ pub struct Shape {
     log_spacing: u64,
     /// Memory controllers.
     pub controllers: u8,
-    /// Cycles from a core to a controller, past the caches.
+    /// Cycles from a core to a controller, past the caches, for persistent memory: over the link,
+    /// if there is one.
     pub path: u64,
-    /// Cycles from a core to a controller through every level of the caches.
+    /// Cycles from a core to a controller, past the caches, for volatile memory, which is on the
+    /// processor's own channels.
+    pub near: u64,
+    /// Cycles from a core to a controller of persistent memory through every level of the caches.
     pub walk: u64,
     /// How long the caches take.
     pub times: Times,
@@ -61,10 +65,17 @@ impl Shape {
             log_spacing,
             controllers: config.controller.count as u8,
             path,
+            near: config.cycles(config.controller.path),
             walk: times.l1 + times.l2 + times.llc + path,
             times,
             config: config.clone(),
         }
+    }
+
+    /// Cycles from a core to the controller of a line, past the caches.
+    #[inline]
+    pub fn path_to(&self, line: Line) -> u64 {
+        if line.is_persistent() { self.path } else { self.near }
     }
 
     /// Where a core's log begins.

@@ -209,7 +209,7 @@ impl<D: Design> Machine<D> {
             }
             Found::Memory => {
                 self.memory_misses = (self.memory_misses + 1).min(MEMORY_MISSES_MAX);
-                let path = self.below.shape.path;
+                let path = self.below.shape.path_to(line);
                 let asked = done + times.llc + path;
                 self.below.memory.pass(now);
                 done = self.below.memory.read(asked, self.locate(line)) + path;

@@ -110,10 +110,10 @@ impl<D: Design> Machine<D> {
             self.cores[id].combining.is_sent();
             self.below.send(at, write, Notify::Combining(id));
         } else {
-            let arrival = at + self.below.shape.path;
-            self.below.memory.write_volatile(arrival, write.line);
-            self.below.arrives(id, arrival);
-            self.cores[id].combining.is_answered(arrival + self.below.shape.path);
+            let near = self.below.shape.near;
+            self.below.memory.write_volatile(at + near, write.line);
+            self.below.arrives(id, at + near);
+            self.cores[id].combining.is_answered(at + 2 * near);
         }
     }
 
