@@ -32,6 +32,7 @@ pub mod ssp;
 pub mod swal;
 pub mod undo;
 pub mod undo_log;
+pub mod write_set;
 
 /// The designs, in the order of their names. A static and not a constant, so that they are compiled
 /// here, and not once more in each crate that names this.

@@ -11,10 +11,11 @@
 use model::design::{Cpu, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineSet, TxId, Word, WordMap};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, Word};
 use model::workload::{Flush, Ptr};
 
 use crate::software::{self, Log};
+use crate::write_set::{Entries, Truncation, WriteSet};
 
 model::params! {
     /// What the log costs a program beside its loads, stores, flushes and fences.
@@ -52,21 +53,21 @@ const ENTRY_BYTES: u64 = 32;
 
 /// The redo log of one core.
 pub struct Redo {
-    params: RedoParams,
     rules: RedoRules,
     base: u64,
-    bytes: u64,
+    entries: Entries,
     number: u64,
-    /// Words that the transaction has stored to, in order of their first stores, and where each
-    /// stands in that order.
-    writes: Vec<(Word, u64)>,
-    places: WordMap<usize>,
-    in_transaction: bool,
+    writes: WriteSet,
 }
 
 impl Redo {
     /// The file that holds it.
     pub const FILE: &'static str = file!();
+}
+
+fn entries_of(shape: &Shape, core: CoreId) -> Entries {
+    let base = shape.log_of(core);
+    Entries { start: base + ENTRIES, end: base + shape.log_bytes, bytes: ENTRY_BYTES }
 }
 
 impl Log for Redo {
@@ -75,14 +76,11 @@ impl Log for Redo {
 
     fn new(params: &RedoParams, rules: &RedoRules, shape: &Shape, core: CoreId) -> Redo {
         Redo {
-            params: params.clone(),
             rules: rules.clone(),
             base: shape.log_of(core),
-            bytes: shape.log_bytes,
+            entries: entries_of(shape, core),
             number: 0,
-            writes: Vec::new(),
-            places: WordMap::default(),
-            in_transaction: false,
+            writes: WriteSet::new(params.lookup),
         }
     }
 
@@ -91,61 +89,25 @@ impl Log for Redo {
             let placed = cpu.peek(Word::of(self.base + PLACED));
             self.number = cpu.peek(Word::of(self.base)).max(placed) + 1;
         }
-        self.in_transaction = true;
+        self.writes.begin();
     }
 
     fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
-        if self.writes.is_empty() {
-            return cpu.load(at);
-        }
-        cpu.work(self.params.lookup);
-        match self.places.get(&Word::of(at.address)) {
-            Some(&place) => (self.writes[place].1, at.known),
-            None => cpu.load(at),
-        }
+        self.writes.load(at, cpu)
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
-        if !self.in_transaction {
-            return cpu.store(at, value, mask);
-        }
-        cpu.work(self.params.lookup);
-        let word = Word::of(at.address);
-        if let Some(&place) = self.places.get(&word) {
-            let old = &mut self.writes[place].1;
-            *old = (*old & !mask) | (value & mask);
-            return;
-        }
-        let old = if mask == u64::MAX { 0 } else { cpu.load(at).0 };
-        self.places.insert(word, self.writes.len());
-        self.writes.push((word, (old & !mask) | (value & mask)));
+        self.writes.store(at, value, mask, cpu);
     }
 
     fn commit(&mut self, cpu: &mut impl Cpu) {
-        self.in_transaction = false;
-        self.places.clear();
+        self.writes.end();
         if self.writes.is_empty() {
             return;
         }
-        let end = self.base + ENTRIES + ENTRY_BYTES * self.writes.len() as u64;
-        if end > self.base + self.bytes {
-            return cpu.give_up(format!(
-                "a transaction of {} words does not fit the log of {} bytes: raise it with --set \
-                 pm.log_size=...",
-                self.writes.len(),
-                self.bytes
-            ));
-        }
-        for (index, &(word, value)) in self.writes.iter().enumerate() {
-            let entry = self.base + ENTRIES + ENTRY_BYTES * index as u64;
-            for (place, value) in [word.address(), value, self.number].into_iter().enumerate() {
-                cpu.store(Ptr::to(entry + 8 * place as u64), value, u64::MAX);
-            }
-        }
-        if self.rules.flush_log {
-            for line in Line::of(self.base + ENTRIES).0..=Line::of(end - 1).0 {
-                cpu.flush(Line(line), Class::Log, Flush::WriteBack);
-            }
+        let entry = |word: Word, value, _: &mut _| [word.address(), value, self.number];
+        if !self.writes.log(&self.entries, self.rules.flush_log, cpu, entry) {
+            return;
         }
         if self.rules.order_log_before_record {
             cpu.order();
@@ -159,33 +121,22 @@ impl Log for Redo {
 
     /// Drops the write set. Nothing of it has been logged.
     fn abort(&mut self, _cpu: &mut impl Cpu) {
-        self.in_transaction = false;
-        self.places.clear();
-        self.writes.clear();
+        self.writes.forget();
     }
 
     fn settle(&mut self, cpu: &mut impl Cpu) {
         if self.writes.is_empty() {
             return;
         }
-        let mut flushed = LineSet::default();
-        for &(word, value) in &self.writes {
-            cpu.store(Ptr::to(word.address()), value, u64::MAX);
-        }
-        for (word, _) in self.writes.drain(..) {
-            if flushed.insert(word.line()) && self.rules.flush_data {
-                cpu.flush(word.line(), Class::Data, Flush::WriteBack);
-            }
-        }
-        if self.rules.order_data_before_truncation {
-            cpu.order();
-        }
-        cpu.store(Ptr::to(self.base + PLACED), self.number, u64::MAX);
-        cpu.flush(Line::of(self.base + PLACED), Class::Metadata, Flush::WriteBack);
+        let how = Truncation {
+            mark: Word::of(self.base + PLACED),
+            number: self.number,
+            flush_data: self.rules.flush_data,
+            order_data: self.rules.order_data_before_truncation,
+            wait: self.rules.truncate_before_unlock,
+        };
+        self.writes.settle(&how, cpu);
         self.number += 1;
-        if self.rules.truncate_before_unlock {
-            cpu.durable();
-        }
     }
 
     fn recover(image: &mut Image<'_>, _rules: &RedoRules, shape: &Shape) -> Result<(), PowerLoss> {
@@ -193,19 +144,18 @@ impl Log for Redo {
             let base = shape.log_of(core);
             let (record, placed) = (Word::of(base), Word::of(base + PLACED));
             let (number, done) = (image.word(record), image.word(placed));
-            let mut entry = base + ENTRIES;
-            while number > done && entry + ENTRY_BYTES <= base + shape.log_bytes {
-                let [address, value, of] =
-                    [0, 8, 16].map(|offset| image.word(Word::of(entry + offset)));
+            if number <= done {
+                continue;
+            }
+            let entries = entries_of(shape, core);
+            for place in 0..entries.room() {
+                let [address, value, of] = entries.read(place, image);
                 if of != number || address >= shape.log_base {
                     break;
                 }
                 image.set_word(Word::of(address), value)?;
-                entry += ENTRY_BYTES;
             }
-            if number > done {
-                image.set_word(placed, number)?;
-            }
+            image.set_word(placed, number)?;
         }
         Ok(())
     }

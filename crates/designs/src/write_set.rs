@@ -1,0 +1,177 @@
+//! What software redo logs share. A transaction's stores stay in a volatile write set until they
+//! are in the log; then they go to their places, and a mark truncates the log.
+
+use model::design::Cpu;
+use model::image::Image;
+use model::meters::Class;
+use model::units::{Cycle, Line, LineSet, Word, WordMap};
+use model::workload::{Flush, Ptr};
+
+/// Where the entries of a core's log lie, one behind the other.
+pub struct Entries {
+    /// The first one.
+    pub start: u64,
+    /// The end of the log.
+    pub end: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+}
+
+impl Entries {
+    /// Where an entry begins.
+    pub fn at(&self, place: usize) -> u64 {
+        self.start + self.bytes * place as u64
+    }
+
+    /// The first words of an entry.
+    pub fn read<const WORDS: usize>(&self, place: usize, image: &Image<'_>) -> [u64; WORDS] {
+        let first = Word::of(self.at(place));
+        std::array::from_fn(|word| image.word(Word(first.0 + word as u64)))
+    }
+
+    /// How many there can be.
+    pub fn room(&self) -> usize {
+        ((self.end - self.start) / self.bytes) as usize
+    }
+}
+
+/// How a log is truncated.
+pub struct Truncation {
+    /// The word that says up to which transaction all stores are in place.
+    pub mark: Word,
+    /// What it will hold.
+    pub number: u64,
+    /// Whether the lines that were stored to are flushed before.
+    pub flush_data: bool,
+    /// Whether it waits until they are durable.
+    pub order_data: bool,
+    /// Whether its own durability is waited for.
+    pub wait: bool,
+}
+
+/// The stores of a transaction.
+pub struct WriteSet {
+    /// Instructions of looking up a word.
+    lookup: u64,
+    /// Words that the transaction has stored to, in order of their first stores, and where each
+    /// stands in that order.
+    writes: Vec<(Word, u64)>,
+    places: WordMap<usize>,
+    in_transaction: bool,
+}
+
+impl WriteSet {
+    /// An empty one.
+    pub fn new(lookup: u64) -> WriteSet {
+        WriteSet { lookup, writes: Vec::new(), places: WordMap::default(), in_transaction: false }
+    }
+
+    /// A transaction begins.
+    pub fn begin(&mut self) {
+        self.in_transaction = true;
+    }
+
+    /// Whether nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// How many words the transaction has stored to.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// A load in a transaction.
+    pub fn load(&self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
+        if self.writes.is_empty() {
+            return cpu.load(at);
+        }
+        cpu.work(self.lookup);
+        match self.places.get(&Word::of(at.address)) {
+            Some(&place) => (self.writes[place].1, at.known),
+            None => cpu.load(at),
+        }
+    }
+
+    /// A store, which is kept here in a transaction.
+    pub fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        if !self.in_transaction {
+            return cpu.store(at, value, mask);
+        }
+        cpu.work(self.lookup);
+        let word = Word::of(at.address);
+        if let Some(&place) = self.places.get(&word) {
+            let old = &mut self.writes[place].1;
+            *old = (*old & !mask) | (value & mask);
+            return;
+        }
+        let old = if mask == u64::MAX { 0 } else { cpu.load(at).0 };
+        self.places.insert(word, self.writes.len());
+        self.writes.push((word, (old & !mask) | (value & mask)));
+    }
+
+    /// The transaction ends: there are no more loads and stores of it. What it stored is still to
+    /// be logged and placed.
+    pub fn end(&mut self) {
+        self.in_transaction = false;
+        self.places.clear();
+    }
+
+    /// The transaction is aborted: its stores are forgotten.
+    pub fn forget(&mut self) {
+        self.end();
+        self.writes.clear();
+    }
+
+    /// Stores an entry for each word to the log, and flushes them all. False if they do not fit.
+    pub fn log<const WORDS: usize, C: Cpu>(
+        &self,
+        entries: &Entries,
+        flush: bool,
+        cpu: &mut C,
+        entry: impl Fn(Word, u64, &mut C) -> [u64; WORDS],
+    ) -> bool {
+        if self.writes.len() > entries.room() {
+            cpu.give_up(format!(
+                "a transaction of {} words does not fit the log, which has room for {}: raise it \
+                 with --set pm.log_size=...",
+                self.writes.len(),
+                entries.room()
+            ));
+            return false;
+        }
+        for (place, &(word, value)) in self.writes.iter().enumerate() {
+            for (at, value) in (entries.at(place)..).step_by(8).zip(entry(word, value, cpu)) {
+                cpu.store(Ptr::to(at), value, u64::MAX);
+            }
+        }
+        if flush {
+            let end = entries.at(self.writes.len());
+            for line in Line::of(entries.start).0..=Line::of(end - 1).0 {
+                cpu.flush(Line(line), Class::Log, Flush::WriteBack);
+            }
+        }
+        true
+    }
+
+    /// Stores what the log has to its places, and truncates the log.
+    pub fn settle(&mut self, how: &Truncation, cpu: &mut impl Cpu) {
+        let mut flushed = LineSet::default();
+        for &(word, value) in &self.writes {
+            cpu.store(Ptr::to(word.address()), value, u64::MAX);
+        }
+        for (word, _) in self.writes.drain(..) {
+            if flushed.insert(word.line()) && how.flush_data {
+                cpu.flush(word.line(), Class::Data, Flush::WriteBack);
+            }
+        }
+        if how.order_data {
+            cpu.order();
+        }
+        cpu.store(Ptr::to(how.mark.address()), how.number, u64::MAX);
+        cpu.flush(how.mark.line(), Class::Metadata, Flush::WriteBack);
+        if how.wait {
+            cpu.durable();
+        }
+    }
+}
