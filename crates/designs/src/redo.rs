@@ -8,7 +8,7 @@
 //!                word 16 + 4i     entry i: address, value, transaction
 //! ```
 
-use model::design::{Cpu, Shape};
+use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, Word};
@@ -63,6 +63,8 @@ pub struct Redo {
 impl Redo {
     /// The file that holds it.
     pub const FILE: &'static str = file!();
+    /// What it logs.
+    pub const GRANULARITY: Granularity = Granularity::Word;
 }
 
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
@@ -162,7 +164,7 @@ impl Log for Redo {
 
     fn boot(image: &mut Image<'_>, rules: &RedoRules, shape: &Shape) -> Result<(), PowerLoss> {
         if rules.use_up_number_at_boot {
-            software::use_up_numbers(image, shape, PLACED)?;
+            software::use_up_numbers(image, shape, &[0, PLACED])?;
         }
         Ok(())
     }

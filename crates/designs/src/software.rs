@@ -2,8 +2,8 @@
 //! parameters and rules of both are the design's.
 
 use model::design::{
-    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
-    Library, Load, Model, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Leave, Library, Load,
+    Model, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -16,7 +16,7 @@ use crate::hops::Hops;
 use crate::orders::{Eadr, Ideal, X86};
 use crate::redo::Redo;
 use crate::swal::SWal;
-use crate::undo::Undo;
+use crate::undo::{Undo, UndoRules};
 
 /// A software log: what it does at each operation of a transaction, and at recovery.
 pub trait Log: Sized + 'static {
@@ -55,17 +55,22 @@ pub trait Log: Sized + 'static {
     }
 }
 
-/// Uses up, in each core's log, the number of the transaction that may have been under way: its log
-/// begins with the number of the last one that committed, and has that of the last whose stores are
-/// all in place `placed` bytes behind.
+/// Uses up, in each core's log, the number of the transaction that may have been under way: of the
+/// marks, each so many bytes behind where the log begins, the newest has the number of the last one
+/// that ended, and the last mark gets the next.
 ///
 /// # Errors
 /// [`PowerLoss`] when the power fails again.
-pub fn use_up_numbers(image: &mut Image<'_>, shape: &Shape, placed: u64) -> Result<(), PowerLoss> {
+pub fn use_up_numbers(
+    image: &mut Image<'_>,
+    shape: &Shape,
+    marks: &[u64],
+) -> Result<(), PowerLoss> {
     for base in (0..shape.cores).map(|core| shape.log_of(CoreId(core))) {
-        let (committed, placed) = (Word::of(base), Word::of(base + placed));
-        let last = image.word(committed).max(image.word(placed));
-        image.set_word(placed, last + 1)?;
+        let newest = marks.iter().map(|mark| image.word(Word::of(base + mark))).max();
+        if let (Some(mark), Some(newest)) = (marks.last(), newest) {
+            image.set_word(Word::of(base + mark), newest + 1)?;
+        }
     }
     Ok(())
 }
@@ -215,87 +220,18 @@ const LOCKED: &str =
 const ONE_VERSION: &str =
     "between two dfences the log never needs two versions of a line told apart";
 const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
+const LAST_IS_LAST: &str =
+    "stores survive in program order, and what tells an entry is there is stored last";
 
-const VISIBLE_IS_DURABLE: &[(&str, &str)] = &[
+/// What the undo log has no need of where a store is durable when it is visible.
+const VISIBLE_UNDO: &[(&str, &str)] = &[
     ("flush_log", ALREADY_DURABLE),
     ("order_log_before_store", ALREADY_DURABLE),
     ("flush_data", ALREADY_DURABLE),
     ("order_data_before_mark", ALREADY_DURABLE),
     ("durable_before_acknowledge", ALREADY_DURABLE),
-    ("verify_checksum", "stores survive in program order, and an entry's number is stored last"),
+    ("verify_checksum", LAST_IS_LAST),
 ];
-
-macro_rules! pairing {
-    ($(#[doc = $doc:literal])+ $Name:ident = $name:literal, $Log:ty, $Order:ty,
-     $durability:expr, $granularity:expr, $needless:expr) => {
-        $(#[doc = $doc])+
-        pub struct $Name;
-
-        impl Pairing for $Name {
-            const CARD: Card = Card {
-                name: $name,
-                paper: "none",
-                family: "software",
-                summary: concat!($($doc),+).trim_ascii(),
-                file: <$Log>::FILE,
-                durability: $durability,
-                granularity: $granularity,
-                needs: <$Order as Design>::CARD.needs,
-            };
-            const NEEDLESS: &'static [(&'static str, &'static str)] = $needless;
-            type Log = $Log;
-            type Order = $Order;
-        }
-    };
-}
-
-pairing! {
-    /// software undo log over clwb and sfence
-    UndoX86 = "undo@x86", Undo, X86, Durability::Synchronous, Granularity::Line, &[]
-}
-
-pairing! {
-    /// software undo log on caches that survive: its stores, and nothing to wait for
-    UndoEadr = "undo@eadr", Undo, Eadr, Durability::Synchronous, Granularity::Line,
-    VISIBLE_IS_DURABLE
-}
-
-pairing! {
-    /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
-    UndoBbb = "undo@bbb", Undo, Bbb, Durability::Synchronous, Granularity::Line,
-    VISIBLE_IS_DURABLE
-}
-
-pairing! {
-    /// software undo log whose flushes and fences are free and do nothing
-    UndoIdeal = "undo@ideal", Undo, Ideal, Durability::None, Granularity::Line,
-    &[
-        ("log_before_store", NOT_CONSISTENT),
-        ("flush_log", NOT_CONSISTENT),
-        ("order_log_before_store", NOT_CONSISTENT),
-        ("flush_data", NOT_CONSISTENT),
-        ("order_data_before_mark", NOT_CONSISTENT),
-        ("durable_before_acknowledge", NOT_CONSISTENT),
-        ("mark_at_commit", NOT_CONSISTENT),
-        ("verify_checksum", NOT_CONSISTENT),
-        ("use_up_number", NOT_CONSISTENT),
-    ]
-}
-
-pairing! {
-    /// software redo log over clwb and sfence
-    RedoX86 = "redo@x86", Redo, X86, Durability::Synchronous, Granularity::Word, &[]
-}
-
-pairing! {
-    /// software undo log over the ofence and dfence of HOPS
-    UndoHops = "undo@hops", Undo, Hops, Durability::Synchronous, Granularity::Line, LOG_ON_HOPS
-}
-
-pairing! {
-    /// software redo log over the ofence and dfence of HOPS
-    RedoHops = "redo@hops", Redo, Hops, Durability::Synchronous, Granularity::Word, LOG_ON_HOPS
-}
 
 /// What keeps stores of several cores in order has no work under logs that wait for a dfence before
 /// their locks are given back.
@@ -311,6 +247,78 @@ const LOG_ON_HOPS: &[(&str, &str)] = &[
     ("look_up_fills", LOCKED),
 ];
 
+/// None of a log's rules is needed where the design promises nothing.
+const fn pointless<L: Log, const RULES: usize>() -> [(&'static str, &'static str); RULES] {
+    let mut all = [("", NOT_CONSISTENT); RULES];
+    let mut index = 0;
+    while index < RULES {
+        all[index].0 = L::Rules::RULES[index].0;
+        index += 1;
+    }
+    all
+}
+
+/// A log is synchronous on whatever keeps stores in some order.
+const fn durability(order: Option<Model>) -> Durability {
+    match order {
+        Some(Model::Unordered) => Durability::None,
+        _ => Durability::Synchronous,
+    }
+}
+
+macro_rules! pairings {
+    ($($(#[doc = $doc:literal])+ $Name:ident = $name:literal: $Log:ty, $Order:ty,
+        $needless:expr;)+) => {
+        $(
+            $(#[doc = $doc])+
+            pub struct $Name;
+
+            impl Pairing for $Name {
+                const CARD: Card = Card {
+                    name: $name,
+                    paper: "none",
+                    family: "software",
+                    summary: concat!($($doc),+).trim_ascii(),
+                    file: <$Log>::FILE,
+                    durability: durability(<$Order as Design>::MODEL),
+                    granularity: <$Log>::GRANULARITY,
+                    needs: <$Order as Design>::CARD.needs,
+                };
+                const NEEDLESS: &'static [(&'static str, &'static str)] = $needless;
+                type Log = $Log;
+                type Order = $Order;
+            }
+        )+
+    };
+}
+
+pairings! {
+    /// software undo log over clwb and sfence
+    UndoX86 = "undo@x86": Undo, X86, &[];
+    /// software undo log over the ofence and dfence of HOPS
+    UndoHops = "undo@hops": Undo, Hops, LOG_ON_HOPS;
+    /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
+    UndoBbb = "undo@bbb": Undo, Bbb, VISIBLE_UNDO;
+    /// software undo log on caches that survive: its stores, and nothing to wait for
+    UndoEadr = "undo@eadr": Undo, Eadr, VISIBLE_UNDO;
+    /// software undo log whose flushes and fences are free and do nothing
+    UndoIdeal = "undo@ideal": Undo, Ideal, &pointless::<Undo, { UndoRules::RULES.len() }>();
+
+    /// software redo log over clwb and sfence
+    RedoX86 = "redo@x86": Redo, X86, &[];
+    /// software redo log over the ofence and dfence of HOPS
+    RedoHops = "redo@hops": Redo, Hops, LOG_ON_HOPS;
+
+    /// software write-ahead log by blocks over clflush and mfence: S-WAL of the LOC slides
+    SWalX86 = "s-wal": SWal, X86, &[
+        ("order_log_before_record", CLFLUSH),
+        ("durable_record", CLFLUSH),
+        ("order_data_before_truncation", CLFLUSH),
+        ("truncate_before_unlock", CLFLUSH),
+        ("fence_waits", CLFLUSH),
+    ];
+}
+
 /// HOPS as its paper uses it: the recipe that it gives for existing programs is an ofence between a
 /// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md
 /// section 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a
@@ -321,22 +329,10 @@ impl Pairing for HopsPaper {
     const CARD: Card = Card {
         summary: "persist buffers with ofence and dfence, under a software undo log",
         durability: Durability::Synchronous,
-        granularity: Granularity::Line,
+        granularity: Undo::GRANULARITY,
         ..<Hops as Design>::CARD
     };
     const NEEDLESS: &'static [(&'static str, &'static str)] = LOG_ON_HOPS;
     type Log = Undo;
     type Order = Hops;
-}
-
-pairing! {
-    /// software write-ahead log by blocks over clflush and mfence: S-WAL of the LOC slides
-    SWalX86 = "s-wal", SWal, X86, Durability::Synchronous, Granularity::Line,
-    &[
-        ("order_log_before_record", CLFLUSH),
-        ("durable_record", CLFLUSH),
-        ("order_data_before_truncation", CLFLUSH),
-        ("truncate_before_unlock", CLFLUSH),
-        ("fence_waits", CLFLUSH),
-    ]
 }

@@ -10,7 +10,7 @@
 //!                           with its address plus 1, and the transaction
 //! ```
 
-use model::design::{Cpu, Shape};
+use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, TxId, Word};
@@ -76,6 +76,8 @@ pub struct SWal {
 impl SWal {
     /// The file that holds it.
     pub const FILE: &'static str = file!();
+    /// What it logs.
+    pub const GRANULARITY: Granularity = Granularity::Line;
 
     /// Where a block and the headers of its group are.
     fn block(&self, index: u64) -> (Line, Line) {
@@ -273,7 +275,7 @@ impl Log for SWal {
 
     fn boot(image: &mut Image<'_>, rules: &SWalRules, shape: &Shape) -> Result<(), PowerLoss> {
         if rules.use_up_number_at_boot {
-            software::use_up_numbers(image, shape, PLACED)?;
+            software::use_up_numbers(image, shape, &[0, PLACED])?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@
 //! An entry counts if its checksum is right and its transaction is the one after the mark, so one
 //! fence covers both of its lines, and the mark invalidates all entries at once.
 
-use model::design::{Cpu, Shape};
+use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word, mix};
@@ -71,6 +71,8 @@ pub struct Undo {
 impl Undo {
     /// The file that holds it.
     pub const FILE: &'static str = file!();
+    /// What it logs.
+    pub const GRANULARITY: Granularity = Granularity::Line;
 
     fn entry(&self, index: u64) -> (Line, Line) {
         let data = Line::of(self.base + LINE_BYTES * (1 + 2 * index));
