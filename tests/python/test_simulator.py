@@ -25,6 +25,11 @@ pytestmark = needs_core
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
 DESIGNS |= {"base", "fwb", "lad", "undo-log", "redo-log", "hops", "undo@hops", "undo@bbb"}
 DESIGNS |= {"ssp", "shadow-paging"}
+DESIGNS |= {
+    f"{log}@{order}"
+    for log in ("undo", "redo", "count")
+    for order in ("x86", "hops", "bbb", "eadr", "ideal")
+}
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
 WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache", "probe"}
 WORKLOADS |= {"vacation", "memcached"}

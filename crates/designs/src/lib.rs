@@ -13,6 +13,7 @@ use model::workload::Workload;
 
 pub mod base;
 pub mod bbb;
+pub mod count;
 pub mod fwb;
 pub mod hops;
 pub mod kiln;
@@ -38,6 +39,11 @@ pub mod write_set;
 /// here, and not once more in each crate that names this.
 pub static ALL: &[Entry] = &[
     entry::<base::Base>(),
+    entry::<software::Software<software::CountBbb>>(),
+    entry::<software::Software<software::CountEadr>>(),
+    entry::<software::Software<software::CountHops>>(),
+    entry::<software::Software<software::CountIdeal>>(),
+    entry::<software::Software<software::CountX86>>(),
     entry::<loc::Wal<loc::EcWal>>(),
     entry::<fwb::Fwb>(),
     entry::<loc::Wal<loc::HWal>>(),
@@ -50,7 +56,10 @@ pub static ALL: &[Entry] = &[
     entry::<morlog::Morlog<morlog::DelayPersistence>>(),
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
+    entry::<software::Software<software::RedoBbb>>(),
+    entry::<software::Software<software::RedoEadr>>(),
     entry::<software::Software<software::RedoHops>>(),
+    entry::<software::Software<software::RedoIdeal>>(),
     entry::<software::Software<software::RedoX86>>(),
     entry::<software::Software<software::SWalX86>>(),
     entry::<shadow_paging::ShadowPaging>(),

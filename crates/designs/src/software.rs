@@ -12,9 +12,10 @@ use model::units::{CoreId, Cycle, Line, TxId, Word};
 use model::workload::Ptr;
 
 use crate::bbb::Bbb;
+use crate::count::{Count, CountRules};
 use crate::hops::Hops;
 use crate::orders::{Eadr, Ideal, X86};
-use crate::redo::Redo;
+use crate::redo::{Redo, RedoRules};
 use crate::swal::SWal;
 use crate::undo::{Undo, UndoRules};
 
@@ -233,6 +234,30 @@ const VISIBLE_UNDO: &[(&str, &str)] = &[
     ("verify_checksum", LAST_IS_LAST),
 ];
 
+/// What the redo log has no need of there.
+const VISIBLE_REDO: &[(&str, &str)] = &[
+    ("flush_log", ALREADY_DURABLE),
+    ("order_log_before_record", ALREADY_DURABLE),
+    ("durable_record", ALREADY_DURABLE),
+    ("flush_data", ALREADY_DURABLE),
+    ("order_data_before_truncation", ALREADY_DURABLE),
+    ("truncate_before_unlock", ALREADY_DURABLE),
+];
+
+/// And what the one that counts has no need of.
+const VISIBLE_COUNT: &[(&str, &str)] = &[
+    ("flush_log", ALREADY_DURABLE),
+    ("durable_log", ALREADY_DURABLE),
+    ("flush_data", ALREADY_DURABLE),
+    ("order_data_before_truncation", ALREADY_DURABLE),
+    ("truncate_before_unlock", ALREADY_DURABLE),
+    ("verify_checksum", LAST_IS_LAST),
+    (
+        "use_up_number_at_boot",
+        "entries survive in order, so of a transaction that was cut short the last one is not there",
+    ),
+];
+
 /// What keeps stores of several cores in order has no work under logs that wait for a dfence before
 /// their locks are given back.
 const LOG_ON_HOPS: &[(&str, &str)] = &[
@@ -308,6 +333,23 @@ pairings! {
     RedoX86 = "redo@x86": Redo, X86, &[];
     /// software redo log over the ofence and dfence of HOPS
     RedoHops = "redo@hops": Redo, Hops, LOG_ON_HOPS;
+    /// software redo log on battery-backed persist buffers: its stores, and nothing to wait for
+    RedoBbb = "redo@bbb": Redo, Bbb, VISIBLE_REDO;
+    /// software redo log on caches that survive: its stores, and nothing to wait for
+    RedoEadr = "redo@eadr": Redo, Eadr, VISIBLE_REDO;
+    /// software redo log whose flushes and fences are free and do nothing
+    RedoIdeal = "redo@ideal": Redo, Ideal, &pointless::<Redo, { RedoRules::RULES.len() }>();
+
+    /// software redo log that commits by counting, over clwb and sfence
+    CountX86 = "count@x86": Count, X86, &[];
+    /// software redo log that commits by counting, over the ofence and dfence of HOPS
+    CountHops = "count@hops": Count, Hops, LOG_ON_HOPS;
+    /// software redo log that commits by counting, on battery-backed persist buffers
+    CountBbb = "count@bbb": Count, Bbb, VISIBLE_COUNT;
+    /// software redo log that commits by counting, on caches that survive
+    CountEadr = "count@eadr": Count, Eadr, VISIBLE_COUNT;
+    /// software redo log that commits by counting, whose flushes and fences are free and do nothing
+    CountIdeal = "count@ideal": Count, Ideal, &pointless::<Count, { CountRules::RULES.len() }>();
 
     /// software write-ahead log by blocks over clflush and mfence: S-WAL of the LOC slides
     SWalX86 = "s-wal": SWal, X86, &[

@@ -25,8 +25,8 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "fwb hash core.migrate=10",
         "fwb keeps what belongs to a transaction beside its core, so threads stay: leave \
-          core.migrate at 0, or take one of native, redo@x86, s-wal, silo, undo@eadr, undo@ideal, \
-          undo@x86",
+          core.migrate at 0, or take one of count@eadr, count@ideal, count@x86, native, \
+          redo@eadr, redo@ideal, redo@x86, s-wal, silo, undo@eadr, undo@ideal, undo@x86",
     ),
     ("silo hash txs=0", "txs is 0; it takes 1 or more"),
     (
@@ -160,7 +160,7 @@ fn a_mistake_is_one_sentence() {
 /// What a log cannot hold is the user's to mend, not a panic.
 #[test]
 fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
-    for design in ["lad", "redo-log", "redo@x86", "undo-log", "undo@x86"] {
+    for design in ["count@x86", "lad", "redo-log", "redo@x86", "undo-log", "undo@x86"] {
         let line = format!(
             "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 workload.lock_grain=word"
         );

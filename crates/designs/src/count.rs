@@ -1,0 +1,335 @@
+//! A software redo log that commits by counting: at commit a transaction's stores are logged, each
+//! with how many there are, and when all of these entries are durable it is committed. There is no
+//! record, and so no fence between the entries and it (specs/ordering.md section 1, REDO-cksum; the
+//! count is that of LOC's eager commit, section 12).
+//!
+//! ```text
+//! a core's log:  word 0          the mark: the number of the last transaction whose stores are all
+//!                                in place
+//!                word 8 + 4i     entry i: address, value, checksum of the other three words, and
+//!                                the stamp: the transaction's number, and how many entries it has
+//! ```
+//!
+//! Recovery finds a transaction in entry 0, and replays it if it is newer than the mark and all the
+//! entries that its stamp speaks of are there. That is right whatever words of them reached memory:
+//!
+//! - *A word is there or not*, and nothing in between. So a stamp is one that was stored, and
+//!   number and count belong together: all entries of a transaction have the same one, and no other
+//!   transaction of the core has it, since no number is used twice. If power fails, numbers that
+//!   entries may have are used up when the machine boots.
+//! - *Entries are distinct by their places*: entry i of every transaction has the same four words.
+//!   That those from 0 to the count have the stamp is the count, and what an earlier and longer
+//!   transaction has left among them, or behind them, has another stamp.
+//! - *An entry is whole*, or its checksum is wrong. Where the stamp is new and other words are what
+//!   an earlier transaction left there, one such word is always noticed, since the checksum is a
+//!   one-to-one function of each word if the others stay, and several are but for one time in 2^64.
+//! - *An entry of which all words arrived* is never lost by what comes later: the place is used by
+//!   the next transaction of the core, which begins when the mark is durable.
+//!
+//! Nothing is stored to its place before all entries are durable, so a transaction of which one is
+//! missing has left nothing.
+
+use model::design::{Cpu, Granularity, Shape};
+use model::image::{Image, PowerLoss};
+use model::units::{CoreId, Cycle, LINE_BYTES, TxId, Word, mix};
+use model::workload::Ptr;
+
+use crate::software::{self, Log};
+use crate::write_set::{Entries, Truncation, WriteSet};
+
+model::params! {
+    /// What the log costs a program beside its loads, stores, flushes and fences.
+    pub struct CountParams {
+        /// Instructions of looking up a word in the write set (ours: a hash and a compare).
+        lookup = 6 in 0..=1000;
+        /// Instructions of the checksum of an entry (ours: two a word, as those of the undo log).
+        record = 6 in 0..=1000;
+    }
+}
+
+model::rules! {
+    /// What keeps the log right.
+    pub struct CountRules {
+        /// The entries are flushed at commit.
+        flush_log,
+        /// The acknowledgement, and the stores to their places, wait until the entries are durable.
+        durable_log,
+        /// Recovery replays a transaction only if as many of its entries are there as it has.
+        count_entries,
+        /// Recovery counts an entry only if it is of the transaction that entry 0 is of.
+        match_stamp,
+        /// Recovery believes an entry only if its checksum is right.
+        verify_checksum,
+        /// Recovery replays a transaction only if the mark does not say that its stores are in
+        /// place: others may have stored to the same words since.
+        skip_placed,
+        /// The lines that were stored to are flushed before the log is truncated.
+        flush_data,
+        /// The truncation waits until the lines are durable.
+        order_data_before_truncation,
+        /// The locks are given back only when the truncation is durable: another core may store
+        /// to the same words next, and replaying the log would take its stores back.
+        truncate_before_unlock,
+        /// A machine that boots uses up the number of the transaction of which not all entries may
+        /// be there: those that are do not count for a later one.
+        use_up_number_at_boot,
+    }
+}
+
+const PLACED: u64 = 0;
+const ENTRIES: u64 = LINE_BYTES;
+const ENTRY_BYTES: u64 = 32;
+
+/// Bits of the count in a stamp: the longest log that a machine takes, of 1 GiB, has fewer entries
+/// than that. The number has the others.
+const COUNT_BITS: u32 = 25;
+
+/// What all entries of a transaction carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    number: u64,
+    count: u64,
+}
+
+impl Stamp {
+    fn of(word: u64) -> Stamp {
+        Stamp { number: word >> COUNT_BITS, count: word % (1 << COUNT_BITS) }
+    }
+
+    fn word(self) -> u64 {
+        assert!(self.count < 1 << COUNT_BITS && self.number < 1 << (64 - COUNT_BITS));
+        self.number << COUNT_BITS | self.count
+    }
+}
+
+/// The redo log of one core.
+pub struct Count {
+    record: u64,
+    rules: CountRules,
+    mark: Word,
+    entries: Entries,
+    number: u64,
+    writes: WriteSet,
+}
+
+impl Count {
+    /// The file that holds it.
+    pub const FILE: &'static str = file!();
+    /// What it logs.
+    pub const GRANULARITY: Granularity = Granularity::Word;
+}
+
+fn entries_of(shape: &Shape, core: CoreId) -> Entries {
+    let base = shape.log_of(core);
+    Entries { start: base + ENTRIES, end: base + shape.log_bytes, bytes: ENTRY_BYTES }
+}
+
+fn mark_of(shape: &Shape, core: CoreId) -> Word {
+    Word::of(shape.log_of(core) + PLACED)
+}
+
+impl Log for Count {
+    type Params = CountParams;
+    type Rules = CountRules;
+
+    fn new(params: &CountParams, rules: &CountRules, shape: &Shape, core: CoreId) -> Count {
+        Count {
+            record: params.record,
+            rules: rules.clone(),
+            mark: mark_of(shape, core),
+            entries: entries_of(shape, core),
+            number: 0,
+            writes: WriteSet::new(params.lookup),
+        }
+    }
+
+    fn begin(&mut self, _tx: TxId, cpu: &mut impl Cpu) {
+        if self.number == 0 {
+            self.number = cpu.peek(self.mark) + 1;
+        }
+        self.writes.begin();
+    }
+
+    fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
+        self.writes.load(at, cpu)
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
+        self.writes.store(at, value, mask, cpu);
+    }
+
+    fn commit(&mut self, cpu: &mut impl Cpu) {
+        self.writes.end();
+        if self.writes.is_empty() {
+            return;
+        }
+        let stamp = Stamp { number: self.number, count: self.writes.len() as u64 }.word();
+        let fits = self.writes.log(&self.entries, self.rules.flush_log, cpu, |word, value, cpu| {
+            cpu.work(self.record);
+            [word.address(), value, checksum(word.address(), value, stamp), stamp]
+        });
+        if fits && self.rules.durable_log {
+            cpu.durable();
+        }
+    }
+
+    /// Drops the write set. Nothing of it has been logged.
+    fn abort(&mut self, _cpu: &mut impl Cpu) {
+        self.writes.forget();
+    }
+
+    fn settle(&mut self, cpu: &mut impl Cpu) {
+        if self.writes.is_empty() {
+            return;
+        }
+        let how = Truncation {
+            mark: self.mark,
+            number: self.number,
+            flush_data: self.rules.flush_data,
+            order_data: self.rules.order_data_before_truncation,
+            wait: self.rules.truncate_before_unlock,
+        };
+        self.writes.settle(&how, cpu);
+        self.number += 1;
+    }
+
+    fn recover(image: &mut Image<'_>, rules: &CountRules, shape: &Shape) -> Result<(), PowerLoss> {
+        for core in (0..shape.cores).map(CoreId) {
+            let (mark, entries) = (mark_of(shape, core), entries_of(shape, core));
+            let [.., word] = entries.read::<4>(0, image);
+            let stamp = Stamp::of(word);
+            let is_placed = rules.skip_placed && stamp.number <= image.word(mark);
+            if stamp.count == 0 || is_placed {
+                continue;
+            }
+            let of_it = (0..entries.room()).take(stamp.count as usize);
+            let counts = |&[address, value, sum, other]: &[u64; 4]| {
+                (!rules.match_stamp || Stamp::of(other) == stamp)
+                    && (!rules.verify_checksum || sum == checksum(address, value, other))
+                    && address < shape.log_base
+            };
+            let found: Vec<[u64; 4]> =
+                of_it.map(|place| entries.read(place, image)).filter(counts).collect();
+            if rules.count_entries && found.len() as u64 != stamp.count {
+                continue;
+            }
+            for [address, value, ..] in found {
+                image.set_word(Word::of(address), value)?;
+            }
+            image.set_word(mark, stamp.number)?;
+        }
+        Ok(())
+    }
+
+    fn boot(image: &mut Image<'_>, rules: &CountRules, shape: &Shape) -> Result<(), PowerLoss> {
+        if rules.use_up_number_at_boot {
+            software::use_up_numbers(image, shape, &[PLACED])?;
+        }
+        Ok(())
+    }
+}
+
+fn checksum(address: u64, value: u64, stamp: u64) -> u64 {
+    [address, value, stamp].iter().fold(0, |sum, word| mix(sum ^ word))
+}
+
+const _: () = assert!(LINE_BYTES.is_multiple_of(ENTRY_BYTES), "an entry lies within a line");
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+    use model::contents::Contents;
+    use model::params::Rules;
+
+    use super::*;
+
+    /// The words of a transaction's entries, in order.
+    fn entries(number: u64, writes: &[(u64, u64)]) -> Vec<u64> {
+        let stamp = Stamp { number, count: writes.len() as u64 }.word();
+        let entry = |&(address, value)| [address, value, checksum(address, value, stamp), stamp];
+        writes.iter().flat_map(entry).collect()
+    }
+
+    /// What recovery makes of words at the start of a log, whose mark is `mark`: the data from 0 to
+    /// 64, and the mark.
+    fn recovered(mark: u64, log: &[u64], rules: &CountRules) -> ([u64; 8], u64) {
+        thread_local! {
+            static NEW: Contents = Contents::new(0, CAPACITY).expect("room");
+        }
+        NEW.with(|memory| recovered_over(memory, mark, log, rules))
+    }
+
+    const CAPACITY: u64 = 1 << 20;
+
+    fn recovered_over(
+        memory: &Contents,
+        mark: u64,
+        log: &[u64],
+        rules: &CountRules,
+    ) -> ([u64; 8], u64) {
+        let mut config = Config::default();
+        config.pm.capacity = CAPACITY;
+        config.pm.log = 1 << 12;
+        let shape = Shape::new(&config, 1);
+        let mut image = Image::over(memory);
+        let base = shape.log_of(CoreId(0));
+        image.set_word(Word::of(base), mark).expect("power");
+        for (at, &word) in (base + ENTRIES..).step_by(8).zip(log) {
+            image.set_word(Word::of(at), word).expect("power");
+        }
+        Count::recover(&mut image, rules, &shape).expect("power");
+        let data = std::array::from_fn(|word| image.word(Word(word as u64)));
+        (data, image.word(Word::of(base)))
+    }
+
+    /// The new words that a power failure let through, over those of before.
+    fn torn(old: &[u64], new: &[u64], arrived: u32) -> Vec<u64> {
+        let word = |place: usize| match (new.get(place), old.get(place)) {
+            (Some(&new), _) if arrived >> place & 1 == 1 => new,
+            (_, old) => old.copied().unwrap_or_default(),
+        };
+        (0..new.len().max(old.len())).map(word).collect()
+    }
+
+    const OLD: &[(u64, u64)] = &[(0, 10), (16, 12), (24, 13), (8, 11), (32, 14)];
+    const NEW: &[(u64, u64)] = &[(0, 20), (16, 12), (8, 21)];
+
+    #[test]
+    fn whatever_words_reach_memory_it_is_all_or_nothing() {
+        let (new, rules) = (entries(8, NEW), CountRules::default());
+        let all = (1 << new.len()) - 1;
+        for old in [vec![], entries(7, OLD), entries(7, &OLD[..2]), entries(7, NEW)] {
+            for arrived in 0..=all {
+                let log = torn(&old, &new, arrived);
+                // Words that are the same as before need not arrive.
+                let is_whole = log[..new.len()] == new;
+                let expected =
+                    if is_whole { ([20, 21, 12, 0, 0, 0, 0, 0], 8) } else { ([0; 8], 7) };
+                assert_eq!(recovered(7, &log, &rules), expected, "{arrived:b} over {old:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_torn_would_be_replayed_without_each_of_the_rules_of_recovery() {
+        let (old, new) = (entries(7, OLD), entries(8, NEW));
+        let second_entry_is_old = torn(&old, &new, 0xf0f);
+        let second_value_is_old = torn(&entries(7, &[(0, 1), (16, 2), (8, 3)]), &new, 0xfdf);
+        for (rule, log) in [
+            ("count_entries", &second_entry_is_old),
+            ("match_stamp", &second_entry_is_old),
+            ("verify_checksum", &second_value_is_old),
+        ] {
+            assert_eq!(recovered(7, log, &CountRules::default()).1, 7);
+            assert_eq!(recovered(7, log, &CountRules::default().without(rule)).1, 8, "{rule}");
+        }
+        assert_eq!(recovered(8, &new, &CountRules::default()), ([0; 8], 8));
+        assert_eq!(recovered(8, &new, &CountRules::default().without("skip_placed")).0[1], 21);
+    }
+
+    #[test]
+    fn a_stamp_has_room_for_the_longest_log() {
+        let stamp = Stamp { number: 1 << 38, count: (1 << 30) / ENTRY_BYTES - 1 };
+        assert_eq!(Stamp::of(stamp.word()), stamp);
+    }
+}
