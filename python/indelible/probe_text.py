@@ -33,7 +33,7 @@ PUBLISHED_HEADERS = ("published", "off")
 def probed(answer: Probed, width: int | None = None) -> str:
     """Return the table: a row for each probe, a column for each machine."""
     width = width or text.terminal_width()
-    rows = answer.rows()
+    rows = answer.rows
     blocks = [_title(answer, width)]
     if answer.interrupted:
         blocks.insert(0, f"interrupted: {len(answer.runs)} of {answer.total} runs had ended")
@@ -67,7 +67,7 @@ def _title(answer: Probed, width: int) -> str:
 def _parts(answer: Probed, width: int) -> list[list[str]]:
     """Return the machines in as many tables as it takes."""
     names = [memory.machine for memory in answer.memories]
-    rows = answer.rows()
+    rows = answer.rows
     fixed = sum(max(len(str(row[key])) for row in rows) + 2 for key in ("group", "what", "unit"))
     published = sum(len(header) + 4 for header in PUBLISHED_HEADERS)
     is_known = {row["machine"] for row in rows if row["published"] is not None}

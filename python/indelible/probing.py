@@ -44,6 +44,7 @@ class Probed:
     total: int
     interrupted: bool = False
 
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each machine and probe; what was not run to its end has no number."""
         asked = [*probes.asked_of(self.groups)]
@@ -101,14 +102,14 @@ class Probed:
             "machines": [memory.machine for memory in self.memories],
             "settings": dict(self.settings),
             "seed": self.seed,
-            "rows": self.rows(),
+            "rows": self.rows,
             "curves": self.curves(),
             "cancelled": self.interrupted,
         }
 
     def csv(self) -> str:
         """Return the rows as comma-separated values."""
-        return rows_as_csv(self.rows())
+        return rows_as_csv(self.rows)
 
     def __repr__(self) -> str:
         return f"<Probed {', '.join(memory.machine for memory in self.memories)}>"

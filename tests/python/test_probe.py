@@ -38,7 +38,7 @@ def latencies() -> dict[str, Probed]:
 
 
 def measured(answer: Probed) -> dict[str, Any]:
-    return {row["probe"]: row["measured"] for row in answer.rows()}
+    return {row["probe"]: row["measured"] for row in answer.rows}
 
 
 def times_of(machine: str) -> dict[str, float]:
@@ -73,7 +73,7 @@ BANDS = {
 
 @pytest.mark.parametrize("probe", BANDS)
 def test_optane_is_as_measured(optane: Probed, probe: str) -> None:
-    row = next(row for row in optane.rows() if row["probe"] == probe)
+    row = next(row for row in optane.rows if row["probe"] == probe)
     assert row["measured"] == pytest.approx(row["published"], rel=BANDS[probe])
     assert row["off"] == pytest.approx(row["measured"] / row["published"] - 1)
 
@@ -85,9 +85,9 @@ def test_what_does_not_come_out_of_optane_is_said(optane: Probed) -> None:
     assert 30 < found["ntstore"] < 45
     # No address indirection, whose misses are what VANS waits for.
     assert 3 * 1.26 < found["read-random"] < 4 * 1.26
-    unlisted = {row["probe"] for row in optane.rows() if row["published"]} - BANDS.keys()
+    unlisted = {row["probe"] for row in optane.rows if row["published"]} - BANDS.keys()
     assert unlisted == {"ntstore", "read-random"}
-    assert {row["probe"] for row in optane.rows() if probe_text.is_off(row)} == unlisted
+    assert {row["probe"] for row in optane.rows if probe_text.is_off(row)} == unlisted
     shown = str(optane)
     assert "! more than 25 % off" in shown
     assert "  ntstore + sfence: 36.8 ns here, 90.0 ns published (Yang+ FAST'20)" in shown
@@ -95,9 +95,9 @@ def test_what_does_not_come_out_of_optane_is_said(optane: Probed) -> None:
 
 
 def test_writes_saturate_with_fewer_cores_than_reads(optane: Probed) -> None:
-    cores = {row["probe"]: row["cores"] for row in optane.rows() if row["cores"]}
+    cores = {row["probe"]: row["cores"] for row in optane.rows if row["cores"]}
     assert cores["ntstore-sequential"] <= 4 <= cores["read-sequential"]
-    assert all(row["cores"] is None for row in optane.rows() if row["group"] != "bandwidth")
+    assert all(row["cores"] is None for row in optane.rows if row["group"] != "bandwidth")
 
 
 def test_a_loaded_memory_is_slower(optane: Probed) -> None:
@@ -145,7 +145,7 @@ def _clock(machine: str) -> float:
 
 def test_only_optane_was_measured() -> None:
     answer = indelible.probe(["optane", "tiny"], ["persist"])
-    known = {row["machine"] for row in answer.rows() if row["published"] is not None}
+    known = {row["machine"] for row in answer.rows if row["published"] is not None}
     assert known == {"optane"}
     for name, published in probes.PUBLISHED["optane"].items():
         assert name in probes.PROBES
@@ -194,7 +194,7 @@ def test_the_command_says_how_to_repeat_it(optane: Probed) -> None:
 
 
 def test_a_seed_determines_every_number() -> None:
-    one, other = (indelible.probe("tiny", seed=5).rows() for _ in range(2))
+    one, other = (indelible.probe("tiny", seed=5).rows for _ in range(2))
     assert one == other
 
 
@@ -214,7 +214,7 @@ def test_a_machine_of_one_s_own_is_asked_as_a_preset_is(tmp_path: Path) -> None:
 
 def _by_machine(answer: Probed) -> list[list[dict[str, Any]]]:
     names = [memory.machine for memory in answer.memories]
-    return [[row for row in answer.rows() if row["machine"] == name] for name in names]
+    return [[row for row in answer.rows if row["machine"] == name] for name in names]
 
 
 BAD = {
@@ -285,6 +285,6 @@ def test_an_interruption_leaves_what_had_ended(monkeypatch: pytest.MonkeyPatch) 
     assert partial.interrupted
     assert partial.json()["cancelled"]
     assert "runs had ended" in str(partial)
-    numbers = [row["measured"] for row in partial.rows()]
+    numbers = [row["measured"] for row in partial.rows]
     assert None in numbers
     assert any(number is not None for number in numbers)

@@ -41,6 +41,9 @@ LONG = 10_000
 
 RIVALS = SILO_DESIGNS[1:]
 
+#: No time in the controllers before the queues.
+NO_FRONTEND = "controller.static_frontend_latency=0ns"
+
 
 def over(
     design: str,
@@ -259,6 +262,45 @@ RIVALS_PROSE = Facts(
     "rivals.prose",
     "of Silo and the designs that it was measured against",
     [
+        *(
+            (
+                f"LAD with prepare_interval {cycles} over 1, 2,000, with 1 core and 8",
+                each(
+                    "{:.2f}",
+                    [over("lad", "lad", cores=n, txs=TXS, own=slower).times() for n in (1, 8)],
+                ),
+            )
+            for cycles in (4, 16, 74)
+            for slower in (f"design.prepare_interval={cycles}",)
+        ),
+        (
+            "controllers without a front end, 2,000: Silo over LAD with 1 core and 8",
+            each(
+                "{:.2f}",
+                [over("silo", "lad", NO_FRONTEND, cores=n, txs=TXS).times() for n in (1, 8)],
+            ),
+        ),
+        (
+            "MorLog that drops silent entries over MorLog, 8 cores; array alone; over FWB",
+            shown(
+                "{:.2f}; {:.2f}; {:.2f}",
+                over("morlog", "morlog", own="design.slde=on").times(),
+                over("morlog", "morlog", own="design.slde=on", workloads=("array",)).times(),
+                over("morlog", "fwb", own="design.slde=on").times(),
+            ),
+        ),
+        (
+            "base that writes lines back at the commit over base, 2,000, with 1 core and 8",
+            each(
+                "{:.2f}",
+                [
+                    over(
+                        "base", "base", cores=n, txs=TXS, own="design.flush_mode=at_commit"
+                    ).times()
+                    for n in (1, 8)
+                ],
+            ),
+        ),
         (
             "MorLog with a commit scan of 8 cycles over MorLog, 1 core and 8, 2,000",
             each(
