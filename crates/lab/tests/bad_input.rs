@@ -186,11 +186,18 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
         "CREATE TABLE t(a);\nINSERT INTO u VALUES (1);\n",
         "script `mine.txt`, line 2: no such table: u",
     ),
+    ("sqlite", "", "script `mine.txt`, line 1: the script ends, and has no statement to measure"),
     (
         "sqlite",
-        "",
-        "script `mine.txt`, line 1: the script ends, and has no statement to measure: put what is \
+        "CREATE TABLE t(a);\n-- measured\n",
+        "script `mine.txt`, line 2: the script ends, and has no statement to measure: put what is \
          to be measured after a line `-- measured`",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a PRIMARY KEY);\n-- measured\nINSERT INTO t VALUES (1);\n",
+        "script `mine.txt`, line 3: UNIQUE constraint failed: t.a (in pass 2: what is measured is \
+         repeated; what is to be done once belongs before a line `-- measured`)",
     ),
     ("sqlite", "CREATE TABLE t(a", "script `mine.txt`, line 1: near \";\": syntax error"),
     (

@@ -293,7 +293,7 @@ fn memory_that_is_used_up_is_told() {
     let stop = populated(&[("rows", 20_000)], &site).err();
     assert!(matches!(stop, Some(Stop::OutOfMemory { asked: 4096, .. })), "{stop:?}");
 
-    let grows = "CREATE TABLE t (v BLOB); -- Nothing is in it.\nINSERT INTO t VALUES \
+    let grows = "CREATE TABLE t (v BLOB); -- Nothing is in it.\n-- measured\nINSERT INTO t VALUES \
                  (randomblob(3000));";
     let site = Site { script: Some(("grows.sql".to_owned(), grows.to_owned())), ..site };
     let stop = run(&[], &site, 10_000, |_| ()).err();
@@ -320,17 +320,25 @@ fn a_cancelled_run_ends() {
 
 #[test]
 fn a_panic_unwinds_through_sqlite_and_leaves_others_alone() {
-    let (workload, mut view) = populated(&[("rows", 2_000)], &site(1)).expect("it is populated");
-    let mut program = workload.program(CoreId(0)).expect("it starts");
-    let mut between = || std::panic::resume_unwind(Box::new("stop here"));
-    let mut recorder = Recorder { between: Some(&mut between), ..Recorder::new(&mut view) };
-    let run = std::panic::AssertUnwindSafe(|| recorder.run(&mut *program, CoreId(0), 90));
-    std::panic::catch_unwind(run).expect_err("it does not get far");
-    drop(program);
-
-    let mut program = workload.program(CoreId(0)).expect("it starts");
-    let mut view = populated(&[("rows", 2_000)], &site(1)).expect("it is populated").1;
-    Recorder::new(&mut view).run(&mut *program, CoreId(0), 90).expect("it runs");
+    let begins_anew = with_script("CREATE TABLE t (v); INSERT INTO t VALUES (1); SELECT * FROM t;");
+    for (site, times) in [(site(1), 1), (begins_anew, 30)] {
+        for time in 1..=times {
+            let (workload, mut view) = populated(&[("rows", 2_000)], &site).expect("it fits");
+            let mut program = workload.program(CoreId(0)).expect("it starts");
+            let mut left = time;
+            let mut between = || {
+                left -= 1;
+                if left == 0 {
+                    std::panic::resume_unwind(Box::new("stop here"));
+                }
+            };
+            let mut recorder = Recorder { between: Some(&mut between), ..Recorder::new(&mut view) };
+            let run = std::panic::AssertUnwindSafe(|| recorder.run(&mut *program, CoreId(0), 400));
+            std::panic::catch_unwind(run).expect_err("it does not get far");
+            drop(program);
+        }
+        run(&[("rows", 2_000)], &site, 90, |_| ()).expect("it runs");
+    }
 }
 
 #[test]
@@ -375,8 +383,46 @@ fn the_first_part_runs_in_the_order_in_which_it_stands() {
     let measured = "INSERT INTO counted SELECT count(*) FROM copy;";
     for script in scripts {
         let counted = "CREATE TABLE counted (n CHECK (n = 1));";
-        assert_eq!(complaint(&format!("{counted}{script}{measured}")), "nothing", "of {script}");
+        let script = format!("{counted}{script}\n-- measured\n{measured}");
+        assert_eq!(complaint(&script), "nothing", "of {script}");
     }
+}
+
+/// Of a script without a marker each pass begins on an empty database, which takes a transaction.
+#[test]
+fn a_script_without_a_marker_is_repeated_from_its_first_statement() {
+    let scripts = [
+        "PRAGMA foreign_keys=OFF; BEGIN TRANSACTION; CREATE TABLE t(a PRIMARY KEY);\n\
+         INSERT INTO t VALUES(1); COMMIT;",
+        "DROP TABLE IF EXISTS t; CREATE TABLE t(a); INSERT INTO t VALUES (1), (2);\n\
+         CREATE INDEX i ON t(a); INSERT INTO t VALUES (3); SELECT * FROM t; DROP TABLE t;",
+        "CREATE TABLE t(a PRIMARY KEY); INSERT INTO t VALUES(1); INSERT INTO t VALUES(2);",
+        "CREATE TEMP TABLE u(k); CREATE TABLE t(k); INSERT INTO u VALUES(1);\n\
+         INSERT INTO t SELECT k FROM u;",
+        // Rows that a constraint forbids are no damage.
+        "CREATE TABLE t(k CHECK (k > 5)); PRAGMA ignore_check_constraints = ON;\n\
+         INSERT INTO t VALUES (1); PRAGMA ignore_check_constraints = OFF;",
+        "CREATE TABLE t(n CHECK (n = 0)); INSERT INTO t SELECT count(*) FROM t;",
+    ];
+    for script in scripts {
+        for mode in 0..3 {
+            let settings = [("vfs_write", mode)];
+            run(&settings, &with_script(script), 50, |recorder| {
+                assert_eq!(recorder.transactions, 50, "{script}");
+                assert_eq!(recorder.stores_outside, 0, "{script}");
+            })
+            .expect(script);
+        }
+    }
+    let selects = |text| run(&[], &with_script(text), 50, |recorder| recorder.stores.len());
+    assert_eq!(selects("SELECT 1; SELECT 2;").expect("it runs"), 0, "nothing is to be emptied");
+}
+
+/// `:n` counts the script's transactions, and not those that empty the database.
+#[test]
+fn the_numbers_of_transactions_have_no_gaps() {
+    let script = "CREATE TABLE t(n CHECK (n % 2 = 1)); INSERT INTO t VALUES (:n);";
+    assert_eq!(complaint(script), "nothing");
 }
 
 #[test]
@@ -393,9 +439,10 @@ fn bad_scripts_are_refused_by_line() {
             "line 3: the script ends, and has no statement to measure: put what is to be measured \
              after a line `-- measured`",
         ),
-        ("SELECT 1;\nCREATE TABLE t (k);", "line 2: the script ends, and has no statement to"),
+        ("-- 1\n;\n/* 3 */", "line 3: the script ends, and has no statement to measure"),
+        ("PRAGMA foreign_keys=1;\nPRAGMA page_size=4096;", "line 2: the script ends, and has no"),
         ("CREATE TABLE t (k)\nSELECT 1;", "line 1: near \"SELECT\": syntax error"),
-        ("BEGIN;\nCREATE TABLE t (k);\nINSERT INTO t VALUES (1);\nEND;", "line 4: the script ends"),
+        ("BEGIN;\nCREATE TABLE t (k);\nEND;\n--measured", "line 4: the script ends, and has no"),
         (
             "SELECT 1;\n-- measured\nSELECT 1;\n -- MEASURED\n",
             "line 4: a second line `-- measured`",
@@ -416,13 +463,18 @@ fn bad_scripts_are_refused_by_line() {
             "line 2: the measured part has a connection of its own, in which nothing temporary of \
              before is left: put `CREATE TEMP ... IF NOT EXISTS` after the line `-- measured`",
         ),
-        ("CREATE TABLE temp.u (k); SELECT 1;", "line 1: the measured part has a connection of its"),
+        ("CREATE TABLE temp.u (k);\n-- measured\nSELECT 1;", "line 1: the measured part has a"),
         (
             "CREATE TABLE t (k UNIQUE);\n-- measured\nSELECT 1;\nINSERT INTO t VALUES (1);",
             "script `mine.sql`, line 4: UNIQUE constraint failed: t.k (in pass 2: what is measured \
              is repeated; what is to be done once belongs before a line `-- measured`)",
         ),
         ("-- measured\nCREATE TABLE t (k);", "line 2: table t already exists (in pass 2: "),
+        ("CREATE TABLE t (k UNIQUE);\nINSERT INTO t VALUES (1), (1);", "line 2: UNIQUE constraint"),
+        (
+            "CREATE TABLE t (k CHECK (k < 3)); INSERT INTO t VALUES (:n);",
+            "script `mine.sql`, line 1: CHECK constraint failed: k < 3 (in pass 2)",
+        ),
     ];
     for (script, sentence) in cases {
         let complaint = complaint(script);

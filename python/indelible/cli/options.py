@@ -104,7 +104,8 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         "--sql",
         metavar="FILE",
         help="the script that the workload `sqlite` runs: plain SQL, of which what follows a line"
-        " `-- measured` is measured and repeated",
+        " `-- measured` is measured and repeated; without that line all of it is, each time from an"
+        " empty database on, and emptying it is a transaction, too",
     )
     parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
     parser.add_argument(

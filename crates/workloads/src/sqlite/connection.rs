@@ -64,7 +64,7 @@ pub(super) struct Connection {
     /// The bytes that the database lies in, if it is one to be looked at.
     _bytes: Vec<u8>,
     /// The file system, unless the database lies in host memory; dropped once the rest is closed.
-    vfs: Option<Vfs>,
+    vfs: Option<Rc<Vfs>>,
     shared: Rc<Shared>,
 }
 
@@ -73,7 +73,14 @@ impl Connection {
     pub(super) fn open(file: File, random: Random, costs: Costs) -> Step<Connection> {
         let shared = Shared::new(file, random, costs);
         let vfs = Vfs::register(&shared);
-        Connection::open_with(shared, Some(vfs))
+        Connection::open_with(shared, Some(Rc::new(vfs)))
+    }
+
+    /// Opens the same file once more, for a connection that takes the place of this one. What
+    /// opening reads (the 100 bytes in front, of which nothing is kept) costs nothing: another
+    /// core must not come between while SQLite opens a file.
+    pub(super) fn open_again(&self) -> Step<Connection> {
+        Connection::open_with(Rc::clone(&self.shared), self.vfs.clone())
     }
 
     /// Opens an empty database in host memory.
@@ -104,8 +111,8 @@ impl Connection {
         Ok(connection)
     }
 
-    fn open_with(shared: Rc<Shared>, vfs: Option<Vfs>) -> Step<Connection> {
-        let name = vfs.as_ref().map_or(c":memory:", Vfs::name).to_owned();
+    fn open_with(shared: Rc<Shared>, vfs: Option<Rc<Vfs>>) -> Step<Connection> {
+        let name = vfs.as_ref().map_or(c":memory:", |vfs| vfs.name()).to_owned();
         let vfs_name = vfs.as_ref().map_or(ptr::null(), |vfs| vfs.name().as_ptr());
         let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
         let mut database = ptr::null_mut();

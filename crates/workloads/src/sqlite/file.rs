@@ -55,6 +55,9 @@ pub(super) struct File {
     /// to compare, so comparing costs it nothing. Nobody else writes the file, and a batch is only
     /// ever given up when the whole run is, so the two never differ.
     shadow: Vec<u8>,
+    /// Whether zeros lie behind what the shadow has: nothing was ever written there. What a power
+    /// failure leaves there is not known, and everything that SQLite writes there is stored.
+    zeros_behind: bool,
     length: u64,
     /// The length in the header.
     length_stored: u64,
@@ -75,6 +78,7 @@ impl File {
             granularity: Granularity::FullPage,
             measured: false,
             shadow: Vec::new(),
+            zeros_behind: true,
             length: 0,
             length_stored: 0,
             in_batch: false,
@@ -89,6 +93,26 @@ impl File {
         let length = bytes.len() as u64;
         let (shadow, length_stored, measured) = (bytes.to_vec(), length, true);
         File { granularity, measured, shadow, length, length_stored, ..File::empty(part) }
+    }
+
+    /// The file that a power failure left, and before it perhaps a longer one.
+    pub(super) fn with_anything_behind(self) -> File {
+        File { zeros_behind: false, ..self }
+    }
+
+    /// Makes the file another one, in one transaction of the design; whether it was not that.
+    ///
+    /// # Errors
+    /// See [`File::write`].
+    pub(super) fn become_bytes(&mut self, bytes: &[u8], pm: &mut Pm<'_>) -> Step<bool> {
+        if self.bytes() == bytes {
+            return Ok(false);
+        }
+        self.begin_batch(Some(pm))?;
+        self.write(Some(pm), 0, bytes)?;
+        self.truncate(bytes.len() as u64)?;
+        self.commit_batch(Some(pm))?;
+        Ok(true)
     }
 
     /// The file's bytes.
@@ -130,7 +154,7 @@ impl File {
             let free = room.saturating_sub(self.length);
             return Err(Stop::OutOfMemory { asked: end.saturating_sub(self.length), free });
         }
-        // Memory that was never written holds zeros.
+        let known = if self.zeros_behind { end } else { self.shadow.len() as u64 };
         self.shadow.resize(self.shadow.len().max(end as usize), 0);
         self.length = self.length.max(end);
         let grain = match self.granularity {
@@ -144,7 +168,7 @@ impl File {
             let new = &bytes[(from - at) as usize..(to - at) as usize];
             let place = self.address(from);
             let old = &mut self.shadow[from as usize..to as usize];
-            if self.granularity == Granularity::FullPage || old != new {
+            if self.granularity == Granularity::FullPage || from >= known || old != new {
                 pm.store_bytes(place, new);
                 old.copy_from_slice(new);
             }

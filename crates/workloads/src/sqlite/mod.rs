@@ -44,10 +44,18 @@
 //!
 //! **Scripts.** `--sql FILE` is plain SQL in UTF-8. What stands before a line `-- measured` (or
 //! `--measured`, in any case) fills the database; what stands after it is measured, and repeated
-//! from there. Without such a line, everything up to the last `CREATE`, `DROP`, `ALTER` or `PRAGMA`
-//! statement fills the database, in the order in which it stands, and up to the end of the
-//! transaction if one is open there; what follows is measured. A measured statement must not fail,
-//! also not when it is repeated.
+//! on what is there. A measured statement must not fail, also not when it is repeated.
+//!
+//! A script without such a line is measured whole, from its first statement on an empty database,
+//! so that whatever SQLite runs there can be measured. When it has come to its end and more
+//! transactions are asked for, it begins anew: one transaction of the design makes the file the
+//! empty database, and another connection takes the place of the one before. This transaction
+//! stores what differs of the first page, and the length in the header, and is one of the run's
+//! (but not of `:n`). So a power failure leaves the database as the script made it, or an empty
+//! one. The new connection reads the first page again; what SQLite does to open and close besides
+//! is free, as is compiling statements. After a pass that changed nothing (one of `SELECT` alone,
+//! say) there is nothing to empty, and no such transaction. The empty database is one page with the
+//! workload's signature, since a file of no bytes has no atomic batches.
 //!
 //! Statements may use the parameters `:random` (0 to 2^63 - 1, new for each execution of a
 //! statement), `:n` (the number of transactions before this one), `:core` and `:rows`; `random()`
@@ -57,9 +65,11 @@
 //!
 //! The measured part has a connection of its own: `PRAGMA` statements of the first part that set
 //! something for a connection hold there too (and where the database is checked), and tables that
-//! are `TEMP` are to be made in the measured part, `IF NOT EXISTS`. Which pragmas there are is in
-//! `pragma.rs`: those that ask are possible anywhere; of those that would touch files, journals and
-//! locks only the value that the workload has anyway.
+//! are `TEMP` are to be made in the measured part, `IF NOT EXISTS`. In a script that is measured
+//! whole, each pass has its connection, and such pragmas are run where they stand, together with
+//! the transaction before them. Which pragmas there are is in `pragma.rs`: those that ask are
+//! possible anywhere; of those that would touch files, journals and locks only the value that the
+//! workload has anyway.
 
 mod connection;
 mod file;
@@ -129,6 +139,10 @@ pub struct Sqlite {
     parts: Vec<Range<u64>>,
     /// What populating, or a power failure and recovery, left in each part.
     populated: Vec<Vec<u8>>,
+    /// The file on which each pass begins of a script that is measured whole.
+    empty: Arc<[u8]>,
+    /// Whether a power failure and recovery have left the databases.
+    reopened: bool,
     /// The `:n` of the first measured transaction.
     first_number: i64,
 }
@@ -154,8 +168,17 @@ impl Declared for Sqlite {
             0 => ROWS.min(items).min(part / ROW_BYTES).max(1),
             rows => rows,
         };
-        let (params, populated) = (params.clone(), Vec::new());
-        Ok(Sqlite { params, rows, seed: site.seed, script, parts, populated, first_number: 0 })
+        Ok(Sqlite {
+            params: params.clone(),
+            rows,
+            seed: site.seed,
+            script,
+            parts,
+            populated: Vec::new(),
+            empty: Arc::default(),
+            reopened: false,
+            first_number: 0,
+        })
     }
 }
 
@@ -163,21 +186,14 @@ impl Workload for Sqlite {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         let cores = (0..self.parts.len() as u8).map(CoreId);
         self.populated = cores.map(|core| self.fill(core, pm)).collect::<Step<_>>()?;
+        if let Some(filled) = self.populated.first().filter(|_| self.script.whole) {
+            self.empty = filled.as_slice().into();
+        }
         Ok(())
     }
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
-        let place = usize::from(core.0);
-        let (Some(part), Some(bytes)) = (self.parts.get(place), self.populated.get(place)) else {
-            return Err(Stop::Failed(format!("the database of {core} is not populated")));
-        };
-        let granularity = Granularity::of(self.params.vfs_write);
-        let file = File::measured(part.clone(), granularity, bytes);
-        let mut runner = self.runner(core, file, "sqlite")?;
-        runner.set("cache_spill=OFF")?;
-        runner.set(&format!("cache_size={}", self.params.cache_pages))?;
-        runner.prepare_measured(self.first_number)?;
-        Ok(Box::new(runner))
+        Ok(Box::new(self.measured(core)?))
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
@@ -187,10 +203,12 @@ impl Workload for Sqlite {
     }
 
     /// SQLite opens each database as it was left, and the script goes on from its first measured
-    /// statement, with a `:n` that no life before has had.
+    /// statement (which finds an empty database, if the script is measured whole), with a `:n` that
+    /// no life before has had.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         self.check(image)?;
         self.populated = self.recovered(image)?;
+        self.reopened = true;
         self.first_number = (mix(seed) >> 24) as i64;
         self.seed = seed;
         Ok(())
@@ -205,6 +223,25 @@ impl Sqlite {
             file::recovered(image, part).map_err(what)
         };
         self.parts.iter().enumerate().map(file).collect()
+    }
+
+    /// What one core runs in the measured region.
+    fn measured(&self, core: CoreId) -> Step<Runner> {
+        let place = usize::from(core.0);
+        let (Some(part), Some(bytes)) = (self.parts.get(place), self.populated.get(place)) else {
+            return Err(Stop::Failed(format!("the database of {core} is not populated")));
+        };
+        let granularity = Granularity::of(self.params.vfs_write);
+        let mut file = File::measured(part.clone(), granularity, bytes);
+        if self.reopened && self.script.whole {
+            file = file.with_anything_behind();
+        }
+        let mut runner = self.runner(core, file, "sqlite")?;
+        let cache_size = format!("cache_size={}", self.params.cache_pages);
+        runner.own_settings = vec!["cache_spill=OFF".to_owned(), cache_size];
+        runner.empty = Arc::clone(&self.empty);
+        runner.begin_measured(self.first_number)?;
+        Ok(runner)
     }
 
     fn runner(&self, core: CoreId, file: File, stream: &str) -> Step<Runner> {
@@ -237,7 +274,7 @@ impl Sqlite {
     fn integrity(&self, bytes: Vec<u8>) -> Result<(), String> {
         let random = Random::new(0, CoreId(0), "check");
         let connection = Connection::over(bytes, random).map_err(|stop| format!("{stop:?}"))?;
-        self.script.settings().try_for_each(|pragma| connection.execute(&pragma.sql))?;
+        self.script.settings_of_check().try_for_each(|pragma| connection.execute(pragma))?;
         let found = connection.query("PRAGMA integrity_check")?;
         if found == ["ok"] { Ok(()) } else { Err(found.join("; ")) }
     }

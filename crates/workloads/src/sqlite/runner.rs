@@ -15,7 +15,13 @@ use crate::rng::Random;
 pub(super) struct Runner {
     pub(super) connection: Rc<Connection>,
     script: Arc<Script>,
-    /// The measured statements, once they are prepared.
+    /// Pragmas of the workload's own, which hold while the script is measured.
+    pub(super) own_settings: Vec<String>,
+    /// The file on which each pass begins, if the script is measured whole.
+    pub(super) empty: Arc<[u8]>,
+    /// Whether a pass is under way, or else the next one is to begin on the empty file.
+    begun: bool,
+    /// The measured statements that are prepared.
     plans: Vec<Option<Plan>>,
     /// The measured statement that is next.
     next: usize,
@@ -45,9 +51,21 @@ impl Runner {
         core: CoreId,
         rows: u64,
     ) -> Runner {
-        let (plans, values) = (Vec::new(), Vec::new());
-        let (next, pass, number) = (0, 0, 0);
-        Runner { connection, script, plans, next, pass, number, random, core, rows, values }
+        Runner {
+            connection,
+            script,
+            own_settings: Vec::new(),
+            empty: Arc::default(),
+            begun: false,
+            plans: Vec::new(),
+            next: 0,
+            pass: 0,
+            number: 0,
+            random,
+            core,
+            rows,
+            values: Vec::new(),
+        }
     }
 
     /// Sets a pragma of the workload's own.
@@ -73,17 +91,59 @@ impl Runner {
         self.reason(result)
     }
 
-    /// Readies the second part: the pragmas of the first part hold again, and statements are
-    /// prepared; `:n` begins at a number. A statement that needs what another makes is prepared
-    /// when it is its turn.
-    pub(super) fn prepare_measured(&mut self, first_number: i64) -> Step {
+    /// Readies what is measured; `:n` begins at a number. In a second part the pragmas of the first
+    /// part hold again, and statements are prepared; one that needs what another makes is prepared
+    /// when it is its turn, as are all of a script that is measured whole.
+    pub(super) fn begin_measured(&mut self, first_number: i64) -> Step {
         (self.number, self.pass) = (first_number, 1);
         let script = Arc::clone(&self.script);
+        if script.whole {
+            self.plans = script.measured.iter().map(|_| None).collect();
+            // What a power failure has left is emptied first.
+            self.begun = *self.connection.file().bytes() == *self.empty;
+            return if self.begun { self.begin_pass() } else { Ok(()) };
+        }
+        self.begun = true;
+        self.set_own()?;
         for pragma in script.settings() {
             let result = self.connection.execute(&pragma.sql);
             result.map_err(|what| script.wrong(pragma.line, what))?;
         }
         self.plans = script.measured.iter().map(|statement| self.plan(statement).ok()).collect();
+        Ok(())
+    }
+
+    fn set_own(&self) -> Step {
+        self.own_settings.iter().try_for_each(|pragma| self.set(pragma))
+    }
+
+    /// Has a script that is measured whole begin on an empty database and another connection;
+    /// whether that took a transaction of the design.
+    fn begin_anew(&mut self, pm: &mut Pm<'_>) -> Step<bool> {
+        let emptied = self.connection.file().become_bytes(&self.empty, pm)?;
+        self.connection = Rc::new(self.connection.open_again()?);
+        self.begun = true;
+        let connection = Rc::clone(&self.connection);
+        let result = connection.with_pm(pm, || self.begin_pass());
+        self.reason(result)?;
+        Ok(emptied)
+    }
+
+    /// Has the settings hold with which a pass begins.
+    fn begin_pass(&mut self) -> Step {
+        self.set_own()?;
+        self.run_settings()
+    }
+
+    /// Runs the pragmas that are next and set something; there is another statement in the script.
+    fn run_settings(&mut self) -> Step {
+        let script = Arc::clone(&self.script);
+        while let Some(pragma) = script.measured.get(self.next).filter(|next| next.sets()) {
+            self.run_next(pragma)?;
+            if self.next == 0 {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -110,7 +170,9 @@ impl Runner {
 
     /// What is wrong with a statement; one that was right before may not stand being repeated.
     fn wrong(&self, statement: &Statement, mut what: String) -> Stop {
-        if self.pass > 1 {
+        if self.pass > 1 && self.script.whole {
+            what += &format!(" (in pass {})", self.pass);
+        } else if self.pass > 1 {
             what += &format!(
                 " (in pass {}: what is measured is repeated; what is to be done once belongs before \
                  a line `{MARKER}`)",
@@ -120,30 +182,47 @@ impl Runner {
         self.script.wrong(statement.line, what)
     }
 
-    /// Runs statements up to the end of a transaction.
+    /// Runs the next measured statement, which is the one given.
+    fn run_next(&mut self, statement: &Statement) -> Step {
+        let at = self.next;
+        let plan = match self.plans[at].take() {
+            Some(plan) => plan,
+            None => self.plan(statement)?,
+        };
+        let result = self.run(statement, &plan);
+        if self.script.whole {
+            // Its turn comes again on another connection.
+            self.connection.finalize(plan.prepared);
+        } else {
+            self.plans[at] = Some(plan);
+        }
+        result?;
+        self.next = (at + 1) % self.plans.len();
+        self.pass += u64::from(self.next == 0);
+        self.begun = !self.script.whole || self.next != 0;
+        Ok(())
+    }
+
+    /// Runs statements up to the end of a transaction, and what sets something behind it.
     fn run_transaction(&mut self) -> Step {
         let script = Arc::clone(&self.script);
         let begins = self.next;
         loop {
-            let at = self.next;
-            let statement = &script.measured[at];
-            let plan = match self.plans[at].take() {
-                Some(plan) => plan,
-                None => self.plan(statement)?,
-            };
-            let result = self.run(statement, &plan);
-            self.plans[at] = Some(plan);
-            result?;
-            self.next = (at + 1) % self.plans.len();
-            self.pass += u64::from(self.next == 0);
+            self.run_next(&script.measured[self.next])?;
             if self.connection.is_autocommit() {
-                return Ok(());
+                return if self.begun { self.run_settings() } else { Ok(()) };
             }
             if self.next == 0 {
                 let line = script.measured[begins].line;
                 return Err(script.wrong(line, "the transaction that begins here does not end"));
             }
         }
+    }
+
+    /// How many of the measured statements the pass that is under way has run, or the last one.
+    #[cfg(test)]
+    pub(super) fn ran(&self) -> usize {
+        if self.begun { self.next } else { self.script.measured.len() }
     }
 
     /// The result, or the reason behind it: an operation on the file failed, and what SQLite said
@@ -155,6 +234,9 @@ impl Runner {
 
 impl Program for Runner {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        if !self.begun && self.begin_anew(pm)? {
+            return Ok(());
+        }
         let batches_before = self.connection.file().batches;
         let connection = Rc::clone(&self.connection);
         let result = connection.with_pm(pm, || self.run_transaction());

@@ -1,5 +1,5 @@
-//! The script that the workload runs: plain SQL in two parts, cut into statements and refused early
-//! when it is wrong.
+//! The script that the workload runs: plain SQL, in two parts if a line divides it, cut into
+//! statements and refused early when it is wrong.
 
 use model::workload::{Step, Stop};
 
@@ -12,10 +12,6 @@ use crate::rng::Random;
 const DEFAULT: (&str, &str) = ("default.sql", include_str!("default.sql"));
 /// The line between the two parts, as messages name it.
 pub(super) const MARKER: &str = "-- measured";
-
-/// Statements that belong to the first part, with all that stands before them, if no line divides
-/// the script.
-const FILLING: [&str; 4] = ["ALTER", "CREATE", "DROP", "PRAGMA"];
 
 /// Statements that the rehearsal runs: they cost nothing on empty tables, and later statements need
 /// what they make.
@@ -89,6 +85,8 @@ pub(super) struct Statement {
 pub(super) struct Script {
     /// Its name, for messages.
     name: String,
+    /// Whether no line divides it: all is measured, and each pass begins on an empty database.
+    pub(super) whole: bool,
     /// What fills the database.
     pub(super) populate: Vec<Statement>,
     /// What is measured, and repeated.
@@ -105,15 +103,26 @@ impl Script {
             Some((name, text)) => (name.as_str(), text.as_str()),
             None => DEFAULT,
         };
-        let mut script =
-            Script { name: name.to_owned(), populate: Vec::new(), measured: Vec::new() };
+        let (name, populate, measured) = (name.to_owned(), Vec::new(), Vec::new());
+        let mut script = Script { name, whole: false, populate, measured };
         script.divide(text)?;
         Ok(script)
     }
 
     /// The pragmas of the first part that hold for a connection, and not for the database.
     pub(super) fn settings(&self) -> impl Iterator<Item = &Statement> {
-        self.populate.iter().filter(|statement| statement.pragma == Some(Pragma::Sets))
+        self.populate.iter().filter(|statement| statement.sets())
+    }
+
+    /// The pragmas with which the database is checked. Rows that a script let in while it ignored
+    /// constraints are no damage, also if it has minded them again since.
+    pub(super) fn settings_of_check(&self) -> impl Iterator<Item = &str> {
+        let all = self.populate.iter().chain(&self.measured).filter(|statement| statement.sets());
+        let ignores = |statement: &Statement| {
+            statement.sql.to_ascii_lowercase().contains("ignore_check_constraints")
+        };
+        let ignored = all.clone().any(ignores).then_some("PRAGMA ignore_check_constraints = ON");
+        all.map(|statement| statement.sql.as_str()).chain(ignored)
     }
 
     /// What is wrong in a line of this script.
@@ -131,42 +140,40 @@ impl Script {
         named.collect::<Result<_, _>>().map_err(|what| self.wrong(statement.line, what))
     }
 
-    /// Cuts the text, rehearses its statements, and divides them: at the marker, or else behind the
-    /// last that belongs to the first part and the transaction that it lies in.
+    /// Cuts the text, rehearses its statements, and divides them at the marker, if there is one.
     fn divide(&mut self, text: &str) -> Step {
         if let Some(zero) = text.find('\0') {
             let line = 1 + newlines(&text[..zero]);
             return Err(self.wrong(line, "a zero byte; a script is plain text in UTF-8"));
         }
         let marker = self.find_marker(text)?;
-        let (begins, line) = marker.unwrap_or((text.len(), 1));
-        let mut statements = self.cut(&text[..begins], 1, true)?;
-        let fills = |statement: &Statement| FILLING.contains(&statement.keyword.as_str());
-        let mut filling = match marker {
-            Some(_) => statements.len(),
-            None => statements.iter().rposition(fills).map_or(0, |last| last + 1),
-        };
-        statements.extend(self.cut(&text[begins..], line, false)?);
-
         let mut rehearsal = Rehearsal::of(self)?;
-        rehearsal.take(&statements[..filling])?;
-        while marker.is_none() && rehearsal.begun.is_some() && filling < statements.len() {
-            rehearsal.take(&statements[filling..=filling])?;
-            filling += 1;
-        }
-        rehearsal.end_first_part()?;
-        rehearsal.take(&statements[filling..])?;
+        let (populate, mut measured) = match marker {
+            Some((begins, line)) => {
+                let populate = self.cut(&text[..begins], 1, true)?;
+                let measured = self.cut(&text[begins..], line, false)?;
+                rehearsal.take(&populate)?;
+                rehearsal.end_first_part()?;
+                (populate, measured)
+            }
+            None => (Vec::new(), self.cut(text, 1, true)?),
+        };
+        rehearsal.take(&measured)?;
         rehearsal.end()?;
 
-        self.measured = statements.split_off(filling);
-        self.populate = statements;
-        if self.measured.is_empty() {
-            let what = format!(
-                "the script ends, and has no statement to measure: put what is to be measured \
-                 after a line `{MARKER}`"
-            );
-            return Err(self.wrong(text.lines().count().max(1), what));
+        measured.retain(|statement| statement.pragma != Some(Pragma::IsSo));
+        if measured.iter().all(Statement::sets) {
+            let line = text.lines().count().max(1);
+            let what = "the script ends, and has no statement to measure";
+            return Err(match marker {
+                Some(_) => {
+                    let hint = format!("put what is to be measured after a line `{MARKER}`");
+                    self.wrong(line, format!("{what}: {hint}"))
+                }
+                None => self.wrong(line, what),
+            });
         }
+        (self.whole, self.populate, self.measured) = (marker.is_none(), populate, measured);
         Ok(())
     }
 
@@ -185,8 +192,9 @@ impl Script {
         Ok(found)
     }
 
-    /// Cuts a text that begins at `line` into its statements, which populate or are measured.
-    fn cut(&self, mut text: &str, mut line: usize, populates: bool) -> Step<Vec<Statement>> {
+    /// Cuts a text that begins at `line` into its statements, which may set something if that holds
+    /// from an empty database on.
+    fn cut(&self, mut text: &str, mut line: usize, may_set: bool) -> Step<Vec<Statement>> {
         let mut statements = Vec::new();
         loop {
             let (before, statement) = text.split_at(words::blank(text));
@@ -204,7 +212,7 @@ impl Script {
                 return Err(self.wrong(line, "the statement that begins here does not end"));
             }
             if sql != ";" {
-                let allowed = Statement::allowed(sql, line, populates);
+                let allowed = Statement::allowed(sql, line, may_set);
                 statements.push(allowed.map_err(|what| self.wrong(line, what))?);
             }
             line += newlines(&statement[..ends]);
@@ -214,8 +222,13 @@ impl Script {
 }
 
 impl Statement {
+    /// Whether it sets something for its connection, and is no transaction of its own.
+    pub(super) fn sets(&self) -> bool {
+        self.pragma == Some(Pragma::Sets)
+    }
+
     /// The statement that a text is, if it is one that a script may have in this part.
-    fn allowed(sql: String, line: usize, populates: bool) -> Result<Statement, String> {
+    fn allowed(sql: String, line: usize, may_set: bool) -> Result<Statement, String> {
         let keyword = words::word(&sql).to_ascii_uppercase();
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == keyword) {
             return Err(format!("{keyword} is not possible here: {reason}"));
@@ -224,7 +237,7 @@ impl Statement {
             return Ok(Statement { sql, line, keyword, pragma: None });
         }
         let (name, pragma) = Pragma::read(&sql[keyword.len()..])?;
-        if !populates && pragma != Pragma::Asks {
+        if !may_set && pragma != Pragma::Asks {
             return Err(format!("PRAGMA {name} belongs before the line `{MARKER}`"));
         }
         Ok(Statement { sql, line, keyword, pragma: Some(pragma) })

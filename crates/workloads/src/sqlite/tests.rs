@@ -8,7 +8,6 @@ use model::units::CoreId;
 use model::workload::{Declared, Pm, Program, Site, Step, Stop, Workload};
 
 use super::connection::Connection;
-use super::file::{File, Granularity};
 use super::runner::Runner;
 use super::script::Script;
 use super::{Sqlite, SqliteParams};
@@ -21,20 +20,20 @@ fn view() -> View {
 }
 
 fn populated(view: &mut View) -> Sqlite {
+    populated_with(view, None)
+}
+
+fn populated_with(view: &mut View, script: Option<&str>) -> Sqlite {
     let params = SqliteParams { rows: 3_000, ..SqliteParams::default() };
-    let site = Site { cores: 1, seed: 5, heap: 0..CAPACITY, items: 1 << 20, script: None };
+    let script = script.map(|text| ("mine.sql".to_owned(), text.to_owned()));
+    let site = Site { cores: 1, seed: 5, heap: 0..CAPACITY, items: 1 << 20, script };
     let mut workload = Sqlite::new(&params, &site).expect("it can be made");
     workload.populate(&mut Pm::plain(view, CoreId(0))).expect("it fits");
     workload
 }
 
 fn measured(workload: &Sqlite) -> Runner {
-    let part = workload.parts[0].clone();
-    let file = File::measured(part, Granularity::DiffWords, &workload.populated[0]);
-    let mut runner = workload.runner(CoreId(0), file, "sqlite").expect("it opens");
-    runner.set("cache_spill=OFF").expect("it is known");
-    runner.prepare_measured(0).expect("the script is right");
-    runner
+    workload.measured(CoreId(0)).expect("the script is right")
 }
 
 fn transactions(runner: &mut Runner, view: &mut View, count: usize) -> Step {
@@ -81,7 +80,7 @@ fn the_tables_are_those_of_an_ordinary_database() {
     on("sqlite, populate, parameters").populate("SELECT 1", &mut pm).expect("it runs");
     connection.reseed(random("sqlite, functions"));
     let mut ordinary = on("sqlite, parameters");
-    ordinary.prepare_measured(0).expect("the script is right");
+    ordinary.begin_measured(0).expect("the script is right");
     transactions(&mut ordinary, &mut nothing, 900).expect("it runs");
 
     assert!(tables(&runner.connection)[1].len() > 2_000);
@@ -117,24 +116,134 @@ fn leaving_the_batch_ends_the_run() {
     }
 }
 
+fn read(text: &str) -> Script {
+    Script::read(Some(&("mine.sql".to_owned(), text.to_owned()))).expect("it is right")
+}
+
 #[test]
-fn without_a_marker_the_last_definition_ends_the_first_part() {
+fn without_a_marker_everything_is_measured() {
     // A script, and how many statements there are in its parts.
     let cases = [
         ("SELECT 1; SELECT 2;", 0, 2),
-        ("CREATE TABLE t (k); SELECT 1; SELECT 2;", 1, 2),
-        ("CREATE TABLE t (k); SELECT 1; DROP TABLE t; SELECT 2;", 3, 1),
-        ("SELECT 1; PRAGMA foreign_keys = 1; SELECT 2;", 2, 1),
-        ("CREATE TABLE t (k); ALTER TABLE t ADD j; SELECT 1; -- CREATE\n", 2, 1),
-        ("SELECT 1; BEGIN; CREATE TABLE t (k); SELECT 1; COMMIT; BEGIN; END;", 5, 2),
-        ("BEGIN; CREATE TABLE t (k); SAVEPOINT a; RELEASE a; ROLLBACK; SELECT 1;", 5, 1),
-        ("SAVEPOINT a; CREATE TABLE t (k); RELEASE a; SELECT 1;", 3, 1),
+        ("CREATE TABLE t (k); SELECT 1; DROP TABLE t;", 0, 3),
+        ("SELECT 1; PRAGMA foreign_keys = 1; PRAGMA journal_mode = DELETE;", 0, 2),
+        ("BEGIN; CREATE TABLE t (k); COMMIT;", 0, 3),
         ("CREATE TABLE t (k);\n-- measured\nSELECT 1; CREATE TABLE u (k);", 1, 2),
     ];
     for (text, populate, measured) in cases {
-        let script = Script::read(Some(&("mine.sql".to_owned(), text.to_owned())));
-        let script = script.expect("it is right");
+        let script = read(text);
         assert_eq!((script.populate.len(), script.measured.len()), (populate, measured), "{text}");
+    }
+}
+
+/// Scripts as they are found, without a marker, and the transactions of one pass.
+const WHOLE: &[(&str, usize)] = &[
+    (
+        "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n\
+         CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT, b TEXT);\n\
+         INSERT INTO t VALUES(1,'one');\nINSERT INTO t VALUES(2,'two');\n\
+         DELETE FROM sqlite_sequence;\nINSERT INTO sqlite_sequence VALUES('t',2);\n\
+         CREATE INDEX i ON t(b);\nCOMMIT;",
+        1,
+    ),
+    (
+        "DROP TABLE IF EXISTS t; CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2), (3, 4);\n\
+         CREATE INDEX i ON t(a); INSERT INTO t SELECT a + 10, b FROM t; SELECT * FROM t;\n\
+         DROP TABLE t;",
+        7,
+    ),
+    ("CREATE TABLE t(a PRIMARY KEY); INSERT INTO t VALUES(1); INSERT INTO t VALUES(2);", 3),
+    (
+        "PRAGMA foreign_keys = ON; CREATE TABLE p(k INTEGER PRIMARY KEY);\n\
+         CREATE TABLE c(k REFERENCES p ON DELETE CASCADE); CREATE TABLE log(what);\n\
+         CREATE TRIGGER r AFTER DELETE ON c BEGIN INSERT INTO log VALUES(old.k); END;\n\
+         CREATE VIEW v AS SELECT count(*) AS n FROM c; BEGIN IMMEDIATE;\n\
+         INSERT INTO p VALUES(1),(2); INSERT INTO c VALUES(1),(1),(2); COMMIT;\n\
+         DELETE FROM p WHERE k = 1; PRAGMA foreign_keys = OFF; DELETE FROM p;\n\
+         INSERT INTO log SELECT n FROM v; PRAGMA foreign_keys = ON; PRAGMA user_version = 7;\n\
+         PRAGMA recursive_triggers = ON;",
+        10,
+    ),
+    (
+        "CREATE TEMP TABLE u(k); CREATE TABLE t(v BLOB); INSERT INTO u VALUES(1),(2),(3);\n\
+         INSERT INTO t SELECT zeroblob(5000 * k) FROM u; BEGIN; DELETE FROM t; ROLLBACK;\n\
+         BEGIN EXCLUSIVE; DELETE FROM t WHERE length(v) > 12000; DROP TABLE u; END;\n\
+         SAVEPOINT a; INSERT INTO t VALUES(1); ROLLBACK TO a; INSERT INTO t VALUES(2); RELEASE a;",
+        7,
+    ),
+    ("SELECT 1; SELECT 2;", 2),
+];
+
+/// Everything that a database holds.
+fn dump(connection: &Connection) -> Vec<String> {
+    let ask = |sql: &str| connection.query(sql).expect("it can be asked");
+    let mut all = ask("SELECT name || ' ' || quote(sql) FROM sqlite_schema ORDER BY name");
+    all.extend(ask("PRAGMA user_version"));
+    for table in ask("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name") {
+        let columns =
+            ask(&format!("SELECT 'quote(' || name || ')' FROM pragma_table_info('{table}')"));
+        let row = columns.join(" || ' ' || ");
+        all.extend(ask(&format!("SELECT {row} FROM {table} ORDER BY rowid")));
+    }
+    all
+}
+
+/// Each pass is, transaction by transaction, what SQLite makes of the script on an empty database
+/// in memory; between two passes one transaction empties the database.
+#[test]
+fn a_script_without_a_marker_begins_each_pass_on_an_empty_database() {
+    for (text, transactions_of_pass) in WHOLE {
+        let mut view = view();
+        let workload = populated_with(&mut view, Some(text));
+        let mut runner = measured(&workload);
+        for pass in 1..5 {
+            let ordinary = Connection::memory(Random::new(1, CoreId(0), "")).expect("it opens");
+            let nothing_changes = text.starts_with("SELECT");
+            if pass > 1 && !nothing_changes {
+                transactions(&mut runner, &mut view, 1).expect("it begins anew");
+                assert_eq!(dump(&runner.connection), dump(&ordinary), "{text}");
+            }
+            let (mut at, mut seen) = (0, 0);
+            while at < workload.script.measured.len() {
+                transactions(&mut runner, &mut view, 1).expect(text);
+                let to = runner.ran();
+                for statement in &workload.script.measured[at..to] {
+                    ordinary.execute(&statement.sql).expect("SQLite runs it");
+                }
+                assert_eq!(dump(&runner.connection), dump(&ordinary), "{text}");
+                (at, seen) = (to, seen + 1);
+            }
+            assert_eq!(seen, *transactions_of_pass, "{text}");
+            let image = model::image::Image::over(&view.pm);
+            workload.check(&image).expect("it is sound");
+            let bytes = super::file::recovered(&image, &workload.parts[0]).expect("it is there");
+            let recovered = Connection::over(bytes, Random::new(1, CoreId(0), ""));
+            assert_eq!(dump(&recovered.expect("it opens")), dump(&ordinary), "{text}");
+        }
+        assert_eq!(runner.connection.file().journals, 0);
+    }
+}
+
+/// Memory behind a file that was emptied holds what it held: in a later life it is not known.
+#[test]
+fn a_later_life_begins_on_an_empty_database_whatever_lies_behind_it() {
+    let text = "CREATE TABLE t(v); INSERT INTO t VALUES(zeroblob(9000));\n\
+                UPDATE t SET v = randomblob(9000);";
+    // After the emptying between two passes, in the middle of one, and at its end.
+    for count in [4, 5, 2, 3] {
+        let mut view = view();
+        let mut workload = populated_with(&mut view, Some(text));
+        transactions(&mut measured(&workload), &mut view, count).expect("it runs");
+        workload.reopen(&model::image::Image::over(&view.pm), 3).expect("it is sound");
+        let mut runner = measured(&workload);
+        for _ in 0..13 {
+            transactions(&mut runner, &mut view, 1).expect("it runs");
+            let image = model::image::Image::over(&view.pm);
+            workload.check(&image).expect("it is sound");
+            let bytes = super::file::recovered(&image, &workload.parts[0]).expect("it is there");
+            let recovered = Connection::over(bytes, Random::new(1, CoreId(0), ""));
+            assert_eq!(dump(&recovered.expect("it opens")), dump(&runner.connection), "{count}");
+        }
     }
 }
 
@@ -142,9 +251,9 @@ fn without_a_marker_the_last_definition_ends_the_first_part() {
 fn a_long_script_keeps_its_line_numbers() {
     let mut text = "-- A comment.\nINSERT INTO t\n VALUES (';',\n 1);\n".repeat(2_000);
     text.insert_str(0, "CREATE TABLE t (k, v);\n");
-    let script = Script::read(Some(&("mine.sql".to_owned(), text))).expect("it is right");
-    assert_eq!(script.measured.len(), 2_000);
-    for (index, statement) in script.measured.iter().enumerate() {
+    let script = read(&text);
+    assert_eq!(script.measured.len(), 2_001);
+    for (index, statement) in script.measured[1..].iter().enumerate() {
         assert_eq!(statement.line, 3 + 4 * index);
     }
 }

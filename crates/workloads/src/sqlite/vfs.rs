@@ -26,7 +26,8 @@ use crate::rng::Random;
 /// Steps of SQLite's virtual machine between two calls of the progress handler.
 pub(super) const STEPS_BETWEEN_CALLS: u64 = 128;
 /// 2026-01-01 00:00:00 UTC, in SQLite's milliseconds (since noon in Greenwich on November 24, 4714
-/// B.C.): the time at which every database is opened. Each look at the clock takes a millisecond.
+/// B.C.): the time at which every database is first opened. Each look at the clock takes a
+/// millisecond.
 const CLOCK_START_MILLISECONDS: i64 = 212_633_985_600_000;
 /// Longest name of a file; ours have a few letters.
 const NAME_BYTES_MAX: usize = 64;
