@@ -11,17 +11,18 @@ from indelible.probing import MACHINE, Probed
 
 HELP = "what a machine's memory takes and carries, beside what was measured of real ones"
 DESCRIPTION = (
-    "Ask the memory of a simulated machine what papers asked of real ones: the latency of loads\n"
-    "that wait for each other, of a store until it is durable, the bandwidth of accesses that do\n"
-    "not wait, and the bytes programmed for each byte stored. Beside machine `optane` stands what\n"
-    "was measured of Optane DIMMs. What does not come out is marked: docs/model.md says why.\n"
-    "Nothing is logged: of the design `undo@x86` the probes use clwb and sfence alone."
+    "Ask the memory of a simulated machine what papers asked of real ones: the\n"
+    "latency of loads that wait for each other, of a store until it is durable, the\n"
+    "bandwidth of accesses that do not wait, and the bytes programmed for each byte\n"
+    "stored. Beside machine `optane` stands what was measured of Optane DIMMs. What\n"
+    "does not come out is marked: docs/model.md says why. Nothing is logged: of the\n"
+    "design `undo@x86` the probes use clwb and sfence alone."
 )
 EPILOG = """\
 examples:
   indelible probe
   indelible probe --machines silo,ssp,cxl
-  indelible probe --only bandwidth,amplification --set controller.write_buffer_size=64
+  indelible probe --only bandwidth --set controller.write_buffer_size=64
   indelible probe --machines optane,cxl --plot memories.pdf --csv memories.csv
   indelible probe --machines ./far.toml --json
 """
