@@ -211,6 +211,25 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_of_its_entry_s_epoch_or_of_the_oldest_that_is_there() {
+        let mut buffer = Buffer::new();
+        assert_eq!(buffer.epoch_of(Line(1)), None, "all is durable");
+        for (line, epoch) in [(1, 3), (2, 4), (1, 5)] {
+            buffer.entries.push_back(Entry {
+                line: Line(line),
+                data: [0; 64],
+                mask: 1,
+                epoch,
+                class: Class::Data,
+                stamp: epoch,
+                state: State::Unsent,
+            });
+        }
+        let epochs = [1, 2, 9].map(|line| buffer.epoch_of(Line(line)));
+        assert_eq!(epochs, [Some(5), Some(4), Some(3)]);
+    }
+
+    #[test]
     fn without_an_interval_it_is_seen_at_once() {
         let mut buffers = PerCore::new(2, |_| Buffer::new());
         let mut polled = Polled::new(0, 2);

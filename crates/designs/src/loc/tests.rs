@@ -2,7 +2,7 @@
 //! entries survive, and recovery must make of them what the first few transactions left, no fewer
 //! than had been acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::config::Config;
 use model::contents::Contents;
@@ -340,4 +340,20 @@ fn counting_what_is_committed_follows_from_the_closed_prefix() {
     let open = counted.without("closure_trim");
     let of = |rules: &LocRules| (0..STREAMS).filter(|&seed| !is_right(seed, CARRY, rules)).count();
     assert!(of(&open) > of(&LocRules::default().without("closure_trim")));
+}
+
+/// Lines of a group are its own, and metadata go through all banks that take turns by line.
+#[test]
+fn groups_that_are_turned_share_no_line_and_no_bank() {
+    let mut config = Config::default();
+    (config.pm.capacity, config.pm.log) = (1 << 20, 64 << 10);
+    let shape = Shape::new(&config, 1);
+    for (turned, banks) in [(true, 8), (false, 1)] {
+        let area = Area::new(&shape, turned);
+        let lines = |group| (0..=BLOCKS).map(move |slot| area.block(group, slot).0);
+        let all: BTreeSet<u64> = (0..area.groups).flat_map(lines).collect();
+        assert_eq!(all.len() as u64, area.groups * (BLOCKS + 1));
+        let metadata: BTreeSet<u64> = (0..8).map(|group| area.metadata(group).0 % 8).collect();
+        assert_eq!(metadata.len(), banks);
+    }
 }
