@@ -46,8 +46,8 @@ model::params! {
         /// area.
         old_versions = 4096 in 1..=65536, tight [1, 4];
         /// Lines that the overflow area holds, as far as the log area has room; no transaction
-        /// begins while more than half of them are in use (ours: a quarter of the last level of the
-        /// machine `loc`).
+        /// begins while more than half of them are in use, or would be if every line that is not
+        /// retired had to leave (ours: a quarter of the last level of the machine `loc`).
         overflow_lines = 4096 in 1..=65536;
         /// As in `kiln`.
         flush_interval = 1 in 1..=4096;

@@ -79,6 +79,8 @@ pub struct LastLevel {
     free_slots: Vec<u32>,
     /// Versions in the last level that are not the newest there of their lines.
     old: u64,
+    /// Versions of transactions that run or are not retired: each may need a slot.
+    unretired: u64,
     stamp: u64,
 }
 
@@ -92,13 +94,16 @@ impl LastLevel {
             slots: vec![None; slots as usize],
             free_slots: (0..slots as u32).rev().collect(),
             old: 0,
+            unretired: 0,
             stamp: 0,
         }
     }
 
     /// A core's transaction stores to a line; whether it had not.
     pub fn own(&mut self, line: Line, core: CoreId) -> bool {
-        self.lines.entry(line).or_default().running.replace(core) != Some(core)
+        let before = self.lines.entry(line).or_default().running.replace(core);
+        self.unretired += u64::from(before.is_none());
+        before != Some(core)
     }
 
     /// A core's transaction ends that stored to a line. The version before, if it is not retired.
@@ -109,9 +114,10 @@ impl LastLevel {
         version: (Place, usize),
     ) -> Option<(Place, usize)> {
         let state = self.lines.entry(line).or_default();
-        state.running.take_if(|running| *running == core);
+        let ran = state.running.take_if(|running| *running == core);
         let before = state.ended.back().copied();
         state.ended.push_back(version);
+        self.unretired += u64::from(ran.is_none());
         let slot = state.running_slot.take();
         if let Some(slot) = slot {
             self.drop_slot(slot);
@@ -124,7 +130,8 @@ impl LastLevel {
     /// not.
     pub fn drop_running(&mut self, line: Line, core: CoreId) -> bool {
         let Some(state) = self.lines.get_mut(&line) else { return true };
-        state.running.take_if(|running| *running == core);
+        let ran = state.running.take_if(|running| *running == core);
+        self.unretired -= u64::from(ran.is_some());
         let is_free = state.running.is_none() && state.ended.is_empty();
         match state.running_slot.take() {
             Some(slot) => self.drop_slot(slot),
@@ -149,6 +156,7 @@ impl LastLevel {
         let Some(state) = self.lines.get_mut(&line) else { return true };
         while state.ended.front().is_some_and(|&(place, _)| place < end) {
             state.ended.pop_front();
+            self.unretired -= 1;
         }
         while state.held.get(1).is_some_and(|held| held.by < end) {
             state.held.pop_front();
@@ -159,9 +167,11 @@ impl LastLevel {
         is_free
     }
 
-    /// Whether more than half of the overflow area is in use.
+    /// Whether more than half of the overflow area is in use, or would be if everything that is not
+    /// retired had to go there, too.
     pub fn is_crowded(&self) -> bool {
-        2 * self.free_slots.len() < self.slots.len()
+        let used = (self.slots.len() - self.free_slots.len()) as u64;
+        2 * (used + self.unretired) > self.slots.len() as u64
     }
 
     /// A version that left is home: older ones are of no use.
