@@ -76,11 +76,12 @@ def explain(
         {row["name"] for row in experiment.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")
     )
-    design = name if name in designs else ""
-    workload = name if any(name in names for names in workloads) else ""
+    bare = name.removeprefix("design:").removeprefix("workload:")
+    design = bare if bare in designs else ""
+    workload = bare if any(bare in names for names in workloads) else ""
     own = of_cell(pairs(set), design, workload)
     about = experiment.describe(name, own, diff, on)
-    require_effect(own, name, about["kind"])
+    require_effect(own, bare, about["kind"])
     return about
 
 

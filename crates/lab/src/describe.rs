@@ -73,11 +73,16 @@ pub fn explain(
             None => Ok(machines::explain(&machines::load(machine, &split.machine)?).to_string()),
         };
     }
-    let design = designs::ALL.iter().find(|entry| entry.card.name == name);
-    let workload = find_workload(name).ok();
     if let Some(other) = against {
         return explain_difference(name, other, &split.machine);
     }
+    let (kind, name) = match name.split_once(':') {
+        Some((kind @ ("design" | "workload"), name)) => (kind, name),
+        _ => ("", name),
+    };
+    let design = designs::ALL.iter().find(|entry| entry.card.name == name);
+    let design = design.filter(|_| kind != "workload");
+    let workload = find_workload(name).ok().filter(|_| kind != "design");
     if let Some(entry) = design {
         let (machine, cores) = on.unwrap_or(("silo", None));
         let machine = machines::load(machine, &split.machine)?;
@@ -109,6 +114,14 @@ pub fn explain(
         let values = settings::params(&format!("workload {name}"), entry.fields, &asked)?;
         answer["params"] = params(entry.fields, &values);
         return Ok(answer.to_string());
+    }
+    match kind {
+        "design" => {
+            let names = designs::ALL.iter().map(|entry| entry.card.name);
+            return Err(unknown(kind, name, names));
+        }
+        "workload" => return Err(unknown(kind, name, workload_names())),
+        _ => (),
     }
     if machines::names().contains(&name) || name.contains(['/', '.']) {
         return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());

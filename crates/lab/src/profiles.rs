@@ -29,8 +29,8 @@ const RBTREE: [(&str, &str); 2] = [("value", "8"), ("alignment", "packed")];
 /// A line for each bucket head.
 const HASH: [(&str, &str); 2] = [("value", "8"), ("bucket", "line")];
 
-/// Those of Shadow Sub-Paging (MICRO 2019), in the order of its figures, whose "Zipf" is our `hot`;
-/// then the loop of `logcache` with each way of writing an entry.
+/// Those of Shadow Sub-Paging (MICRO 2019), in the order of its figures, whose "Zipf" is our `hot`,
+/// and both forms of its `sps`; then the loop of `logcache` with each way of writing an entry.
 pub const ALL: &[Profile] = &[
     ssp("btree-rand", "bplustree", &BTREE, [10, 6, 21]),
     ssp("rbtree-rand", "rbtree", &RBTREE, [12, 3, 13]),
@@ -41,6 +41,8 @@ pub const ALL: &[Profile] = &[
     ssp("hash-zipf", "hash", &[HASH[0], HASH[1], HOT], [3, 3, 4]),
     ssp("memcached", "memcached", &[], [3, 2, 35]),
     ssp("vacation", "vacation", &[], [4, 3, 9]),
+    more_of_ssp("sps-rand", "sps", &[("distribution", "uniform")]),
+    more_of_ssp("sps-zipf", "sps", &[HOT]),
     logging("logcache-cached", &[("variant", "cached")]),
     logging("logcache-cached+clwb", &[("variant", "cached+clwb")]),
     logging("logcache-cached+clflushopt", &[("variant", "cached+clflushopt")]),
@@ -60,6 +62,15 @@ const fn ssp(
     published: [u64; 3],
 ) -> Profile {
     Profile { name, workload, settings, published: Some(published), source: SSP }
+}
+
+/// A form that the paper's table does not have.
+const fn more_of_ssp(
+    name: &'static str,
+    workload: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+) -> Profile {
+    Profile { name, workload, settings, published: None, source: SSP }
 }
 
 const fn logging(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Profile {

@@ -290,6 +290,14 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     let start =
         "unknown design, workload or machine `sillo`; did you mean `silo`? there are: silo, ";
     assert!(text.starts_with(start), "{text}");
+    let known = |name: &str| lab::explain(name, &[], None, None).expect("it is one");
+    assert_eq!(known("design:silo"), known("silo"));
+    assert_eq!(known("workload:btree-rand"), known("btree-rand"));
+    assert!(
+        error(lab::explain("design:hash", &[], None, None)).starts_with("unknown design `hash`")
+    );
+    let text = error(lab::explain("workload:silo", &[], None, None));
+    assert!(text.starts_with("unknown workload `silo`"), "{text}");
 }
 
 #[test]

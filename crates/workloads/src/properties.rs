@@ -96,7 +96,7 @@ impl Default for Properties {
 impl Properties {
     /// Reads the text of the property file `name`. Of a property that is there twice the last
     /// counts, and properties that this workload does not have are passed over, unless one is a
-    /// letter away from one that it has.
+    /// letter away from one that it has, or is text without `=` or `:`.
     ///
     /// # Errors
     /// [`Stop::Input`] when a line is malformed or a value is wrong.
@@ -138,8 +138,9 @@ impl Properties {
         let Some(end) = line.find(separates) else {
             return Err(format!("expected `name=value`, a comment or nothing, not `{line}`"));
         };
-        let (name, value) = (&line[..end], line[end..].trim_start());
-        let value = value.strip_prefix(['=', ':']).unwrap_or(value).trim_start();
+        let (name, rest) = (&line[..end], line[end..].trim_start());
+        let assigned = rest.strip_prefix(['=', ':']);
+        let value = assigned.unwrap_or(rest).trim_start();
         if name.is_empty() {
             return Err(format!("expected a name before `{}`", &line[..1]));
         }
@@ -160,7 +161,13 @@ impl Properties {
             "maxscanlength" => self.scan_length_max = number(name, value, 1, RECORDS_MAX)?,
             "fieldlengthdistribution" => only(name, value, "constant")?,
             "scanlengthdistribution" => only(name, value, "uniform")?,
-            other => return no_slip(other),
+            other => {
+                no_slip(other)?;
+                // Java would take any text for a property named by its first word.
+                if assigned.is_none() {
+                    return Err(format!("expected `name=value`, not `{line}`"));
+                }
+            }
         }
         Ok(())
     }

@@ -11,7 +11,9 @@ from indelible.experiment import MACHINE, InputError
 HELP = "everything known of a design, a workload or a machine"
 DESCRIPTION = (
     "Explain a design (paper, guarantee, parameters, rules, hardware, file), a\n"
-    "workload, or a machine (every field with value, unit, range and source)."
+    "workload, or a machine (every field with value, unit, range and source).\n"
+    "`machine:silo` is the machine where a design has the name, too; `design:` and\n"
+    "`workload:` work likewise."
 )
 EPILOG = """\
 examples:
