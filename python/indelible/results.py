@@ -156,17 +156,34 @@ def transactions(row: Mapping[str, Any]) -> float:
     return row["throughput_tx_per_s"] * row["simulated_s"]
 
 
-def _wpq_bytes_per_tx(row: Mapping[str, Any]) -> float:
-    count = transactions(row)
-    return row["pm_writes"]["wpq_bytes"] / count if count else 0.0
+def _per_tx(amount: Callable[[Mapping[str, Any]], float]) -> Callable[[Mapping[str, Any]], float]:
+    """Return what a run has of something for each transaction."""
+
+    def value(row: Mapping[str, Any]) -> float:
+        count = transactions(row)
+        return amount(row) / count if count else 0.0
+
+    return value
+
+
+def _writes(meter: str, unit: str, title: str) -> Metric:
+    return Metric(title, unit, False, _per_tx(lambda row: row["pm_writes"][meter]))
+
+
+def _latency(number: str, title: str) -> Metric:
+    return Metric(title, "cycles", False, lambda row: row["commit_latency_cycles"][number])
 
 
 METRICS = {
     "throughput": Metric("Throughput", "tx/s", True, lambda row: row["throughput_tx_per_s"]),
-    "pm-writes": Metric("PM writes", "B/tx", False, _wpq_bytes_per_tx),
-    "commit-latency": Metric(
-        "Mean commit latency", "cycles", False, lambda row: row["commit_latency_cycles"]["mean"]
+    "pm-writes": _writes("wpq_bytes", "B/tx", "PM writes"),
+    "media-lines": _writes("media_lines", "lines/tx", "Lines of media programmed"),
+    "media-bits": _writes("media_bits", "bits/tx", "Bits of media programmed"),
+    "pm-energy": Metric(
+        "Energy of PM cells", "nJ/tx", False, _per_tx(lambda row: 1e3 * row["energy_uj"])
     ),
+    "commit-latency": _latency("mean", "Mean commit latency"),
+    "commit-latency-p99": _latency("p99", "99th percentile of commit latency"),
 }
 
 

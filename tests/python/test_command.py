@@ -19,6 +19,7 @@ import indelible
 from indelible import benchmark, pool, text
 from indelible.cli import main
 from indelible.means import geometric_mean
+from indelible.results import METRICS
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -498,6 +499,30 @@ def test_python_has_the_same_words(fake: ModuleType) -> None:
     assert indelible.explain("silo")["kind"] == "design"
     with pytest.raises(ValueError, match="unknown metric"):
         indelible.compare(["silo"], ["hash"], metric="speed")
+
+
+def test_metrics_are_numbers_of_the_row() -> None:
+    row = {
+        "throughput_tx_per_s": 2e6,
+        "simulated_s": 1e-3,
+        "energy_uj": 6.0,
+        "pm_writes": {"wpq_bytes": 4_000, "media_lines": 1_000, "media_bits": 7_000},
+        "commit_latency_cycles": {"mean": 12.5, "p50": 11, "p99": 40, "max": 90},
+    }
+    assert {name: metric.value(row) for name, metric in METRICS.items()} == pytest.approx(
+        {
+            "throughput": 2e6,
+            "pm-writes": 2.0,
+            "media-lines": 0.5,
+            "media-bits": 3.5,
+            "pm-energy": 3.0,
+            "commit-latency": 12.5,
+            "commit-latency-p99": 40,
+        }
+    )
+    assert [name for name, metric in METRICS.items() if metric.higher_is_better] == ["throughput"]
+    nothing = {**row, "throughput_tx_per_s": 0.0}
+    assert METRICS["pm-writes"].value(nothing) == 0.0
 
 
 def test_geometric_mean() -> None:
