@@ -211,6 +211,9 @@ def _choice(label: str, settings: str = "", own: str = "") -> list[Entry]:
     ]
 
 
+#: The keyed workloads without metadata: nothing in persistent memory but the structures.
+PLAIN = " ".join(f"{name}.alloc_meta=volatile {name}.count=none" for name in MICRO if name != "sps")
+
 QUEUE = "controller.write_high_thresh_perc=85% controller.write_low_thresh_perc=50%"
 
 CHOICES = Grid(
@@ -242,6 +245,11 @@ CHOICES = Grid(
         ),
         _choice("512 places in the write queue (32)", "controller.write_buffer_size=512"),
         _choice("in-order cores", "core.model=inorder"),
+        _choice(
+            "an allocator whose metadata are volatile, no number of items"
+            " (`workload.alloc_meta=volatile`, `workload.count=none`)",
+            PLAIN,
+        ),
     ],
 )
 

@@ -115,22 +115,26 @@ pub fn explain(
         answer["params"] = params(entry.fields, &values);
         return Ok(answer.to_string());
     }
-    match kind {
-        "design" => {
-            let names = designs::ALL.iter().map(|entry| entry.card.name);
-            return Err(unknown(kind, name, names));
-        }
-        "workload" => return Err(unknown(kind, name, workload_names())),
-        _ => (),
-    }
-    if machines::names().contains(&name) || name.contains(['/', '.']) {
+    if kind.is_empty() && (machines::names().contains(&name) || name.contains(['/', '.'])) {
         return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());
     }
+    Err(unknown_thing(kind, name))
+}
+
+/// Nothing has the name, of a kind or of any.
+fn unknown_thing(kind: &str, name: &str) -> InputError {
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
-    let mut all: Vec<&str> = designs.chain(workload_names()).chain(machines::names()).collect();
-    all.sort_unstable();
-    all.dedup();
-    Err(unknown("design, workload or machine", name, all))
+    match kind {
+        "design" => unknown(kind, name, designs),
+        "workload" => unknown(kind, name, workload_names()),
+        _ => {
+            let mut all: Vec<&str> =
+                designs.chain(workload_names()).chain(machines::names()).collect();
+            all.sort_unstable();
+            all.dedup();
+            unknown("design, workload or machine", name, all)
+        }
+    }
 }
 
 fn explain_difference(

@@ -73,7 +73,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash workload.item=4",
         "unknown parameter `item` of workload hash; did you mean `items`? there are: items, \
-          alignment, shared, distribution, bucket, buckets, operations, value",
+         alignment, shared, distribution, bucket, buckets, operations, alloc_meta, value, count",
     ),
     (
         "silo hash workload.shared=yes",

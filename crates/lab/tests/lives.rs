@@ -25,6 +25,7 @@ const SMALL: &[&str] = &[
     "probe txs=5 workload.items=200",
     "queue txs=20",
     "rbtree txs=20",
+    "rbtree txs=20 workload.alloc_meta=logged workload.count=stored workload.value=8",
     "sdg txs=20 workload.edges=undirected",
     "sps txs=20",
     "sqlite txs=6 workload.rows=20",

@@ -81,7 +81,11 @@ impl Structure for Tree {
         Ok(tree)
     }
 
-    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+    fn root_record(&self) -> u64 {
+        self.root
+    }
+
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step<bool> {
         let leaf = self.leaf_of(pm, key);
         let (index, found) = self.position(pm, leaf, key);
         if found {
@@ -90,7 +94,7 @@ impl Structure for Tree {
                 heap.free(record, self.value);
             }
             self.delete(pm, heap, key);
-            return Ok(());
+            return Ok(false);
         }
         // What the leaf keeps for the key: the value, or where it is.
         let word = if self.is_inline() {
@@ -100,7 +104,8 @@ impl Structure for Tree {
             store_value(pm, record, self.value, key, stamp);
             record.address
         };
-        self.insert(pm, heap, key, word)
+        self.insert(pm, heap, key, word)?;
+        Ok(true)
     }
 
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {

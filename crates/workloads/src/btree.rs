@@ -54,17 +54,22 @@ impl Structure for Tree {
         Tree::new(params.order, params.value, pm, heap)
     }
 
-    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+    fn root_record(&self) -> u64 {
+        self.root
+    }
+
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step<bool> {
         match self.find(pm, key) {
             Some(value) => {
                 self.delete(pm, heap, key);
                 heap.free(value, self.value);
-                Ok(())
+                Ok(false)
             }
             None => {
                 let value = heap.alloc(self.value)?;
                 store_value(pm, value, self.value, key, stamp);
-                self.insert(pm, heap, key, value)
+                self.insert(pm, heap, key, value)?;
+                Ok(true)
             }
         }
     }

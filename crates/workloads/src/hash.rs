@@ -175,9 +175,14 @@ impl Structure for Table {
         Table::new(buckets.next_power_of_two(), stride, params.value, pm, heap)
     }
 
-    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+    fn root_record(&self) -> u64 {
+        self.root
+    }
+
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step<bool> {
         let (place, node) = self.find(pm, key);
-        if node.is_null() {
+        let is_new = node.is_null();
+        if is_new {
             let node = self.insert(pm, heap, key)?;
             store_value(pm, node.plus(VALUE), self.value, key, stamp);
         } else {
@@ -185,7 +190,7 @@ impl Structure for Table {
             pm.store_ptr(place, next);
             heap.free(node, self.node_bytes());
         }
-        Ok(())
+        Ok(is_new)
     }
 
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {

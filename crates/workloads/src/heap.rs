@@ -9,6 +9,7 @@
 //! the block that was freed last is handed out first. What the allocator knows is volatile (host
 //! memory, no simulated stores): a real one with volatile metadata rebuilds it after a failure by
 //! marking what the roots reach, so a block that an undone transaction had taken is free again.
+//! One whose metadata are persistent, too, [`records`](Heap::recording) what marks.rs stores.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ use model::workload::{Ptr, Site, Step, Stop};
 /// Bytes in a slab (a page, so that SSP's pages are pages of one class).
 const SLAB_BYTES: u64 = 4096;
 /// The grain of blocks that are not aligned to lines, as in common allocators.
-const GRAIN_BYTES: u64 = 16;
+pub const GRAIN_BYTES: u64 = 16;
 
 /// Where blocks begin; the accepted values of the parameter `alignment`, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub struct Heap {
     alignment: Alignment,
     free_bytes: u64,
     classes: Vec<Class>,
+    /// Blocks that were handed out (true) or taken back, if somebody asks for them.
+    changes: Option<Vec<(u64, bool)>>,
 }
 
 /// Blocks of one size.
@@ -79,7 +82,7 @@ impl Heap {
         let start = range.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
         let uncarved = start..range.end.max(start);
         let free_bytes = uncarved.end - uncarved.start;
-        Heap { uncarved: vec![uncarved], alignment, free_bytes, classes: Vec::new() }
+        Heap { uncarved: vec![uncarved], alignment, free_bytes, classes: Vec::new(), changes: None }
     }
 
     /// An allocator over a range of addresses of which these blocks are in use, by address and
@@ -102,6 +105,16 @@ impl Heap {
         heap
     }
 
+    /// This allocator, which from now on records what it hands out and takes back.
+    pub fn recording(self) -> Heap {
+        Heap { changes: Some(Vec::new()), ..self }
+    }
+
+    /// What it has handed out (true) and taken back since it was asked last, in order.
+    pub fn changes(&mut self) -> Vec<(u64, bool)> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// One allocator for each core of the site.
     pub fn of_site(site: &Site, alignment: Alignment) -> Vec<Heap> {
         (0..site.cores).map(|core| Heap::new(site.part(CoreId(core)), alignment)).collect()
@@ -112,6 +125,14 @@ impl Heap {
     /// # Errors
     /// [`Stop::OutOfMemory`] when no block is left.
     pub fn alloc(&mut self, bytes: u64) -> Step<Ptr> {
+        let block = self.take(bytes)?;
+        if let Some(changes) = &mut self.changes {
+            changes.push((block.address, true));
+        }
+        Ok(block)
+    }
+
+    fn take(&mut self, bytes: u64) -> Step<Ptr> {
         let block_bytes = self.block_bytes(bytes);
         let index = self.class(block_bytes);
         if let Some(address) = self.classes[index].freed.pop() {
@@ -135,6 +156,9 @@ impl Heap {
         let block_bytes = self.block_bytes(bytes);
         let index = self.class(block_bytes);
         self.classes[index].freed.push(block.address);
+        if let Some(changes) = &mut self.changes {
+            changes.push((block.address, false));
+        }
         self.free_bytes += block_bytes;
     }
 

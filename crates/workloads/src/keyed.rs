@@ -6,12 +6,13 @@ use std::ops::Range;
 
 use model::image::Image;
 use model::params::Params;
-use model::units::{CoreId, WORD_BYTES};
+use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
 use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
 };
 
 use crate::heap::{Alignment, Heap};
+use crate::marks::Marks;
 use crate::rng::{Keys, Random, mix};
 use crate::walk::Walk;
 
@@ -55,6 +56,13 @@ macro_rules! keyed_params {
                 alignment = "auto" of $crate::heap::Alignment::NAMES;
                 /// Operations of a transaction (ours: write sets of any size; papers have one).
                 operations = 1 in 1..=4096;
+                /// Whether the allocator's metadata are rebuilt after a failure from what the roots
+                /// reach (volatile), or are a bitmap in persistent memory that a transaction
+                /// changes with its blocks (logged, as in Mnemosyne and PMDK).
+                alloc_meta = "volatile" of ["volatile", "logged"];
+                /// Whether the root record has the number of items, which every insert and delete
+                /// changes.
+                count = "none" of ["none", "stored"];
                 $($more)*
             }
         }
@@ -206,11 +214,15 @@ pub trait Structure: Clone + Send + 'static {
     /// When the heap is full.
     fn create(params: &Self::Params, items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Self>;
 
-    /// Deletes the key if it is there, and inserts it with a stamped value otherwise.
+    /// Its root record, a line of which the last word is free.
+    fn root_record(&self) -> u64;
+
+    /// Deletes the key if it is there, and inserts it with a stamped value otherwise. Whether it
+    /// was inserted.
     ///
     /// # Errors
     /// When the heap is full.
-    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step;
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step<bool>;
 
     /// Checks the structure and returns its keys, each with the stamp of its value.
     ///
@@ -219,12 +231,47 @@ pub trait Structure: Clone + Send + 'static {
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String>;
 }
 
+/// Where a root record has the number of items.
+const COUNT: u64 = LINE_BYTES - WORD_BYTES;
+
+/// What a structure and its blocks have in persistent memory beside them.
+#[derive(Clone, Debug)]
+struct Metadata {
+    /// Where the allocators' metadata are, if they are persistent.
+    marks: Option<Marks>,
+    counts: bool,
+}
+
+impl Metadata {
+    /// Toggles a key of a structure, and what is known of the structure with it.
+    fn toggle<S: Structure>(
+        &self,
+        structure: &S,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+        key: u64,
+        stamp: u64,
+    ) -> Step {
+        let inserted = structure.toggle(pm, heap, key, stamp)?;
+        if self.counts {
+            let count = Ptr::to(structure.root_record() + COUNT);
+            let items = pm.load(count);
+            pm.store(count, if inserted { items + 1 } else { items - 1 });
+        }
+        if let Some(marks) = &self.marks {
+            marks.publish(heap, pm);
+        }
+        Ok(())
+    }
+}
+
 /// The workload that toggles the keys of a structure: half of twice as many keys are there, so
 /// that a delete and an insert are equally likely and the size stays what it was.
 #[derive(Debug)]
 pub struct Toggled<S: Structure> {
     params: S::Params,
     plan: Plan,
+    metadata: Metadata,
     heaps: Vec<Heap>,
     structures: Vec<S>,
     stamps: Vec<Stamps>,
@@ -242,9 +289,13 @@ impl<S: Structure> Toggled<S> {
         self.plan.filling(structure, S::ABOUT.name).shuffle(&mut keys);
         let heap = &mut self.heaps[structure];
         let filled = S::create(&self.params, self.plan.items, pm, heap)?;
+        if let Some(marks) = &self.metadata.marks {
+            marks.publish(heap, pm);
+        }
         for (item, key) in keys.into_iter().enumerate() {
             let core = self.plan.supplier(structure, item as u64);
-            filled.toggle(pm, &mut self.heaps[core], key, self.stamps[core].issue())?;
+            let stamp = self.stamps[core].issue();
+            self.metadata.toggle(&filled, pm, &mut self.heaps[core], key, stamp)?;
         }
         self.structures.push(filled);
         Ok(())
@@ -259,9 +310,16 @@ impl<S: Structure> Declared for Toggled<S> {
     fn new(params: &S::Params, site: &Site) -> Step<Self> {
         check_multiple_of_8(params, "value")?;
         let plan = Plan::of(params, site);
-        let heaps = Heap::of_site(site, Alignment::of(params.get("alignment")));
+        let alignment = Alignment::of(params.get("alignment"));
+        let marks = (params.get("alloc_meta") == 1).then(|| Marks::new(site));
+        let heaps = match &marks {
+            Some(marks) => marks.heaps(alignment, &[]),
+            None => Heap::of_site(site, alignment),
+        };
+        let metadata = Metadata { marks, counts: params.get("count") == 1 };
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Toggled { params: params.clone(), plan, heaps, structures: Vec::new(), stamps })
+        let structures = Vec::new();
+        Ok(Toggled { params: params.clone(), plan, metadata, heaps, structures, stamps })
     }
 }
 
@@ -274,6 +332,7 @@ impl<S: Structure> Workload for Toggled<S> {
         let key_space = 2 * self.plan.items;
         Ok(Box::new(Toggler {
             structure: self.structures[self.plan.structure_of(core)].clone(),
+            metadata: self.metadata.clone(),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
             random: Random::new(self.plan.site.seed, core, S::ABOUT.name),
@@ -291,6 +350,9 @@ impl<S: Structure> Workload for Toggled<S> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.get("alignment"));
         (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        if let Some(marks) = &self.metadata.marks {
+            self.heaps = marks.heaps(alignment, &seen.reached);
+        }
         Ok(())
     }
 }
@@ -312,9 +374,20 @@ impl<S: Structure> Toggled<S> {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let told = |error| format!("{} {index}: {error}", S::ABOUT.name);
             let items = structure.check(&mut walk).map_err(told)?;
+            if self.metadata.counts {
+                let (count, items) = (walk.word(structure.root_record() + COUNT), items.len());
+                if count != items as u64 {
+                    return Err(told(format!("it has {items} items and says {count}")));
+                }
+            }
             seen.stamps.extend(items.iter().map(|&(_, stamp)| stamp));
             seen.reached.extend(walk.reached());
             check_keys(items, 2 * self.plan.items).map_err(told)?;
+        }
+        if let Some(marks) = &self.metadata.marks {
+            marks
+                .check(image, &seen.reached)
+                .map_err(|error| format!("{}: {error}", S::ABOUT.name))?;
         }
         Ok(seen)
     }
@@ -323,6 +396,7 @@ impl<S: Structure> Toggled<S> {
 /// The program of one core.
 struct Toggler<S> {
     structure: S,
+    metadata: Metadata,
     heap: Heap,
     stamps: Stamps,
     random: Random,
@@ -339,7 +413,8 @@ impl<S: Structure> Program for Toggler<S> {
             pm.tx(|pm| {
                 (0..self.operations).try_for_each(|_| {
                     let key = self.keys.draw(&mut self.random);
-                    self.structure.toggle(pm, &mut self.heap, key, self.stamps.issue())
+                    let stamp = self.stamps.issue();
+                    self.metadata.toggle(&self.structure, pm, &mut self.heap, key, stamp)
                 })
             })
         })

@@ -6,6 +6,7 @@
 // What they share, in the order in which to read it.
 pub mod rng;
 pub mod heap;
+mod marks;
 pub mod walk;
 pub mod properties;
 pub mod keyed;

@@ -59,16 +59,23 @@ impl Structure for Tree {
         Tree::new(params.value, pm, heap)
     }
 
-    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step {
+    fn root_record(&self) -> u64 {
+        self.root
+    }
+
+    fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step<bool> {
         match self.search(pm, key) {
-            Found::Node(node) => self.remove(pm, heap, node),
+            Found::Node(node) => {
+                self.remove(pm, heap, node);
+                Ok(false)
+            }
             Found::Place { parent, side } => {
                 let node = self.make(pm, heap, key)?;
                 store_value(pm, node.plus(VALUE), self.value, key, stamp);
                 self.link(pm, node, parent, side);
+                Ok(true)
             }
         }
-        Ok(())
     }
 
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {

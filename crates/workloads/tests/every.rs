@@ -21,7 +21,9 @@ const VARIANTS: &[&str] = &[
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
      index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
-    "operations=5 items=20 straddle=yes",
+    "operations=5 items=20 straddle=yes alloc_meta=logged",
+    "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
+    "shared=shared alloc_meta=logged count=stored operations=3 order=4",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
      buckets=4 growth=at-once set_percent=60 overwrite_percent=40 update_interval=9",
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
@@ -249,6 +251,9 @@ fn bytes_that_are_no_words_are_refused() {
     }
 }
 
+/// What a keyed structure may have in persistent memory beside itself.
+const META: &str = "alloc_meta=logged count=stored value=8";
+
 /// Parts that are looked at, about: a large transaction has a thousand.
 const PARTS_MAX: u32 = 20_000;
 
@@ -259,15 +264,19 @@ fn a_part_of_a_transaction_is_told() {
     let least = [
         ("array", "", 100),
         ("bplustree", "", 85),
+        ("bplustree", META, 95),
         ("btree", "", 40),
+        ("btree", META, 80),
         ("ctree", "", 5),
         ("echo", "", 80),
         ("hash", "", 70),
+        ("hash", META, 75),
         ("hashmap", "", 45),
         ("memcached", "", 90),
         ("memcached", "buckets=2 set_percent=50 overwrite_percent=50 update_interval=9", 90),
         ("queue", "", 5),
         ("rbtree", "", 30),
+        ("rbtree", META, 70),
         ("sdg", "", 45),
         ("sps", "", 100),
         ("tpcc", "", 100),
