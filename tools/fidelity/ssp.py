@@ -55,10 +55,10 @@ def over(
     own: str = "",
     mean: Mean = mean,
 ) -> Over:
-    """Return `ssp` over another design."""
-    return Over(
-        "ssp", under, workloads, cores, said(settings), said(own), mean, machine="ssp", txs=TXS
-    )
+    """Return `ssp` over another design; settings of other workloads' say nothing."""
+    others = {*MICRO} - {*workloads}
+    both = tuple(pair for pair in said(settings) if pair[0].partition(".")[0] not in others)
+    return Over("ssp", under, workloads, cores, both, said(own), mean, machine="ssp", txs=TXS)
 
 
 def cell(design: str, workload: str, cores: int = 1, settings: str = "") -> Cell:
