@@ -244,6 +244,11 @@ impl Design for Kiln {
         self.last.owner(line).is_some()
     }
 
+    /// The last level hears of it when the answer has come back.
+    fn hears_at_once(&self, _event: &KilnEvent) -> bool {
+        false
+    }
+
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         self.save(gasp)
     }

@@ -289,6 +289,11 @@ impl Design for LocKiln {
         self.last.is_undurable(line, self.transactions.window.durable)
     }
 
+    /// The last level hears of it when the answer has come back.
+    fn hears_at_once(&self, _event: &LocKilnEvent) -> bool {
+        false
+    }
+
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         self.save(gasp)
     }

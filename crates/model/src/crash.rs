@@ -470,7 +470,8 @@ fn fail<'i, D: Design>(
         tear(at, below, &mut image, seed);
     }
     // Where nothing of a design survives, neither does what it does when it is told.
-    arrive_early(below.memory.under_way(declared == 0), &mut image, choices);
+    let is_unheard = |event: &D::Event| declared == 0 || !design.hears_at_once(event);
+    arrive_early(below.memory.under_way(is_unheard), &mut image, choices);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
     }
@@ -518,7 +519,7 @@ fn save_caches<D: Design>(
     combining: &[Line],
     image: &mut Image<'_>,
 ) {
-    let under_way = below.memory.under_way(true);
+    let under_way = below.memory.under_way(|_| true);
     let dirty = below.caches.dirty_lines().into_iter().chain(combining.iter().copied());
     let saved = dirty.filter(|&line| line.is_persistent() && !design.leaves_behind(line));
     // The line whose bytes each physical line is to hold.

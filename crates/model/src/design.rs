@@ -202,6 +202,13 @@ pub trait Design: Sized + 'static {
         Ok(())
     }
 
+    /// Of a design of which something survives: whether who is told that a write is durable stands
+    /// beside the controller that accepts it, so that no power failure comes between. If not, a
+    /// crash campaign tries, too, that the write was there and nobody knew.
+    fn hears_at_once(&self, _event: &Self::Event) -> bool {
+        true
+    }
+
     /// What could have become durable by now if timing had been otherwise, beside what is on its
     /// way to a controller and the design does not hear of: for each write that its own rules allow
     /// at that point, it asks `arrived`, and goes on as if it had arrived or not. The writes that

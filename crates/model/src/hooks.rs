@@ -15,6 +15,37 @@ pub enum Progress {
     Wait,
 }
 
+impl Progress {
+    /// This answer of a hook that was asked at a cycle; see [`not_before`].
+    #[inline]
+    pub(crate) fn not_before(self, design: &str, hook: &str, asked: Cycle) -> Progress {
+        if let Progress::Done(at) = self {
+            not_before(design, hook, asked, at);
+        }
+        self
+    }
+}
+
+/// An answer of a hook that was asked at a cycle.
+///
+/// # Panics
+/// When it is before that: a design that answers so is wrong, and its times would be, too.
+#[inline]
+pub(crate) fn not_before(design: &str, hook: &str, asked: Cycle, answer: Cycle) -> Cycle {
+    if answer < asked {
+        too_early(design, hook, asked, answer);
+    }
+    answer
+}
+
+#[cold]
+fn too_early(design: &str, hook: &str, asked: Cycle, answer: Cycle) -> ! {
+    panic!(
+        "design {design}: `{hook}` was asked at cycle {} and answered {}, which is before",
+        asked.0, answer.0
+    )
+}
+
 /// A transaction of a core, at the time at which it begins or ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Tx {

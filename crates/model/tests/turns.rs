@@ -5,7 +5,7 @@ mod common;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use common::{CIRCLES, Seen, at, config, on, seen, try_on};
+use common::{CIRCLES, HURRIES, Seen, at, config, on, seen, try_on};
 use model::calendar::{Calendar, Places};
 use model::engine::Failure;
 use model::meters::Stall;
@@ -137,6 +137,17 @@ fn events_without_end_are_reported() {
         let Err(Failure::Deadlock(text)) = failure else { panic!("they go on") };
         assert!(text.starts_with("at cycle ") && text.contains("for ever"), "{text}");
     }
+}
+
+/// A design that answers with a time that has passed is told so, by its name and the hook's.
+#[test]
+#[should_panic(expected = "design watcher: `store` was asked at cycle ")]
+fn an_answer_from_the_past_ends_the_run() {
+    on(&config(|_| ()), 1, None, |pm| {
+        pm.work(1_000);
+        pm.store(at(1, 0), HURRIES);
+        Ok(())
+    });
 }
 
 /// Inclusion: when the last level lets a line go, private caches lose it too, and what leaves is

@@ -6,6 +6,7 @@ use crate::design::{
     Below, Design, Disposition, Evict, Fill, Leave, Load, Progress, Store, Transfer,
 };
 use crate::device::Write;
+use crate::hooks::not_before;
 use crate::machine::Machine;
 use crate::meters::Class;
 use crate::timeline::{Fetch, Happening};
@@ -84,7 +85,8 @@ impl<D: Design> Machine<D> {
         let heard = done.max(self.cores[id].timing.clock());
         let passed = heard.since(done);
         let load = Load { core: id, tx, word: Word::of(at.address), at: heard };
-        let progress = self.design.load(&load, &mut self.below);
+        let progress =
+            self.design.load(&load, &mut self.below).not_before(D::CARD.name, "load", heard);
         self.process_wakes();
         match progress {
             Progress::Done(at) => Progress::Done(Cycle(at.0 - passed)),
@@ -138,7 +140,8 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let leaves = core.timing.stored();
         let store = Store { core: id, tx: core.tx, word, old, new, at: now, leaves };
-        let progress = self.design.store(&store, &mut self.below);
+        let progress =
+            self.design.store(&store, &mut self.below).not_before(D::CARD.name, "store", now);
         self.process_wakes();
         progress
     }
@@ -196,14 +199,16 @@ impl<D: Design> Machine<D> {
                 done = self.arrived_by(line, done + times.llc);
                 if line.is_persistent() {
                     let fill = Fill { core: id, line, memory: false, write, at: done };
-                    done = self.design.fill(&fill, &mut self.below);
+                    let there = self.design.fill(&fill, &mut self.below);
+                    done = not_before(D::CARD.name, "fill", done, there);
                 }
             }
             Found::Elsewhere(from) => {
                 done = self.arrived_by(line, done + times.llc) + times.transfer;
                 if line.is_persistent() {
                     let transfer = Transfer { line, from, to: id, write, at: done };
-                    done = self.design.transfer(&transfer, &mut self.below);
+                    let there = self.design.transfer(&transfer, &mut self.below);
+                    done = not_before(D::CARD.name, "transfer", done, there);
                 }
                 self.comes(line, done, now);
             }
@@ -215,7 +220,8 @@ impl<D: Design> Machine<D> {
                 done = self.below.memory.read(asked, self.locate(line)) + path;
                 if line.is_persistent() {
                     let fill = Fill { core: id, line, memory: true, write, at: done };
-                    done = self.design.fill(&fill, &mut self.below);
+                    let there = self.design.fill(&fill, &mut self.below);
+                    done = not_before(D::CARD.name, "fill", done, there);
                 }
                 self.comes(line, done, now);
             }
@@ -269,7 +275,9 @@ impl<D: Design> Machine<D> {
         }
         let data = self.below.line(line);
         let evict = Evict { line, data, at };
-        if let Disposition::Home { at, notify } = self.design.evict(&evict, &mut self.below) {
+        if let Disposition::Home { at: leaves, notify } = self.design.evict(&evict, &mut self.below)
+        {
+            let at = not_before(D::CARD.name, "evict", at, leaves);
             let log = line.address() >= self.below.shape.log_base;
             let class = if log { Class::Log } else { Class::HomeWriteBack };
             let line = self.locate(line);

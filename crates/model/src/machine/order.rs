@@ -36,7 +36,8 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.oracle.begin(id, tx.id);
         }
-        let progress = self.design.begin(&tx, &mut self.below);
+        let progress =
+            self.design.begin(&tx, &mut self.below).not_before(D::CARD.name, "begin", tx.at);
         self.process_wakes();
         progress
     }
@@ -72,14 +73,16 @@ impl<D: Design> Machine<D> {
             self.below.view.set_word(word, old);
         }
         let tx = self.tx(id);
-        let progress = self.design.abort(&tx, by, &mut self.below);
+        let progress =
+            self.design.abort(&tx, by, &mut self.below).not_before(D::CARD.name, "abort", tx.at);
         self.process_wakes();
         progress
     }
 
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
         let tx = self.tx(id);
-        let progress = self.design.commit(&tx, &mut self.below);
+        let progress =
+            self.design.commit(&tx, &mut self.below).not_before(D::CARD.name, "commit", tx.at);
         self.counts.commits += 1;
         self.cores[id].tx = None;
         self.process_wakes();
@@ -210,7 +213,8 @@ impl<D: Design> Machine<D> {
         };
         let evicted = evicted.filter(|line| self.below.caches.holds(*line));
         let fence = Fence { core: id, kind, at, drained };
-        let progress = self.design.fence(&fence, &mut self.below);
+        let progress =
+            self.design.fence(&fence, &mut self.below).not_before(D::CARD.name, "fence", at);
         if let Some(line) = evicted.filter(|line| !self.below.caches.holds(*line)) {
             self.cores[id].timing.drops(line, drained);
         }

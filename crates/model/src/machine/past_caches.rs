@@ -86,7 +86,8 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let (at, leaves) = (core.timing.clock(), core.timing.stored());
         let store = Store { core: id, tx: core.tx, word, old, new, at, leaves };
-        let progress = self.design.store(&store, &mut self.below);
+        let progress =
+            self.design.store(&store, &mut self.below).not_before(D::CARD.name, "store", at);
         self.process_wakes();
         progress
     }

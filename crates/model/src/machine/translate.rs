@@ -1,6 +1,7 @@
 //! Translation, where it takes time: TLBs, page walks, and the leave to store.
 
 use crate::design::{Claim, Claimed, Design, Progress, TlbEvict, TlbFill};
+use crate::hooks::not_before;
 use crate::machine::Machine;
 use crate::units::{CoreId, Cycle, Line, Page};
 
@@ -35,8 +36,12 @@ impl<D: Design> Machine<D> {
             let evict = TlbEvict { core: id, page: victim, at: now };
             self.design.tlb_evict(&evict, &mut self.below);
         }
-        let progress =
-            self.design.tlb_fill(&TlbFill { core: id, page, at: heard }, &mut self.below);
+        let fill = TlbFill { core: id, page, at: heard };
+        let progress = self.design.tlb_fill(&fill, &mut self.below).not_before(
+            D::CARD.name,
+            "tlb_fill",
+            heard,
+        );
         self.process_wakes();
         match progress {
             Progress::Done(filled) => {
@@ -63,6 +68,9 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let claim = Claim { core: id, tx: core.tx, line, at: core.timing.clock() };
         let claimed = self.design.claim(&claim, &mut self.below);
+        if let Claimed::At(at) = claimed {
+            not_before(D::CARD.name, "claim", claim.at, at);
+        }
         self.process_wakes();
         claimed
     }
