@@ -19,7 +19,7 @@ use model::design::{
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, LineSet, PerCore};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, PerCore};
 
 mod any_order;
 mod buffer;
@@ -110,9 +110,6 @@ pub struct Hops {
     /// Entries of each line, in the buffers of all cores. (The paper has a counting Bloom filter of
     /// a size that is not known; this one is exact.)
     buffered: LineMap<u32>,
-    /// Lines with entries that were dropped and not stored to since: no cache has their newest
-    /// bytes.
-    dropped: LineSet,
     now: Cycle,
     stamps: u64,
     counts: Counts,
@@ -181,7 +178,6 @@ impl Design for Hops {
             polled: Polled::new(interval, shape.cores),
             writers: LineMap::default(),
             buffered: LineMap::default(),
-            dropped: LineSet::default(),
             now: Cycle(0),
             stamps: 0,
             counts: Counts::default(),
@@ -200,9 +196,6 @@ impl Design for Hops {
     fn store(&mut self, store: &Store, below: &mut Floor) -> Progress {
         let Store { core, word, new, at, .. } = *store;
         self.now = self.now.max(at);
-        if self.caches_survive {
-            self.dropped.remove(&word.line());
-        }
         if self.buffers[core].merge(word, new, &self.rules) {
             self.counts.merged += 1;
         } else {
@@ -282,9 +275,6 @@ impl Design for Hops {
             return Disposition::Home { at, notify: Notify::Nobody };
         }
         self.counts.dropped += 1;
-        if self.caches_survive && buffered {
-            self.dropped.insert(line);
-        }
         Disposition::Taken
     }
 
@@ -311,14 +301,15 @@ impl Design for Hops {
         }
     }
 
+    /// Where the caches survive, so do the entries, in the order of their stores: they have every
+    /// byte that is not durable, whichever lines the energy for the caches was enough for.
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         if !self.caches_survive {
             return Ok(());
         }
         let entries = self.buffers.iter().flat_map(|(_, buffer)| &buffer.entries);
-        let kept =
-            |entry: &&Entry| entry.state != State::Durable && self.dropped.contains(&entry.line);
-        let mut entries: Vec<&Entry> = entries.filter(kept).collect();
+        let mut entries: Vec<&Entry> =
+            entries.filter(|entry| entry.state != State::Durable).collect();
         entries.sort_by_key(|entry| entry.stamp);
         for (word, bytes) in entries.iter().flat_map(|entry| entry.words()) {
             gasp.save(word.address(), bytes)?;

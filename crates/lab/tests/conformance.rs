@@ -317,6 +317,22 @@ fn durability_domains() {
     }
 }
 
+/// Who does not need the caches to survive is right with whichever lines of them are saved.
+#[test]
+fn energy_for_some_of_the_caches() {
+    let names = durable().filter(|entry| entry.card.needs != Needs::Eadr);
+    all_hold(names.flat_map(|entry| {
+        let name = entry.card.name;
+        let line = |domain: &str, bytes: u64| {
+            format!(
+                "{name} scribble cores=2 txs=40 nested=false controller.domain={domain} \
+                 controller.flush_bytes={bytes}B"
+            )
+        };
+        [line("gpf", 128), line("eadr", 256), line("gpf", 1024)]
+    }));
+}
+
 /// What a design brings is enough: where caches survive, the energy to save them, too. What the
 /// user asks for against it is done, and said.
 #[test]

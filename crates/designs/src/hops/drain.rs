@@ -174,7 +174,6 @@ impl Hops {
         *left -= 1;
         if *left == 0 {
             self.buffered.remove(&line);
-            self.dropped.remove(&line);
         }
     }
 
