@@ -38,6 +38,10 @@ def crash(answer: Crash, width: int | None = None) -> str:
     lines.append(paragraph("power cuts", f"{row['points']:,}{among}{again} ({speed})", width))
     if row["boots"]:
         lines.append(paragraph("later lives", _later_lives(row), width))
+    if row["declared_bytes"]:
+        most, declared = row["saved_bytes_max"], row["declared_bytes"]
+        saved = f"{most:,} bytes at most, of {declared:,} that the design declares to survive"
+        lines.append(paragraph("saved", saved, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += _violations(violations, width)
     if "mutants" in row:

@@ -3,8 +3,7 @@
 
 mod common;
 
-use common::{all_hold, crash, durable};
-use model::params::Field;
+use common::{all_hold, crash, durable, tight};
 use serde_json::{Value, json};
 
 /// Settings under which logs, journals and slots come round, and what was sent first need not be
@@ -33,14 +32,6 @@ const SMALL: &[&str] = &[
     "vacation txs=20 workload.actions=mixed workload.user_percent=60",
     "ycsb txs=10 workload.fieldcount=2 workload.fieldlength=12",
 ];
-
-/// A design with its structures as small as mutants have them.
-fn tight(entry: &designs::Entry) -> String {
-    let is_tight = |field: &&Field| !field.tight.is_empty() && field.name != "log_lines";
-    let fields = entry.fields.iter().filter(is_tight);
-    let set = |field: &Field| format!(" design.{}={}", field.name, field.tight[0]);
-    fields.map(set).collect()
-}
 
 #[test]
 fn what_recovery_left_is_good_for_two_more_lives() {

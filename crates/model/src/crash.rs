@@ -89,6 +89,15 @@ pub struct Booted {
     pub damaged: Option<Word>,
 }
 
+/// What a design saves when the power fails, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Saved {
+    /// The most, of all power failures.
+    pub most: u64,
+    /// The structures that survive, as the design declares them.
+    pub declared: u64,
+}
+
 /// A campaign under way.
 pub struct Probe {
     /// What the image may hold.
@@ -108,6 +117,8 @@ pub struct Probe {
     pub points: u64,
     /// Power failures during recovery.
     pub nested_points: u64,
+    /// What the design saved at them.
+    pub saved: Saved,
     /// What was found.
     pub violations: Vec<Violation>,
 }
@@ -148,6 +159,7 @@ impl Probe {
             passed: 0,
             points: 0,
             nested_points: 0,
+            saved: Saved::default(),
             violations: Vec::new(),
         }
     }
@@ -216,7 +228,7 @@ impl Probe {
             return;
         }
         self.points += 1;
-        let energy = declared::<D>(setup);
+        self.saved.declared = declared::<D>(setup);
         if let Some(stores) = &mut self.stores {
             stores.ask();
         }
@@ -230,7 +242,7 @@ impl Probe {
         for order in 0_u64.. {
             self.order = order;
             let torn = mix(seed ^ order << 48);
-            match fail(at, design, below, combining, energy, torn, &mut choices) {
+            match fail(at, design, below, combining, &mut self.saved, torn, &mut choices) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
                 Ok(image) => {
                     if chosen.is_some_and(|chosen| chosen.may_be(order)) {
@@ -450,8 +462,8 @@ fn declared<D: Design>(setup: &Setup<'_, D>) -> u64 {
     structures.iter().filter(kept).map(Structure::bytes).sum()
 }
 
-/// Cuts the power and returns what is left, before recovery: with so much energy for the design's
-/// structures.
+/// Cuts the power and returns what is left, before recovery. Its energy is enough for what
+/// the design declares.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared.
@@ -460,10 +472,11 @@ fn fail<'i, D: Design>(
     design: &D,
     below: &'i Below<D::Event>,
     combining: &[Line],
-    declared: u64,
+    saved: &mut Saved,
     seed: u64,
     choices: &mut Choices,
 ) -> Result<Image<'i>, String> {
+    let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());
     // What the cells are in the middle of is older than whatever else arrives.
     if below.shape.config.domain() == Domain::Media {
@@ -479,7 +492,9 @@ fn fail<'i, D: Design>(
         save_caches(design, below, combining, &mut image);
     }
     let mut gasp = Gasp::new(&mut image, at, declared);
-    match design.power_loss(&mut gasp) {
+    let done = design.power_loss(&mut gasp);
+    saved.most = saved.most.max(gasp.saved);
+    match done {
         Ok(()) => Ok(image),
         Err(PowerLoss) => Err(format!(
             "energy: the design needs more than the {declared} bytes of structures that survive, \

@@ -11,7 +11,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
 use crate::contents::Contents;
-use crate::crash::{Booted, Campaign, Probe};
+use crate::crash::{Booted, Campaign, Probe, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
 use crate::image::{Image, Remains};
@@ -97,6 +97,8 @@ pub struct Crashes {
     pub points: u64,
     /// Power failures during recovery.
     pub nested_points: u64,
+    /// What the design saved at the first ones.
+    pub saved: Saved,
     /// What was wrong after them.
     pub violations: Vec<Violation>,
     /// The recovered images that were kept, in the order of their crash points.
@@ -217,6 +219,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             passed: probe.passed,
             points: probe.points,
             nested_points: probe.nested_points,
+            saved: probe.saved,
             images: stores.map_or(0, |stores| stores.images),
             allowed: stores.is_some_and(|stores| stores.allowed),
             seen: stores.is_some_and(|stores| stores.seen),

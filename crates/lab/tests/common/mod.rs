@@ -15,6 +15,7 @@ use model::config::Config;
 use model::crash::Campaign;
 use model::design::{Durability, Granularity};
 use model::engine::Outcome;
+use model::params::Field;
 use model::workload::Workload;
 use serde_json::{Map, Value, json};
 
@@ -176,4 +177,12 @@ pub fn without_host(mut answer: Value) -> String {
     assert_ne!(host, None, "a row says how long it took");
     answer["host"] = json!({});
     answer.to_string()
+}
+
+/// A design with its structures as small as mutants have them.
+pub fn tight(entry: &designs::Entry) -> String {
+    let is_tight = |field: &&Field| !field.tight.is_empty() && field.name != "log_lines";
+    let fields = entry.fields.iter().filter(is_tight);
+    let set = |field: &Field| format!(" design.{}={}", field.name, field.tight[0]);
+    fields.map(set).collect()
 }
