@@ -12,7 +12,7 @@ use model::workload::{
 };
 
 use crate::heap::{Alignment, Heap};
-use crate::marks::Marks;
+use crate::marks::{Marks, publish};
 use crate::rng::{Keys, Random, mix};
 use crate::walk::Walk;
 
@@ -258,9 +258,7 @@ impl Metadata {
             let items = pm.load(count);
             pm.store(count, if inserted { items + 1 } else { items - 1 });
         }
-        if let Some(marks) = &self.marks {
-            marks.publish(heap, pm);
-        }
+        publish(self.marks.as_ref(), heap, pm);
         Ok(())
     }
 }
@@ -289,9 +287,7 @@ impl<S: Structure> Toggled<S> {
         self.plan.filling(structure, S::ABOUT.name).shuffle(&mut keys);
         let heap = &mut self.heaps[structure];
         let filled = S::create(&self.params, self.plan.items, pm, heap)?;
-        if let Some(marks) = &self.metadata.marks {
-            marks.publish(heap, pm);
-        }
+        publish(self.metadata.marks.as_ref(), heap, pm);
         for (item, key) in keys.into_iter().enumerate() {
             let core = self.plan.supplier(structure, item as u64);
             let stamp = self.stamps[core].issue();
@@ -310,12 +306,7 @@ impl<S: Structure> Declared for Toggled<S> {
     fn new(params: &S::Params, site: &Site) -> Step<Self> {
         check_multiple_of_8(params, "value")?;
         let plan = Plan::of(params, site);
-        let alignment = Alignment::of(params.get("alignment"));
-        let marks = (params.get("alloc_meta") == 1).then(|| Marks::new(site));
-        let heaps = match &marks {
-            Some(marks) => marks.heaps(alignment, &[]),
-            None => Heap::of_site(site, alignment),
-        };
+        let (marks, heaps) = Marks::asked(params, site);
         let metadata = Metadata { marks, counts: params.get("count") == 1 };
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
         let structures = Vec::new();

@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use model::image::Image;
+use model::params::Params;
 use model::units::{CoreId, LINE_BYTES, Line, WORD_BYTES};
 use model::workload::{Pm, Ptr, Site};
 
@@ -55,22 +56,22 @@ impl Marks {
         Marks((0..site.cores).map(|core| Part::new(&site.part(CoreId(core)))).collect())
     }
 
+    /// The allocators of all cores, and their metadata if the parameter `alloc_meta` has them
+    /// logged.
+    pub fn asked(params: &impl Params, site: &Site) -> (Option<Marks>, Vec<Heap>) {
+        let alignment = Alignment::of(params.get("alignment"));
+        if params.get("alloc_meta") == 0 {
+            return (None, Heap::of_site(site, alignment));
+        }
+        let marks = Marks::new(site);
+        let heaps = marks.heaps(alignment, &[]);
+        (Some(marks), heaps)
+    }
+
     /// The allocators of all cores behind their bitmaps, around blocks that are in use.
     pub fn heaps(&self, alignment: Alignment, reached: &[(u64, u64)]) -> Vec<Heap> {
         let around = |part: &Part| Heap::around(part.blocks.clone(), alignment, reached);
         self.0.iter().map(|part| around(part).recording()).collect()
-    }
-
-    /// Marks what an allocator has handed out and taken back since it was asked last.
-    pub fn publish(&self, heap: &mut Heap, pm: &mut Pm<'_>) {
-        for (block, in_use) in heap.changes() {
-            // Whoever frees a block keeps it, of whichever part it is.
-            let part = self.0.iter().find(|part| part.blocks.contains(&block));
-            let (word, bit) = part.expect("an allocator has blocks of the heap").place(block);
-            pm.work(MARK_WORK);
-            let marked = pm.load(Ptr::to(word));
-            pm.store(Ptr::to(word), if in_use { marked | bit } else { marked & !bit });
-        }
     }
 
     /// Checks that the blocks that are marked are those that the roots reach.
@@ -78,7 +79,10 @@ impl Marks {
     /// # Errors
     /// A sentence: a block is lost, or used though it is free.
     pub fn check(&self, image: &Image<'_>, reached: &[(u64, u64)]) -> Result<(), String> {
-        let mut reached: Vec<u64> = reached.iter().map(|&(block, _)| block).collect();
+        // A large block may have been visited in parts; where the first begins, it does.
+        let blocks = reached.iter().map(|&(block, _)| block);
+        let mut reached: Vec<u64> =
+            blocks.filter(|block| block.is_multiple_of(GRAIN_BYTES)).collect();
         reached.sort_unstable();
         let marked: Vec<u64> = self.0.iter().flat_map(|part| part.marked(image)).collect();
         let lost = marked.iter().find(|block| reached.binary_search(block).is_err());
@@ -87,6 +91,20 @@ impl Marks {
         }
         let free = reached.iter().find(|block| marked.binary_search(block).is_err());
         free.map_or(Ok(()), |block| Err(format!("the block at {block:#x} is used and not marked")))
+    }
+}
+
+/// Marks what an allocator has handed out and taken back since it was asked last, if its metadata
+/// are persistent.
+pub fn publish(marks: Option<&Marks>, heap: &mut Heap, pm: &mut Pm<'_>) {
+    let Some(Marks(parts)) = marks else { return };
+    for (block, in_use) in heap.changes() {
+        // Whoever frees a block keeps it, of whichever part it is.
+        let part = parts.iter().find(|part| part.blocks.contains(&block));
+        let (word, bit) = part.expect("an allocator has blocks of the heap").place(block);
+        pm.work(MARK_WORK);
+        let marked = pm.load(Ptr::to(word));
+        pm.store(Ptr::to(word), if in_use { marked | bit } else { marked & !bit });
     }
 }
 

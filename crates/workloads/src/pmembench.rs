@@ -11,8 +11,7 @@
 //!
 //! The benchmark allocates nothing for a value unless it is told to (`-A`), which WHISPER's command
 //! does not do: every key has the identifier of the pool's root object, and `-d 128` means nothing.
-//! That is `value = 0` here. Metadata of PMDK's allocator and the entries of its log are left out:
-//! the first is volatile here ([`crate::heap`]), the second is the design's business.
+//! That is `value = 0` here. The entries of PMDK's log are left out: they are the design's business.
 
 use model::image::Image;
 use model::params::Params;
@@ -23,6 +22,7 @@ use crate::heap::{Alignment, Heap};
 use crate::keyed::{
     OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked, store_value,
 };
+use crate::marks::{Marks, publish};
 use crate::rng::Random;
 use crate::walk::Walk;
 
@@ -56,6 +56,10 @@ macro_rules! map_params {
                 value = 0 in 0..=4096;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
                 alignment = "auto" of $crate::heap::Alignment::NAMES;
+                /// Whether the allocator's metadata are a bitmap in persistent memory that a
+                /// transaction changes with its blocks (logged, as in PMDK), or are rebuilt after a
+                /// failure from what the roots reach (volatile).
+                alloc_meta = "logged" of ["volatile", "logged"];
                 $($more)*
             }
         }
@@ -136,6 +140,8 @@ pub struct Inserted<M: Map> {
     plan: Plan,
     /// Bytes of a key's value, or 0.
     value: u64,
+    /// Where the allocators' metadata are, if they are persistent.
+    marks: Option<Marks>,
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     /// Each map with the root object of its pool.
@@ -152,10 +158,10 @@ impl<M: Map> Declared for Inserted<M> {
         let items = params.get("items");
         let items = if items == 0 { site.items.min(ITEMS_MAX) } else { items };
         let plan = Plan::new(items, params.get("shared") == 1, site);
-        let heaps = Heap::of_site(site, Alignment::of(params.get("alignment")));
+        let (marks, heaps) = Marks::asked(params, site);
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
         let (params, value) = (params.clone(), params.get("value"));
-        Ok(Inserted { params, plan, value, heaps, stamps, maps: Vec::new() })
+        Ok(Inserted { params, plan, value, marks, heaps, stamps, maps: Vec::new() })
     }
 }
 
@@ -172,6 +178,7 @@ impl<M: Map> Inserted<M> {
             let (key, stamp) = (draw_key(&mut random), self.stamps[core].issue());
             let value = new_value(pm, heap, self.value, (key, stamp), root)?;
             map.insert(pm, heap, key, value)?;
+            publish(self.marks.as_ref(), heap, pm);
         }
         self.maps.push((map, root));
         Ok(())
@@ -189,6 +196,7 @@ impl<M: Map> Workload for Inserted<M> {
             map,
             root,
             value: self.value,
+            marks: self.marks.clone(),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
             random: Random::new(self.plan.site.seed, core, M::ABOUT.name),
@@ -205,6 +213,9 @@ impl<M: Map> Workload for Inserted<M> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.get("alignment"));
         (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        if let Some(marks) = &self.marks {
+            self.heaps = marks.heaps(alignment, &seen.reached);
+        }
         Ok(())
     }
 }
@@ -238,6 +249,10 @@ impl<M: Map> Inserted<M> {
             }
             seen.reached.extend(walk.reached());
         }
+        if let Some(marks) = &self.marks {
+            let told = |error| format!("{}: {error}", M::ABOUT.name);
+            marks.check(image, &seen.reached).map_err(told)?;
+        }
         Ok(seen)
     }
 }
@@ -269,6 +284,7 @@ struct Inserter<M> {
     map: M,
     root: Ptr,
     value: u64,
+    marks: Option<Marks>,
     heap: Heap,
     stamps: Stamps,
     random: Random,
@@ -280,12 +296,13 @@ impl<M: Map> Program for Inserter<M> {
         pm.work(OPERATION_WORK);
         locked(pm, self.lock, |pm| {
             pm.tx(|pm| {
-                if self.map.maintain(pm, &mut self.heap)? {
-                    return Ok(());
+                if !self.map.maintain(pm, &mut self.heap)? {
+                    let (key, stamp) = (draw_key(&mut self.random), self.stamps.issue());
+                    let value = new_value(pm, &mut self.heap, self.value, (key, stamp), self.root)?;
+                    self.map.insert(pm, &mut self.heap, key, value)?;
                 }
-                let (key, stamp) = (draw_key(&mut self.random), self.stamps.issue());
-                let value = new_value(pm, &mut self.heap, self.value, (key, stamp), self.root)?;
-                self.map.insert(pm, &mut self.heap, key, value)
+                publish(self.marks.as_ref(), &mut self.heap, pm);
+                Ok(())
             })
         })
     }

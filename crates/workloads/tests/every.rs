@@ -22,6 +22,7 @@ const VARIANTS: &[&str] = &[
      index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
     "operations=5 items=20 straddle=yes alloc_meta=logged",
+    "items=30 alloc_meta=volatile growth=at-once",
     "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
     "shared=shared alloc_meta=logged count=stored operations=3 order=4",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \

@@ -208,7 +208,7 @@ fn ctree_faults_are_told() {
     }
     workload_faults(
         "ctree",
-        "",
+        "alloc_meta=volatile",
         &[
             ("is of pool", |first, image| set(image, first + MAP + 8, 1)),
             ("below one for", |first, image| set(image, top(first, image), 64)),
@@ -239,7 +239,7 @@ fn hashmap_faults_are_told() {
     }
     workload_faults(
         "hashmap",
-        "",
+        "alloc_meta=volatile",
         &[
             ("entries and says", |first, image| {
                 set(image, first + MAP + 24, get(image, first + MAP + 24) + 1);
