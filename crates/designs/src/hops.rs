@@ -10,7 +10,6 @@
 //! What the paper's public text leaves open is specs/ordering.md section 7; each of its rules is a
 //! switch of [`HopsRules`].
 
-use model::config::Domain;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
@@ -173,7 +172,7 @@ impl Design for Hops {
             rules: setup.rules.clone(),
             path: shape.path,
             log_base: shape.log_base,
-            caches_survive: caches_survive(setup),
+            caches_survive: setup.shape.caches_survive(),
             buffers: PerCore::new(shape.cores, |_| Buffer::new()),
             polled: Polled::new(interval, shape.cores),
             writers: LineMap::default(),
@@ -432,17 +431,13 @@ impl Hops {
 /// The parameter `depends` of the artefact.
 const STICKY: u64 = 1;
 
-fn caches_survive(setup: &Setup<'_, Hops>) -> bool {
-    matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)
-}
-
 /// Widths that the paper does not give are 64 bits for an epoch and 58 for a line's address.
 fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
     let cores = u64::from(setup.shape.cores);
     let entries = setup.params.entries * cores;
     let plain =
         |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
-    let kept_by = if caches_survive(setup) { KeptBy::Battery } else { KeptBy::Nothing };
+    let kept_by = if setup.shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
     let data = plain("persist buffer entry: data (64 B)", 64 * 8, entries, "first level");
     let head = plain("store that waits for room: data", 64 * 8, cores, "store queue");
     let lines = setup.shape.config.llc.size / LINE_BYTES;

@@ -21,7 +21,7 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::Commits;
-use crate::parts::hardware::{caches_survive, registers};
+use crate::parts::hardware::registers;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, Place};
 use crate::parts::ring::{Ring, committed};
@@ -561,7 +561,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
         let place = "first-level tags";
         Structure { name, bits, count: lines, place, kept_by: KeptBy::Nothing }
     };
-    let kept = |structure: Structure| match caches_survive(shape) {
+    let kept = |structure: Structure| match shape.caches_survive() {
         true => Structure { kept_by: KeptBy::Battery, ..structure },
         false => structure,
     };
@@ -574,7 +574,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
         scan::fwb_bits(shape),
     ];
     structures.extend(registers(shape));
-    if caches_survive(shape) {
+    if shape.caches_survive() {
         let place = "memory controller";
         let (bits, count) = (8 * LINE_BYTES, lines_under_way(setup) + 1);
         let name = "log line under way (kept because the caches are)";

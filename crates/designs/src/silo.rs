@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 
-use model::config::Domain;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
@@ -265,7 +264,7 @@ impl Design for Silo {
             params: setup.params.clone(),
             rules: setup.rules.clone(),
             path: setup.shape.path,
-            channel_survives: channel_survives(setup),
+            channel_survives: setup.shape.caches_survive(),
             cores: PerCore::new(setup.shape.cores, buffer),
             held: VecDeque::new(),
             leaving: Vec::new(),
@@ -398,7 +397,7 @@ impl Design for Silo {
             plain("transaction id register", 16, cores, "first-level cache controller"),
             plain("thread id", 8, cores, "first-level cache controller"),
         ];
-        if channel_survives(setup) {
+        if setup.shape.caches_survive() {
             let logs = (setup.params.channel + 1) * cores;
             structures.push(battery("log under way (kept because the caches are)", 26 * 8, logs));
         }
@@ -549,10 +548,6 @@ impl Silo {
 
 /// The parameter `overflow` that holds up what arrives.
 const BLOCKING: u64 = 1;
-
-fn channel_survives(setup: &Setup<'_, Silo>) -> bool {
-    matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)
-}
 
 fn word_write(word: Word, value: u64) -> Write {
     // The mask selects one word. That the others are the same spares the host a partial store that

@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 
-use model::config::Domain;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
@@ -141,7 +140,7 @@ impl Design for UndoLog {
         UndoLog {
             params: setup.params.clone(),
             rules: setup.rules.clone(),
-            caches_survive: caches_survive(setup),
+            caches_survive: setup.shape.caches_survive(),
             cores: PerCore::new(setup.shape.cores, |core| CoreLog {
                 area: Area::new(setup.shape, core),
                 tail: 0,
@@ -287,7 +286,7 @@ impl Design for UndoLog {
             volatile("filter of logged lines (line address)", 42, setup.params.entries * cores),
             volatile("log head and tail", 2 * 48, cores),
         ];
-        if caches_survive(setup) {
+        if setup.shape.caches_survive() {
             structures.push(Structure {
                 kept_by: KeptBy::Battery,
                 ..volatile("entry under way (kept because the caches are)", 128 * 8, cores)
@@ -413,8 +412,4 @@ fn recover(image: &mut Image<'_>, area: &Area, rules: &UndoLogRules) -> Result<(
         image.set_line(line, &old, u64::MAX)?;
     }
     image.set_word(area.mark(FIRST), end)
-}
-
-fn caches_survive(setup: &Setup<'_, UndoLog>) -> bool {
-    matches!(setup.shape.config.domain(), Domain::Eadr | Domain::Gpf)
 }

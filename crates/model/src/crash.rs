@@ -488,7 +488,7 @@ fn fail<'i, D: Design>(
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
     }
-    if matches!(below.shape.config.domain(), Domain::Eadr | Domain::Gpf) {
+    if below.shape.caches_survive() {
         save_caches(design, below, combining, &mut image);
     }
     let mut gasp = Gasp::new(&mut image, at, declared);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::agenda::Agenda;
 use crate::below::Unacknowledged;
 use crate::caches::{Caches, Watched};
-use crate::config::{Config, Domain};
+use crate::config::Config;
 use crate::contents::View;
 use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
@@ -108,6 +108,7 @@ impl<D: Design> Machine<D> {
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
+        let stores_survive = D::STORES_SURVIVE || shape.caches_survive();
         Ok(Machine {
             design,
             below: Below {
@@ -151,8 +152,7 @@ impl<D: Design> Machine<D> {
             coming: LineMap::default(),
             coming_until: Cycle(0),
             memory_misses: 0,
-            stores_survive: D::STORES_SURVIVE
-                || matches!(config.domain(), Domain::Eadr | Domain::Gpf),
+            stores_survive,
             started: Cycle(0),
             arrived: 0,
             counts: Counts::new(cores),

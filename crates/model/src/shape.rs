@@ -1,6 +1,6 @@
 //! What a design and its recovery may know of the machine.
 
-use crate::config::Config;
+use crate::config::{Config, Domain};
 use crate::units::{CoreId, Line};
 
 /// What a design and its recovery may know of the machine.
@@ -76,6 +76,12 @@ impl Shape {
     #[inline]
     pub fn path_to(&self, line: Line) -> u64 {
         if line.is_persistent() { self.path } else { self.near }
+    }
+
+    /// Whether the caches survive a power failure, and with them what a design keeps of their
+    /// stores.
+    pub fn caches_survive(&self) -> bool {
+        matches!(self.config.domain(), Domain::Eadr | Domain::Gpf)
     }
 
     /// Where a core's log begins.

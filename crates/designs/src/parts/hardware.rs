@@ -1,6 +1,5 @@
 //! What a log in memory adds to the hardware.
 
-use model::config::Domain;
 use model::design::{KeptBy, Shape, Structure};
 use model::units::LINE_BYTES;
 
@@ -8,7 +7,7 @@ use model::units::LINE_BYTES;
 /// records that are not accepted, since the stores survive of which they are the undo data.
 pub fn buffer(shape: &Shape, size: u64) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
-    let kept = if caches_survive(shape) { KeptBy::Battery } else { KeptBy::Nothing };
+    let kept = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
     let at_controller = |name, bits, count, kept_by| {
         let place = "memory controller";
         Structure { name, bits, count, place, kept_by }
@@ -33,9 +32,4 @@ pub fn registers(shape: &Shape) -> Vec<Structure> {
         register("transaction id register", 16, cores, "first-level cache controller"),
         register("thread id", 8, cores, "first-level cache controller"),
     ]
-}
-
-/// Whether the caches survive a power failure, and with them what a design keeps of their stores.
-pub fn caches_survive(shape: &Shape) -> bool {
-    matches!(shape.config.domain(), Domain::Eadr | Domain::Gpf)
 }

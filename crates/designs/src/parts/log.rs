@@ -12,7 +12,6 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, PerCore};
 
 use super::LogEvent;
-use super::hardware::caches_survive;
 use super::line::Filling;
 use super::record::{Kind, Record};
 use super::ring::{FOOTER, Ring};
@@ -98,7 +97,7 @@ impl Log {
             ring,
             rules: rules.clone(),
             path: shape.path,
-            survives: caches_survive(shape),
+            survives: shape.caches_survive(),
             size: size as usize,
             reserve: u64::from(shape.cores) + 1,
             lines: VecDeque::from([Filling::new(0)]),
