@@ -89,6 +89,8 @@ pub struct Entry {
     pub card: Card,
     /// What order of stores it promises, if it is ordering hardware or stands on it.
     pub model: Option<Model>,
+    /// The ordering hardware that it stands on, by name, if it is a log on some.
+    pub stands_on: Option<&'static str>,
     /// Its parameters.
     pub fields: &'static [Field],
     /// Its rules, each with its documentation.
@@ -146,6 +148,7 @@ const fn entry<D: Design>() -> Entry {
     Entry {
         card: D::CARD,
         model: D::MODEL,
+        stands_on: D::STANDS_ON,
         fields: D::Params::FIELDS,
         rules: D::Rules::RULES,
         needless: D::NEEDLESS,

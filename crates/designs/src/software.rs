@@ -106,6 +106,7 @@ impl<P: Pairing> Design for Software<P> {
     const CARD: Card = P::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
     const MODEL: Option<Model> = P::Order::MODEL;
+    const STANDS_ON: Option<&'static str> = Some(P::Order::CARD.name);
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
     const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;

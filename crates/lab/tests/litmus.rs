@@ -1,6 +1,8 @@
 //! Litmus tests: the table that the simulator comes with, what a wrong rule makes of it, and what a
 //! bad file is told.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -36,9 +38,13 @@ fn ask(request: &Value) -> Result<Value, String> {
 
 #[test]
 fn the_table_is_the_models() {
-    let answer = ask(&json!({})).expect("an answer");
+    let orders: Vec<&str> = common::orders().map(|order| order.card.name).collect();
+    if orders.is_empty() {
+        return;
+    }
+    let answer = ask(&json!({ "orders": orders })).expect("an answer");
     let rows = answer["rows"].as_array().expect("a list");
-    assert_eq!(rows.len(), TESTS.len() * designs::ORDERS.len());
+    assert_eq!(rows.len(), TESTS.len() * orders.len());
     assert_eq!(ALLOWED.len(), TESTS.len());
     for row in rows {
         let (test, order) = (row["test"].as_str().unwrap(), row["order"].as_str().unwrap());

@@ -37,6 +37,8 @@ pub trait Design: Sized + 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// What order of stores it promises, if it is ordering hardware or stands on it.
     const MODEL: Option<Model> = None;
+    /// The ordering hardware that it stands on, by name, if it is a log on some.
+    const STANDS_ON: Option<&'static str> = None;
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
     /// Whether a flush is one.

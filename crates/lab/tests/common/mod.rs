@@ -19,24 +19,43 @@ use model::params::Field;
 use model::workload::Workload;
 use serde_json::{Map, Value, json};
 
-/// The names of `ONLY=mine,yours`, if that is in the environment.
+/// The names of `ONLY=mine,yours`, if that is in the environment: designs, and ordering hardware,
+/// which stands for itself and for every design on it.
 ///
 /// # Panics
-/// When there is no such design: everything would pass.
+/// When there is nothing of such a name: everything would pass.
 pub fn only() -> Option<String> {
     let only = std::env::var("ONLY").ok()?;
-    let exists = |name: &&str| designs::ALL.iter().any(|entry| entry.card.name == *name);
-    let unknown = only.split(',').find(|name| !exists(name));
-    assert!(unknown.is_none(), "ONLY names no design: {unknown:?}; `indelible list designs` does");
+    let every = || designs::ALL.iter().chain(designs::ORDERS);
+    for name in only.split(',') {
+        assert!(
+            every().any(|entry| is_of(entry, name)),
+            "ONLY names neither a design nor ordering hardware: `{name}`; `indelible list designs` \
+             has the designs, `indelible litmus` the hardware"
+        );
+    }
     Some(only)
+}
+
+fn is_of(entry: &Entry, name: &str) -> bool {
+    entry.card.name == name || entry.stands_on == Some(name)
+}
+
+fn chosen(entries: &'static [Entry]) -> impl Iterator<Item = &'static Entry> {
+    let only = only();
+    entries.iter().filter(move |entry| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|name| is_of(entry, name)))
+    })
 }
 
 /// Every design, or those of [`only`].
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    let only = only();
-    designs::ALL.iter().filter(move |entry| {
-        only.as_ref().is_none_or(|only| only.split(',').any(|name| name == entry.card.name))
-    })
+    chosen(designs::ALL)
+}
+
+/// All ordering hardware, or that of [`only`].
+pub fn orders() -> impl Iterator<Item = &'static Entry> {
+    chosen(designs::ORDERS)
 }
 
 /// The designs that promise something.
