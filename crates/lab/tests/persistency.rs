@@ -60,13 +60,18 @@ impl Program for Random {
 }
 
 /// Machines: as `tiny` is; with caches so small that lines leave them soon; with controllers that
-/// overtake each other; and both.
-const MACHINES: &[&str] = &["", SMALL_CACHES, APART, BOTH];
+/// overtake each other; both; and small caches that survive, with what the hardware saves of its
+/// own (`power_loss`).
+const MACHINES: &[&str] = &["", SMALL_CACHES, APART, BOTH, EADR, GPF];
 const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
 const APART: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
     pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
 const BOTH: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
     pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B";
+const EADR: &str = "controller.domain=eadr llc.size=256B l2.size=128B l1d.size=128B";
+const GPF: &str = "controller.domain=gpf controller.count=2 controller.intlv_size=64B \
+    controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B \
+    l2.size=128B l1d.size=128B";
 
 /// Runs the programs of a seed on ordering hardware; the seed also chooses the machine.
 fn cut(
@@ -80,8 +85,9 @@ fn cut(
     if let Some((_, domain)) = missing_domain(order.card.needs, config.domain()) {
         config.controller.domain = domain;
     }
-    let cores = 2 + (seed % 3) as u8;
-    let program = Random { seed, core: CoreId(0), steps: 14 + seed % 20, lines: 2 + seed / 4 % 7 };
+    let turn = seed / MACHINES.len() as u64;
+    let cores = 2 + (turn % 3) as u8;
+    let program = Random { seed, core: CoreId(0), steps: 14 + seed % 20, lines: 2 + turn % 7 };
     let campaign = Campaign {
         points: Points::All,
         nested: false,
