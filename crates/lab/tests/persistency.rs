@@ -76,7 +76,7 @@ const GPF: &str = "controller.domain=gpf controller.count=2 controller.intlv_siz
 /// Runs the programs of a seed on ordering hardware; the seed also chooses the machine.
 fn cut(
     order: &Entry,
-    settings: &str,
+    settings: &[(String, u64)],
     without: Option<&str>,
     seed: u64,
 ) -> Result<Crashes, Failure> {
@@ -100,7 +100,7 @@ fn cut(
     let outcome = (order.run)(Order {
         config: &config,
         cores,
-        settings: &settings_of(order, settings),
+        settings,
         without,
         workload: Box::new(program),
         warmup: 0,
@@ -116,16 +116,40 @@ fn cut(
     outcome.map(|outcome| outcome.crashes.expect("a campaign"))
 }
 
+type Settings = Vec<(String, u64)>;
+
 /// Settings of a line that ordering hardware knows.
-fn settings_of(order: &Entry, line: &str) -> Vec<(String, u64)> {
+fn settings_of(order: &Entry, line: &str) -> Settings {
     let pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
     let known = pairs.filter(|(name, _)| order.fields.iter().any(|field| field.name == *name));
     known.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect()
 }
 
-/// Ways to set hardware up: as it is; with an entry or two; sending at once; draining late; filling
-/// from its buffers; with bytes instead of lines; with a global vector that is read late; and with
-/// dependences on lines that are durable.
+/// The ways in which ordering hardware is set up: those of [`SETTINGS`] that mean something to it,
+/// and each small size and each choice that it declares and none of those has.
+fn ways(order: &Entry) -> Vec<Settings> {
+    let mut ways: Vec<Settings> = Vec::new();
+    for line in SETTINGS {
+        let way = settings_of(order, line);
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    for field in order.fields {
+        let choices = (0..field.choices.len() as u64).filter(|choice| *choice != field.default);
+        for value in field.tight.iter().copied().chain(choices) {
+            let own = (field.name.to_owned(), value);
+            if !ways.iter().any(|way| way.contains(&own)) {
+                ways.push(vec![own]);
+            }
+        }
+    }
+    ways
+}
+
+/// Ways to set hardware up, by names that HOPS has: as it is; with an entry or two; sending at
+/// once; draining late; filling from its buffers; with bytes instead of lines; with a global vector
+/// that is read late; and with dependences on lines that are durable.
 const SETTINGS: &[&str] = &[
     "",
     "entries=1",
@@ -142,16 +166,13 @@ const SETTINGS: &[&str] = &[
 fn every_order_keeps_its_promise() {
     let mut found = String::new();
     for order in orders() {
-        for settings in SETTINGS {
-            if !settings.is_empty() && settings_of(order, settings).is_empty() {
-                continue;
-            }
+        for way in ways(order) {
             for seed in 1..=48 {
-                let crashes = cut(order, settings, None, seed).expect("the run ends");
+                let crashes = cut(order, &way, None, seed).expect("the run ends");
                 assert!(crashes.images >= crashes.points && crashes.points > 0);
                 if let Some(violation) = crashes.violations.first() {
                     let name = order.card.name;
-                    found += &format!("{name} {settings} seed {seed}: {violation:#?}\n");
+                    found += &format!("{name} {way:?} seed {seed}: {violation:#?}\n");
                 }
             }
         }
@@ -164,14 +185,15 @@ const SEEDS: u64 = 1600;
 
 /// Whether a rule's absence shows in a run that is right with it.
 fn is_caught(order: &Entry, rule: &str) -> bool {
-    SETTINGS.iter().any(|settings| {
-        (1..=SEEDS / SETTINGS.len() as u64).any(|seed| {
-            let wrong = match cut(order, settings, Some(rule), seed) {
+    let ways = ways(order);
+    ways.iter().any(|way| {
+        (1..=SEEDS / ways.len() as u64).any(|seed| {
+            let wrong = match cut(order, way, Some(rule), seed) {
                 Ok(crashes) => !crashes.violations.is_empty(),
                 Err(Failure::Deadlock(_)) => true,
                 Err(failure) => panic!("{failure:?}"),
             };
-            wrong && cut(order, settings, None, seed).expect("it ends").violations.is_empty()
+            wrong && cut(order, way, None, seed).expect("it ends").violations.is_empty()
         })
     })
 }
