@@ -123,6 +123,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
 ];
 
+/// A sentence and the one that was expected, below the request that they answer.
+fn difference(request: &str, error: &str, expect: &str) -> String {
+    format!("{request}\n    says      {error}\n    expected  {expect}\n")
+}
+
 fn error(request: &Value, ask: fn(&str, &Control) -> Result<String, lab::InputError>) -> String {
     match ask(&request.to_string(), &Control::default()) {
         Ok(answer) => panic!("{request} is answered: {answer}"),
@@ -150,7 +155,9 @@ fn a_mistake_is_one_sentence() {
                 None => error == *expect,
             };
             if !as_expected {
-                differ += &format!("{line}\n    {error}\n");
+                differ += &difference(line, &error, expect);
+                // The other call says the same.
+                break;
             }
         }
     }
@@ -261,7 +268,7 @@ fn a_mistake_in_a_script_names_its_line() {
         let error = error(&request, lab::run);
         assert!(!error.contains('\n'), "{error:?} is more than one line");
         if error != *expect {
-            differ += &format!("{workload} {script:?}\n    {error}\n");
+            differ += &difference(&format!("{workload} {script:?}"), &error, expect);
         }
     }
     assert!(differ.is_empty(), "{differ}");
