@@ -16,8 +16,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo hash machine=sillo",
-        "unknown machine `sillo`; did you mean `silo`? there are: silo, cxl, loc, ssp, tiny, \
-          hops, optane, or the path of a TOML file",
+        "unknown machine `sillo`; did you mean `silo`? there are: silo, [all]",
     ),
     ("silo hash cores=0", "cores is 0; machine tiny takes 1..=4 (core.cores_max)"),
     ("silo hash cores=5", "cores is 5; machine tiny takes 1..=4 (core.cores_max)"),
@@ -135,11 +134,12 @@ fn error(request: &Value, ask: fn(&str, &Control) -> Result<String, lab::InputEr
     }
 }
 
-/// Whether a sentence lists every design, or every workload.
+/// Whether a sentence lists every design, every workload or every machine.
 fn lists_all(error: &str) -> bool {
     let listed = |name: &str| error.split([' ', ',']).any(|word| word == name);
     designs::ALL.iter().all(|entry| listed(entry.card.name))
         || workloads::ALL.iter().all(|entry| listed(entry.about.name))
+        || lab::machines::names().into_iter().all(listed)
 }
 
 #[test]

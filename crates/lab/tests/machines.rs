@@ -43,7 +43,17 @@ fn file_error(name: &str, text: &str) -> String {
 
 #[test]
 fn every_preset_loads_and_has_a_source_for_every_value() {
-    assert_eq!(machines::names(), ["cxl", "hops", "loc", "optane", "silo", "ssp", "tiny"]);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+    let files = std::fs::read_dir(folder).expect("the presets").map(|file| file.expect("a file"));
+    let files = files.filter_map(|file| file.file_name().into_string().ok());
+    let mut files: Vec<String> =
+        files.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+    files.sort_unstable();
+    assert_eq!(
+        machines::names(),
+        files,
+        "PRESETS in crates/lab/src/machines.rs has a line for each file in machines, by name"
+    );
     for name in machines::names() {
         let machine = load(name, &[]);
         assert_eq!(machine.name, name);
@@ -174,8 +184,9 @@ fn differences_come_with_both_sources() {
 fn the_list_has_a_row_for_each_preset() {
     let rows = machines::rows();
     assert_eq!(rows["rows"].as_array().map(Vec::len), Some(machines::names().len()));
-    let silo = &rows["rows"][4];
-    assert_eq!((&silo["name"], &silo["frequency"]), (&"silo".into(), &"2GHz".into()));
+    let mut rows = rows["rows"].as_array().expect("a list").iter();
+    let silo = rows.find(|row| row["name"] == "silo").expect("silo");
+    assert_eq!(silo["frequency"], "2GHz");
 }
 
 #[test]
@@ -325,11 +336,11 @@ fn mistakes_in_settings_are_explained() {
 
 #[test]
 fn an_unknown_machine_is_explained() {
-    assert_eq!(
-        error("sillo", &[]),
-        "unknown machine `sillo`; did you mean `silo`? there are: \
-         silo, cxl, loc, ssp, tiny, hops, optane, or the path of a TOML file"
-    );
+    let sentence = error("sillo", &[]);
+    let start = "unknown machine `sillo`; did you mean `silo`? there are: silo, ";
+    assert!(sentence.starts_with(start), "{sentence}");
+    assert!(sentence.ends_with(", or the path of a TOML file"), "{sentence}");
+    assert!(machines::names().iter().all(|name| sentence.contains(name)), "{sentence}");
     let error = error("./no/such.toml", &[]);
     let expect = "machine file ./no/such.toml: No such file or directory";
     assert!(error.starts_with(expect), "{error}");
