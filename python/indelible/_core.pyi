@@ -35,7 +35,7 @@ def list(kind: str) -> str:
     """Return the designs, workloads, profiles or machines, as `{"rows": [...]}`."""
 
 def explain(name: str, settings: list[tuple[str, str]], against: str | None = None) -> str:
-    """Return everything known of a design, a workload or a machine."""
+    """Return everything known of a design, a workload, a machine or ordering hardware."""
 
 def battery(
     designs: list[str], machine: str, cores: int | None, settings: list[tuple[str, str]]

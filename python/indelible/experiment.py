@@ -347,7 +347,7 @@ def describe(
     against: str | None = None,
     on: tuple[str, int | None] | None = None,
 ) -> dict[str, Any]:
-    """Return everything known of a design (`on` a machine), a workload or a machine."""
+    """Return everything known of a design or an order (`on` a machine), a workload, a machine."""
     about: dict[str, Any] = json.loads(core.explain(name, list(settings), against, on))
     for rows in (about.get(key, []) for key in ("params", "rules", "rows")):
         # A comment of the source begins behind a blank.

@@ -26,7 +26,7 @@ def catalog(kind: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
 
 
 def explanation(about: Mapping[str, Any], width: int) -> str:
-    """Return everything known of a design, a workload or a machine."""
+    """Return everything known of a design, a workload, a machine or ordering hardware."""
     if about["kind"] == "machine-diff":
         return _difference(about, width)
     title = f"{about['name']} ({about['kind']})"
@@ -36,11 +36,14 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
         facts.pop(known, None)
     if facts:
         blocks.append("\n".join(text.paragraph(k, text.word(v), width) for k, v in facts.items()))
+    if about.get("pairings"):
+        blocks.append(text.paragraph("designs", ", ".join(about["pairings"]), width))
     for params in ("params", "parameters"):
         if about.get(params):
             blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
     if about.get("rules"):
-        rules = [[rule["name"], rule.get("doc", "")] for rule in about["rules"]]
+        designs = len(about.get("pairings", ()))
+        rules = [[rule["name"], _rule(rule, designs)] for rule in about["rules"]]
         blocks.append(
             "Rules (crash --mutants switches each off)\n"
             + text.columns(["rule", "what"], rules, width)
@@ -51,6 +54,18 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
         table = [[_key(row), text.word(row["value"]), _described(row)] for row in about["rows"]]
         blocks.append(text.columns(["field", "value", "what [range] (source)"], table, width))
     return "\n\n".join(blocks)
+
+
+def _rule(rule: Mapping[str, Any], designs: int) -> str:
+    """Return what a rule is, and where and why it is needless, of so many designs."""
+    found: dict[str, list[str]] = {}
+    for row in rule.get("needless", ()):
+        found.setdefault(row["reason"], []).append(row["design"])
+    told = [
+        f"Needless in {'every design' if len(names) == designs else ', '.join(names)}: {reason}."
+        for reason, names in found.items()
+    ]
+    return " ".join([rule.get("doc", ""), *told])
 
 
 def _hardware(about: Mapping[str, Any], width: int) -> str:
@@ -84,7 +99,8 @@ def _bytes(count: float) -> str:
 
 def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:
     """Return the parameters; beside their defaults what they are here, where any is another."""
-    section = about["kind"]
+    # Ordering hardware is set up as part of a design.
+    section = "design" if about["kind"] == "order" else about["kind"]
     heads = ["default"]
     if any(param["value"] != param["default"] for param in params):
         heads = ["here", "default"]

@@ -50,9 +50,14 @@ def require_effect(settings: Pairs, name: str, kind: str) -> None:
     of_machine = [key for key, _ in settings if not key.startswith(("design.", "workload."))]
     of_workload = [key for key, _ in settings if key.startswith("workload.") and key != ITEMS]
     of_design = [key for key, _ in settings if key.startswith("design.")]
-    others = {"design": of_workload, "workload": of_design + of_machine}
+    others = {
+        "design": of_workload,
+        "order": of_workload,
+        "workload": of_design + of_machine,
+    }
+    called = "ordering hardware" if kind == "order" else f"a {kind.partition('-')[0]}"
     for key in others.get(kind, of_design + of_workload):
-        raise InputError(f"{key} changes nothing here: `{name}` is a {kind.partition('-')[0]}")
+        raise InputError(f"{key} changes nothing here: `{name}` is {called}")
 
 
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:

@@ -65,9 +65,10 @@ def explain(
     machine: str | None = None,
     cores: int | None = None,
 ) -> dict[str, Any]:
-    """Return all that is known of a design, a workload or a machine, maybe beside another.
+    """Return all that is known of a design, a workload, ordering hardware or a machine.
 
-    A design's hardware is that which it adds to `machine` (`silo`) with so many cores (all).
+    A machine may stand beside another (`diff`). A design's hardware is that which it adds to
+    `machine` (`silo`) with so many cores (all).
     """
     name = named("name", name)
     diff = None if diff is None else named("diff", diff)
@@ -76,7 +77,8 @@ def explain(
         {row["name"] for row in experiment.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")
     )
-    bare = name.removeprefix("design:").removeprefix("workload:")
+    prefixes = ("design:", "workload:", "order:")
+    bare = next((name.removeprefix(p) for p in prefixes if name.startswith(p)), name)
     design = bare if bare in designs else ""
     workload = bare if any(bare in names for names in workloads) else ""
     own = of_cell(pairs(set), design, workload)

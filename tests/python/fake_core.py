@@ -149,6 +149,41 @@ def explain(
                 "cores": 8,
             }
         )
+    if name == "order:hops":
+        rules = [
+            {"name": "fence_waits", "doc": "A fence waits.", "needless": []},
+            {
+                "name": "line_in_order",
+                "doc": "No entry overtakes another one of its line.",
+                "needless": [
+                    {"design": design, "reason": "the log lets any store be first"}
+                    for design in ("hops", "undo@hops")
+                ],
+            },
+            {
+                "name": "keep_versions",
+                "doc": "A line has an entry for each epoch.",
+                "needless": [{"design": "hops", "reason": "there is one version"}],
+            },
+        ]
+        size = {"name": "entries", "default": 32, "value": 32, "range": "1..=1024", "doc": "Sizes."}
+        return json.dumps(
+            {
+                "name": "hops",
+                "kind": "order",
+                "paper": "A Paper, ASPLOS 2017",
+                "summary": "Persist buffers.",
+                "file": "crates/designs/src/hops.rs",
+                "model": "epoch",
+                "promise": "what comes before a fence is durable before what comes after it",
+                "pairings": ["hops", "undo@hops"],
+                "params": [size],
+                "rules": rules,
+                "hardware": [],
+                "machine": "silo",
+                "cores": 8,
+            }
+        )
     if name == "logcache":
         params = [
             ("variant", "cached+clwb", ["cached", "cached+clwb", "movnti4", "movdir64b"]),

@@ -340,6 +340,10 @@ BAD = {
         ["explain", "silo", "--set", "workload.order=3"],
         "workload.order changes nothing here: `silo` is a design",
     ),
+    "no_order_s": (
+        ["explain", "order:hops", "--set", "workload.order=3"],
+        "workload.order changes nothing here: `hops` is ordering hardware",
+    ),
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
     "base": (
         ["compare", "--normalize", "hopps"],

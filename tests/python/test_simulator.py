@@ -140,6 +140,21 @@ def test_everything_is_explained() -> None:
     assert (code, "machines optane and cxl: " in shown) == (0, True)
 
 
+def test_ordering_hardware_is_explained() -> None:
+    x86 = answer("explain", "x86")
+    assert (x86["kind"], x86["model"]) == ("order", "fenced")
+    assert {"undo@x86", "s-wal"} <= {*x86["pairings"]}
+    assert {"name", "doc", "needless"} == x86["rules"][0].keys()
+    # A name that a design has is the design's.
+    kinds = [answer("explain", name)["kind"] for name in ("hops", "order:hops", "machine:hops")]
+    assert kinds == ["design", "order", "machine"]
+    params = answer("explain", "order:hops", "--set", "design.entries=7")["params"]
+    assert {param["name"]: param["value"] for param in params}["entries"] == 7
+    for name in {row["order"] for row in answer("litmus")["rows"]}:
+        code, shown, _ = indelible("explain", f"order:{name}")
+        assert (code, f"{name} (order)" in shown, f"undo@{name}" in shown) == (0, True, True)
+
+
 def test_what_is_explained_has_settings_under_its_own_name() -> None:
     for name, field in (("silo", "entries"), ("btree", "order"), ("btree-rand", "order")):
         params = answer("explain", name, "--set", f"{name}.{field}=40")["params"]

@@ -19,6 +19,7 @@ SHOWN = {
     "list": ["list"],
     "explain_design": ["explain", "silo"],
     "explain_machine": ["explain", "tiny"],
+    "explain_order": ["explain", "order:hops"],
     "battery": ["battery"],
     "characterize": ["characterize"],
     "characterize_own": ["characterize", "--workloads", "btree-rand,ycsb", "--txs", "500"],

@@ -1,6 +1,7 @@
 //! What there is, and what each thing is: for `list` and `explain`.
 
-use model::design::Shape;
+use designs::Entry;
+use model::design::{Model, Shape};
 use model::params::Field;
 use model::workload::Reopens;
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 use crate::error::{InputError, unknown};
 use crate::machines;
 use crate::profiles::{self, Profile};
-use crate::settings;
-use crate::spec::{count_cores, find_workload, workload_names};
+use crate::settings::{self, Settings};
+use crate::spec::{Named, count_cores, find_workload, workload_names};
 
 /// Lists the designs, the workloads, the profiles or the machines.
 ///
@@ -28,7 +29,7 @@ pub fn list(kind: &str) -> Result<String, InputError> {
     Ok(json!({ "rows": rows }).to_string())
 }
 
-fn design_row(entry: &designs::Entry) -> Value {
+fn design_row(entry: &Entry) -> Value {
     let card = &entry.card;
     json!({
         "name": card.name,
@@ -54,11 +55,11 @@ fn workload_row(entry: &workloads::Entry) -> Value {
 /// A machine, by its name or its file, and how many cores it has, if not as many as it can.
 pub type On<'a> = (&'a str, Option<u64>);
 
-/// Explains a design, whose hardware is that of the machine `on` (Silo's if there is none), a
-/// workload or a machine; a machine beside another one.
+/// Explains a design or ordering hardware, whose hardware is that of the machine `on` (Silo's if
+/// there is none), a workload or a machine; a machine beside another one.
 ///
 /// # Errors
-/// A sentence, when there is nothing of that name, or when it is no design and has no hardware.
+/// A sentence, when there is nothing of that name, or when it has no hardware.
 pub fn explain(
     name: &str,
     pairs: &[(String, String)],
@@ -77,21 +78,20 @@ pub fn explain(
         return explain_difference(name, other, &split.machine);
     }
     let (kind, name) = match name.split_once(':') {
-        Some((kind @ ("design" | "workload"), name)) => (kind, name),
+        Some((kind @ ("design" | "workload" | "order"), name)) => (kind, name),
         _ => ("", name),
     };
-    let design = designs::ALL.iter().find(|entry| entry.card.name == name);
-    let design = design.filter(|_| kind != "workload");
-    let workload = find_workload(name).ok().filter(|_| kind != "design");
-    if let Some(entry) = design {
-        let (machine, cores) = on.unwrap_or(("silo", None));
-        let machine = machines::load(machine, &split.machine)?;
-        let owner = format!("design {name}");
-        let values = settings::params(&owner, entry.fields, &split.design)?;
-        let shape = Shape::new(&machine.config, count_cores(&machine, cores, None)?);
-        let mut answer = explain_design(entry, &values, &shape);
-        answer["machine"] = machine.name.into();
-        return Ok(answer.to_string());
+    let is_asked = |other: &str| kind.is_empty() || kind == other;
+    let find = |all: &'static [Entry]| all.iter().find(|entry| entry.card.name == name);
+    if let Some(entry) = find(designs::ALL).filter(|_| is_asked("design")) {
+        return explain_on(entry, "design", &split, on, explain_design);
+    }
+    let workload = find_workload(name).ok().filter(|_| is_asked("workload"));
+    let is_machine = machines::names().contains(&name) || name.contains(['/', '.']);
+    let is_machine = is_machine && kind.is_empty() && workload.is_none();
+    let order = find(designs::ORDERS).filter(|_| is_asked("order"));
+    if let Some(entry) = order.filter(|_| workload.is_none() && !is_machine) {
+        return explain_on(entry, "order", &split, on, explain_order);
     }
     if let Some((machine, _)) = on {
         return Err(InputError(format!(
@@ -99,40 +99,67 @@ pub fn explain(
              machine:{machine}` is about the machine"
         )));
     }
-    if let Some((name, entry, profile)) = workload {
-        let mut answer = workload_row(entry);
-        answer["name"] = name.into();
-        answer["kind"] = "workload".into();
-        answer["file"] = entry.about.file.into();
-        let asked = profile.map(|profile| profile.under(&split.workload));
-        let mut asked = asked.unwrap_or(split.workload);
-        if entry.fields.iter().any(|field| field.name == "items") {
-            // The machine's word to every workload is this one's, too.
-            let items = split.machine.iter().filter(|(path, _)| path == "workload.items");
-            asked.extend(items.map(|(_, value)| ("items".to_owned(), value.clone())));
-        }
-        let values = settings::params(&format!("workload {name}"), entry.fields, &asked)?;
-        answer["params"] = params(entry.fields, &values);
-        return Ok(answer.to_string());
+    if let Some(named) = workload {
+        return explain_workload(named, split);
     }
-    if kind.is_empty() && (machines::names().contains(&name) || name.contains(['/', '.'])) {
+    if is_machine {
         return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());
     }
     Err(unknown_thing(kind, name))
 }
 
+/// What is said of a design or of ordering hardware on a machine, with parameters of these values.
+type Say = fn(&Entry, &[(String, u64)], &Shape) -> Value;
+
+fn explain_on(
+    entry: &Entry,
+    kind: &str,
+    split: &Settings,
+    on: Option<On<'_>>,
+    say: Say,
+) -> Result<String, InputError> {
+    let (machine, cores) = on.unwrap_or(("silo", None));
+    let machine = machines::load(machine, &split.machine)?;
+    let owner = format!("{kind} {}", entry.card.name);
+    let values = settings::params(&owner, entry.fields, &split.design)?;
+    let shape = Shape::new(&machine.config, count_cores(&machine, cores, None)?);
+    let mut answer = say(entry, &values, &shape);
+    answer["machine"] = machine.name.into();
+    Ok(answer.to_string())
+}
+
+fn explain_workload(named: Named, split: Settings) -> Result<String, InputError> {
+    let (name, entry, profile) = named;
+    let mut answer = workload_row(entry);
+    answer["name"] = name.into();
+    answer["kind"] = "workload".into();
+    answer["file"] = entry.about.file.into();
+    let asked = profile.map(|profile| profile.under(&split.workload));
+    let mut asked = asked.unwrap_or(split.workload);
+    if entry.fields.iter().any(|field| field.name == "items") {
+        // The machine's word to every workload is this one's, too.
+        let items = split.machine.iter().filter(|(path, _)| path == "workload.items");
+        asked.extend(items.map(|(_, value)| ("items".to_owned(), value.clone())));
+    }
+    let values = settings::params(&format!("workload {name}"), entry.fields, &asked)?;
+    answer["params"] = params(entry.fields, &values);
+    Ok(answer.to_string())
+}
+
 /// Nothing has the name, of a kind or of any.
 fn unknown_thing(kind: &str, name: &str) -> InputError {
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
+    let orders = designs::ORDERS.iter().map(|entry| entry.card.name);
     match kind {
         "design" => unknown(kind, name, designs),
         "workload" => unknown(kind, name, workload_names()),
+        "order" => unknown("ordering hardware", name, orders),
         _ => {
-            let mut all: Vec<&str> =
-                designs.chain(workload_names()).chain(machines::names()).collect();
+            let others = workload_names().into_iter().chain(machines::names());
+            let mut all: Vec<&str> = designs.chain(orders).chain(others).collect();
             all.sort_unstable();
             all.dedup();
-            unknown("design, workload or machine", name, all)
+            unknown("design, workload, machine or ordering hardware", name, all)
         }
     }
 }
@@ -147,11 +174,51 @@ fn explain_difference(
     Ok(machines::diff(&left, &right).to_string())
 }
 
-fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shape) -> Value {
+fn explain_design(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Value {
     let mut answer = design_row(entry);
     let rules: Vec<Value> =
         entry.rules.iter().map(|(name, doc)| json!({ "name": name, "doc": doc.trim() })).collect();
-    let hardware: Vec<Value> = (entry.hardware)(values, shape)
+    answer["kind"] = "design".into();
+    answer["file"] = entry.card.file.into();
+    answer["guarantee"] = guarantee(entry).into();
+    answer["params"] = params(entry.fields, values);
+    answer["rules"] = rules.into();
+    answer["cores"] = shape.cores.into();
+    answer["hardware"] = hardware(entry, values, shape);
+    answer
+}
+
+/// Ordering hardware, the designs that stand on it, and what those do not need of its rules.
+fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Value {
+    let card = &entry.card;
+    let stands = |design: &&Entry| design.stands_on == Some(card.name);
+    let pairings: Vec<&Entry> = designs::ALL.iter().filter(stands).collect();
+    let rule = |(name, doc): &(&str, &str)| {
+        let reason = |of: &Entry| {
+            let needless = of.needless.iter().find(|(rule, _)| rule == name);
+            needless.map(|(_, why)| json!({ "design": of.card.name, "reason": why }))
+        };
+        let needless: Vec<Value> = pairings.iter().filter_map(|design| reason(design)).collect();
+        json!({ "name": name, "doc": doc.trim(), "needless": needless })
+    };
+    json!({
+        "name": card.name,
+        "kind": "order",
+        "paper": card.paper,
+        "summary": card.summary,
+        "file": card.file,
+        "model": entry.model.map(Model::name),
+        "promise": entry.model.map(promise),
+        "pairings": pairings.iter().map(|design| design.card.name).collect::<Vec<_>>(),
+        "params": params(entry.fields, values),
+        "rules": entry.rules.iter().map(rule).collect::<Vec<_>>(),
+        "cores": shape.cores,
+        "hardware": hardware(entry, values, shape),
+    })
+}
+
+fn hardware(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Value {
+    let rows: Vec<Value> = (entry.hardware)(values, shape)
         .iter()
         .map(|structure| {
             json!({
@@ -167,17 +234,22 @@ fn explain_design(entry: &designs::Entry, values: &[(String, u64)], shape: &Shap
             })
         })
         .collect();
-    answer["kind"] = "design".into();
-    answer["file"] = entry.card.file.into();
-    answer["guarantee"] = guarantee(entry).into();
-    answer["params"] = params(entry.fields, values);
-    answer["rules"] = rules.into();
-    answer["cores"] = shape.cores.into();
-    answer["hardware"] = hardware.into();
-    answer
+    rows.into()
 }
 
-fn guarantee(entry: &designs::Entry) -> &'static str {
+fn promise(model: Model) -> &'static str {
+    match model {
+        Model::Unordered => "none",
+        Model::Fenced => "what a core flushed before a fence is durable when the fence ends",
+        Model::Epoch => {
+            "what a core stored, or saw, before an ordering fence is durable before what it stores \
+             after; a durability fence waits for all of it"
+        }
+        Model::Visible => "a store is durable when it is visible",
+    }
+}
+
+fn guarantee(entry: &Entry) -> &'static str {
     match entry.card.durability {
         model::design::Durability::Synchronous => {
             "an acknowledged transaction is durable, whole; no other is there in part"

@@ -355,7 +355,7 @@ pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
 }
 
 /// What a workload's name stands for: the name, the workload, and the profile whose name it is.
-type Named = (&'static str, &'static workloads::Entry, Option<&'static Profile>);
+pub type Named = (&'static str, &'static workloads::Entry, Option<&'static Profile>);
 
 /// The workload of a name, which may be that of a profile.
 ///

@@ -294,8 +294,8 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
          machine:silo` is about the machine"
     );
     let text = error(lab::explain("sillo", &[], None, None));
-    let start =
-        "unknown design, workload or machine `sillo`; did you mean `silo`? there are: silo, ";
+    let start = "unknown design, workload, machine or ordering hardware `sillo`; did you mean \
+        `silo`? there are: silo, ";
     assert!(text.starts_with(start), "{text}");
     let known = |name: &str| lab::explain(name, &[], None, None).expect("it is one");
     assert_eq!(known("design:silo"), known("silo"));
@@ -305,6 +305,8 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     );
     let text = error(lab::explain("workload:silo", &[], None, None));
     assert!(text.starts_with("unknown workload `silo`"), "{text}");
+    let text = error(lab::explain("order:silo", &[], None, None));
+    assert!(text.starts_with("unknown ordering hardware `silo`; there are: "), "{text}");
 }
 
 #[test]

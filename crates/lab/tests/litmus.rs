@@ -276,6 +276,32 @@ fn a_mistake_in_a_file_names_its_line() {
     }
 }
 
+#[test]
+fn ordering_hardware_is_explained() {
+    let about = |name: &str| -> Value {
+        let text = lab::explain(name, &[], None, None).expect("it is known");
+        serde_json::from_str(&text).expect("an answer is JSON")
+    };
+    for order in designs::ORDERS {
+        let name = order.card.name;
+        let told = about(&format!("order:{name}"));
+        assert_eq!((&told["name"], &told["kind"]), (&json!(name), &json!("order")));
+        assert_eq!(told["rules"].as_array().map(Vec::len), Some(order.rules.len()));
+        assert_eq!(told["params"].as_array().map(Vec::len), Some(order.fields.len()));
+        let on_it = |design: &Value| design == name || design.as_str().unwrap().ends_with(name);
+        let pairings = told["pairings"].as_array().expect("a list");
+        assert!(pairings.iter().any(on_it), "{told}");
+        // A name that something else has stays that thing's.
+        let others = ["design", "machine"].map(|kind| format!("{kind}:{name}"));
+        let is_taken = others.iter().any(|other| lab::explain(other, &[], None, None).is_ok());
+        assert_eq!(about(name) == told, !is_taken, "{name}");
+    }
+    let x86 = about("x86");
+    assert!(x86["pairings"].as_array().unwrap().contains(&json!("s-wal")));
+    let waits = x86["rules"].as_array().unwrap().iter().find(|rule| rule["name"] == "fence_waits");
+    assert_eq!(waits.unwrap()["needless"][0]["design"], "s-wal");
+}
+
 /// The words of the format, as docs/litmus.md gives them.
 #[test]
 fn variables_lie_where_the_file_says() {

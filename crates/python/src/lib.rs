@@ -86,7 +86,7 @@ fn list(py: Python<'_>, kind: &str) -> PyResult<String> {
     answer(py, || lab::list(kind))
 }
 
-/// Everything known of a design, a workload or a machine.
+/// Everything known of a design, a workload, a machine or ordering hardware.
 #[pyfunction]
 #[pyo3(signature = (name, settings, against = None, on = None))]
 fn explain(

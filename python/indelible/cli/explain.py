@@ -8,12 +8,13 @@ from indelible import explain_text, text, verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE, InputError
 
-HELP = "everything known of a design, a workload or a machine"
+HELP = "everything known of a design, a workload, a machine or ordering hardware"
 DESCRIPTION = (
     "Explain a design (paper, guarantee, parameters, rules, hardware, file), a\n"
-    "workload, or a machine (every field with value, unit, range and source).\n"
-    "`machine:silo` is the machine where a design has the name, too; `design:` and\n"
-    "`workload:` work likewise."
+    "workload, a machine (every field with value, unit, range and source), or\n"
+    "ordering hardware such as x86 (promise, parameters, rules, the designs on it).\n"
+    "`machine:silo` is the machine where a design has the name, too; `order:`,\n"
+    "`design:` and `workload:` work likewise."
 )
 EPILOG = """\
 examples:
@@ -21,12 +22,15 @@ examples:
   indelible explain ssp --machine ssp --cores 1
   indelible explain optane --diff cxl
   indelible explain tiny --set controller.wpq=8
+  indelible explain order:hops
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `explain`."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of whatever `list` has")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="of whatever `list` has, or `litmus` runs on"
+    )
     parser.add_argument("--diff", metavar="OTHER", help="another machine, beside it")
     parser.add_argument(
         "--machine", metavar="M", help=f"the machine of a design's hardware ({MACHINE})"
