@@ -23,6 +23,44 @@ fn registries_are_in_the_order_of_names() {
     assert!(workloads.is_sorted(), "{workloads:?}");
 }
 
+/// Whoever looks for a thing in the documents finds it: README.md names every design (of
+/// `LOG@ORDER` each half) and workload, ARCHITECTURE.md every file of one. Of docs/litmus.md the
+/// suite `litmus` sees to it.
+#[test]
+fn documents_name_everything_in_the_registries() {
+    let read = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+        std::fs::read_to_string(path).expect("a document")
+    };
+    let (readme, map) = (read("README.md"), read("ARCHITECTURE.md"));
+    let mut missing = Vec::new();
+    let designs = designs::ALL.iter().map(|entry| ("design", entry.card.name));
+    let workloads = workloads::ALL.iter().map(|entry| ("workload", entry.about.name));
+    for (kind, name) in designs.chain(workloads) {
+        let is_named = match name.split_once('@') {
+            Some((log, order)) => {
+                readme.contains(&format!("`{log}@")) && readme.contains(&format!("@{order}`"))
+            }
+            None => readme.contains(&format!("`{name}`")),
+        };
+        if !is_named {
+            missing.push(format!("README.md (What there is) does not name the {kind} `{name}`"));
+        }
+    }
+    let orders = designs::ORDERS.iter().map(|entry| entry.card.file);
+    let designs = designs::ALL.iter().map(|entry| entry.card.file);
+    for file in orders.chain(designs).chain(workloads::ALL.iter().map(|entry| entry.about.file)) {
+        let (_, file) = file.split_once("/src/").expect("a file of a crate");
+        let name = file.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+        let ways = [format!("`{name}`"), format!("`{name}.rs`"), format!("`{name}/`")];
+        if !ways.iter().any(|way| map.contains(way)) {
+            missing.push(format!("ARCHITECTURE.md (Code map) does not name `{file}`"));
+        }
+    }
+    missing.dedup();
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
 #[test]
 fn files_and_functions_are_short() {
     let mut long = Vec::new();
