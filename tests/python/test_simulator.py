@@ -118,7 +118,8 @@ def test_write_sets_stand_beside_ssp_s() -> None:
         assert 0 < row["pm_share"] <= 1
     # A profile is the workload with its settings, which the user's go over.
     named = answer("run", "--design", "silo", "--workload", "hash-zipf", "--txs", "50")
-    words = ["workload.value=8", "workload.bucket=line", "workload.distribution=hot"]
+    profile = next(row for row in profiles if row["name"] == "hash-zipf")
+    words = [f"workload.{setting}" for setting in profile["settings"].split()]
     sets = [word for setting in words for word in ("--set", setting)]
     plain = answer("run", "--design", "silo", "--workload", "hash", "--txs", "50", *sets)
     for row in (named, plain):
