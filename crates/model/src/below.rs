@@ -255,3 +255,35 @@ impl<'a, 'i> Gasp<'a, 'i> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contents::Contents;
+
+    #[test]
+    fn a_battery_saves_every_byte_that_it_has_energy_for_and_no_more() {
+        let memory = Contents::new(0, 4096).expect("room");
+        for (energy, bytes, saved) in [(64, 64, true), (64, 65, false), (0, 1, false), (9, 9, true)]
+        {
+            // From the middle of a line on, so that most are saved in two parts.
+            for address in [0, 40] {
+                let mut image = Image::over(&memory);
+                let mut gasp = Gasp::new(&mut image, Cycle(0), energy);
+                assert_eq!(gasp.save(address, &vec![7; bytes]).is_ok(), saved, "{bytes} bytes");
+                assert_eq!(gasp.save(address, &[7]), Err(PowerLoss), "the battery is empty");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_battery_saves_in_parts_adds_up() {
+        let memory = Contents::new(0, 4096).expect("room");
+        let mut image = Image::over(&memory);
+        let mut gasp = Gasp::new(&mut image, Cycle(0), 100);
+        assert_eq!((gasp.save(0, &[1; 50]), gasp.save(64, &[2; 50])), (Ok(()), Ok(())));
+        assert_eq!((gasp.saved, gasp.save(128, &[3; 1])), (100, Err(PowerLoss)));
+        assert_eq!((image.line(Line(0))[49], image.line(Line(1))[49]), (1, 2));
+        assert_eq!((image.line(Line(0))[50], image.line(Line(2))[0]), (0, 0));
+    }
+}

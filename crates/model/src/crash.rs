@@ -555,3 +555,6 @@ fn save_caches<D: Design>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -503,6 +503,45 @@ mod tests {
         );
     }
 
+    /// A checker that left out one place of eight would still find most of what is wrong.
+    #[test]
+    fn every_word_of_a_line_is_compared() {
+        for place in 0..8 {
+            let damaged = [(1, 1), (9, 1), (16 + place, 5)];
+            assert!(verdict(true, true, &damaged).is_some(), "word {place}");
+        }
+    }
+
+    /// What only the battery or recovery wrote no controller has told the oracle of.
+    #[test]
+    fn a_line_that_only_recovery_wrote_is_compared() {
+        let durable = Contents::new(0, 4096).expect("room");
+        let oracle = Oracle::new(&durable, 1, 2048, Durability::Synchronous).expect("room");
+        for place in 0..8 {
+            let mut image = Image::over(&durable);
+            assert_eq!(oracle.check(&image), Ok(()));
+            image.set_word(Word(16 + place), 5).expect("power");
+            let (word, _) = oracle.check(&image).expect_err("nobody stored it");
+            assert_eq!(word, Word(16 + place));
+        }
+        let mut image = Image::over(&durable);
+        image.set_word(Word(256), 5).expect("power");
+        assert_eq!(oracle.check(&image), Ok(()), "logs are not data");
+    }
+
+    #[test]
+    fn of_a_line_that_was_stored_to_outside_of_a_transaction_the_other_words_are_promised() {
+        let zeros = Contents::new(0, 4096).expect("room");
+        let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
+        let mut oracle = oracle.expect("room");
+        oracle.store_outside(Word(20));
+        for word in 16..24 {
+            let mut image = Image::over(&zeros);
+            image.set_word(Word(word), 5).expect("power");
+            assert_eq!(oracle.check(&image).is_ok(), word == 20, "word {word}");
+        }
+    }
+
     #[test]
     fn a_word_that_nobody_stored_to_stays() {
         assert!(verdict(true, true, &[(1, 1), (9, 1), (20, 5)]).is_some());

@@ -362,6 +362,18 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_covers_every_word_of_its_line() {
+        for word in (0..16).map(Word) {
+            let mut run = Persistency::new(Model::Fenced, 1);
+            run.store(ZERO, word, 0, 1);
+            let flush = FenceKind::Flush(A.line(), crate::meters::Class::Data, Flush::WriteBack);
+            fence(&mut run, ZERO, flush);
+            fence(&mut run, ZERO, FenceKind::Durable);
+            assert_eq!(run.check(&[(word, 0)]).is_err(), word.line() == A.line(), "{word:?}");
+        }
+    }
+
+    #[test]
     fn a_value_that_was_stored_twice_is_taken_for_the_one_that_fits() {
         let mut run = Persistency::new(Model::Epoch, 1);
         run.store(ZERO, A, 0, 1);

@@ -172,6 +172,18 @@ pub fn try_on(
     points: Option<Points>,
     body: impl Fn(&mut Pm<'_>) -> Step + 'static,
 ) -> Result<Outcome, Failure> {
+    try_on_design::<Watcher>(config, cores, points, (0, 1), body)
+}
+
+/// Runs a closure on every core of a machine with a design, so often before the measured region and
+/// so often in it, and says what came of it.
+pub fn try_on_design<D: Design<Params = NoParams, Rules = NoRules>>(
+    config: &Config,
+    cores: u8,
+    points: Option<Points>,
+    (warmup, transactions): (u64, u64),
+    body: impl Fn(&mut Pm<'_>) -> Step + 'static,
+) -> Result<Outcome, Failure> {
     let campaign = points.map(|points| Campaign {
         points,
         nested: false,
@@ -181,14 +193,14 @@ pub fn try_on(
         keep: 0,
         check: Check::Transactions,
     });
-    run::<Watcher>(Run {
+    run::<D>(Run {
         config,
         cores,
         params: NoParams {},
         rules: NoRules {},
         workload: Box::new(Each(Rc::new(body))),
-        warmup: 0,
-        transactions: 1,
+        warmup,
+        transactions,
         exact: false,
         epochs: false,
         timeline: None,
