@@ -37,6 +37,8 @@ pub fn row(
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
+    // What was aborted is no work done.
+    let committed = report.transactions - report.aborted;
     let latency = &report.commit_latency;
     let card = &resolved.design.card;
     let mut row = json!({
@@ -54,7 +56,7 @@ pub fn row(
         "cycles": report.cycles,
         "simulated_s": simulated,
         "instructions": report.instructions,
-        "throughput_tx_per_s": ratio(report.transactions as f64, simulated),
+        "throughput_tx_per_s": ratio(committed as f64, simulated),
         "commit_latency_cycles": {
             "mean": latency.mean(),
             "p50": latency.value_at_quantile(0.5),
@@ -158,4 +160,204 @@ fn peak_rss_mb() -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
     kib.unwrap_or(0.0) / 1024.0
+}
+
+#[cfg(test)]
+mod tests {
+    use model::meters::Meters;
+    use model::report::{WriteSets, latencies};
+
+    use super::*;
+    use crate::spec::Spec;
+
+    fn resolved(change: &str) -> Resolved {
+        let spec = format!(
+            r#"{{"design": "silo", "workload": "hash", "cores": 3,
+                "settings": {{"core.frequency": "1GHz"}}{change}}}"#
+        );
+        Spec::read(&spec).and_then(|spec| spec.resolve(None)).expect("a spec")
+    }
+
+    /// A report of which every number is another prime, so that none can pass for another.
+    fn report() -> Report {
+        let mut commit_latency = latencies();
+        (1..=100).for_each(|cycles| commit_latency.record(cycles).expect("in range"));
+        Report {
+            cycles: 1_009,
+            transactions: 103,
+            commits: 107,
+            aborted: 2,
+            operations: 113,
+            migrations: 127,
+            instructions: 131,
+            commit_latency,
+            compute: 137,
+            stalls: [139, 149, 151, 157, 163, 167, 173],
+            meters: Meters {
+                wpq_bytes: [179, 181, 191, 193, 197, 199, 211, 223, 227],
+                wpq_writes: 229,
+                wpq_merged: 233,
+                media_lines: 239,
+                media_bits: 241,
+                media_fill_reads: 251,
+                reads: 257,
+                reads_forwarded: 263,
+                energy_fj: 269_000_000,
+                wear_max: 271,
+            },
+            write_sets: WriteSets {
+                transactions: 101,
+                words: 277,
+                stores: 281,
+                lines: 283,
+                lines_max: 293,
+                pages: 307,
+                pages_max: 311,
+            },
+            epochs: Some(Totals {
+                ordering_points: 313,
+                epochs: 317,
+                lines: 331,
+                singletons: 337,
+                self_dependent: 347,
+                cross_dependent: 349,
+                pm_stores: 353,
+                dram_stores: 359,
+            }),
+            counters: vec![("merged", 367), ("overflows", 373)],
+            cancelled: true,
+        }
+    }
+
+    fn row_of(resolved: &Resolved, report: Report) -> Value {
+        let outcome = Outcome { report, crashes: None, timeline: None };
+        row(resolved, &outcome, (103, 10, false), HostTime { seconds: 0.5, cpu: 0.25 })
+    }
+
+    /// What a row says of a run; names, the identity and the notes are left out.
+    fn expected() -> Value {
+        json!({
+            "cores": 3,
+            "seed": 1,
+            "txs": 103,
+            "aborted": 2,
+            "cycles": 1_009,
+            "simulated_s": 1_009.0 / 1e9,
+            "instructions": 131,
+            "throughput_tx_per_s": 101.0 / (1_009.0 / 1e9),
+            "commit_latency_cycles": { "mean": 50.5, "p50": 50, "p99": 99, "max": 100 },
+            "pm_writes": {
+                "wpq_bytes": 179 + 181 + 191 + 193 + 197 + 199 + 211 + 223 + 227,
+                "wpq_writes": 229,
+                "wpq_merged": 233,
+                "media_lines": 239,
+                "media_bits": 241,
+                "media_fill_reads": 251,
+                "wear_max": 271,
+                "by_class": {
+                    "data": 179,
+                    "log": 181,
+                    "metadata": 191,
+                    "commit": 193,
+                    "home_write_back": 197,
+                    "consolidation": 199,
+                    "checkpoint": 211,
+                    "garbage_collection": 223,
+                    "copy_on_write": 227,
+                },
+            },
+            "pm_reads": 257,
+            "stalls": {
+                "compute": 137,
+                "load_miss": 139,
+                "store_buffer_full": 149,
+                "fence": 151,
+                "commit_wait": 157,
+                "log_structure_full": 163,
+                "lock": 167,
+                "other": 173,
+            },
+            "write_set": {
+                "lines_avg": 283.0 / 101.0,
+                "lines_max": 293,
+                "pages_avg": 307.0 / 101.0,
+                "pages_max": 311,
+                "words_avg": 277.0 / 101.0,
+                "stores_avg": 281.0 / 101.0,
+            },
+            "energy_uj": 0.269,
+            "design_counters": { "merged": 367, "overflows": 373 },
+            "cancelled": true,
+            "migrations": 127,
+            "epochs": {
+                "ordering_points": 313,
+                "epochs": 317,
+                "epochs_per_tx": 317.0 / 103.0,
+                "lines_per_epoch": 331.0 / 317.0,
+                "singleton_share": 337.0 / 317.0,
+                "self_dependent_share": 347.0 / 317.0,
+                "cross_dependent_share": 349.0 / 317.0,
+                "pm_stores": 353,
+                "pm_store_share": 353.0 / (353.0 + 359.0),
+            },
+        })
+    }
+
+    #[test]
+    fn a_row_says_what_was_counted() {
+        let mut row = row_of(&resolved(""), report());
+        let fields = row.as_object_mut().expect("an object");
+        let host = fields.remove("host").expect("the host");
+        assert_eq!((&host["seconds"], &host["cpu_seconds"]), (&0.5.into(), &0.25.into()));
+        assert_eq!((&host["mem_ops"], &host["mem_ops_per_s"]), (&113.into(), &226.0.into()));
+        for name in [
+            "design",
+            "workload",
+            "machine",
+            "version",
+            "id",
+            "core_model",
+            "domain",
+            "durability",
+            "notes",
+        ] {
+            assert!(fields.remove(name).is_some(), "a row has {name}");
+        }
+        assert_eq!(row, expected());
+    }
+
+    #[test]
+    fn a_row_has_epochs_and_migrations_if_there_were_any() {
+        let row = row_of(&resolved(""), Report { migrations: 0, epochs: None, ..report() });
+        assert_eq!((row.get("migrations"), row.get("epochs")), (None, None));
+    }
+
+    /// Results are looked up by their identity: what changes them must change that.
+    #[test]
+    fn whatever_a_result_depends_on_is_in_its_identity() {
+        let of = |change: &str, txs, warmup, exact| identity(&resolved(change), txs, warmup, exact);
+        let usual = || of("", 100, 10, false);
+        assert_eq!(usual(), usual());
+        let others = [
+            of(r#", "seed": 2"#, 100, 10, false),
+            of("", 101, 10, false),
+            of("", 100, 11, false),
+            of("", 100, 10, true),
+            of(r#", "machine": "tiny""#, 100, 10, false),
+        ];
+        assert!(others.iter().all(|other| *other != usual()), "{others:?}");
+        let mut resolved = resolved("");
+        let mut changed = vec![identity(&resolved, 100, 10, false)];
+        resolved.cores = 2;
+        changed.push(identity(&resolved, 100, 10, false));
+        resolved.design_settings.push(("entries".into(), 7));
+        changed.push(identity(&resolved, 100, 10, false));
+        resolved.workload_settings.push(("items".into(), 7));
+        changed.push(identity(&resolved, 100, 10, false));
+        resolved.script = Some(("mine.sql".into(), "SELECT 1;".into()));
+        changed.push(identity(&resolved, 100, 10, false));
+        changed.sort_unstable();
+        changed.dedup();
+        assert_eq!(changed.len(), 5, "each change was one of the identity");
+    }
 }
