@@ -138,6 +138,21 @@ pub struct Found {
     pub violation: Option<String>,
 }
 
+impl Found {
+    /// Adds what a run found, in which loads had the values that the test says, or had not.
+    fn add(&mut self, crashes: Crashes, matched: bool) {
+        if let Some(violation) = crashes.violations.into_iter().next() {
+            self.violation.get_or_insert(violation.text);
+        }
+        self.images += crashes.images;
+        if matched {
+            self.counted += 1;
+            self.allowed |= crashes.allowed;
+            self.seen |= crashes.seen;
+        }
+    }
+}
+
 /// The machines of a test: `tiny`, and one whose two controllers have queues of one entry over slow
 /// cells, so that writes overtake each other.
 const MACHINES: &[&[(&str, &str)]] = &[
@@ -199,15 +214,7 @@ pub fn run(
                 Err(Failure::Stopped(Stop::Cancelled)) => return Ok(None),
                 Err(Failure::Stopped(stop)) => panic!("litmus test {}: {stop:?}", test.name),
             };
-            if let Some(violation) = crashes.violations.into_iter().next() {
-                found.violation.get_or_insert(violation.text);
-            }
-            found.images += crashes.images;
-            if !mismatched.load(Ordering::Relaxed) {
-                found.counted += 1;
-                found.allowed |= crashes.allowed;
-                found.seen |= crashes.seen;
-            }
+            found.add(crashes, !mismatched.load(Ordering::Relaxed));
         }
     }
     Ok(Some(found))
@@ -368,5 +375,31 @@ impl Thread {
         for line in self.unflushed.drain(..) {
             pm.flush(Ptr::to(line.address()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One run in which the image is allowed, or seen, is enough, if its loads had the values.
+    #[test]
+    fn what_one_of_the_runs_allows_is_allowed() {
+        for (allowed, seen) in [(true, false), (false, true)] {
+            for place in 0..3 {
+                let mut found = Found::default();
+                for run in 0..3 {
+                    let is_it = run == place;
+                    let (allowed, seen) = (allowed && is_it, seen && is_it);
+                    found.add(Crashes { images: 5, allowed, seen, ..Crashes::default() }, true);
+                }
+                assert_eq!((found.allowed, found.seen), (allowed, seen), "run {place}");
+                assert_eq!((found.counted, found.images), (3, 15));
+            }
+        }
+        let mut found = Found::default();
+        found.add(Crashes { images: 5, allowed: true, seen: true, ..Crashes::default() }, false);
+        assert_eq!((found.allowed, found.seen, found.counted), (false, false, 0));
+        assert_eq!(found.images, 5, "it was checked all the same");
     }
 }

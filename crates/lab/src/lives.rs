@@ -116,11 +116,16 @@ fn chosen(
         return Ok(Points::All);
     }
     let seed = life.boot.map_or(spec.seed, |(_, seed)| seed);
+    Ok(Points::These(spread(all, wanted, seed)))
+}
+
+/// So many of the crash points from 1 to `all`: one of each of as many parts, by the seed.
+fn spread(all: u64, wanted: u64, seed: u64) -> Vec<u64> {
     let point = |index: u64| {
         let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
         1 + from + mix(seed ^ index) % (until - from)
     };
-    Ok(Points::These((0..wanted).map(point).collect()))
+    (0..wanted).map(point).collect()
 }
 
 /// Images of the first life from which machines boot (ours: a campaign then takes about twice as
@@ -272,4 +277,28 @@ pub fn history(cuts: &[Cut]) -> Value {
         json!({ "event": point, "order": order, "nested": nested })
     });
     cuts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_crash_point_is_chosen_with_some_seed_and_one_of_each_part_with_every_seed() {
+        for (all, wanted) in [(10, 3), (100, 7), (8, 7)] {
+            let mut seen = BTreeSet::new();
+            for seed in 0..500 {
+                let points = spread(all, wanted, seed);
+                assert_eq!(points.len() as u64, wanted);
+                for (index, &point) in (0..).zip(&points) {
+                    let part = index * all / wanted..(index + 1) * all / wanted;
+                    assert!(part.contains(&(point - 1)), "{point} of {part:?}");
+                }
+                seen.extend(points);
+            }
+            assert_eq!(seen, (1..=all).collect(), "{wanted} of {all}");
+        }
+    }
 }

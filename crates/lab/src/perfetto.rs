@@ -267,3 +267,22 @@ fn annotations(shown: &Shown) -> Vec<Annotation> {
     }));
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_is_as_many_nanoseconds_as_its_frequency_says() {
+        for (frequency, cycle, expect) in [
+            (1_000_000_000, 1, 1),
+            (1_000_000_000, 12_345, 12_345),
+            (2_000_000_000, 12_345, 6_172),
+            (500_000_000, 3, 6),
+            (3_000_000_000, 1 << 60, (1 << 60) / 3),
+        ] {
+            let writer = Writer { packets: Vec::new(), frequency, tracks: 0 };
+            assert_eq!(writer.nanoseconds(cycle), expect, "cycle {cycle} at {frequency} Hz");
+        }
+    }
+}

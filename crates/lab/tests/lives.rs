@@ -88,6 +88,10 @@ fn a_violation_of_a_later_life_says_what_came_before() {
     let after = found["after"].as_array().expect("a list");
     assert_eq!(after.len(), 1);
     assert!(after[0]["event"].as_u64().is_some_and(|event| event > 0));
+    // The campaign ends with the first life in which something is wrong.
+    let others = answer["violations"].as_array().expect("a list").iter();
+    assert!(others.into_iter().all(|other| other["after"] == found["after"]), "{answer}");
+    assert!(answer["boots"].as_u64() < Some(8), "{}", answer["boots"]);
     let first = crash("redo@x86 scribble txs=60 lives=1 without=use_up_number_at_boot");
     assert_eq!(first["violations"], json!([]), "one life does not show it");
 }
