@@ -571,10 +571,11 @@ impl<E: Copy> Memory<E> {
         sum
     }
 
-    /// Forgets what was counted: the measured region begins.
+    /// Forgets what was counted: the measured region begins. Wear stays.
     pub fn reset_meters(&mut self) {
         for controller in &mut self.controllers {
-            controller.pm.meters = Meters::default();
+            let meters = &mut controller.pm.meters;
+            *meters = Meters { wear_max: meters.wear_max, ..Meters::default() };
         }
     }
 
