@@ -447,6 +447,49 @@ mod tests {
     }
 
     #[test]
+    fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
+        let mut pm = pm(|config| config.pm.e_read = 3);
+        for (line, rows) in [(0, 1), (1, 1), (0, 1), (1 << 10, 2)] {
+            pm.read(0, Line(line), 0);
+            assert_eq!(pm.meters.energy_fj, rows * pm.banks.row_bytes * 8 * 3, "line {line}");
+        }
+    }
+
+    #[test]
+    fn a_read_that_the_buffer_answers_takes_the_buffers_time() {
+        let mut pm = pm(|config| {
+            (config.pm.buffer, config.pm.t_buffer, config.pm.t_wtr) = (4, 50_000, 0);
+        });
+        write(&mut pm, 0, 0, 1, u64::MAX);
+        let Timing { burst, buffer, .. } = pm.banks.timing;
+        assert_eq!(pm.read(1_000, Line(0), 0).done, 1_000 + buffer + burst);
+        assert_eq!(buffer, 100, "at 2 GHz");
+    }
+
+    #[test]
+    fn wear_is_counted_for_each_line() {
+        let mut pm = pm(|config| config.pm.buffer = 0);
+        for (line, value, most) in
+            [(0, 1, 1), (4, 1, 1), (0, 2, 2), (4, 2, 2), (0, 3, 3), (0, 3, 3)]
+        {
+            write(&mut pm, 0, line, value, u64::MAX);
+            assert_eq!(pm.meters.wear_max, most, "line {line}, value {value}");
+        }
+    }
+
+    #[test]
+    fn a_bit_that_is_set_costs_another_energy_than_one_that_is_reset() {
+        let mut pm = pm(|config| {
+            let pm = &mut config.pm;
+            (pm.buffer, pm.encoder, pm.e_read, pm.e_set, pm.e_reset) = (0, 1, 0, 3, 5);
+        });
+        write(&mut pm, 0, 0, 0b0111, u64::MAX);
+        assert_eq!(pm.meters.energy_fj, 64 * 3 * 3);
+        write(&mut pm, 0, 0, 0b1100, u64::MAX);
+        assert_eq!(pm.meters.energy_fj, 64 * 3 * 3 + 64 * (3 + 2 * 5));
+    }
+
+    #[test]
     fn writes_of_one_buffer_line_reach_the_cells_once() {
         let mut pm = pm(|config| config.pm.buffer = 1);
         for line in 0..4 {
@@ -503,6 +546,8 @@ mod tests {
         assert_eq!(flip_n_write(0, u64::MAX, 32), (2, 0));
         assert_eq!(flip_n_write(0, 0xff, 32), (8, 0));
         assert_eq!(flip_n_write(0xff, 0, 64), (0, 8));
+        assert_eq!(flip_n_write(0, 0xffff, 32), (16, 0), "half of them are written as they are");
+        assert_eq!(flip_n_write(0, 0x1_ffff, 32), (15 + 1, 0));
     }
 
     #[test]

@@ -117,3 +117,30 @@ impl Stall {
         (Stall::Other, "other"),
     ];
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_add_up_but_for_the_wear_of_the_line_that_is_worn_most() {
+        let meters = |factor: u64, wear_max| Meters {
+            wpq_bytes: std::array::from_fn(|class| (class as u64 + 2) * factor),
+            wpq_writes: 13 * factor,
+            wpq_merged: 17 * factor,
+            media_lines: 19 * factor,
+            media_bits: 23 * factor,
+            media_fill_reads: 29 * factor,
+            reads: 31 * factor,
+            reads_forwarded: 37 * factor,
+            energy_fj: 41 * factor,
+            wear_max,
+        };
+        for (own, other) in [(3, 5), (5, 3)] {
+            let mut sum = meters(1, own);
+            sum.add(&meters(10, other));
+            assert_eq!(sum, meters(11, 5));
+        }
+        assert_eq!(meters(1, 0).wpq_bytes_total(), 2 + 3 + 4 + 5 + 6 + 7 + 8 + 9 + 10);
+    }
+}

@@ -111,5 +111,9 @@ mod tests {
         sets.count(&mut words);
         assert!(words.is_empty());
         assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (5, 4, 3, 2));
+        assert_eq!((sets.lines_max, sets.pages_max), (3, 2));
+        sets.count(&mut vec![Word(512), Word(8)]);
+        assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (7, 6, 5, 4));
+        assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (2, 3, 2));
     }
 }

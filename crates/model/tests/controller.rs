@@ -179,6 +179,47 @@ fn writes_of_one_line_merge_in_the_queue() {
 }
 
 #[test]
+fn the_queue_holds_what_each_of_the_writes_that_merged_covered() {
+    let mut bench = bench(KEEP_ALL);
+    let half = |mask, value| Write { mask, ..write(0, 8, value) };
+    bench.send(10, half(0xffff_ffff, 1)).send(20, half(0xffff_ffff << 32, 2)).run(END);
+    bench.memory.read(Cycle(100), Line(0));
+    assert_eq!(bench.memory.meters().reads_forwarded, 1, "the queue has the whole line");
+    bench.memory.settle(Cycle(200));
+    let meters = bench.memory.meters();
+    assert_eq!((meters.media_lines, meters.media_fill_reads), (1, 0));
+}
+
+/// What a design leaves in the on-DIMM buffer at the end is written, too: nobody hides it there.
+#[test]
+fn what_is_in_the_queue_and_in_the_buffer_at_the_end_is_counted() {
+    let mut bench = bench(|config| config.pm.buffer = 2);
+    bench.send(10, write(0, 8, 1)).send(10, write(64, 8, 1)).run(END);
+    assert_eq!(bench.memory.meters().media_lines, 0, "both are in the buffer");
+    bench.send(END, write(128, 8, 1)).run(END + 2);
+    bench.memory.settle(Cycle(END + 2));
+    assert_eq!(bench.memory.meters().media_lines, 3);
+    bench.memory.settle(Cycle(END + 3));
+    assert_eq!(bench.memory.meters().media_lines, 3, "once");
+}
+
+/// The measured region begins: what was counted is forgotten, but for the wear of cells.
+#[test]
+fn the_wear_of_the_warm_up_stays() {
+    let mut bench = bench(|_| ());
+    bench.send(10, write(0, 8, 1)).run(1_000);
+    bench.send(1_010, write(0, 8, 2)).run(2_000);
+    assert_eq!(bench.memory.meters().wear_max, 2);
+    bench.memory.reset_meters();
+    let meters = bench.memory.meters();
+    assert_eq!((meters.wear_max, meters.media_lines, meters.wpq_writes), (2, 0, 0));
+    bench.send(2_010, write(1, 8, 1)).run(3_000);
+    assert_eq!(bench.memory.meters().wear_max, 2, "another line is worn less");
+    bench.send(3_010, write(0, 8, 3)).run(4_000);
+    assert_eq!(bench.memory.meters().wear_max, 3);
+}
+
+#[test]
 fn a_write_on_its_way_to_the_cells_is_joined_by_nobody() {
     let mut bench = bench(|config| {
         config.controller.low = 100;

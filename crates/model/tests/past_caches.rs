@@ -5,7 +5,8 @@ mod common;
 use common::{at, config, on};
 use model::config::Config;
 use model::meters::Class;
-use model::workload::{Pm, Step};
+use model::units::DRAM_BASE;
+use model::workload::{Pm, Ptr, Step};
 
 const LINE: [u64; 8] = [7; 8];
 
@@ -40,6 +41,27 @@ fn a_buffer_that_was_sent_is_in_use_until_it_is_answered() {
     assert!(one.0 >= 32 * 4, "{} cycles with one buffer", one.0);
     assert!(many.0 < 32 + 20, "{} cycles with enough", many.0);
     assert_eq!(with(6), many, "as many as are under way at once, and the one that gathers");
+}
+
+/// What goes to volatile memory keeps its buffer until its answer has come, too: there and back.
+#[test]
+fn a_buffer_of_volatile_memory_is_in_use_until_it_is_answered() {
+    let with = |buffers| {
+        let change = move |config: &mut Config| {
+            (config.core.wc_buffers, config.controller.path) = (buffers, 10_000);
+        };
+        let volatile = |pm: &mut Pm<'_>| {
+            for line in 0..32 {
+                pm.store_words_past_caches(Ptr::to(DRAM_BASE + 64 * line), &LINE);
+            }
+            pm.durable();
+            Ok(())
+        };
+        run(change, volatile).0
+    };
+    assert!(with(1) >= 32 * 20, "{} cycles with one buffer", with(1));
+    assert!((16 * 20..20 * 20).contains(&with(2)), "{} cycles with two", with(2));
+    assert!(with(32) < 32 + 30, "{} cycles with enough", with(32));
 }
 
 #[test]

@@ -70,6 +70,22 @@ fn a_hit_on_a_line_under_way_waits_for_it() {
     assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
 }
 
+/// A store has asked for the line, and does not fill the reorder buffer. The load does.
+#[test]
+fn a_load_of_a_line_under_way_retires_when_it_is_there() {
+    let mut core = core(|config| config.core.rob = 100);
+    assert!(core.dispatch(true));
+    let (place, start) = core.miss_start(Line(7), Cycle(0));
+    core.store_miss(place, Line(7), start, start + 300);
+    assert!(core.dispatch(true));
+    assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
+    assert_eq!(core.work(99), 0);
+    assert!(core.clock() < Cycle(30), "{:?}", core.clock());
+    assert_eq!(core.work(1), 0);
+    assert_eq!(core.clock(), Cycle(300), "the reorder buffer is full");
+    assert!(core.stalls()[Stall::LoadMiss as usize] > 270);
+}
+
 #[test]
 fn stores_leave_in_order_and_a_full_queue_stalls() {
     let mut core = core(|config| config.core.sq = 2);

@@ -217,6 +217,37 @@ mod tests {
         assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
     }
 
+    /// The addresses of a controller are counted without those of the others: its banks come after
+    /// each other in what is its own.
+    #[test]
+    fn each_controller_uses_all_of_its_banks() {
+        let places = places(0, |config| {
+            (config.controller.count, config.controller.interleave) = (2, 256);
+        });
+        for controller in [0, 4] {
+            let own = |piece: usize| places[8 * piece + controller];
+            assert_eq!([own(0), own(1), own(2)], [(0, 0), (1, 0), (2, 0)]);
+        }
+    }
+
+    #[test]
+    fn the_bus_turns_to_reads_and_to_writes_in_times_of_their_own() {
+        let timing = Timing {
+            hit: 1,
+            miss: 1,
+            write: 1,
+            burst: 2,
+            turn_to_read: 70,
+            turn_to_write: 30,
+            buffer: 0,
+        };
+        let mut banks = Banks::new(timing, 256, 64, 4, &Config::default());
+        let ways = [(false, 2), (true, 32), (true, 2), (false, 72), (false, 2), (true, 32)];
+        for ((writing, takes), at) in ways.into_iter().zip((0..).step_by(1_000)) {
+            assert_eq!(banks.transfer(at, writing, 0) - at, takes, "at {at}");
+        }
+    }
+
     #[test]
     fn a_line_of_the_buffer_lies_in_one_bank() {
         for (mapping, row) in [(1, 256), (0, 64), (0, 128)] {
