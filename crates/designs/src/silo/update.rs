@@ -151,7 +151,7 @@ impl Silo {
             if !self.rules.eviction_marks_all_cores && Some(core) != only {
                 continue;
             }
-            for log in buffer.logs.iter_mut().filter(carried) {
+            for log in buffer.logs.iter_mut().filter(carried).filter(|log| !log.flushed) {
                 log.flushed = true;
                 self.counts.flush_bits += 1;
             }
