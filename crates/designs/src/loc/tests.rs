@@ -8,6 +8,7 @@ use model::config::Config;
 use model::contents::Contents;
 use model::design::Shape;
 use model::image::Image;
+use model::meters::Class;
 use model::params::Rules as _;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, Word, mix};
 
@@ -333,6 +334,42 @@ fn each_wrong_rule_is_found() {
 
 /// Counting absorbed blocks of whoever is not complete does no harm as long as the prefix is
 /// closed: who absorbed them ends it. It does without that.
+/// A block's own word has room for a count of 255: with more blocks, the count is an entry.
+#[test]
+fn a_count_that_no_block_has_room_for_is_an_entry() {
+    for lines in [1, 255, 256, 300] {
+        let mut stream = Stream::new(CARRY, LocRules::default());
+        stream.end(&(1..=lines).collect::<Vec<u64>>());
+        stream.drain(1);
+        let mut counts = Vec::new();
+        for composed in &stream.entries {
+            let word = FORMAT.encode(composed.entry, 0);
+            match FORMAT.decode(word, Some(0), 0).expect("an entry") {
+                Entry::Block { count, .. } | Entry::Count { count, .. } => counts.push(count),
+                _ => panic!("no other entries"),
+            }
+        }
+        let note = u64::from(lines > 255);
+        assert_eq!(counts.len() as u64, lines + note);
+        counts.retain(|&count| count > 0);
+        assert_eq!(counts, [lines + note], "once, of all entries of the transaction");
+    }
+}
+
+#[test]
+fn what_the_log_writes_is_counted_as_what_it_is() {
+    let mut config = Config::default();
+    (config.pm.log, config.pm.capacity) = (4096, 1 << 20);
+    let mut ring = Ring::new(Area::new(&Shape::new(&config, 1), false), FORMAT);
+    let entry = Entry::Block { line: Line(1), by: 0, count: 1 };
+    let (group, block) = ring.append(entry, Some(bytes(1)), 0);
+    ring.close();
+    let metadata = ring.metadata(group, false);
+    let writes = [block, metadata, Some(ring.record(group, 0)), Some(ring.head(group, 0))];
+    let classes = writes.map(|write| write.expect("a write").class);
+    assert_eq!(classes, [Class::Log, Class::Metadata, Class::Commit, Class::Metadata]);
+}
+
 #[test]
 fn counting_what_is_committed_follows_from_the_closed_prefix() {
     let counted = LocRules::default().without("count_committed");

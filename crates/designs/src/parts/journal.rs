@@ -440,6 +440,24 @@ mod tests {
     }
 
     #[test]
+    fn a_group_fits_that_fills_the_ring_with_its_commit_record() {
+        let mut journal: Journal<()> = Journal::new(ring(), false);
+        assert!(journal.has_room(79) && !journal.has_room(80), "it has 80 records");
+        (journal.head, journal.tail) = (90, 30);
+        assert!(journal.has_room(19) && !journal.has_room(20));
+    }
+
+    #[test]
+    fn a_checkpoint_begins_when_so_much_of_the_ring_is_used() {
+        let mut journal: Journal<()> = Journal::new(ring(), false);
+        for (used, wanted) in [(0, false), (39, false), (40, true), (80, true)] {
+            (journal.head, journal.tail) = (100 + used, 100);
+            assert_eq!(journal.wants_checkpoint(50, false), wanted, "{used} of 80");
+            assert!(journal.wants_checkpoint(50, true), "a group waits for room");
+        }
+    }
+
+    #[test]
     fn a_group_counts_if_all_of_it_is_there() {
         let ring = ring();
         let durable = Contents::new(0, ring.end()).expect("room");

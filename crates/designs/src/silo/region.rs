@@ -212,7 +212,36 @@ fn read(image: &Image<'_>, address: u64, length: u64) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use model::config::Config;
+    use model::contents::Contents;
+    use model::units::Cycle;
+
     use super::*;
+
+    /// At a power failure, each record that it said to hold may be of another transaction that has
+    /// committed: all their ID tuples lie in the region, too.
+    #[test]
+    fn what_a_region_holds_lies_in_it_with_its_tuples() {
+        let mut config = Config::default();
+        (config.pm.log, config.pm.capacity) = (1024, 1 << 20);
+        let shape = Shape::new(&config, 2);
+        for kept in [0, 10] {
+            let mut region = Region::new(&shape, CoreId(0));
+            region.keep(kept);
+            let most = (0..).find(|&count| !region.holds(count + 1)).expect("it is finite");
+            assert_eq!(most, (1024 - 64 - 18 * kept) / (18 + 8));
+            let record = Record::of(CoreId(0), TxId(1), Word(0), u64::MAX);
+            let records = (0..most).map(|_| record);
+            let committed: VecDeque<(TxId, u64)> =
+                (0..most).map(|tx| (TxId(tx), u64::MAX >> 16)).collect();
+            let memory = Contents::new(0, config.pm.capacity).expect("room");
+            let mut image = Image::over(&memory);
+            let mut gasp = Gasp::new(&mut image, Cycle(0), u64::MAX);
+            region.save(records, &committed, &mut gasp).expect("energy");
+            let end = Line::of(shape.log_of(CoreId(1)));
+            assert!(image.changed_lines().all(|line| line < end), "the next core's region");
+        }
+    }
 
     #[test]
     fn a_record_is_eighteen_bytes() {
