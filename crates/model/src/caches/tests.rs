@@ -56,6 +56,19 @@ fn a_core_that_is_renamed_keeps_its_lines() {
     assert!(caches.hit(A, Line(1)) && caches.hit(B, Line(1)));
 }
 
+/// The last level has four ways for the even lines. It hears of a line when the levels above miss.
+#[test]
+fn the_line_leaves_the_last_level_that_it_was_asked_for_longest_ago() {
+    let mut caches = caches();
+    for line in [0, 2, 4, 6] {
+        load(&mut caches, A, line);
+    }
+    load(&mut caches, B, 0);
+    load(&mut caches, A, 8);
+    let held = [0, 2, 4, 6, 8].map(|line| caches.holds(Line(line)));
+    assert_eq!(held, [true, false, true, true, true]);
+}
+
 #[test]
 fn a_line_that_leaves_the_last_level_leaves_all() {
     let mut caches = caches();

@@ -188,8 +188,11 @@ fn a_store_that_waits_for_room_keeps_what_is_behind_it_dispatching() {
     core.hold_store(Cycle(520), Stall::LogFull);
     assert_eq!((core.front(), core.clock(), core.stored()), (Cycle(0), Cycle(520), Cycle(520)));
     assert_eq!(core.stalls()[Stall::LogFull as usize], 20);
+    core.resume(Cycle(525), Stall::LogFull);
+    assert_eq!(core.stalls()[Stall::LogFull as usize], 25);
     core.resume(Cycle(530), Stall::StoreBuffer);
     assert_eq!((core.front(), core.clock()), (Cycle(0), Cycle(530)));
+    assert_eq!(core.stalls()[Stall::StoreBuffer as usize], 5);
     core.store_past();
     assert_eq!(core.stored(), Cycle(531));
     core.make_room_for_store();
