@@ -1,0 +1,192 @@
+//! What a device's accesses take, cost and wear.
+
+use super::*;
+
+fn pm(change: impl FnOnce(&mut Config)) -> Pm {
+    let mut config = Config::default();
+    config.pm.capacity = 1 << 20;
+    change(&mut config);
+    Pm::new(&config, false).expect("room")
+}
+
+fn write(pm: &mut Pm, at: u64, line: u64, value: u8, mask: u64) -> Taken {
+    let write = Write { line: Line(line), data: [value; 64], mask, class: Class::Data };
+    pm.expect(write.line);
+    pm.write(at, &write, Choice::default(), &[], 0)
+}
+
+#[test]
+fn an_open_row_is_read_faster() {
+    let mut pm = pm(|_| ());
+    let first = pm.read(0, Line(0), 0).done;
+    let second = pm.read(first, Line(1), 0).done - first;
+    assert!(second < first, "{second} of an open row, {first} of a closed one");
+}
+
+#[test]
+fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
+    let mut pm = pm(|config| config.pm.e_read = 3);
+    for (line, rows) in [(0, 1), (1, 1), (0, 1), (1 << 10, 2)] {
+        pm.read(0, Line(line), 0);
+        assert_eq!(pm.meters.energy_fj, rows * pm.banks.row_bytes * 8 * 3, "line {line}");
+    }
+}
+
+#[test]
+fn a_read_that_the_buffer_answers_takes_the_buffers_time() {
+    let mut pm = pm(|config| {
+        (config.pm.buffer, config.pm.t_buffer, config.pm.t_wtr) = (4, 50_000, 0);
+    });
+    write(&mut pm, 0, 0, 1, u64::MAX);
+    let Timing { burst, buffer, .. } = pm.banks.timing;
+    assert_eq!(pm.read(1_000, Line(0), 0).done, 1_000 + buffer + burst);
+    assert_eq!(buffer, 100, "at 2 GHz");
+}
+
+#[test]
+fn wear_is_counted_for_each_line() {
+    let mut pm = pm(|config| config.pm.buffer = 0);
+    for (line, value, most) in [(0, 1, 1), (4, 1, 1), (0, 2, 2), (4, 2, 2), (0, 3, 3), (0, 3, 3)] {
+        write(&mut pm, 0, line, value, u64::MAX);
+        assert_eq!(pm.meters.wear_max, most, "line {line}, value {value}");
+    }
+}
+
+#[test]
+fn a_bit_that_is_set_costs_another_energy_than_one_that_is_reset() {
+    let mut pm = pm(|config| {
+        let pm = &mut config.pm;
+        (pm.buffer, pm.encoder, pm.e_read, pm.e_set, pm.e_reset) = (0, 1, 0, 3, 5);
+    });
+    write(&mut pm, 0, 0, 0b0111, u64::MAX);
+    assert_eq!(pm.meters.energy_fj, 64 * 3 * 3);
+    write(&mut pm, 0, 0, 0b1100, u64::MAX);
+    assert_eq!(pm.meters.energy_fj, 64 * 3 * 3 + 64 * (3 + 2 * 5));
+}
+
+#[test]
+fn writes_of_one_buffer_line_reach_the_cells_once() {
+    let mut pm = pm(|config| config.pm.buffer = 1);
+    for line in 0..4 {
+        write(&mut pm, 0, line, 1, u64::MAX);
+    }
+    assert_eq!(pm.meters.media_lines, 0);
+    write(&mut pm, 0, 4, 1, u64::MAX);
+    assert_eq!((pm.meters.media_lines, pm.meters.media_fill_reads), (1, 0));
+    pm.settle(0);
+    assert_eq!((pm.meters.media_lines, pm.meters.media_fill_reads), (2, 1));
+}
+
+#[test]
+fn the_first_write_that_is_ready_is_the_first_that_joins_the_buffer() {
+    let mut pm = pm(|config| {
+        (config.pm.buffer, config.pm.t_write) = (8, 1_000_000);
+    });
+    let (mut waiting, mut state, mut joined) = (Vec::new(), 1, 0);
+    for now in (0..20_000).step_by(10) {
+        state = crate::units::mix(state);
+        waiting.push(Line(state % 200));
+        pm.expect(Line(state % 200));
+        if waiting.len() < 12 {
+            continue;
+        }
+        let choice = pm.first_ready(now, &waiting, false);
+        let joins = waiting.iter().position(|&line| pm.buffer.find(line).is_some());
+        let count = waiting.iter().filter(|&&line| pm.buffer.find(line).is_some()).count();
+        assert_eq!(pm.buffer.joining, count);
+        if choice.leaving.is_some_and(|leaving| leaving.idle > now) {
+            assert_eq!(choice.index, joins.unwrap_or(0));
+            joined += usize::from(joins.is_some_and(|index| index > 0));
+        }
+        let line = waiting.remove(choice.index);
+        let write = Write { line, data: [1; 64], mask: 1, class: Class::Data };
+        pm.write(now, &write, choice, &waiting, now);
+    }
+    assert!(joined > 100, "{joined}");
+}
+
+#[test]
+fn bits_that_do_not_change_are_not_written_under_dcw() {
+    let mut pm = pm(|config| config.pm.buffer = 0);
+    write(&mut pm, 0, 0, 3, u64::MAX);
+    assert_eq!(pm.meters.media_bits, 128);
+    write(&mut pm, 0, 0, 3, u64::MAX);
+    assert_eq!((pm.meters.media_bits, pm.meters.media_lines), (128, 1));
+    write(&mut pm, 0, 0, 2, 0xff);
+    assert_eq!(pm.meters.media_bits, 136);
+}
+
+#[test]
+fn flip_n_write_changes_at_most_half_the_bits_and_the_flip_bit() {
+    assert_eq!(flip_n_write(0, u64::MAX, 32), (2, 0));
+    assert_eq!(flip_n_write(0, 0xff, 32), (8, 0));
+    assert_eq!(flip_n_write(0xff, 0, 64), (0, 8));
+    assert_eq!(flip_n_write(0, 0xffff, 32), (16, 0), "half of them are written as they are");
+    assert_eq!(flip_n_write(0, 0x1_ffff, 32), (15 + 1, 0));
+}
+
+#[test]
+fn writes_of_a_line_are_programmed_in_the_order_in_which_they_are_sent() {
+    let mut pm = pm(|config| {
+        config.pm.buffer = 0;
+        (config.pm.t_read, config.pm.t_write) = (500, 500);
+    });
+    // Before a read of the future there is room for a line, and not for a turn of the bus, too.
+    let read = pm.read(1_000, Line(64), 0).done;
+    let at = read - 2 * pm.banks.timing.burst;
+    let mut write = |value| write(&mut pm, at, 0, value, u64::MAX).programmed;
+    let (first, second) = (write(1), write(2));
+    assert!(first < second, "{first:?} and {second:?}");
+}
+
+#[test]
+fn a_bank_writes_one_line_at_a_time() {
+    let mut pm = pm(|config| config.pm.buffer = 0);
+    let write = |pm: &mut Pm, line| write(pm, 0, line, 1, u64::MAX).free;
+    let first = write(&mut pm, 0);
+    let cells = pm.banks.timing.write;
+    assert!(write(&mut pm, 1) >= first + cells, "the same bank");
+    assert!(write(&mut pm, 4) < first + 20, "another bank");
+}
+
+#[test]
+fn a_write_to_an_open_row_finds_there_what_it_is_compared_with() {
+    let mut pm = pm(|config| config.pm.buffer = 0);
+    let mut took = |at, line| {
+        let before = pm.meters.energy_fj;
+        let end = write(&mut pm, at, line, 1, u64::MAX).free;
+        (end - at, pm.meters.energy_fj - before)
+    };
+    // The bus turns for the first.
+    took(0, 4);
+    let (closed, open) = (took(10_000, 0), took(20_000, 1));
+    assert!(open.1 < closed.1, "no cells are read");
+    assert_eq!(closed.0 - open.0, pm.banks.timing.miss - pm.banks.timing.hit);
+}
+
+#[test]
+fn a_write_waits_for_its_bank_and_an_urgent_one_for_the_one_before_it_alone() {
+    let mut pm = pm(|config| config.pm.buffer = 0);
+    let end = write(&mut pm, 0, 0, 1, u64::MAX).free;
+    let (same, other) = ([Line(1)], [Line(1), Line(4)]);
+    let at = end / 2;
+    assert_eq!(pm.first_ready(at, &same, false).goes, end);
+    assert_eq!(pm.first_ready(at, &other, false).index, 1);
+    assert_eq!(pm.oldest(at, &other, false).goes, end);
+    let urgent = pm.first_ready(at, &same, true);
+    assert_eq!((urgent.index, urgent.goes), (0, at));
+    write(&mut pm, at, 1, 1, u64::MAX);
+    assert_eq!(pm.first_ready(at, &[Line(2)], true).goes, end, "one write waits there");
+    assert_eq!(pm.first_ready(at, &[Line(2), Line(4)], true).index, 1);
+}
+
+#[test]
+fn volatile_memory_opens_the_row_that_it_writes() {
+    let mut dram = Dram::new(&Config::default());
+    let Timing { hit, miss, burst, .. } = dram.banks.timing;
+    let [first, second] = [Line(1 << 40), Line((1 << 40) + 1)];
+    dram.write(0, first, 0);
+    assert_eq!(dram.read(burst, second, 0).start, burst + miss);
+    dram.write(10_000, first, 0);
+    assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
+}
