@@ -152,7 +152,7 @@ class Metric:
 
 
 def transactions(row: Mapping[str, Any]) -> float:
-    """Return how many transactions were measured."""
+    """Return how many transactions were committed in the measured region."""
     return row["throughput_tx_per_s"] * row["simulated_s"]
 
 
