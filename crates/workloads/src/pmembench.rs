@@ -11,7 +11,8 @@
 //!
 //! The benchmark allocates nothing for a value unless it is told to (`-A`), which WHISPER's command
 //! does not do: every key has the identifier of the pool's root object, and `-d 128` means nothing.
-//! That is `value = 0` here. The entries of PMDK's log are left out: they are the design's business.
+//! That is `value = 0` here. The entries of PMDK's log are left out: they are the design's
+//! business.
 
 use model::image::Image;
 use model::params::Params;
