@@ -23,7 +23,6 @@ const SMALL: &[&str] = &[
     "memcached txs=20 workload.items=30",
     "probe txs=5 workload.items=200",
     "queue txs=20",
-    "rbtree txs=20",
     "rbtree txs=20 workload.alloc_meta=logged workload.count=stored workload.value=8",
     "sdg txs=20 workload.edges=undirected",
     "sps txs=20",

@@ -17,16 +17,16 @@ const VARIANTS: &[&str] = &[
     "shared=shared",
     "distribution=hot value=8 element=8 lock_grain=word",
     "shared=shared order=5 value=8 alignment=packed bucket=line update=all edges=undirected key=8 \
-     index=btree warehouses=3 districts=2 remote=30 actions=mixed user_percent=50 queries=4",
+     index=btree warehouses=3 districts=2 remote=30 actions=mixed user_percent=50 queries=4 \
+     alloc_meta=logged count=stored",
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
      index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
     "operations=5 items=20 straddle=yes alloc_meta=logged",
-    "items=30 alloc_meta=volatile growth=at-once",
     "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
-    "shared=shared alloc_meta=logged count=stored operations=3 order=4",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
-     buckets=4 growth=at-once set_percent=60 overwrite_percent=40 update_interval=9",
+     buckets=4 growth=at-once alloc_meta=volatile set_percent=60 overwrite_percent=40 \
+     update_interval=9",
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
     "variant=nt64 entries_per_fence=2 log=circular array_writes=flushed verify=order",
     "variant=movdir64b entries_per_fence=16 log_in=dram",
