@@ -2,12 +2,9 @@
 
 mod common;
 
-use common::{at, config, on, try_on_design};
+use common::{at, card, config, on, try_on_design};
 use model::crash::Points;
-use model::design::{
-    Bare, Card, Design, Durability, Gasp, Granularity, KeptBy, Needs, NoParams, NoRules, Setup,
-    Structure,
-};
+use model::design::{Bare, Card, Design, Gasp, KeptBy, NoParams, NoRules, Setup, Structure};
 use model::image::PowerLoss;
 
 #[test]
@@ -30,16 +27,7 @@ fn the_power_is_cut_after_each_acknowledgement_and_at_the_end() {
 struct Greedy<const SAVES: usize>;
 
 impl<const SAVES: usize> Design for Greedy<SAVES> {
-    const CARD: Card = Card {
-        name: "greedy",
-        paper: "none",
-        family: "test",
-        summary: "saves more than it declares",
-        file: file!(),
-        durability: Durability::None,
-        granularity: Granularity::Word,
-        needs: Needs::Nothing,
-    };
+    const CARD: Card = card("greedy", "saves more than it declares");
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();

@@ -2,11 +2,8 @@
 
 mod common;
 
-use common::{at, config, on, try_on_design};
-use model::design::{
-    Bare, Below, Card, Design, Durability, Granularity, Needs, NoParams, NoRules, Progress, Setup,
-    Tx,
-};
+use common::{at, card, config, on, try_on_design};
+use model::design::{Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
 use model::engine::Outcome;
 use model::workload::{Pm, Step};
 
@@ -16,16 +13,7 @@ struct Counting {
 }
 
 impl Design for Counting {
-    const CARD: Card = Card {
-        name: "counting",
-        paper: "none",
-        family: "test",
-        summary: "counts commits",
-        file: file!(),
-        durability: Durability::None,
-        granularity: Granularity::Word,
-        needs: Needs::Nothing,
-    };
+    const CARD: Card = card("counting", "counts commits");
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();

@@ -81,20 +81,25 @@ pub const CIRCLES: u64 = 0xc1c1e5;
 /// What a program stores so that the watcher answers with a time that has passed.
 pub const HURRIES: u64 = 0x00fa57;
 
-/// A design that changes nothing but looks at everything. Flushes and fences are x86's.
-pub struct Watcher;
-
-impl Design for Watcher {
-    const CARD: Card = Card {
-        name: "watcher",
+/// What is said of a design that only these suites have, and that promises nothing.
+pub const fn card(name: &'static str, summary: &'static str) -> Card {
+    Card {
+        name,
         paper: "none",
         family: "test",
-        summary: "looks at everything",
+        summary,
         file: file!(),
         durability: Durability::None,
         granularity: Granularity::Word,
         needs: Needs::Nothing,
-    };
+    }
+}
+
+/// A design that changes nothing but looks at everything. Flushes and fences are x86's.
+pub struct Watcher;
+
+impl Design for Watcher {
+    const CARD: Card = card("watcher", "looks at everything");
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();
