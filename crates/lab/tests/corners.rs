@@ -3,10 +3,9 @@
 
 mod common;
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use common::{resolve, run};
+use common::{order, resolve, run};
 use designs::Order;
 use lab::Control;
 use model::crash::{Campaign, Check, Points};
@@ -53,22 +52,10 @@ fn try_on(
         keep: 0,
         check: Check::Transactions,
     };
-    (resolved.design.run)(Order {
-        config: &resolved.machine.config,
-        cores: resolved.cores,
-        settings: &resolved.design_settings,
-        without: None,
-        workload: Box::new(Body(Arc::new(body))),
-        warmup: 0,
-        transactions: 1,
-        exact: false,
-        epochs: false,
-        timeline: None,
-        campaign: Some(campaign),
-        boot: None,
-        started: Rc::new(|| ()),
-        control: &Control::default(),
-    })
+    let (config, control) = (&resolved.machine.config, Control::default());
+    let body = Box::new(Body(Arc::new(body)));
+    let run = order(config, resolved.cores, body, Some(campaign), &control);
+    (resolved.design.run)(Order { settings: &resolved.design_settings, ..run })
 }
 
 fn on(line: &str, body: impl Fn(&mut Pm<'_>) -> Step + Send + Sync + 'static) -> Outcome {

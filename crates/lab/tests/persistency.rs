@@ -6,8 +6,6 @@
 
 mod common;
 
-use std::rc::Rc;
-
 use common::{orders, resolve};
 use designs::{Entry, Order};
 use lab::Control;
@@ -97,22 +95,9 @@ fn cut(
         keep: 0,
         check: Check::Stores(Vec::new()),
     };
-    let outcome = (order.run)(Order {
-        config: &config,
-        cores,
-        settings,
-        without,
-        workload: Box::new(program),
-        warmup: 0,
-        transactions: 1,
-        exact: false,
-        epochs: false,
-        timeline: None,
-        campaign: Some(campaign),
-        boot: None,
-        started: Rc::new(|| ()),
-        control: &Control::default(),
-    });
+    let control = Control::default();
+    let run = common::order(&config, cores, Box::new(program), Some(campaign), &control);
+    let outcome = (order.run)(Order { settings, without, ..run });
     outcome.map(|outcome| outcome.crashes.expect("a campaign"))
 }
 

@@ -162,6 +162,32 @@ pub fn resolve(line: &str) -> lab::spec::Resolved {
     spec.resolve(None).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
+/// A run of a workload by every core, once each, with every rule and parameter as it is by default.
+pub fn order<'a>(
+    config: &'a Config,
+    cores: u8,
+    workload: Box<dyn Workload>,
+    campaign: Option<Campaign>,
+    control: &'a Control,
+) -> Order<'a> {
+    Order {
+        config,
+        cores,
+        settings: &[],
+        without: None,
+        workload,
+        warmup: 0,
+        transactions: 1,
+        exact: false,
+        epochs: false,
+        timeline: None,
+        campaign,
+        boot: None,
+        started: Rc::new(|| ()),
+        control,
+    }
+}
+
 /// Runs a workload on a machine with a design, every rule and parameter as it is by default.
 pub fn play(
     design: &Entry,
@@ -171,23 +197,9 @@ pub fn play(
     transactions: u64,
     campaign: Option<Campaign>,
 ) -> Outcome {
-    (design.run)(Order {
-        config,
-        cores,
-        settings: &[],
-        without: None,
-        workload,
-        warmup: 0,
-        transactions,
-        exact: false,
-        epochs: false,
-        timeline: None,
-        campaign,
-        boot: None,
-        started: Rc::new(|| ()),
-        control: &Control::default(),
-    })
-    .expect("the run ends")
+    let control = Control::default();
+    let order = order(config, cores, workload, campaign, &control);
+    (design.run)(Order { transactions, ..order }).expect("the run ends")
 }
 
 /// The answer without what depends on the host.
