@@ -73,10 +73,11 @@ def experiment_of(
     set: Settings,
     sql: str | None,
     ycsb: str | None,
+    replay: str | None,
     exact: bool,
 ) -> Experiment:
     """Return an experiment in words as one thing, with the workload that its file is for."""
-    scripts = read_scripts(sql, ycsb)
+    scripts = read_scripts(sql, ycsb, replay)
     if workload is None:
         if len(scripts) != 1:
             raise InputError("no workload was named; `indelible list workloads` has them")

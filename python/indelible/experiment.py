@@ -40,12 +40,12 @@ WHOLE_MAX = 2**63 - 1
 LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1}
 
 #: The workloads that read a file, and the flag that names it.
-SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb"}
+SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb", "replay": "--replay"}
 
 
 @dataclass(frozen=True)
 class Script:
-    """A file that a workload reads: SQL for `sqlite`, properties for `ycsb`."""
+    """A file that a workload reads: SQL for `sqlite`, properties for `ycsb`, or a trace."""
 
     flag: str
     path: str
@@ -109,9 +109,9 @@ def listed(what: str, value: object) -> tuple[str, ...]:
     return found
 
 
-def read_scripts(sql: str | None, ycsb: str | None) -> dict[str, Script]:
+def read_scripts(sql: str | None, ycsb: str | None, replay: str | None) -> dict[str, Script]:
     """Read the files that were named, by the workload that they are for."""
-    named = {"sqlite": sql, "ycsb": ycsb}
+    named = {"sqlite": sql, "ycsb": ycsb, "replay": replay}
     return {
         workload: Script.read(SCRIPT_FLAGS[workload], str(path))
         for workload, path in named.items()

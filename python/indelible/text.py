@@ -391,6 +391,8 @@ def _crash_command(answer: Run) -> str:
     """
     row = answer.data
     words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
+    if script := answer.experiment.script:
+        words.append(f"{script.flag} {shlex.quote(script.path)}")
     # How much data there is belongs to the machine.
     carried = [
         f"{key}={value}"

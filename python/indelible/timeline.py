@@ -65,6 +65,7 @@ def trace(
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
+    replay: str | None = None,
     exact: bool = False,
 ) -> Timeline:
     """Run a workload on a design and record what happens from `start` on, for `length`.
@@ -77,7 +78,7 @@ def trace(
         raise InputError("--from and --event say both where it begins; drop one")
     on = machine or (MACHINE if event is None else CRASH_MACHINE)
     asked = Recording(
-        experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, exact),
+        experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),
         str(start),
         str(length),
         None if event is None else experiment.whole("event", event),

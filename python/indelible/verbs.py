@@ -160,11 +160,14 @@ def run(
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
+    replay: str | None = None,
     exact: bool = False,
     epochs: bool = False,
 ) -> Run:
     """Run a workload on a design: throughput, latency, writes, and where the time went."""
-    asked = experiment_of(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    asked = experiment_of(
+        design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
+    )
     asked = replace(asked, epochs=epochs)
     try:
         return Run(pool.execute([RunJob(asked)])[0], asked)
@@ -189,6 +192,7 @@ def crash(
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
+    replay: str | None = None,
     exact: bool = False,
 ) -> Crash:
     """Cut the power at every durable event, or at so many of them; recover; check what is left.
@@ -196,7 +200,9 @@ def crash(
     `lives` is how often a machine is switched on: of what recovery left some images boot, run on,
     and are cut again.
     """
-    asked = experiment_of(design, workload, machine, cores, txs, seed, set, sql, ycsb, exact)
+    asked = experiment_of(
+        design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
+    )
     if points not in (None, "all"):
         points = experiment.whole("points", points)
     if lives is not None:
@@ -223,6 +229,7 @@ def compare(
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
+    replay: str | None = None,
     exact: bool = False,
     crash: bool = True,
     native: bool = False,
@@ -238,7 +245,7 @@ def compare(
     base = base_of(designs, normalize, rows["designs"])
     designs = designs if base in designs else (base, *designs)
     metric_named(metric)
-    scripts = experiment.read_scripts(sql, ycsb)
+    scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
     template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
@@ -293,6 +300,7 @@ def sweep(
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
+    replay: str | None = None,
     exact: bool = False,
 ) -> Sweep:
     """Run every design on every workload at all combinations of the values of some fields.
@@ -307,7 +315,7 @@ def sweep(
     if normalize is not None and base_of(designs, normalize, rows["designs"]) not in designs:
         designs = (normalize, *designs)
     metric_named(metric)
-    scripts = experiment.read_scripts(sql, ycsb)
+    scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     values = _varied_alone(vary, cores, txs, seeds)
     each_seed = seeds_of(seed, seeds)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import needs_core
-from indelible import benchmark
+from indelible import benchmark, verbs
 
 pytestmark = needs_core
 
@@ -32,6 +32,7 @@ DESIGNS |= {
 }
 WORKLOADS = {"array", "queue", "hash", "btree", "rbtree", "ycsb", "scribble", "sqlite", "tpcc"}
 WORKLOADS |= {"bplustree", "sps", "sdg", "echo", "ctree", "hashmap", "logcache", "probe"}
+WORKLOADS |= {"replay"}
 WORKLOADS |= {"vacation", "memcached"}
 MACHINES = {path.stem for path in (Path(__file__).parents[2] / "machines").glob("*.toml")}
 
@@ -336,6 +337,22 @@ def test_a_bad_script_is_told_with_its_line(tmp_path: Path) -> None:
     words = ["run", "--design", "silo", "--ycsb", str(properties), *SMALL]
     code, _, complaints = indelible(*words)
     assert (code, "line 2" in complaints, "`ten`" in complaints) == (2, True, True)
+    trace = tmp_path / "bad.trace"
+    trace.write_text("begin\nstore 0 one\n")
+    code, _, complaints = indelible("run", "--design", "silo", "--replay", str(trace), *SMALL)
+    assert (code, "line 2" in complaints, "`one`" in complaints) == (2, True, True)
+
+
+def test_a_trace_is_replayed_and_its_crash_test_is_named_with_it(tmp_path: Path) -> None:
+    trace = tmp_path / "my trace"
+    trace.write_text("begin\nstore 0 1\nstore 64 ?\ncommit\n")
+    words = ["run", "--design", "silo", "--replay", str(trace), "--cores", "2", "--txs", "30"]
+    code, shown, _ = indelible(*words)
+    named = " ".join(shown.replace("\\\n", " ").split())
+    assert (code, f"crash --design silo --workload replay --replay '{trace}'" in named) == (0, True)
+    found = verbs.crash("silo", replay=str(trace), txs=30)
+    assert not found.data["violations"]
+    assert found.data["lives"] == 1
 
 
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])

@@ -178,11 +178,18 @@ fn how_to_need_less(resolved: &Resolved) -> String {
         Some((file, text)) if text.contains(":rows") => {
             format!("lower --set workload.rows=..., which is :rows in {file}")
         }
+        Some((file, _)) if entry.about.name == "replay" => {
+            format!(
+                "say with `region` where persistent memory lies in {file}, or ask for fewer cores"
+            )
+        }
         Some((file, _)) => format!("have {file} insert less"),
         None => {
             let has = |name: &&str| entry.fields.iter().any(|field| field.name == *name);
-            let size = ["items", "rows", "stock", "words"].into_iter().find(has);
-            format!("lower --set workload.{}=...", size.expect("a workload has a size"))
+            match ["items", "rows", "stock", "words"].into_iter().find(has) {
+                Some(size) => format!("lower --set workload.{size}=..."),
+                None => "ask for fewer cores".into(),
+            }
         }
     }
 }

@@ -180,10 +180,14 @@ impl Spec {
         let mut notes = Vec::new();
         bring_domain(design, &mut machine, &mut notes);
         doubt(design, &machine, cores, &workload_settings, &mut notes);
-        if self.script.is_some() && !["sqlite", "ycsb"].contains(&workload.about.name) {
+        if self.script.is_some() && workload.script.is_none() {
+            let with = |entry: &workloads::Entry| {
+                entry.script.map(|flag| format!("{flag} goes with {}", entry.about.name))
+            };
             return Err(InputError(format!(
-                "workload {} takes no script; --sql goes with sqlite and --ycsb with ycsb",
-                workload.about.name
+                "workload {} takes no script: {}",
+                workload.about.name,
+                workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
             )));
         }
         Ok(Resolved {

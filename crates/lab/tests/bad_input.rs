@@ -181,7 +181,8 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "hash",
         "SELECT 1;",
-        "workload hash takes no script; --sql goes with sqlite and --ycsb with ycsb",
+        "workload hash takes no script: --replay goes with replay, --sql goes with sqlite, --ycsb goes \
+         with ycsb",
     ),
     (
         "sqlite",

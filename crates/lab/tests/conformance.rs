@@ -26,6 +26,7 @@ fn small(workload: &str, variant: &str) -> &'static str {
         }
         "memcached" => "txs=8 workload.buckets=4 workload.update_interval=2 workload.value=8",
         "probe" => "txs=5 workload.items=60",
+        "replay" => "txs=10",
         "scribble" if is_brief => "txs=40",
         "scribble" => "txs=80",
         "sqlite" => "txs=6 workload.rows=20",

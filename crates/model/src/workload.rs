@@ -141,7 +141,9 @@ impl Plain<'_> {
     #[inline(never)]
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
         let word = Word::of(at.address);
-        self.overwritten.keep(word, || self.view.word(word));
+        if at.address < DRAM_BASE {
+            self.overwritten.keep(word, || self.view.word(word));
+        }
         self.view.merge_word(word, value, mask);
     }
 }
@@ -436,7 +438,8 @@ pub struct Site {
     pub heap: Range<u64>,
     /// How many items a structure holds if the user does not say.
     pub items: u64,
-    /// A text that came with the workload (a SQL script, a YCSB property file), and its name.
+    /// A text that came with the workload (a SQL script, a YCSB property file, a trace), and its
+    /// name.
     pub script: Option<(String, String)>,
 }
 
@@ -520,6 +523,8 @@ pub enum Reopens {
 pub trait Declared: Workload + Sized + 'static {
     /// What is said of it.
     const ABOUT: About;
+    /// The flag of the command line that names the file that it reads, if it reads one.
+    const SCRIPT: Option<&'static str> = None;
     /// Whether it can go on with what a power failure left.
     const REOPENS: Reopens = Reopens::Never;
     /// Its parameters.

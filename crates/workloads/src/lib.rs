@@ -29,6 +29,7 @@ pub mod memcached;
 pub mod probe;
 pub mod queue;
 pub mod rbtree;
+pub mod replay;
 pub mod scribble;
 pub mod sdg;
 pub mod sps;
@@ -46,6 +47,8 @@ pub struct Entry {
     pub about: About,
     /// Its parameters.
     pub fields: &'static [Field],
+    /// The flag that names the file that it reads, if it reads one.
+    pub script: Option<&'static str>,
     /// Whether it can go on with what a power failure left.
     pub reopens: Reopens,
     /// Makes it, with the given parameters (known to exist and to be within their limits) in place
@@ -71,6 +74,7 @@ pub static ALL: &[Entry] = &[
     entry::<probe::Probe>(),
     entry::<queue::Queue>(),
     entry::<rbtree::RbTree>(),
+    entry::<replay::Replay>(),
     entry::<scribble::Scribble>(),
     entry::<sdg::Sdg>(),
     entry::<sps::Sps>(),
@@ -82,7 +86,7 @@ pub static ALL: &[Entry] = &[
 
 const fn entry<W: Declared>() -> Entry {
     let (about, fields) = (W::ABOUT, W::Params::FIELDS);
-    Entry { about, fields, reopens: W::REOPENS, make: make::<W> }
+    Entry { about, fields, script: W::SCRIPT, reopens: W::REOPENS, make: make::<W> }
 }
 
 fn make<W: Declared>(settings: &[(String, u64)], site: &Site) -> Step<Box<dyn Workload>> {

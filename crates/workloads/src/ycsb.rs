@@ -77,6 +77,7 @@ impl Declared for Ycsb {
         file: file!(),
         shared: false,
     };
+    const SCRIPT: Option<&'static str> = Some("--ycsb");
     const REOPENS: Reopens = Reopens::Always;
     type Params = YcsbParams;
 

@@ -36,11 +36,16 @@ const VARIANTS: &[&str] = &[
     "access=ntstore block=512 fence=sfence work=9",
 ];
 
+/// Whether what it does is all in its script, and nothing follows from items and seed.
+fn is_scripted(entry: &Entry) -> bool {
+    ["sqlite", "replay"].contains(&entry.about.name)
+}
+
 /// Whether every store is in a transaction, as it is but for the workloads that measure what stores
 /// and flushes of their own take.
 fn is_transactional(entry: &Entry) -> bool {
     let name = entry.about.name;
-    !name.starts_with("sqlite") && name != "logcache" && name != "probe"
+    !is_scripted(entry) && name != "logcache" && name != "probe"
 }
 
 /// Whether there is anything to check: any words are right for `scribble`.
@@ -50,7 +55,7 @@ fn has_structure(entry: &Entry) -> bool {
 
 /// The entries that need no input of their own and have a heap to look at.
 fn each(mut body: impl FnMut(&Entry, &str)) {
-    for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
+    for entry in ALL.iter().filter(|entry| !is_scripted(entry)) {
         for variant in VARIANTS {
             body(entry, variant);
         }
@@ -225,7 +230,7 @@ fn what_cores_share_is_behind_locks_line_by_line() {
 
 #[test]
 fn a_heap_that_is_too_small_says_so() {
-    for entry in ALL.iter().filter(|entry| !entry.about.name.starts_with("sqlite")) {
+    for entry in ALL.iter().filter(|entry| !is_scripted(entry)) {
         let small = Site { heap: 4096..4096 + 256, ..site(1, 100_000) };
         let stop = Bench::new(entry, "", &small).err();
         let told = matches!(stop, Some(Stop::OutOfMemory { asked, free }) if asked > free);

@@ -86,7 +86,9 @@ def add_cell(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name one design and one workload."""
     parser.add_argument("--design", metavar="D", help="the design")
     parser.add_argument(
-        "--workload", metavar="W", help="the workload; --sql and --ycsb name theirs by themselves"
+        "--workload",
+        metavar="W",
+        help="the workload; --sql, --ycsb and --replay name theirs by themselves",
     )
 
 
@@ -108,6 +110,12 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         " empty database on, and emptying it is a transaction, too",
     )
     parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
+    parser.add_argument(
+        "--replay",
+        metavar="FILE",
+        help="the trace that the workload `replay` does again: what a program did to its memory, or"
+        " a store log of pmemcheck (docs/replay.md)",
+    )
     parser.add_argument(
         "--exact",
         action="store_true",
@@ -142,7 +150,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def experiment_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """Return what `add_experiment` and `add_common` read, as arguments of a Python call."""
-    shared = ("machine", "txs", "seed", "set", "sql", "ycsb", "exact")
+    shared = ("machine", "txs", "seed", "set", "sql", "ycsb", "replay", "exact")
     return {name: getattr(args, name) for name in shared}
 
 
@@ -159,7 +167,7 @@ def require(args: argparse.Namespace, *flags: str) -> None:
 def require_cell(args: argparse.Namespace) -> None:
     """Refuse a command that does not say which design and which workload."""
     require(args, "design")
-    if args.workload is None and args.sql is None and args.ycsb is None:
+    if all(getattr(args, name) is None for name in ("workload", "sql", "ycsb", "replay")):
         require(args, "workload")
 
 

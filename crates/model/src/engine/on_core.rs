@@ -10,7 +10,7 @@ use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress};
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
-use crate::units::{CoreId, Cycle, Line, Page, WORD_BYTES, Word};
+use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Page, WORD_BYTES, Word};
 use crate::workload::{Flush, LockId, Overwritten, Port, Ptr};
 
 /// A core as the code that runs on it sees it: its operations return when the core may go on.
@@ -404,7 +404,8 @@ impl<D: Design> Port for Front<'_, '_, D> {
         self.cpu.settle();
         let machine = self.cpu.machine();
         machine.record(self.cpu.core, at, value, mask);
-        if machine.current_tx(self.cpu.core).is_none() {
+        // Volatile memory is no transaction's business.
+        if machine.current_tx(self.cpu.core).is_none() || at.address >= DRAM_BASE {
             return self.cpu.store(at, value, mask);
         }
         let word = Word::of(at.address);

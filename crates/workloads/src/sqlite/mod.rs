@@ -155,6 +155,7 @@ impl Declared for Sqlite {
         file: file!(),
         shared: false,
     };
+    const SCRIPT: Option<&'static str> = Some("--sql");
     const REOPENS: Reopens = Reopens::UnlessScripted;
     type Params = SqliteParams;
 

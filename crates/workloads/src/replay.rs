@@ -1,0 +1,237 @@
+//! `replay`: a recorded trace. What a program did to its memory is read from a text file, or from a
+//! store log of Valgrind's pmemcheck, and done again.
+//!
+//! ```text
+//! region 0x10000 8192      # persistent memory of the program; what is elsewhere is volatile
+//! store 0x10000 100        # what is before `measured` is there when measuring begins
+//! measured
+//! begin
+//! store 0x10000 90
+//! commit
+//! ```
+//!
+//! docs/replay.md has both formats. A trace of several threads has as many cores for each copy of
+//! its memory, and of a trace of one thread each core has a copy of its own. What a thread did is
+//! repeated, from the first measured operation on, for as long as the run lasts.
+//!
+//! A record says where an access went, and not which load its address came from. So a core knows
+//! every address at once or, with `addresses=loaded`, when the load before has its value; the
+//! program itself lies between the two. The order of what threads do follows from simulated time
+//! and from locks, and not from the order in which it was recorded.
+
+use std::sync::Arc;
+
+use model::image::Image;
+use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
+use model::workload::{
+    About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
+};
+
+mod pmemcheck;
+mod recording;
+mod text;
+
+use crate::rng::mix;
+use recording::{Op, Thread, Trace};
+
+/// The trace that is replayed if the user names none.
+const LEDGER: (&str, &str) = ("ledger.trace", include_str!("replay/ledger.trace"));
+
+model::params! {
+    /// Parameters of `replay`.
+    pub struct ReplayParams {
+        /// When a core knows the address of an access: at once, or when the load before it in its
+        /// thread has its value.
+        addresses = "known" of ["known", "loaded"];
+        /// Of what two threads may not both store to a part in transactions without a lock in
+        /// common: lines, or words.
+        lock_grain = "line" of ["line", "word"];
+    }
+}
+
+/// The workload.
+#[derive(Debug)]
+pub struct Replay {
+    trace: Arc<Trace>,
+    waits_for_loads: bool,
+    seed: u64,
+    copies: Vec<Place>,
+}
+
+/// Where one copy of the trace's memory lies, and the first of its locks.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    persistent: u64,
+    volatile: u64,
+    locks: u32,
+}
+
+impl Place {
+    /// An address of the trace.
+    fn of(&self, at: u64) -> u64 {
+        if at >= DRAM_BASE { at - DRAM_BASE + self.volatile } else { at + self.persistent }
+    }
+}
+
+impl Declared for Replay {
+    const ABOUT: About = About {
+        name: "replay",
+        summary: "a recorded trace: what a program did to its memory, done again",
+        source: "ours; store logs are those of pmemcheck, as PMDK's pmreorder reads them",
+        file: file!(),
+        shared: false,
+    };
+    const SCRIPT: Option<&'static str> = Some("--replay");
+    const REOPENS: Reopens = Reopens::UnlessScripted;
+    type Params = ReplayParams;
+
+    fn new(params: &ReplayParams, site: &Site) -> Step<Replay> {
+        let (name, text) = match &site.script {
+            Some((name, text)) => (name.as_str(), text.as_str()),
+            None => LEDGER,
+        };
+        let grain = if params.lock_grain == 0 { LINE_BYTES } else { WORD_BYTES };
+        let read = if pmemcheck::is_store_log(text) { pmemcheck::read } else { text::read };
+        let trace = read(name, text, grain)?;
+        let threads = trace.threads.len() as u8;
+        if !site.cores.is_multiple_of(threads) {
+            return Err(Stop::Input(format!(
+                "{name} has {threads} threads, and {} cores are no multiple of that: ask for \
+                 --cores {threads}",
+                site.cores
+            )));
+        }
+        let copies = site.cores / threads;
+        // Locks lie first in volatile memory, each in its line.
+        let locks = trace.locks * u32::from(copies);
+        let volatile = (DRAM_BASE + u64::from(locks) * LINE_BYTES).next_multiple_of(PAGE_BYTES);
+        let each = Site { cores: copies, ..site.clone() };
+        let place = |copy: u8| {
+            let room = each.part(CoreId(copy));
+            let persistent = room.start.next_multiple_of(PAGE_BYTES);
+            if persistent + trace.persistent > room.end {
+                let free = room.end.saturating_sub(persistent);
+                return Err(Stop::OutOfMemory { asked: trace.persistent, free });
+            }
+            let volatile = volatile + u64::from(copy) * trace.volatile;
+            Ok(Place { persistent, volatile, locks: u32::from(copy) * trace.locks })
+        };
+        let copies = (0..copies).map(place).collect::<Step<_>>()?;
+        let waits_for_loads = params.addresses == 1;
+        Ok(Replay { trace: Arc::new(trace), waits_for_loads, seed: site.seed, copies })
+    }
+}
+
+impl Workload for Replay {
+    fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        let used = self.copies.iter().map(|copy| copy.volatile + self.trace.volatile).max();
+        if let (Some(used), Some(end)) = (used, pm.volatile_end())
+            && used > end
+        {
+            return Err(Stop::Input(format!(
+                "the trace needs {} bytes of volatile memory more than there are: raise \
+                 --set dram.device_size=...",
+                used - end
+            )));
+        }
+        for &copy in &self.copies {
+            let mut replayer = self.replayer(copy, 0);
+            self.trace.before.iter().try_for_each(|op| replayer.perform(op, pm))?;
+        }
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        let threads = self.trace.threads.len();
+        let (copy, thread) = (usize::from(core.0) / threads, usize::from(core.0) % threads);
+        Ok(Box::new(self.replayer(self.copies[copy], thread)))
+    }
+
+    fn reopen(&mut self, _image: &Image<'_>, seed: u64) -> Result<(), String> {
+        // It misses nothing of what was in volatile memory, and begins anew.
+        self.seed = seed;
+        Ok(())
+    }
+}
+
+impl Replay {
+    fn replayer(&self, copy: Place, thread: usize) -> Replayer {
+        Replayer {
+            trace: Arc::clone(&self.trace),
+            thread,
+            copy,
+            waits_for_loads: self.waits_for_loads,
+            known: Cycle(0),
+            seed: mix(self.seed ^ (thread as u64) << 56 ^ copy.persistent),
+            stores: 0,
+            next: 0,
+        }
+    }
+}
+
+/// What one core runs: a thread of the trace.
+struct Replayer {
+    trace: Arc<Trace>,
+    thread: usize,
+    copy: Place,
+    waits_for_loads: bool,
+    /// When the next address is known.
+    known: Cycle,
+    /// What new values follow from, and how many there were.
+    seed: u64,
+    stores: u64,
+    /// The next of the thread's transactions.
+    next: usize,
+}
+
+impl Program for Replayer {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        let trace = Arc::clone(&self.trace);
+        let Thread { ops, parts, .. } = &trace.threads[self.thread];
+        let part = parts[self.next].clone();
+        self.next = (self.next + 1) % parts.len();
+        ops[part].iter().try_for_each(|op| self.perform(op, pm))
+    }
+}
+
+impl Replayer {
+    fn at(&self, address: u64) -> Ptr {
+        Ptr { address: self.copy.of(address), known: self.known }
+    }
+
+    fn perform(&mut self, op: &Op, pm: &mut Pm<'_>) -> Step {
+        match *op {
+            Op::Load { at, bytes } => self.load(at, u64::from(bytes), pm),
+            Op::Store { at, value, bytes } => {
+                pm.store_bytes(self.at(at), &value.to_le_bytes()[..usize::from(bytes)]);
+            }
+            Op::StoreNew { at, bytes } => {
+                self.stores += 1;
+                let value = mix(self.seed ^ self.stores);
+                pm.store_bytes(self.at(at), &value.to_le_bytes()[..usize::from(bytes)]);
+            }
+            Op::StorePastCaches { at, value } => pm.store_past_caches(self.at(at), value),
+            Op::Flush { at } => pm.flush(self.at(at)),
+            Op::Order => pm.order(),
+            Op::Durable => pm.durable(),
+            Op::Work(instructions) => pm.work(instructions),
+            Op::Begin { abortable: false } => pm.begin()?,
+            Op::Begin { abortable: true } => pm.begin_abortable()?,
+            Op::Commit => pm.commit(),
+            Op::Abort => pm.abort(),
+            Op::Lock(lock) => pm.lock(LockId(self.copy.locks + lock)),
+            Op::Unlock(lock) => pm.unlock(LockId(self.copy.locks + lock)),
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, at: u64, bytes: u64, pm: &mut Pm<'_>) {
+        let mut known = self.known;
+        for word in at / WORD_BYTES..(at + bytes).div_ceil(WORD_BYTES) {
+            known = known.max(pm.load_ptr(self.at(word * WORD_BYTES)).known);
+        }
+        if self.waits_for_loads {
+            self.known = known;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Store logs of pmemcheck, the Valgrind tool (`--log-stores=yes`), as PMDK's pmreorder reads them:
+//!
+//! ```text
+//! START|REGISTER_FILE;name;address;size;offset|STORE;address;value;size|FLUSH;address;size|FENCE
+//! |STOP
+//! ```
+//!
+//! Numbers are hexadecimal. What the tool says before and after is passed over, and so are the call
+//! stacks behind a store and markers, `NAME.BEGIN` and `NAME.END`, of any name but `tx`: these are a
+//! transaction's begin and commit.
+
+use model::workload::Step;
+
+use super::recording::{Op, Recorder, STORE_MAX, Trace};
+
+/// The first marker of a log, and the last.
+const START: &str = "START";
+const STOP: &str = "STOP";
+
+/// Whether a text is such a log; the format of ours has no bars.
+pub fn is_store_log(text: &str) -> bool {
+    text.split_once(START).is_some_and(|(_, behind)| behind.starts_with('|'))
+}
+
+/// Reads the log `text` of the file `name`; see [`super::text::read`] for `grain`.
+///
+/// # Errors
+/// [`model::workload::Stop::Input`] with the operation that is wrong, counted from 1.
+pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
+    let mut recorder = Recorder::new(name, "operation", grain);
+    let (_, log) = text.split_once(START).expect("a store log has a start");
+    let operations = || {
+        let parts = log.split('|').skip(1).map(str::trim).zip(1..);
+        let parts = parts.take_while(|(part, _)| !part.contains(STOP));
+        parts.map(|(part, place)| (part.split(';').collect::<Vec<_>>(), place))
+    };
+    // A file can be mapped where it was before.
+    let mut known: Vec<(u64, u64)> = Vec::new();
+    for (fields, place) in operations().filter(|(fields, _)| fields[0] == "REGISTER_FILE") {
+        recorder.place = place;
+        let [_, _, start, bytes, ..] = fields[..] else {
+            return recorder.wrong("`REGISTER_FILE` has a name, an address and a size");
+        };
+        let region = (hex(&recorder, start)?, hex(&recorder, bytes)?);
+        if !known.contains(&region) {
+            known.push(region);
+            recorder.region(region.0, region.1)?;
+        }
+    }
+    for (fields, place) in operations().filter(|(fields, _)| fields[0] != "REGISTER_FILE") {
+        recorder.place = place;
+        perform(&mut recorder, &fields)?;
+    }
+    recorder.finish()
+}
+
+fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
+    match *fields {
+        ["STORE", address, value, size, ..] => {
+            let (address, size) = (hex(to, address)?, hex(to, size)?);
+            let size = to.within("the number of bytes", size, 1, STORE_MAX)?;
+            let bytes = bytes_of(to, value, size as usize)?;
+            to.store(address, &bytes)
+        }
+        ["FLUSH", address, size] => {
+            let (address, size) = (hex(to, address)?, hex(to, size)?);
+            to.flush(address, size)
+        }
+        ["FENCE"] => to.fence("FENCE", Op::Durable),
+        ["tx.BEGIN"] => to.begin(),
+        ["tx.END"] => to.end("tx.END", Op::Commit),
+        [marker] if marker.ends_with(".BEGIN") || marker.ends_with(".END") => Ok(()),
+        _ => to.wrong(format!(
+            "`{}` is no operation of a store log; there are REGISTER_FILE, STORE, FLUSH, FENCE and \
+             markers",
+            fields.join(";")
+        )),
+    }
+}
+
+fn hex(to: &Recorder<'_>, field: &str) -> Step<u64> {
+    match u64::from_str_radix(digits(field), 16) {
+        Ok(number) => Ok(number),
+        Err(_) => to.wrong(format!("`{field}` is no hexadecimal number of 64 bits")),
+    }
+}
+
+fn digits(field: &str) -> &str {
+    field.strip_prefix("0x").unwrap_or(field)
+}
+
+/// The bytes of a stored value, low first.
+fn bytes_of(to: &Recorder<'_>, value: &str, size: usize) -> Step<Vec<u8>> {
+    let digits: Option<Vec<u32>> = digits(value).chars().rev().map(|d| d.to_digit(16)).collect();
+    let Some(digits) = digits.filter(|digits| !digits.is_empty()) else {
+        return to.wrong(format!("`{value}` is no hexadecimal number"));
+    };
+    let digit = |place: usize| digits.get(place).map_or(0, |&digit| digit as u8);
+    if (2 * size..digits.len()).any(|place| digit(place) != 0) {
+        return to.does_not_fit(value, size);
+    }
+    Ok((0..size).map(|place| digit(2 * place) | digit(2 * place + 1) << 4).collect())
+}

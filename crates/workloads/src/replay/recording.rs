@@ -1,0 +1,484 @@
+//! A trace in memory, and what is checked of it while it is read, in whichever format.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use model::units::{DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
+use model::workload::{Step, Stop};
+
+/// The most threads of a trace: as many as there can be cores.
+const THREADS_MAX: u64 = 64;
+/// The most locks, whose numbers begin with 0 (ours: each takes a line).
+const LOCKS_MAX: u64 = 1 << 16;
+/// The most bytes of one load (ours: a page, of which nobody loads more at once).
+const LOAD_MAX: u64 = PAGE_BYTES;
+/// The most bytes of a store whose value was not recorded (ours: processors store no more at once).
+pub const STORE_MAX: u64 = LINE_BYTES;
+/// The most bytes of one `flush` (ours: a mistake would fill the host's memory).
+const FLUSH_MAX: u64 = 1 << 24;
+/// The most instructions of one `work`.
+const WORK_MAX: u64 = 1_000_000_000;
+/// Where addresses of a trace end, as those of processors do.
+const ADDRESSES_END: u64 = 1 << 57;
+
+/// What a thread did. Addresses are those of one copy: from 0 on in persistent memory, and from
+/// [`DRAM_BASE`] on in volatile memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    Load {
+        at: u64,
+        bytes: u16,
+    },
+    /// A store of 1 to 8 bytes that lie in one word, low first.
+    Store {
+        at: u64,
+        value: u64,
+        bytes: u8,
+    },
+    /// The same with a value that is new each time.
+    StoreNew {
+        at: u64,
+        bytes: u8,
+    },
+    StorePastCaches {
+        at: u64,
+        value: u64,
+    },
+    /// Write a line back.
+    Flush {
+        at: u64,
+    },
+    Order,
+    Durable,
+    Work(u64),
+    Begin {
+        abortable: bool,
+    },
+    Commit,
+    Abort,
+    Lock(u32),
+    Unlock(u32),
+}
+
+/// A trace.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
+    pub persistent: u64,
+    pub volatile: u64,
+    /// Locks of a copy.
+    pub locks: u32,
+    /// What was done before measuring begins.
+    pub before: Vec<Op>,
+    pub threads: Vec<Thread>,
+}
+
+/// What one thread did.
+#[derive(Debug, Default)]
+pub struct Thread {
+    pub ops: Vec<Op>,
+    /// The parts of which each has one transaction, with what comes before it, and all of `ops`.
+    pub parts: Vec<Range<usize>>,
+}
+
+/// A trace that is being read.
+pub struct Recorder<'a> {
+    file: &'a str,
+    /// What a place in the file is called, and the place of what is read now.
+    unit: &'static str,
+    pub place: usize,
+    regions: Vec<Region>,
+    /// Where pages of volatile memory are, in order of first use.
+    pages: BTreeMap<u64, u64>,
+    is_measured: bool,
+    current: usize,
+    recorded: BTreeMap<usize, Recorded>,
+    /// Bytes of what transactions of two threads may not share without a lock.
+    grain: u64,
+    /// Who stored to each such part in transactions.
+    stored: BTreeMap<u64, Stored>,
+    trace: Trace,
+}
+
+/// A thread that is being read.
+#[derive(Default)]
+struct Recorded {
+    ops: Vec<Op>,
+    /// The transaction that is open: where it began, in the file and among the operations.
+    open: Option<(usize, usize)>,
+    /// The locks that it has, and where it took them.
+    held: Vec<(u32, usize)>,
+}
+
+/// Persistent memory of the traced program, and where a copy of it begins.
+struct Region {
+    from: Range<u64>,
+    to: u64,
+}
+
+/// The last store to a part of memory, and the locks that were held at every one.
+struct Stored {
+    thread: usize,
+    place: usize,
+    locks: Vec<u32>,
+}
+
+impl<'a> Recorder<'a> {
+    /// An empty trace of a file whose places are called `unit`.
+    pub fn new(file: &'a str, unit: &'static str, grain: u64) -> Recorder<'a> {
+        Recorder {
+            file,
+            unit,
+            place: 0,
+            regions: Vec::new(),
+            pages: BTreeMap::new(),
+            is_measured: true,
+            current: 0,
+            recorded: BTreeMap::new(),
+            grain,
+            stored: BTreeMap::new(),
+            trace: Trace::default(),
+        }
+    }
+
+    /// Refuses what is read now.
+    pub fn wrong<T>(&self, text: impl AsRef<str>) -> Step<T> {
+        self.wrong_at(self.place, text)
+    }
+
+    fn wrong_at<T>(&self, place: usize, text: impl AsRef<str>) -> Step<T> {
+        let Recorder { file, unit, .. } = self;
+        Err(Stop::Input(format!("{file}, {unit} {place}: {}", text.as_ref())))
+    }
+
+    /// A number from `least` to `most`.
+    pub fn within(&self, what: &str, number: u64, least: u64, most: u64) -> Step<u64> {
+        if (least..=most).contains(&number) {
+            return Ok(number);
+        }
+        self.wrong(format!("{what} is {number}, and not from {least} to {most}"))
+    }
+
+    /// Refuses a value for its size.
+    pub fn does_not_fit<T>(&self, value: &str, bytes: usize) -> Step<T> {
+        let plural = if bytes == 1 { "" } else { "s" };
+        self.wrong(format!("`{value}` does not fit into {bytes} byte{plural}"))
+    }
+
+    /// What follows until [`Recorder::measure`] is there when measuring begins.
+    pub fn begin_before(&mut self) {
+        self.is_measured = false;
+    }
+
+    /// Measuring begins here.
+    pub fn measure(&mut self) -> Step {
+        if self.is_measured {
+            return self.wrong("`measured` is there twice");
+        }
+        self.is_measured = true;
+        Ok(())
+    }
+
+    /// What follows is of another thread.
+    pub fn thread(&mut self, number: u64) -> Step {
+        if !self.is_measured {
+            return self.wrong("threads begin behind `measured`");
+        }
+        self.current = self.within("the thread's number", number, 0, THREADS_MAX - 1)? as usize;
+        Ok(())
+    }
+
+    /// The program's memory has a persistent part. Each is made known before any operation.
+    pub fn region(&mut self, start: u64, bytes: u64) -> Step {
+        if !start.is_multiple_of(LINE_BYTES) || !bytes.is_multiple_of(LINE_BYTES) || bytes == 0 {
+            return self.wrong(format!("a region is whole lines of {LINE_BYTES} bytes"));
+        }
+        let end = start.checked_add(bytes).filter(|&end| end <= ADDRESSES_END);
+        let Some(end) = end else {
+            return self.wrong("the region does not end within 57 bits of addresses");
+        };
+        let overlaps = |other: &Region| start < other.from.end && other.from.start < end;
+        if self.regions.iter().any(overlaps) {
+            return self.wrong("the region overlaps another one");
+        }
+        // A copy has pages where the program had them.
+        let to = self.trace.persistent.next_multiple_of(PAGE_BYTES) + start % PAGE_BYTES;
+        self.trace.persistent = to + bytes;
+        self.regions.push(Region { from: start..end, to });
+        Ok(())
+    }
+
+    /// Where a copy has `bytes` from an address on, which are in one page.
+    fn translate(&mut self, address: u64, bytes: u64) -> Step<u64> {
+        let Some(end) = address.checked_add(bytes).filter(|&end| end <= ADDRESSES_END) else {
+            return self.wrong(format!("address {address:#x} has more than 57 bits"));
+        };
+        if self.regions.is_empty() {
+            self.trace.persistent = self.trace.persistent.max(end.next_multiple_of(LINE_BYTES));
+            return Ok(address);
+        }
+        let touched = |region: &&Region| address < region.from.end && region.from.start < end;
+        let Some(region) = self.regions.iter().find(touched) else {
+            let pages = self.pages.len() as u64;
+            let page = *self.pages.entry(address / PAGE_BYTES).or_insert(pages);
+            return Ok(DRAM_BASE + page * PAGE_BYTES + address % PAGE_BYTES);
+        };
+        if address < region.from.start || end > region.from.end {
+            return self.wrong(format!("{bytes} bytes at {address:#x} are partly in a region"));
+        }
+        Ok(region.to + address - region.from.start)
+    }
+
+    fn now(&mut self) -> &mut Recorded {
+        self.recorded.entry(self.current).or_default()
+    }
+
+    fn push(&mut self, op: Op) {
+        if self.is_measured {
+            self.now().ops.push(op);
+        } else {
+            self.trace.before.push(op);
+        }
+    }
+
+    fn in_tx(&mut self) -> bool {
+        self.now().open.is_some()
+    }
+
+    /// Refuses what has no place before `measured`.
+    fn needs_time(&self, what: &str) -> Step {
+        if self.is_measured {
+            return Ok(());
+        }
+        self.wrong(format!("`{what}` is behind `measured`: what is before is only stored"))
+    }
+
+    pub fn load(&mut self, address: u64, bytes: u64) -> Step {
+        self.needs_time("load")?;
+        let bytes = self.within("the number of bytes", bytes, 1, LOAD_MAX)?;
+        for (at, bytes) in pieces(address, bytes, PAGE_BYTES) {
+            let at = self.translate(at, bytes)?;
+            self.push(Op::Load { at, bytes: bytes as u16 });
+        }
+        Ok(())
+    }
+
+    /// A store of bytes, low first.
+    pub fn store(&mut self, address: u64, mut bytes: &[u8]) -> Step {
+        for (at, length) in pieces(address, bytes.len() as u64, WORD_BYTES) {
+            let (first, rest) = bytes.split_at(length as usize);
+            bytes = rest;
+            let mut value = [0; WORD_BYTES as usize];
+            value[..first.len()].copy_from_slice(first);
+            let at = self.place_of_store(at, length)?;
+            self.push(Op::Store { at, value: u64::from_le_bytes(value), bytes: length as u8 });
+        }
+        Ok(())
+    }
+
+    /// A store of so many bytes that were not recorded.
+    pub fn store_new(&mut self, address: u64, bytes: u64) -> Step {
+        let bytes = self.within("the number of bytes", bytes, 1, STORE_MAX)?;
+        for (at, length) in pieces(address, bytes, WORD_BYTES) {
+            let at = self.place_of_store(at, length)?;
+            self.push(Op::StoreNew { at, bytes: length as u8 });
+        }
+        Ok(())
+    }
+
+    pub fn store_past_caches(&mut self, address: u64, value: u64) -> Step {
+        self.needs_time("ntstore")?;
+        if !address.is_multiple_of(WORD_BYTES) {
+            return self.wrong("`ntstore` is of an aligned word of 8 bytes");
+        }
+        if self.in_tx() {
+            return self.wrong("`ntstore` is outside of transactions");
+        }
+        let at = self.translate(address, WORD_BYTES)?;
+        self.push(Op::StorePastCaches { at, value });
+        Ok(())
+    }
+
+    /// Lines are written back.
+    pub fn flush(&mut self, address: u64, bytes: u64) -> Step {
+        self.needs_time("flush")?;
+        let bytes = self.within("the number of bytes", bytes, 1, FLUSH_MAX)?;
+        let before = address % LINE_BYTES;
+        for (at, bytes) in pieces(address - before, before + bytes, LINE_BYTES) {
+            let at = self.translate(at, bytes)?;
+            self.push(Op::Flush { at });
+        }
+        Ok(())
+    }
+
+    /// Stores before are ordered before those after, or durable.
+    pub fn fence(&mut self, what: &str, op: Op) -> Step {
+        self.needs_time(what)?;
+        self.push(op);
+        Ok(())
+    }
+
+    pub fn work(&mut self, instructions: u64) -> Step {
+        self.needs_time("work")?;
+        let instructions = self.within("the number of instructions", instructions, 0, WORK_MAX)?;
+        self.push(Op::Work(instructions));
+        Ok(())
+    }
+
+    pub fn begin(&mut self) -> Step {
+        self.needs_time("begin")?;
+        let place = self.place;
+        if let Some((since, _)) = self.now().open {
+            let unit = self.unit;
+            return self.wrong(format!("the transaction of {unit} {since} has not ended"));
+        }
+        let now = self.now();
+        now.open = Some((place, now.ops.len()));
+        now.ops.push(Op::Begin { abortable: false });
+        Ok(())
+    }
+
+    /// The transaction ends: it is committed, or aborted.
+    pub fn end(&mut self, what: &str, op: Op) -> Step {
+        self.needs_time(what)?;
+        let Some((_, begin)) = self.now().open.take() else {
+            return self.wrong(format!("`{what}` ends a transaction, and none has begun"));
+        };
+        let ops = &mut self.now().ops;
+        ops[begin] = Op::Begin { abortable: op == Op::Abort };
+        ops.push(op);
+        Ok(())
+    }
+
+    pub fn lock(&mut self, lock: u64) -> Step {
+        self.needs_time("lock")?;
+        let lock = self.within("the lock's number", lock, 0, LOCKS_MAX - 1)? as u32;
+        let place = self.place;
+        if self.in_tx() {
+            return self.wrong("locks are taken before a transaction begins");
+        }
+        if let Some(&(last, _)) = self.now().held.last().filter(|(last, _)| *last >= lock) {
+            return self.wrong(format!(
+                "lock {lock} is taken behind lock {last}: locks are taken in the order of their \
+                 numbers, so that no two threads wait for each other"
+            ));
+        }
+        self.trace.locks = self.trace.locks.max(lock + 1);
+        let now = self.now();
+        now.held.push((lock, place));
+        now.ops.push(Op::Lock(lock));
+        Ok(())
+    }
+
+    pub fn unlock(&mut self, lock: u64) -> Step {
+        self.needs_time("unlock")?;
+        if self.in_tx() {
+            return self.wrong("locks are given back after the transaction has ended");
+        }
+        let Some(held) = self.now().held.iter().position(|&(held, _)| u64::from(held) == lock)
+        else {
+            return self.wrong(format!("lock {lock} is given back, and was not taken"));
+        };
+        let now = self.now();
+        let (lock, _) = now.held.remove(held);
+        now.ops.push(Op::Unlock(lock));
+        Ok(())
+    }
+
+    /// Where a copy has what is stored to. What two threads store to in transactions has a lock
+    /// that both hold: without one nobody could say what is right after a power failure.
+    fn place_of_store(&mut self, address: u64, bytes: u64) -> Step<u64> {
+        let at = self.translate(address, bytes)?;
+        if at >= DRAM_BASE || !self.is_measured || !self.in_tx() {
+            return Ok(at);
+        }
+        let (thread, place, unit) = (self.current, self.place, self.unit);
+        let held: Vec<u32> = self.now().held.iter().map(|&(lock, _)| lock).collect();
+        let part = at / self.grain;
+        let Some(stored) = self.stored.get_mut(&part) else {
+            self.stored.insert(part, Stored { thread, place, locks: held });
+            return Ok(at);
+        };
+        stored.locks.retain(|lock| held.contains(lock));
+        let other = std::mem::replace(&mut stored.thread, thread);
+        let since = std::mem::replace(&mut stored.place, place);
+        if other == thread || !stored.locks.is_empty() {
+            return Ok(at);
+        }
+        let (what, more) = match self.grain {
+            WORD_BYTES => ("word", ""),
+            _ => ("line", ", or, for a design that logs words, --set workload.lock_grain=word"),
+        };
+        self.wrong(format!(
+            "thread {thread} stores to a {what} to which thread {other} does in {unit} {since}, \
+             both in transactions and with no lock in common: take one{more}"
+        ))
+    }
+
+    /// The trace, which is complete.
+    pub fn finish(mut self) -> Step<Trace> {
+        for (thread, recorded) in &self.recorded {
+            if let Some((place, _)) = recorded.open {
+                return self.wrong_at(place, format!("thread {thread} never ends the transaction"));
+            }
+            if let Some(&(lock, place)) = recorded.held.first() {
+                return self.wrong_at(place, format!("lock {lock} is never given back"));
+            }
+        }
+        let recorded = std::mem::take(&mut self.recorded);
+        let Some((&last, _)) = recorded.last_key_value() else {
+            return Err(Stop::Input(format!("{}: there is nothing to measure", self.file)));
+        };
+        if let Some(missing) = (0..last).find(|thread| !recorded.contains_key(thread)) {
+            return Err(Stop::Input(format!(
+                "{} has a thread {last} and no thread {missing}: threads are numbered from 0 on",
+                self.file
+            )));
+        }
+        self.trace.threads =
+            recorded.into_values().map(|recorded| Thread::of(recorded.ops)).collect();
+        self.trace.persistent = self.trace.persistent.next_multiple_of(LINE_BYTES);
+        self.trace.volatile = self.pages.len() as u64 * PAGE_BYTES;
+        Ok(self.trace)
+    }
+}
+
+impl Thread {
+    /// What a thread did, in parts. One that has no transaction is a part with one that stores
+    /// nothing, which counts how often the thread was done.
+    fn of(mut ops: Vec<Op>) -> Thread {
+        let ends = |op: &Op| matches!(op, Op::Commit | Op::Abort);
+        if !ops.iter().any(ends) {
+            ops.extend([Op::Begin { abortable: false }, Op::Commit]);
+        }
+        let mut parts = Vec::new();
+        let (mut start, mut ended) = (0, false);
+        for (index, op) in ops.iter().enumerate() {
+            // Behind a transaction locks are given back at once, and the like.
+            if ended && matches!(op, Op::Begin { .. } | Op::Lock(_)) {
+                parts.push(start..index);
+                (start, ended) = (index, false);
+            }
+            ended |= ends(op);
+        }
+        if ended || parts.is_empty() {
+            parts.push(start..ops.len());
+        } else if let Some(last) = parts.last_mut() {
+            last.end = ops.len();
+        }
+        Thread { ops, parts }
+    }
+}
+
+/// `bytes` from an address on, in pieces that lie in one block of `size` bytes each.
+fn pieces(address: u64, bytes: u64, size: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = address;
+    let mut left = bytes;
+    std::iter::from_fn(move || {
+        let length = left.min(size - at % size);
+        let piece = (at, length);
+        at = at.wrapping_add(length);
+        left -= length;
+        (length > 0).then_some(piece)
+    })
+}
