@@ -11,7 +11,7 @@ use model::design::{
 };
 use model::image::{Image, PowerLoss};
 use model::params::Both;
-use model::units::{CoreId, Cycle, Line, LineSet, PerCore, TxId};
+use model::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::Commits;
@@ -24,6 +24,8 @@ use crate::parts::rules::LogRules;
 
 /// Bytes of a record, padded to 32 with its share of the line's last byte.
 const PADDED: usize = 31;
+/// The choice of [`BaseParams::flush_mode`] that does not wait for the commit.
+const AT_EACH_STORE: u64 = 0;
 
 model::params! {
     /// What the papers leave open of Base.
@@ -51,6 +53,8 @@ pub struct Base {
     rules: BaseRules,
     log: Log,
     homes: Homes,
+    /// Lines that have left the caches and that no controller has accepted, and how often.
+    under_way: LineMap<u32>,
     commits: Commits,
     cores: PerCore<Writer>,
 }
@@ -59,7 +63,7 @@ pub struct Base {
 #[derive(Default)]
 struct Writer {
     tx: TxId,
-    /// Lines that it stored to, for a flush at commit.
+    /// Lines that it stored to.
     lines: Vec<Line>,
     stored: LineSet,
     stage: Stage,
@@ -72,8 +76,8 @@ enum Stage {
     None,
     /// The transaction has stored something.
     Running,
-    /// Lines are under way; the commit record follows those before this mark.
-    Lines(u64),
+    /// The commit record follows when none of its lines is under way.
+    Lines,
 }
 
 impl Design for Base {
@@ -108,6 +112,7 @@ impl Design for Base {
             log,
             homes: Homes::new(shape),
             commits: Commits::new(shape, &rules.first, true),
+            under_way: LineMap::default(),
             cores: PerCore::new(shape.cores, |_| Writer::default()),
         }
     }
@@ -119,10 +124,11 @@ impl Design for Base {
         self.log.flush(place, at, below);
         let writer = &mut self.cores[core];
         (writer.tx, writer.stage) = (tx, Stage::Running);
-        if self.params.flush_mode == 0 {
-            self.write_back(word.line(), at, below);
-        } else if writer.stored.insert(word.line()) {
+        if writer.stored.insert(word.line()) {
             writer.lines.push(word.line());
+        }
+        if self.params.flush_mode == AT_EACH_STORE {
+            self.write_back(word.line(), at, below);
         }
         if self.log.is_full() {
             self.log.wait(core, below);
@@ -140,6 +146,7 @@ impl Design for Base {
     }
 
     fn evict(&mut self, evict: &Evict, below: &mut Below<LogEvent>) -> Disposition<LogEvent> {
+        *self.under_way.entry(evict.line).or_default() += 1;
         self.homes.evict(evict, &mut self.log, below)
     }
 
@@ -150,8 +157,9 @@ impl Design for Base {
                 self.homes.release(self.log.durable(), at, below);
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
             }
-            LogEvent::Home { group, .. } => {
+            LogEvent::Home { line, group, .. } => {
                 self.homes.accepted(group);
+                self.accepted(line);
                 for core in (0..self.cores.cores()).map(CoreId) {
                     self.go_on(core, at, below);
                 }
@@ -189,28 +197,46 @@ impl Design for Base {
 impl Base {
     fn write_back(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
         let after = self.log.send_before(line, at, below);
-        self.homes.force(line, at, after, below);
+        if self.homes.force(line, at, after, below) {
+            *self.under_way.entry(line).or_default() += 1;
+        }
+    }
+
+    /// A controller accepted a line.
+    fn accepted(&mut self, line: Line) {
+        let left = self.under_way.get_mut(&line).expect("an accepted line was under way");
+        *left -= 1;
+        if *left == 0 {
+            self.under_way.remove(&line);
+        }
     }
 
     /// A transaction's stores have all left its core.
     fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
-        let mut lines = std::mem::take(&mut self.cores[core].lines);
-        for line in lines.drain(..) {
-            self.write_back(line, at, below);
+        let lines = std::mem::take(&mut self.cores[core].lines);
+        if self.params.flush_mode != AT_EACH_STORE {
+            for &line in &lines {
+                self.write_back(line, at, below);
+            }
         }
         let writer = &mut self.cores[core];
         writer.lines = lines;
         writer.stored.clear();
-        writer.stage = Stage::Lines(self.homes.mark());
+        writer.stage = Stage::Lines;
         self.go_on(core, at, below);
     }
 
-    /// Sends a core's commit record if its lines are home.
+    /// Sends a core's commit record if its lines are home, whoever has sent them there.
     fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let writer = &mut self.cores[core];
-        let Stage::Lines(mark) = writer.stage else { return };
-        if self.rules.commit_record_after_lines && !self.homes.are_home(mark) {
+        if writer.stage != Stage::Lines {
             return;
+        }
+        while let Some(line) = writer.lines.last() {
+            if self.rules.commit_record_after_lines && self.under_way.contains_key(line) {
+                return;
+            }
+            writer.lines.pop();
         }
         writer.stage = Stage::None;
         self.commits.send(core, writer.tx, &mut self.log, at, below);

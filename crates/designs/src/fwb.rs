@@ -130,7 +130,7 @@ impl Design for Fwb {
                 self.scan.begin_for_room(at, &self.log, below);
                 self.scan.go_on(at, &mut self.log, &mut self.homes, below);
             }
-            LogEvent::Home { group, forced } => {
+            LogEvent::Home { group, forced, .. } => {
                 self.homes.accepted(group);
                 if forced {
                     self.scan.forced();

@@ -339,7 +339,7 @@ impl<S: Scheme> Design for Morlog<S> {
                 self.scan.begin_for_room(at, &self.log, below);
                 self.scan_tags(at, below);
             }
-            LogEvent::Home { group, forced } => {
+            LogEvent::Home { group, forced, .. } => {
                 self.homes.accepted(group);
                 if forced {
                     self.scan.forced();

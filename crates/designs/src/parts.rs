@@ -3,7 +3,7 @@
 //! recovery); and what designs with two copies of data share (a page table and a metadata journal
 //! in memory, cores that wait for each other, the way out into software).
 
-use model::units::CoreId;
+use model::units::{CoreId, Line};
 
 pub mod area;
 pub mod commits;
@@ -33,6 +33,8 @@ pub enum LogEvent {
     },
     /// A controller accepted a line of data.
     Home {
+        /// Which.
+        line: Line,
         /// The group that it left in ([`homes::Homes`]).
         group: u64,
         /// Whether a scan forced it.

@@ -23,7 +23,7 @@ const HARD: &[&str] = &[
 /// Paths that need more than that: rings with room for little more than what runs, and logs of one
 /// word that are still to be written when another core's overflow writes that word.
 const HARDER: &[&str] = &[
-    "base cores=4 seed=1 workload.words=8 design.log_lines=17 design.log_buffer=8 \
+    "base cores=4 seed=2 workload.words=16 design.log_lines=20 design.log_buffer=8 \
      design.flush_mode=at_commit",
     "fwb cores=4 seed=2 workload.words=16 design.log_lines=23",
     "morlog cores=4 seed=4 workload.words=16 design.log_lines=18 design.ur_entries=8 \

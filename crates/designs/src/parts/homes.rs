@@ -83,7 +83,7 @@ impl Homes {
     /// A line leaves the caches, and waits until the log is durable up to `after`.
     fn hold(&mut self, evict: &Evict, after: Option<Place>) -> Disposition<LogEvent> {
         let Evict { line, data, at } = *evict;
-        let notify = self.count(false);
+        let notify = self.count(line, false);
         let Some(after) = after else {
             return Disposition::Home { at, notify: Notify::Design(notify) };
         };
@@ -108,7 +108,7 @@ impl Homes {
         }
         let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Data };
         let left = at + (below.shape.walk - self.path);
-        let notify = self.count(true);
+        let notify = self.count(line, true);
         self.counts.write_backs += 1;
         match after {
             Some(after) => {
@@ -163,9 +163,9 @@ impl Homes {
         self.first + self.groups.len() as u64 - 1
     }
 
-    fn count(&mut self, forced: bool) -> LogEvent {
+    fn count(&mut self, line: Line, forced: bool) -> LogEvent {
         *self.groups.back_mut().expect("a group grows") += 1;
-        LogEvent::Home { group: self.current(), forced }
+        LogEvent::Home { line, group: self.current(), forced }
     }
 }
 
