@@ -117,6 +117,7 @@ impl Design for Bbb {
     const MODEL: Option<Model> = Some(Model::Visible);
     const HAS_FENCES: bool = false;
     const STORES_SURVIVE: bool = true;
+    const BRINGS_STORES: bool = true;
     type Params = BbbParams;
     type Rules = BbbRules;
     type Event = BbbEvent;

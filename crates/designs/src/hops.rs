@@ -159,6 +159,7 @@ impl Design for Hops {
     };
     const MODEL: Option<Model> = Some(Model::Epoch);
     const HAS_FLUSHES: bool = false;
+    const BRINGS_STORES: bool = true;
     type Params = HopsParams;
     type Rules = HopsRules;
     type Event = HopsEvent;

@@ -110,8 +110,14 @@ impl<P: Pairing> Design for Software<P> {
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
     const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
+    const BRINGS_STORES: bool = P::Order::BRINGS_STORES;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
     const MIGRATES: bool = P::Order::MIGRATES;
+    const WATCHES_L2: bool = {
+        // Hooks of these are not passed on: no ordering hardware has them yet.
+        assert!(!P::Order::WATCHES_L2 && !P::Order::REVOKES && !P::Order::TRANSLATES);
+        false
+    };
     type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
     type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
     type Event = EventOf<P>;
@@ -153,6 +159,9 @@ impl<P: Pairing> Design for Software<P> {
     }
     fn leaves_behind(&self, line: Line) -> bool {
         self.order.leaves_behind(line)
+    }
+    fn hears_at_once(&self, event: &EventOf<P>) -> bool {
+        self.order.hears_at_once(event)
     }
     fn power_loss(&self, gasp: &mut model::design::Gasp<'_, '_>) -> Result<(), PowerLoss> {
         self.order.power_loss(gasp)

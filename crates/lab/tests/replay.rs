@@ -101,6 +101,22 @@ fn flushes_and_fences_of_a_program_take_their_time() {
     assert!(eadr < slow, "{eadr:?} {slow:?}");
 }
 
+/// Persist buffers bring stores past the caches to memory, and nobody else does it again.
+#[test]
+fn a_store_past_the_caches_is_written_once() {
+    let line: String = (0..8).map(|word| format!("ntstore {} 5\n", word * 8)).collect();
+    let trace = format!("{line}fence\nstore 64 ?\nflush 64\nntstore 72 6\nload 72\nfence\n");
+    // HOPS writes whole lines, and what survives in a buffer stays there.
+    for (order, bytes) in [("x86", 64 + 64 + 8), ("hops", 64 + 64), ("bbb", 0)] {
+        let line = format!("undo@{order} replay cores=1 txs=50");
+        let found = answer(&line, &trace, lab::run);
+        let written = found["pm_writes"]["wpq_bytes"].as_u64();
+        assert_eq!(written, Some(50 * bytes), "{order}");
+        let found = answer(&line, &trace, lab::crash);
+        assert_eq!(found["violations"], json!([]), "{order}");
+    }
+}
+
 #[test]
 fn what_is_volatile_is_not_logged() {
     let trace = "region 0 4096\nbegin\nstore 0x8000 ?\nload 0x8000\nstore 0x8008 ?\ncommit\n";

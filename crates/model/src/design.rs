@@ -46,6 +46,9 @@ pub trait Design: Sized + 'static {
     /// Whether a store survives from when it is visible: the one change of what survives that is
     /// not made in [`Design::event`].
     const STORES_SURVIVE: bool = false;
+    /// Whether [`store`](Design::store) brings to memory what it hears of: of a line that is stored
+    /// to past the caches no write-combining buffer sends anything then.
+    const BRINGS_STORES: bool = false;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
     /// Whether it is told which changed lines a core's second level gives to the last

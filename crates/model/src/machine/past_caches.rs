@@ -106,7 +106,9 @@ impl<D: Design> Machine<D> {
 
     /// Sends what a buffer has gathered, at `at`.
     fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
-        if write.line.is_persistent() {
+        if D::BRINGS_STORES && write.line.is_persistent() {
+            self.cores[id].combining.is_answered(at);
+        } else if write.line.is_persistent() {
             write.line = self.locate(write.line);
             self.cores[id].combining.is_sent();
             self.below.send(at, write, Notify::Combining(id));
