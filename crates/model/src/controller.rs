@@ -247,11 +247,13 @@ impl<E: Copy> Memory<E> {
     pub fn makes_durable(&self, event: &Event<E>) -> bool {
         match *event {
             Event::Arrive { controller, write } => {
-                let line = self.flights[write].as_ref().map(|sent| sent.write.line);
+                let write = self.flights[write].as_ref().map(|sent| &sent.write);
                 let controller = &self.controllers[controller];
-                self.domain != Domain::Media
-                    && controller.waiting.is_empty()
-                    && line.is_some_and(|line| controller.room_for(line).is_some())
+                controller.waiting.is_empty()
+                    && write.is_some_and(|write| {
+                        let is_settled = self.domain != Domain::Media || write.mask == 0;
+                        is_settled && controller.takes(write)
+                    })
             }
             Event::Accept { .. } => self.domain != Domain::Media,
             Event::Programmed { .. } | Event::Design(_) => true,

@@ -292,7 +292,8 @@ impl Core {
             return;
         }
         self.barrier = Barrier::Until(done, stall);
-        let (instruction, load) = (self.instructions, self.loads);
+        // It is none of the loads itself: the next one is the first behind it.
+        let (instruction, load) = (self.instructions, self.loads + 1);
         let retires = if done == OPEN { OPEN } else { self.retired.max(done) };
         if done != OPEN {
             self.retired = retires;

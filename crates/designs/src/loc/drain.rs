@@ -217,7 +217,8 @@ impl Engine {
                 let write = self.ring.record(group, place);
                 self.window.get_mut(place).recorded.0 = true;
                 self.under_way += 1;
-                let leaves = Cycle(at.since(Cycle(self.path))) + self.hop;
+                // Who finds out earlier, while the record may go before the log, sends it at once.
+                let leaves = Cycle(at.since(Cycle(self.path))).max(below.memory.now()) + self.hop;
                 below.send_direct(leaves, write, Notify::Design(LocEvent::Record(place)));
             }
         }

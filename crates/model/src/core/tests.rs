@@ -122,6 +122,19 @@ fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
 }
 
 #[test]
+fn a_fence_takes_no_place_of_the_load_queue() {
+    let mut core = core(|config| config.core.lq = 2);
+    core.hold(Some(Cycle(500)), Stall::Fence);
+    for line in 0..2 {
+        miss(&mut core, line, Cycle(0), 10);
+        assert_eq!(core.front(), Cycle(0), "load {line}");
+    }
+    // The queue is full of loads that retire behind the fence.
+    miss(&mut core, 2, Cycle(0), 10);
+    assert_eq!(core.front(), Cycle(500));
+}
+
+#[test]
 fn a_store_waits_for_the_fence_before_it() {
     let mut core = core(|_| ());
     core.hold(Some(Cycle(500)), Stall::Fence);

@@ -270,7 +270,8 @@ impl<D: Design> Machine<D> {
     /// A dirty line leaves the caches.
     pub(super) fn write_back(&mut self, line: Line, at: Cycle) {
         if !line.is_persistent() {
-            self.below.memory.write_volatile(at, line);
+            let near = self.below.shape.near;
+            self.below.memory.write_volatile(at + near, line);
             return;
         }
         let data = self.below.line(line);

@@ -1,13 +1,13 @@
 //! Store logs of pmemcheck, the Valgrind tool (`--log-stores=yes`), as PMDK's pmreorder reads them:
 //!
 //! ```text
-//! START|REGISTER_FILE;name;address;size;offset|STORE;address;value;size|FLUSH;address;size|FENCE
-//! |STOP
+//! START|REGISTER_FILE;name;address;size;offset
+//! |STORE;address;value;size|FLUSH;address;size|FENCE|STOP
 //! ```
 //!
-//! Numbers are hexadecimal. What the tool says before and after is passed over, and so are the call
-//! stacks behind a store and markers, `NAME.BEGIN` and `NAME.END`, of any name but `tx`: these are a
-//! transaction's begin and commit.
+//! It is one line, and numbers are hexadecimal. What the tool says before and after is passed over,
+//! and so are the call stacks behind a store and markers, `NAME.BEGIN` and `NAME.END`, of any name
+//! but `tx`: these are a transaction's begin and commit.
 
 use model::workload::Step;
 
