@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! first line   word 0  records          word 1  ID tuples     word 7  armed (of core 0 only)
-//! then         records of 18 bytes: flush-bit 1, thread 1, transaction 2, address 6, data 8
+//! then         records of 18 bytes: flush-bit 1, thread 1, transaction 2, address 6, data 8; none is
+//!              in two lines of the on-DIMM buffer, so that an overflow's batch of 14 is one
 //! then         ID tuples of 8 bytes: transaction 2, place of its commit 6
 //! ```
 //!
@@ -30,6 +31,8 @@ const ARMED: u64 = 56;
 pub struct Region {
     base: u64,
     bytes: u64,
+    /// Bytes of a line of the on-DIMM buffer.
+    line: u64,
     records: u64,
 }
 
@@ -80,7 +83,8 @@ impl Record {
 impl Region {
     /// The empty region of a core.
     pub fn new(shape: &Shape, core: CoreId) -> Region {
-        Region { base: shape.log_of(core), bytes: shape.log_bytes, records: 0 }
+        let (base, bytes) = (shape.log_of(core), shape.log_bytes);
+        Region { base, bytes, line: shape.config.pm.xpline, records: 0 }
     }
 
     /// Forgets every record: the head becomes the tail.
@@ -95,13 +99,15 @@ impl Region {
         records: impl Iterator<Item = Record>,
         reserve: u64,
     ) -> Option<Vec<Write>> {
-        let bytes: Vec<u8> = records.flat_map(Record::to_bytes).collect();
-        let start = self.end(self.records);
-        if !self.holds(bytes.len() as u64 / RECORD_BYTES + reserve) {
+        let records: Vec<(u64, Record)> = (self.records..).zip(records).collect();
+        if !self.holds(records.len() as u64 + reserve) {
             return None;
         }
+        let bytes = records
+            .into_iter()
+            .flat_map(|(index, record)| (self.end(index)..).zip(record.to_bytes()));
         let mut writes: Vec<Write> = Vec::new();
-        for (address, byte) in (start..).zip(bytes) {
+        for (address, byte) in bytes {
             let line = Line::of(address);
             if writes.last().is_none_or(|write| write.line != line) {
                 let data = [0; LINE_BYTES as usize];
@@ -157,8 +163,11 @@ impl Region {
         gasp.save(self.base + ARMED, &1_u64.to_le_bytes())
     }
 
+    /// Where so many records end and the next one begins.
     fn end(&self, records: u64) -> u64 {
-        self.base + LINE_BYTES + RECORD_BYTES * records
+        let in_line = self.line / RECORD_BYTES;
+        let first = (self.base + LINE_BYTES).next_multiple_of(self.line);
+        first + records / in_line * self.line + records % in_line * RECORD_BYTES
     }
 }
 
@@ -223,13 +232,15 @@ mod tests {
     #[test]
     fn what_a_region_holds_lies_in_it_with_its_tuples() {
         let mut config = Config::default();
-        (config.pm.log, config.pm.capacity) = (1024, 1 << 20);
+        (config.pm.log, config.pm.capacity) = (2048, 1 << 20);
         let shape = Shape::new(&config, 2);
         for kept in [0, 10] {
             let mut region = Region::new(&shape, CoreId(0));
             region.keep(kept);
             let most = (0..).find(|&count| !region.holds(count + 1)).expect("it is finite");
-            assert_eq!(most, (1024 - 64 - 18 * kept) / (18 + 8));
+            let lines = (kept + most) / 14;
+            let used = lines * 256 + (kept + most) % 14 * 18 + most * 8;
+            assert!((2048 - 256 - 2 * (18 + 8)..=2048 - 256).contains(&used), "{most}");
             let record = Record::of(CoreId(0), TxId(1), Word(0), u64::MAX);
             let records = (0..most).map(|_| record);
             let committed: VecDeque<(TxId, u64)> =
