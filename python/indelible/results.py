@@ -69,7 +69,7 @@ class Crash(Answer):
         campaign = replace(campaign, experiment=said, lives=lives)
         replay = replace(campaign, mutants=False).command()
         data["violations"] = [
-            row | {"replay": replay, "timeline": seen and seen.command()}
+            row | {"replay": replay, "timeline": seen and f"{seen.command()} --list"}
             for row in data["violations"]
             for seen in (campaign.recording(row),)
         ]
@@ -148,7 +148,8 @@ class Metric:
     title: str
     unit: str
     higher_is_better: bool
-    value: Callable[[Mapping[str, Any]], float]
+    #: Of a run, in the unit; nothing where the run does not know it.
+    value: Callable[[Mapping[str, Any]], float | None]
 
 
 def transactions(row: Mapping[str, Any]) -> float:

@@ -346,9 +346,8 @@ def run(answer: Run, width: int | None = None) -> str:
         f"{quantity(row['throughput_tx_per_s'], 'tx/s')}: {count:,.0f} transactions"
         f" in {seconds(row['simulated_s'])} of simulated time",
     )
-    cycles = "  ".join(f"{name} {latency[name]:,.0f}" for name in ("p50", "p99", "max", "mean"))
     until = ", until durable" if row["durability"] == "asynchronous" else ""
-    say("commit", f"{cycles} cycles{until}; durability {row['durability']}")
+    say("commit", f"{_latency(latency)} cycles{until}; durability {row['durability']}")
     shares = percentages(row["stalls"])
     ranked = sorted(shares, key=lambda name: -shares[name])
     stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)
@@ -382,6 +381,13 @@ def run(answer: Run, width: int | None = None) -> str:
     lines.append(command("crash test", _crash_command(answer), width))
     lines.append(command("repeat", answer.experiment.command(), width))
     return "\n".join(lines)
+
+
+def _latency(latency: Mapping[str, float | None]) -> str:
+    known = {name: latency[name] for name in ("p50", "p99", "max", "mean")}
+    return "  ".join(
+        f"{name} {BLANK if cycles is None else f'{cycles:,.0f}'}" for name, cycles in known.items()
+    )
 
 
 def _crash_command(answer: Run) -> str:

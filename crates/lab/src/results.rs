@@ -40,6 +40,13 @@ pub fn row(
     // What was aborted is no work done.
     let committed = report.transactions - report.aborted;
     let latency = &report.commit_latency;
+    // A short run of an asynchronous design may end before any is durable.
+    let is_known = !latency.is_empty();
+    let known = |cycles: u64| is_known.then_some(cycles);
+    let mut notes = resolved.notes.clone();
+    if !is_known && committed > 0 {
+        notes.push("no transaction was durable when the run ended: no commit latency".into());
+    }
     let card = &resolved.design.card;
     let mut row = json!({
         "design": card.name,
@@ -58,10 +65,10 @@ pub fn row(
         "instructions": report.instructions,
         "throughput_tx_per_s": ratio(committed as f64, simulated),
         "commit_latency_cycles": {
-            "mean": latency.mean(),
-            "p50": latency.value_at_quantile(0.5),
-            "p99": latency.value_at_quantile(0.99),
-            "max": latency.max(),
+            "mean": is_known.then(|| latency.mean()),
+            "p50": known(latency.value_at_quantile(0.5)),
+            "p99": known(latency.value_at_quantile(0.99)),
+            "max": known(latency.max()),
         },
         "durability": card.durability.name(),
         "pm_writes": writes(report),
@@ -70,7 +77,7 @@ pub fn row(
         "write_set": write_set(report),
         "energy_uj": report.meters.energy_fj as f64 / 1e9,
         "design_counters": counters(report),
-        "notes": resolved.notes,
+        "notes": notes,
         "cancelled": report.cancelled,
         "host": {
             "seconds": host.seconds,
