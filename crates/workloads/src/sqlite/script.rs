@@ -180,14 +180,18 @@ impl Script {
     /// Where the marker's line begins, and its number.
     fn find_marker(&self, text: &str) -> Step<Option<(usize, usize)>> {
         let (mut found, mut begins) = (None, 0);
+        // Where what is enclosed ends that a line above began: a comment, a string.
+        let mut open = 0;
         for (line, content) in (1..).zip(text.split_inclusive('\n')) {
-            if is_marker(content) {
+            let ends = begins + content.len();
+            if begins >= open && is_marker(content) {
                 if found.is_some() {
                     return Err(self.wrong(line, format!("a second line `{MARKER}`")));
                 }
                 found = Some((begins, line));
             }
-            begins += content.len();
+            open = words::outside(text, begins.max(open), ends);
+            begins = ends;
         }
         Ok(found)
     }

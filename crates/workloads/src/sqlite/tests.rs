@@ -129,6 +129,13 @@ fn without_a_marker_everything_is_measured() {
         ("SELECT 1; PRAGMA foreign_keys = 1; PRAGMA journal_mode = DELETE;", 0, 2),
         ("BEGIN; CREATE TABLE t (k); COMMIT;", 0, 3),
         ("CREATE TABLE t (k);\n-- measured\nSELECT 1; CREATE TABLE u (k);", 1, 2),
+        ("SELECT 1;\n/* it\n-- measured\nis */ SELECT 2;", 0, 2),
+        ("SELECT 'it''s\n-- measured\n';\n-- a - [ ' \n-- measured\nSELECT 2;", 1, 1),
+        (
+            "SELECT 1 - 2 /\n1;\n-- measured\nSELECT \"x\n-- measured\n\" FROM (SELECT 1 AS \"x\n-- measured\n\");",
+            1,
+            1,
+        ),
     ];
     for (text, populate, measured) in cases {
         let script = read(text);

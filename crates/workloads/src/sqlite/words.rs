@@ -32,6 +32,16 @@ fn enclosed(text: &str) -> usize {
     text[opening..].find(closing).map_or(text.len(), |end| opening + end + closing.len())
 }
 
+/// The first place at or behind `ends` that is in no comment, string or quoted name, of a text that
+/// is in none at `at`.
+pub(super) fn outside(text: &str, mut at: usize, ends: usize) -> usize {
+    while at < ends {
+        let next = text[at..ends].find(['-', '/', '[', '\'', '"', '`']);
+        at = next.map_or(ends, |next| at + next + enclosed(&text[at + next..]).max(1));
+    }
+    at
+}
+
 /// The word that a text begins with.
 pub(super) fn word(text: &str) -> &str {
     let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
