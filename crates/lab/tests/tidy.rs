@@ -144,6 +144,68 @@ fn crates_know_what_is_below_them_alone() {
     assert_eq!(known("lab"), ["model", "designs", "workloads"]);
 }
 
+/// Inside `model` a module uses only modules above it in `lib.rs`, which is in reading order.
+#[test]
+fn modules_use_what_is_above_them() {
+    let all = sources();
+    let (_, library) = all
+        .iter()
+        .find(|(path, _)| path == Path::new("crates/model/src/lib.rs"))
+        .expect("model has a lib.rs");
+    let order: Vec<&str> = library
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+        .collect();
+    assert!(order.len() > 20, "{order:?}");
+    let mut wrong = Vec::new();
+    for (path, text) in &all {
+        let Ok(inside) = path.strip_prefix("crates/model/src") else { continue };
+        let module = inside.iter().next().expect("a file").to_string_lossy();
+        let module = module.trim_end_matches(".rs");
+        let Some(own) = order.iter().position(|name| *name == module) else { continue };
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        for part in text.lines().filter(is_code).flat_map(|line| line.split("crate::").skip(1)) {
+            let used = part.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next();
+            if order.iter().position(|name| Some(*name) == used).is_some_and(|used| used > own) {
+                wrong.push(format!("{} uses crate::{part}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a design may ask of the controllers: the machine alone has writes arrive, and drains them.
+const ASKED_OF_MEMORY: [&str; 12] = [
+    "came",
+    "controller_of",
+    "count_replaced",
+    "durable",
+    "has_room",
+    "longer",
+    "now",
+    "on_the_way",
+    "prefetch",
+    "read",
+    "read_beneath",
+    "when_room",
+];
+
+#[test]
+fn designs_write_through_the_floor() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.starts_with("crates/designs"))
+    {
+        let text: String = text.split_whitespace().collect();
+        for asked in text.split("below.memory.").skip(1) {
+            let name = asked.split('(').next().unwrap_or_default();
+            if !ASKED_OF_MEMORY.contains(&name) {
+                wrong.push(format!("{}: below.memory.{name}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The checks of this file see what they are for.
 #[test]
 fn what_is_wrong_is_seen() {

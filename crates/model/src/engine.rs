@@ -15,7 +15,7 @@ use crate::crash::{Booted, Campaign, Probe, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
 use crate::image::{Image, Remains};
-use crate::machine::Machine;
+use crate::machine::{IDLE_EVENTS_MAX, Machine};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
@@ -29,10 +29,6 @@ use on_core::{Front, OnCore};
 
 /// Bytes of the stack on which a program runs; SQLite's deepest recursion fits many times.
 const STACK_BYTES: usize = 1 << 20;
-
-/// Events in a row after each of which no core can go on, before a design is said to go round in
-/// circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
-pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// What is shared with whoever watches a run, or wants it to end.
 #[derive(Debug, Default)]

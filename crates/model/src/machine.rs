@@ -12,7 +12,6 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{Below, Design, Setup, Shape};
-use crate::engine::IDLE_EVENTS_MAX;
 use crate::epochs::Epochs;
 use crate::locks::Locks;
 use crate::meters::Stall;
@@ -29,6 +28,10 @@ mod timeline;
 mod translate;
 
 use measure::Counts;
+
+/// Events in a row after each of which no core can go on, before a design is said to go round in
+/// circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
+pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// A machine with a design on it.
 pub struct Machine<D: Design> {
