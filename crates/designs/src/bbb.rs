@@ -4,7 +4,9 @@
 //!
 //! A line is in one buffer at most: it moves when another core stores to it. Buffers drain in the
 //! background from a threshold on. Dirty lines that leave the caches are dropped. The rules are
-//! those of specs/ordering.md section 10.1; sizes are from memory of the paper.
+//! those of specs/ordering.md section 10.1, but for two that nothing could catch here: an eviction
+//! that is not dropped writes what survives already, and a fill that misses an entry has the newest
+//! bytes all the same, since caches hold none. Sizes are from memory of the paper.
 
 use std::collections::VecDeque;
 

@@ -120,7 +120,7 @@ config! {
         /// The frequency; a cycle is its inverse.
         frequency "clk_domain" ["frequency", "freq", "clock"], Unit::Frequency,
             2_000_000_000, 100_000_000..=10_000_000_000, "ours: a common server clock";
-        /// Instructions dispatched and retired in a cycle.
+        /// Instructions dispatched in a cycle.
         width "width" ["issueWidth", "dispatchWidth"], Unit::Count, 4, 1..=16,
             "ours: Skylake class";
         /// Entries of the reorder buffer.

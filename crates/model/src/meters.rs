@@ -53,7 +53,7 @@ pub struct Meters {
     pub media_bits: u64,
     /// Reads of the cells that a partial write made necessary.
     pub media_fill_reads: u64,
-    /// Lines that the caches read.
+    /// Lines that were read, by the caches and by designs.
     pub reads: u64,
     /// Of them, those that the write-pending queue answered.
     pub reads_forwarded: u64,

@@ -415,6 +415,7 @@ impl<D: Design> Port for Front<'_, '_, D> {
 
     fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
         let line = Line::of(at.address);
+        self.cpu.at_a_stop();
         self.cpu.issue_store();
         let ready = self.cpu.turn_to_store(line, at.known);
         ready.expect("a store outside of transactions may begin");
