@@ -170,5 +170,6 @@ def _interval_notes(answer: Comparison, width: int) -> list[str]:
         f"95 %: the confidence interval of gmean over {len(answer.seeds_shown)} seeds, to either"
         " side; the widest of a cell is"
     )
-    widths = {place(c): (answer.ratio(c), answer.ratio_half_width(c)) for c in answer.cells()}
+    others = [cell for cell in answer.cells() if cell != answer.base(cell)]
+    widths = {place(c): (answer.ratio(c), answer.ratio_half_width(c)) for c in others}
     return interval_notes(said, widths, width)

@@ -49,7 +49,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
     for note in row.get("notes") or []:
         lines.append(paragraph("note", str(note), width))
     if violations and violations[0]["timeline"] is not None:
-        lines.append(command("timeline", f"{violations[0]['timeline']} --list", width))
+        lines.append(command("timeline", violations[0]["timeline"], width))
         if violations[0]["order"]:
             early = "the writes that came early in that image are not in it"
             lines.append(paragraph("", early, width))

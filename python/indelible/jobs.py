@@ -23,6 +23,9 @@ SURVIVAL = {"controller.domain": "adr", "controller.flush_bytes": "1GiB"}
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")
 
+#: What only gives room: without it data that fit the machine that was asked for may not fit there.
+ROOM = ("pm.device_size", "dram.device_size")
+
 
 @dataclass(frozen=True)
 class RunJob:
@@ -123,7 +126,11 @@ def sampled(
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":
             continue
-        portable = tuple(pair for pair in asked.settings if pair[0].startswith(PORTABLE_SECTIONS))
+        portable = tuple(
+            pair
+            for pair in asked.settings
+            if pair[0].startswith(PORTABLE_SECTIONS) or pair[0] in ROOM
+        )
         small = replace(
             asked,
             machine=CRASH_MACHINE,

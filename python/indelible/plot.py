@@ -36,6 +36,13 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
 
+#: Units in which values of one kind may stand side by side.
+SCALES = (
+    {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9},
+    {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
+    {"MHz": 1e-3, "GHz": 1.0},
+)
+
 #: How a confidence interval is drawn on a bar.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
 
@@ -189,12 +196,15 @@ def sweep_figure(answer: Sweep) -> Figure:
         look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
         look |= {"linewidth": 1.2, "markersize": 4, "label": name}
         shown = [value(point) for point in answer.points]
-        heights = [math.nan if height is None else height for height, _ in shown]
-        reaches = [reach or 0.0 for _, reach in shown]
+        # Lines go from left to right, in whichever order the values were asked for.
+        along = sorted(zip(places, shown, strict=True), key=lambda one: one[0])
+        ordered = [place for place, _ in along]
+        heights = [math.nan if height is None else height for _, (height, _) in along]
+        reaches = [reach or 0.0 for _, (_, reach) in along]
         if any(reaches):
-            axes.errorbar(places, heights, reaches, **look, **INTERVAL_LOOK)
+            axes.errorbar(ordered, heights, reaches, **look, **INTERVAL_LOOK)
         else:
-            axes.plot(places, heights, **look)
+            axes.plot(ordered, heights, **look)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     if min(places) > 0 and max(places) >= DECADE * min(places):
@@ -210,11 +220,16 @@ def sweep_figure(answer: Sweep) -> Figure:
 
 
 def _places(values: Sequence[str]) -> Sequence[float]:
-    """Return where values stand: as numbers if all are, in one unit, else one beside the other."""
+    """Return where values stand: as numbers if all are of one kind, else one beside the other."""
     numbers = [number(value) for value in values]
-    if None in numbers or len({unit for _, unit in numbers}) > 1:
+    if None in numbers:
         return range(len(values))
-    return [float(count) for count, _ in numbers]
+    if len({unit for _, unit in numbers}) == 1:
+        return [float(count) for count, _ in numbers]
+    for scale in SCALES:
+        if all(unit in scale for _, unit in numbers):
+            return [float(count) * scale[unit] for count, unit in numbers]
+    return range(len(values))
 
 
 def is_safe(answer: Comparison, design: str) -> bool:

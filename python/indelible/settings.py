@@ -97,9 +97,9 @@ def values(key: str, asked: object) -> tuple[str, ...]:
         words = [word.strip() for word in asked.split(",") if word.strip()]
         found = [value for word in words for value in _range(key, word)]
     elif isinstance(asked, Iterable):
-        found = [str(value) for value in asked]
+        found = [_word(value) for value in asked]
     else:
-        found = [str(asked)]
+        found = [_word(asked)]
     if not found:
         raise InputError(f"`{key}` is to take no value; write {key}=1,2,4 or {key}=8:128:8")
     if len(found) > VALUES_MAX:

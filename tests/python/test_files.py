@@ -44,6 +44,10 @@ def test_what_is_interrupted_is_not_printed_as_rows(
 #: Words, and what is wrong with the file that they name.
 NO_FILES = {
     "both": ([*COMPARE, "--csv", "-", "--json"], "--json and --csv - both go to standard output"),
+    "one": (
+        [*COMPARE, "--csv", "it.svg", "--plot", "./it.svg"],
+        "--plot and --csv both name it.svg: one would replace the other",
+    ),
     "csv": ([*COMPARE, "--csv", ""], "--csv names no file: the word behind it is empty"),
     "plot": ([*COMPARE, "--plot", "-"], "--plot -: a figure is one of .png, .svg, .pdf"),
     "trace": (

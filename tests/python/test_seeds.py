@@ -296,6 +296,21 @@ def test_intervals_of_a_sweep_are_drawn(fake: ModuleType) -> None:
     assert (len(axes.containers), axes.get_title(loc="left")[-6:]) == (0, "seed 1")
 
 
+def test_lines_of_a_sweep_go_from_left_to_right(fake: ModuleType) -> None:
+    for field, values, places in (
+        ("silo.entries", [12, 4, 20], [4, 12, 20]),
+        ("pm.tWRITE", ["0.05us", "150ns", "100ns"], [50, 100, 150]),
+        ("pm.tWRITE", ["50ns", "90cycles", "70ns"], [0, 1, 2]),
+    ):
+        answer = indelible.sweep("silo", "hash", {field: values})
+        (axes,) = plot.sweep_figure(answer).axes
+        line = axes.get_lines()[0]
+        assert [*line.get_xdata()] == pytest.approx(places)
+        heights = {str(v): answer.ratio(((str(v),), "silo", "hash")) for v in values}
+        if field == "silo.entries":
+            assert [*line.get_ydata()] == [heights[str(place)] for place in places]
+
+
 def test_seeds_and_a_seed_that_varies_are_one_too_many(command: Command, fake: ModuleType) -> None:
     words = ["sweep", "--designs", "silo", "--workloads", "hash", "--vary", "seed=1,2"]
     code, shown, complaints = command(*words, "--seeds", "2")

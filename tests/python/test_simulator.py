@@ -11,13 +11,14 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import needs_core
-from indelible import benchmark, verbs
+from indelible import benchmark, cli, verbs
 
 pytestmark = needs_core
 
@@ -129,11 +130,23 @@ def test_write_sets_stand_beside_ssp_s() -> None:
     assert named == plain
 
 
-def test_everything_is_explained() -> None:
+@pytest.fixture
+def inside(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command in this process, where there are many."""
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = cli.main(words)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_everything_is_explained(inside: Callable[..., tuple[int, str, str]]) -> None:
     for row in answer("list")["rows"]:
-        about = answer("explain", row["name"])
+        about = json.loads(inside("explain", row["name"], "--json")[1])
         assert about["name"] == row["name"]
-        code, shown, _ = indelible("explain", row["name"])
+        code, shown, _ = inside("explain", row["name"])
         assert (code, row["name"] in shown) == (0, True)
     two = answer("explain", "optane", "--diff", "cxl")
     assert (two["left"], two["right"]) == ("optane", "cxl")
@@ -276,11 +289,11 @@ def test_no_logging_is_no_durability() -> None:
     assert (code, json.loads(shown)["violations"]) == (1, violations)
 
 
-def test_a_mutant_is_caught_again() -> None:
+def test_a_mutant_is_caught_again(inside: Callable[..., tuple[int, str, str]]) -> None:
     found = answer("crash", "--design", "silo", "--workload", "scribble", "--mutants")
     for mutant in found["mutants"]:
         again = shlex.split(mutant["replay"])
-        code, shown, complaints = indelible(*again[1:], "--json")
+        code, shown, complaints = inside(*again[1:], "--json")
         assert code == 1, complaints
         assert json.loads(shown)["violations"][0]["text"] == mutant["text"]
 
@@ -341,6 +354,26 @@ def test_a_bad_script_is_told_with_its_line(tmp_path: Path) -> None:
     trace.write_text("begin\nstore 0 one\n")
     code, _, complaints = indelible("run", "--design", "silo", "--replay", str(trace), *SMALL)
     assert (code, "line 2" in complaints, "`one`" in complaints) == (2, True, True)
+
+
+def test_a_latency_that_no_transaction_has_is_none() -> None:
+    code, shown, _ = indelible("run", "--design", "loc-wal", *RUN[3:], "--cores", "1", "--txs", "5")
+    assert (code, "p50 -  p99 -  max -  mean - cycles, until durable" in shown) == (0, True)
+    assert "no transaction was durable when the run ended" in " ".join(shown.split())
+    compared = verbs.compare(
+        ["loc-wal", "silo"], ["hash"], cores=1, txs=3, metric="commit-latency", crash=False
+    )
+    (late, _) = compared.json()["rows"]
+    assert late["commit_latency_cycles"] == dict.fromkeys(("mean", "p50", "p99", "max"))
+    assert late["normalized"] is None
+
+
+def test_what_gives_room_goes_with_a_campaign(tmp_path: Path) -> None:
+    path = tmp_path / "big.sql"
+    path.write_text("CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9000000));\n")
+    for settings, kind in (({}, "untested"), ({"pm.device_size": "64MiB"}, "ok")):
+        compared = verbs.compare(["silo"], ["sqlite"], cores=1, txs=3, sql=str(path), set=settings)
+        assert compared.verdict("silo", 1).kind == kind
 
 
 def test_a_trace_is_replayed_and_its_crash_test_is_named_with_it(tmp_path: Path) -> None:

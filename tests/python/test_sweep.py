@@ -30,6 +30,8 @@ def test_values_are_lists_and_ranges() -> None:
     assert settings.values("f", "0.5:1:0.25") == ("0.5", "0.75", "1")
     assert settings.values("f", range(1, 4)) == ("1", "2", "3")
     assert settings.values("f", 7) == ("7",)
+    assert settings.values("f", [False, True]) == ("no", "yes")
+    assert settings.values("f", True) == ("yes",)
     assert settings.values("f", (2**n for n in range(3))) == ("1", "2", "4")
 
 

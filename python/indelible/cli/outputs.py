@@ -55,6 +55,8 @@ def check(args: argparse.Namespace) -> None:
             raise InputError("--json and --csv - both go to standard output; drop one")
     elif args.csv is not None:
         options.require_writable("--csv", args.csv)
+        if args.plot is not None and Path(args.csv).resolve() == Path(args.plot).resolve():
+            raise InputError(f"--plot and --csv both name {args.csv}: one would replace the other")
 
 
 def show(
