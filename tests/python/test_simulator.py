@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 import shlex
 import signal
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,8 @@ from conftest import needs_core
 from indelible import benchmark, cli, verbs
 
 pytestmark = needs_core
+
+README = Path(__file__).parents[2] / "README.md"
 
 #: What issues 2 to 5 promise of designs and workloads, and the presets that there are.
 DESIGNS = {"native", "undo@ideal", "undo@x86", "redo@x86", "undo@eadr", "silo"}
@@ -354,6 +358,25 @@ def test_a_bad_script_is_told_with_its_line(tmp_path: Path) -> None:
     trace.write_text("begin\nstore 0 one\n")
     code, _, complaints = indelible("run", "--design", "silo", "--replay", str(trace), *SMALL)
     assert (code, "line 2" in complaints, "`one`" in complaints) == (2, True, True)
+
+
+def test_five_lines_print_what_the_readme_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = README.read_text(encoding="utf-8")
+    behind = text.partition("## Silo in five lines")[2].partition("Only the line `host`")[0]
+    lines, said = behind.split("They print:")
+    code = "\n".join(line[4:] for line in lines.splitlines() if line.startswith("    "))
+    exec(compile(code, str(README), "exec"), {})
+    shown = capsys.readouterr().out
+    kept = [
+        re.sub(r"\([\d.]+ [mu]?s, .*|^ +k?points/s\)|^host .*", "", line).rstrip()
+        for each in (textwrap.dedent(said).strip("\n"), shown)
+        for line in [*each.splitlines(), "--"]
+    ]
+    middle = kept.index("--")
+    assert kept[:middle] == kept[middle + 1 : -1]
 
 
 def test_a_latency_that_no_transaction_has_is_none() -> None:

@@ -260,7 +260,8 @@ impl Draft {
         let stem = Path::new(name_or_path).file_stem().unwrap_or_default();
         let file = File::parse(&shown, &text)?;
         let mut draft = match &file.extends {
-            Some(base) => Draft::read(base, directory.as_deref(), chain)?,
+            Some(base) => Draft::read(base, directory.as_deref(), chain)
+                .map_err(|error| at(&file.extends_at, format!("extends: {error}")))?,
             None => Draft::of_defaults(),
         };
         draft.name = file.name.unwrap_or_else(|| stem.to_string_lossy().into_owned());
@@ -397,6 +398,8 @@ struct File {
     name: Option<String>,
     summary: Option<String>,
     extends: Option<String>,
+    /// Where it says so.
+    extends_at: String,
     assignments: Vec<Assignment>,
 }
 
@@ -426,7 +429,13 @@ impl File {
             let Some(text) = value.get_ref().as_str() else {
                 return Err(at(&here, format!("{}: write a text in quotes", key.get_ref())));
             };
+            if text.trim().is_empty() || text.contains(char::is_control) {
+                return Err(at(&here, format!("{}: write one line of text", key.get_ref())));
+            }
             *word = Some(text.to_owned());
+            if key.get_ref() == "extends" {
+                file.extends_at = here;
+            }
         }
         Ok(file)
     }

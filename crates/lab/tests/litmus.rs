@@ -209,7 +209,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("store A 1", "mine.litmus, line 1: `store` stands before the first `thread`"),
     ("thread\nstore A", "mine.litmus, line 2: `store` is followed by a variable and a value"),
-    ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number"),
+    ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number of 64 bits"),
     (
         "thread\nstore 1A 1",
         "mine.litmus, line 2: `1A` is no name; one has letters, digits and `_`, a letter first",

@@ -399,8 +399,16 @@ const FILE_MISTAKES: &[(&str, &str)] = &[
     ("[controller]\nwpq = 4\nwpq = 4", "bad.toml:3: duplicate key"),
     ("[pm]\ntREAD = ", "bad.toml:2: "),
     ("[pm\n", "bad.toml:1: "),
-    ("extends = \"sillo\"", "unknown machine `sillo`; did you mean `silo`? there are: "),
-    ("extends = \"bad.toml\"", "bad.toml: extends itself; name another machine"),
+    (
+        "extends = \"sillo\"",
+        "bad.toml:1: extends: unknown machine `sillo`; did you mean `silo`? there are: ",
+    ),
+    (
+        "extends = \"bad.toml\"",
+        "bad.toml:1: extends: bad.toml: extends itself; name another machine",
+    ),
+    ("name = \"\"", "bad.toml:1: name: write one line of text"),
+    ("\nsummary = \"a\\nb\"", "bad.toml:2: summary: write one line of text"),
     (
         "[llc]\nassoc = 7",
         "machine bad: llc.assoc: 7 ways do not divide 8388608 bytes of 64-byte lines; 4 and 8 do",

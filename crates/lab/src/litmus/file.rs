@@ -168,7 +168,7 @@ impl Reader {
     }
 
     fn number(&self, word: &str) -> Result<u64, InputError> {
-        word.parse().or_else(|_| self.wrong(&format!("`{word}` is not a whole number")))
+        word.parse().or_else(|_| self.wrong(&format!("`{word}` is not a whole number of 64 bits")))
     }
 
     fn step(&mut self, verb: &str, rest: &[&str]) -> Result<(), InputError> {
