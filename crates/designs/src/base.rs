@@ -10,7 +10,7 @@ use model::design::{
     Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::Both;
+use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
@@ -25,7 +25,7 @@ use crate::parts::rules::LogRules;
 /// Bytes of a record, padded to 32 with its share of the line's last byte.
 const PADDED: usize = 31;
 /// The choice of [`BaseParams::flush_mode`] that does not wait for the commit.
-const AT_EACH_STORE: u64 = 0;
+const AT_EACH_STORE: u64 = choice::<BaseParams>("flush_mode", "per_store");
 
 model::params! {
     /// What the papers leave open of Base.

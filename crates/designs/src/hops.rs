@@ -18,6 +18,7 @@ use model::design::{
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
+use model::params::choice;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, PerCore};
 
 mod any_order;
@@ -252,7 +253,7 @@ impl Design for Hops {
             return at;
         }
         self.order_after(core, line, write, at, below);
-        if memory && self.params.fill == 0 {
+        if memory && self.params.fill == STALL {
             self.counts.fills += 1;
             self.buffers[core].fill_waits = Some((line, self.stamps));
         }
@@ -353,7 +354,7 @@ impl Hops {
         let mut entry = Entry {
             line,
             data: below.line(line),
-            mask: if self.params.carries == 0 { u64::MAX } else { 0 },
+            mask: if self.params.carries == LINE { u64::MAX } else { 0 },
             epoch: buffer.epoch,
             class: if log { Class::Log } else { Class::Data },
             stamp: self.stamps,
@@ -430,7 +431,13 @@ impl Hops {
 }
 
 /// The parameter `depends` of the artefact.
-const STICKY: u64 = 1;
+const STICKY: u64 = choice::<HopsParams>("depends", "sticky");
+/// A line that comes from memory waits for the entries of it.
+const STALL: u64 = choice::<HopsParams>("fill", "stall");
+/// An entry's write has the whole line.
+const LINE: u64 = choice::<HopsParams>("carries", "line");
+/// Entries leave without being asked for.
+const EAGER: u64 = choice::<HopsParams>("drain", "eager");
 
 /// Widths that the paper does not give are 64 bits for an epoch and 58 for a line's address.
 fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {

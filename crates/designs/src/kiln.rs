@@ -19,6 +19,7 @@ use model::design::{
     KeptBy, Leave, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::choice;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line};
 
 mod cells;
@@ -54,6 +55,11 @@ model::params! {
         redirect_latency = 8 in 0..=1000;
     }
 }
+
+/// A committed version is written out when a transaction first stores to its line.
+const AT_STORE: u64 = choice::<KilnParams>("write_out", "store");
+/// It is not written out: it is kept in another way of its set.
+const OTHER_WAY: u64 = choice::<KilnParams>("write_out", "never");
 
 model::rules! {
     /// What keeps Kiln right (specs/ordering.md section 14).
@@ -299,7 +305,7 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
         + cores * (config.core.mshrs + 1);
     // What another way keeps takes no line's place in the model: there may be one for each line.
     let lines = config.llc.size / LINE_BYTES;
-    let older = if params.write_out == lines::OTHER_WAY { lines } else { 0 };
+    let older = if params.write_out == OTHER_WAY { lines } else { 0 };
     vec![
         cells(
             "line (64 B, address, TxID, state: the last level itself)",

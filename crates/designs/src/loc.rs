@@ -24,7 +24,7 @@ use model::design::{
     Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::Params;
+use model::params::{Params, choice};
 use model::units::{Cycle, LINE_BYTES, Line};
 
 mod drain;
@@ -194,7 +194,7 @@ impl WalParams {
             redirect_latency: self.redirect_latency,
             id_bits: self.id_bits,
             truncate_perc: self.truncate_perc,
-            turned: self.groups == 0,
+            turned: self.groups == choice::<WalParams>("groups", "turned"),
         }
     }
 }
@@ -220,6 +220,11 @@ const fn card(name: &'static str, summary: &'static str, durability: Durability)
         needs: Needs::Nothing,
     }
 }
+
+/// When the window is full its oldest transaction is drained.
+const OLDEST: u64 = choice::<LocParams>("drain", "oldest");
+/// The last block of a transaction stays, and bears its TxCnt.
+const PIN: u64 = choice::<LocParams>("bearer", "pin");
 
 const RECORDED: &str = "there is a commit record, and no TxCnt";
 const COUNTED: &str = "there is a TxCnt, and no commit record";
@@ -292,13 +297,13 @@ impl Scheme for LocWal {
     fn how(params: &LocParams) -> How {
         How {
             sd: params.sd,
-            drain_oldest: params.drain == 1,
-            commit: Commit { record: false, pin: params.bearer == 1 },
+            drain_oldest: params.drain == OLDEST,
+            commit: Commit { record: false, pin: params.bearer == PIN },
             log_writes: params.log_writes,
             redirect_latency: params.redirect_latency,
             id_bits: params.id_bits,
             truncate_perc: params.truncate_perc,
-            turned: params.groups == 0,
+            turned: params.groups == choice::<LocParams>("groups", "turned"),
         }
     }
 }

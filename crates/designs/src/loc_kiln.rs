@@ -19,6 +19,7 @@ use model::design::{
     Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::choice;
 use model::units::{Cycle, LINE_BYTES, Line};
 
 mod cells;
@@ -59,6 +60,9 @@ model::params! {
         redirect_latency = 8 in 0..=1000;
     }
 }
+
+/// When the window is full its oldest transaction is drained.
+const OLDEST: u64 = choice::<LocKilnParams>("drain", "oldest");
 
 model::rules! {
     /// What keeps LOC over Kiln right (specs/ordering.md sections 13 and 14.4).
@@ -212,7 +216,10 @@ impl Design for LocKiln {
             params: (*params).clone(),
             rules: (*rules).clone(),
             shared: rules.shared(),
-            commit: Commit { record: false, pin: params.bearer == 1 },
+            commit: Commit {
+                record: false,
+                pin: params.bearer == choice::<LocKilnParams>("bearer", "pin"),
+            },
             last: LastLevel::new(slots),
             transactions: Transactions::new(shape.cores),
             walk: times.l1 + times.l2 + times.llc,

@@ -16,7 +16,7 @@ use model::design::{
     KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::{Both, Params};
+use model::params::{Both, Params, choice};
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
@@ -65,6 +65,11 @@ model::params! {
         commit_scan = 0 in 0..=1_000_000;
     }
 }
+
+/// Undo data leave the undo+redo buffer, and redo data move on.
+const UNDO_FIRST: u64 = choice::<MorlogParams>("variant", "b");
+/// Records have only the bytes that changed.
+const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
 
 model::params! {
     /// What delay-persistence adds.

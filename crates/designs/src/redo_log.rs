@@ -20,6 +20,7 @@ use model::design::{
     Needs, Progress, Setup, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::choice;
 use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
 
 use crate::parts::area::Area;
@@ -241,7 +242,7 @@ impl Design for RedoLog {
         if store.tx.is_none() {
             return Progress::Done(store.at);
         }
-        let whole_lines = self.params.record == 0;
+        let whole_lines = self.params.record == choice::<RedoLogParams>("record", "line");
         let line = store.word.line();
         let word = if whole_lines { u8::MAX } else { 1 << store.word.place() };
         let log = &mut self.cores[store.core];

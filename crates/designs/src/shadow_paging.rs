@@ -23,7 +23,7 @@ use model::design::{
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
-use model::params::Both;
+use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, Line, Page, PageMap, PerCore};
 
 use crate::parts::fall_back::FallBack;
@@ -66,6 +66,9 @@ model::params! {
         checkpoint_writes = 4 in 1..=4096, tight [4, 1];
     }
 }
+
+/// All of a page is copied before the first store to it.
+const EAGER: u64 = choice::<ShadowParams>("copy", "eager");
 
 model::rules! {
     /// What keeps it right.

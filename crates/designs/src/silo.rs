@@ -18,6 +18,7 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
+use model::params::choice;
 use model::sieve::Sieve;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
 
@@ -547,7 +548,7 @@ impl Silo {
 }
 
 /// The parameter `overflow` that holds up what arrives.
-const BLOCKING: u64 = 1;
+const BLOCKING: u64 = choice::<SiloParams>("overflow", "blocking");
 
 fn word_write(word: Word, value: u64) -> Write {
     // The mask selects one word. That the others are the same spares the host a partial store that

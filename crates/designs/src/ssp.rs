@@ -26,7 +26,7 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
 use model::meters::Class;
-use model::params::Both;
+use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, Line, LineMap, Page, PerCore};
 
 use crate::parts::fall_back::FallBack;
@@ -97,6 +97,19 @@ model::params! {
         direction = "min_copy" of ["min_copy", "page_table", "extra_page"];
     }
 }
+
+/// A core waits for the SSP cache and for the flip of a bit.
+const FULL: u64 = choice::<SspParams>("mode", "full");
+/// A page gets a slot when a TLB gains it.
+const TLB_FILL: u64 = choice::<SspParams>("allocate", "tlb_fill");
+/// What a commit does not fill of a line of the journal is left.
+const PAD: u64 = choice::<SspParams>("journal", "pad");
+/// The journal has the record of a consolidation at once.
+const ALONE: u64 = choice::<SspParams>("switch_records", "alone");
+/// A page is consolidated into the frame that has more of its lines.
+const MIN_COPY: u64 = choice::<SspParams>("direction", "min_copy");
+/// It is into the one of the page table.
+const PAGE_TABLE: u64 = choice::<SspParams>("direction", "page_table");
 
 model::rules! {
     /// What keeps it right (specs/remapping.md sections 1.2 to 1.7).
@@ -271,7 +284,7 @@ impl Design for Ssp {
         let (layout, shape) = (layout_of(setup), setup.shape);
         let (params, rules) = (setup.params.first.clone(), setup.rules.first.clone());
         let dram = &shape.config.dram;
-        let flip = if params.mode == 0 { params.flip } else { 0 };
+        let flip = if params.mode == FULL { params.flip } else { 0 };
         Ssp {
             log_base: shape.log_base,
             remap_cycles: shape.times.l2 + shape.times.llc + flip,
@@ -280,7 +293,7 @@ impl Design for Ssp {
             running: PerCore::new(shape.cores, |_| Running::default()),
             claims: LineMap::default(),
             waits: Waits::new(shape.cores),
-            journal: Journal::new(layout.ring.clone(), params.journal == 0),
+            journal: Journal::new(layout.ring.clone(), params.journal == PAD),
             known: Known::new(&layout),
             stalled: VecDeque::new(),
             ready: Vec::new(),

@@ -227,6 +227,27 @@ pub const fn index_of(names: &[&str], name: &str) -> u64 {
     panic!("the default is not among the choices")
 }
 
+/// The value of a parameter for which the name of one of its choices stands. In a constant a name
+/// that there is not does not compile, and the order of the choices means nothing.
+///
+/// # Panics
+/// When the parameters have no such field, or it no such choice.
+pub const fn choice<P: Params>(field: &str, name: &str) -> u64 {
+    let mut index = 0;
+    while index < P::FIELDS.len() {
+        let Field { name: own, choices, .. } = &P::FIELDS[index];
+        let mut value = 0;
+        while equal(own.as_bytes(), field.as_bytes()) && value < choices.len() {
+            if equal(choices[value].as_bytes(), name.as_bytes()) {
+                return value as u64;
+            }
+            value += 1;
+        }
+        index += 1;
+    }
+    panic!("no parameter has such a choice")
+}
+
 const fn equal(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
@@ -243,7 +264,7 @@ const fn equal(left: &[u8], right: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Both, Params as _, Rules as _};
+    use super::{Both, Params as _, Rules as _, choice};
 
     params! {
         /// Parameters of nothing.
@@ -272,6 +293,15 @@ mod tests {
         assert_eq!(Sizes::FIELDS[1].choices, ["pages", "lines", "words"]);
         assert_eq!(Sizes::FIELDS[1].limits, 0..=2);
         assert_eq!(Sizes::FIELDS.iter().map(|field| field.tight.len()).collect::<Vec<_>>(), [2, 0]);
+    }
+
+    #[test]
+    fn a_choice_is_known_by_its_name() {
+        const WORDS: u64 = choice::<Sizes>("mode", "words");
+        assert_eq!((WORDS, choice::<Sizes>("mode", "pages")), (2, 0));
+        for (field, name) in [("mode", "bytes"), ("entries", "words"), ("modes", "words")] {
+            std::panic::catch_unwind(|| choice::<Sizes>(field, name)).expect_err(name);
+        }
     }
 
     params! {

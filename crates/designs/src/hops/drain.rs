@@ -75,7 +75,7 @@ impl Hops {
 
     /// Whether there is a reason to send an entry now.
     fn is_wanted(&self, buffer: &Buffer, entry: &Entry) -> bool {
-        let eager = self.params.drain == 0;
+        let eager = self.params.drain == super::EAGER;
         let full = buffer.entries.len() as u64 > self.params.entries;
         eager && entry.epoch < buffer.epoch
             || entry.epoch <= buffer.requested

@@ -97,7 +97,7 @@ impl Kiln {
         if self.last.own(line, Owner { core, id }) {
             self.transactions.rows[usize::from(id)].lines.push(line);
             below.caches.pinned.insert(line);
-            if self.params.write_out == 1 {
+            if self.params.write_out == super::AT_STORE {
                 self.write_out(line, at + self.walk, below);
             }
         }

@@ -278,7 +278,7 @@ impl Kiln {
         if !is_newer_pending || !self.is_committed(version.tag) || !self.rules.home_before_newer {
             return false;
         }
-        if self.params.write_out == OTHER_WAY {
+        if self.params.write_out == super::OTHER_WAY {
             if let Some(state) = self.last.lines.get_mut(&newer.line) {
                 state.older = Some(version);
             }
@@ -464,10 +464,6 @@ impl Kiln {
         }
     }
 }
-
-/// The choice of `write_out` in which a committed version is not written out: it is kept in another
-/// way of its set.
-pub const OTHER_WAY: u64 = 2;
 
 /// The line of a slot that is dropped while a write of it is under way: no line.
 const NOBODY: Line = Line(u64::MAX >> 8);

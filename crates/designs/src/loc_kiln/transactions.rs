@@ -194,7 +194,7 @@ impl LocKiln {
 
     /// Drains everything that has ended, if half of a core's window has and is not drained.
     fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocKilnEvent>) {
-        if self.params.drain == 1 {
+        if self.params.drain == super::OLDEST {
             return;
         }
         let drained = self.transactions.window.drained;

@@ -13,8 +13,9 @@ impl<S: Scheme> Morlog<S> {
     /// The record that an undo+redo entry becomes.
     pub(super) fn record(&self, core: CoreId, entry: &UndoRedo) -> Record {
         let UndoRedo { tx, word, undo, redo, .. } = *entry;
-        let kind = if self.params.variant == 1 { Kind::Undo } else { Kind::UndoRedo };
-        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
+        let kind =
+            if self.params.variant == super::UNDO_FIRST { Kind::Undo } else { Kind::UndoRedo };
+        let bytes = if self.params.slde == super::COMPRESSED { entry.bytes } else { u8::MAX };
         Record { kind, bytes, ..Record::of(core, tx, word, undo, redo) }
     }
 
@@ -29,9 +30,11 @@ impl<S: Scheme> Morlog<S> {
         let mut last = None;
         for _ in 0..most.min(self.cores[core].ur.len()) {
             let Some(next) = self.cores[core].ur.front() else { break };
-            let is_silent = self.params.slde == 1 && next.bytes == 0;
+            let is_silent = self.params.slde == super::COMPRESSED && next.bytes == 0;
             let state = if is_silent { State::Clean } else { State::UrLog };
-            let Some(entry) = self.cores[core].leave_ur(state, self.params.slde == 1) else {
+            let Some(entry) =
+                self.cores[core].leave_ur(state, self.params.slde == super::COMPRESSED)
+            else {
                 break;
             };
             if is_silent {
@@ -138,7 +141,7 @@ impl<S: Scheme> Morlog<S> {
         at: Cycle,
         below: &mut Below<LogEvent>,
     ) -> Place {
-        let bytes = if self.params.slde == 1 { entry.bytes } else { u8::MAX };
+        let bytes = if self.params.slde == super::COMPRESSED { entry.bytes } else { u8::MAX };
         let record = Record::of(core, entry.tx, entry.word, 0, entry.redo);
         let place = self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below);
         self.delayed.sent(core, entry.tx, place);

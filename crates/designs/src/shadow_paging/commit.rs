@@ -68,7 +68,7 @@ impl ShadowPaging {
                 self.write_back(core, page.line(place), at, below);
                 at += 1;
             }
-            if self.params.copy == 1 {
+            if self.params.copy != super::EAGER {
                 self.copy_lines(core, (page, shadow.frame), !shadow.stored, at, below);
                 at += u64::from((!shadow.stored).count_ones());
             }

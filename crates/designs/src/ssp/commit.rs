@@ -138,7 +138,8 @@ impl Ssp {
         written.upd |= bit;
         slot.cur ^= bit;
         self.counts.flips += 1;
-        self.counts.post_hoc_cycles += if self.params.mode == 1 { self.params.flip } else { 0 };
+        self.counts.post_hoc_cycles +=
+            if self.params.mode != super::FULL { self.params.flip } else { 0 };
     }
 
     /// A transaction ends: its lines are written back, then its pages' updates go to the
@@ -303,7 +304,7 @@ impl Ssp {
         // The TLBs hear of each page, as they do of a first store.
         let flips = self.params.flip * running.pages.len() as u64;
         let at = tx.stored.max(tx.at);
-        if self.params.mode == 1 {
+        if self.params.mode != super::FULL {
             self.counts.post_hoc_cycles += flips;
             return at;
         }

@@ -54,12 +54,14 @@ impl Ssp {
                 self.wait(core, Reason::Page(slot), at, below);
                 return Progress::Wait;
             }
-            None if self.params.allocate == 0 => self.slots.bind(page, below.tlb_cores(page)),
+            None if self.params.allocate == super::TLB_FILL => {
+                self.slots.bind(page, below.tlb_cores(page))
+            }
             found => found,
         };
         self.counts.tlb_misses += 1;
         self.counts.fills_without_slot += u64::from(slot.is_none());
-        if self.params.allocate == 0 && slot.is_none() {
+        if self.params.allocate == super::TLB_FILL && slot.is_none() {
             self.ask_for_switches(at, below);
         }
         if let Some(id) = slot {
@@ -71,7 +73,7 @@ impl Ssp {
         // Some pages may be waiting since the machine booted.
         self.consolidate_next(at, below);
         let cycles = self.lookup_cycles(found, below);
-        if self.params.mode == 0 {
+        if self.params.mode == super::FULL {
             return Progress::Done(at + cycles);
         }
         self.counts.post_hoc_cycles += cycles;
@@ -135,8 +137,8 @@ impl Ssp {
         let page = slot.page.expect("a slot that is used is bound");
         let Kept { ppn0, ppn1, com } = slot.kept;
         let is_less = match self.params.direction {
-            0 => u64::from(com.count_ones()) <= PAGE_LINES / 2,
-            direction => direction == 1,
+            super::MIN_COPY => u64::from(com.count_ones()) <= PAGE_LINES / 2,
+            direction => direction == super::PAGE_TABLE,
         };
         let stays = is_less || !self.layout.table.is_whole(page);
         let (after, lines) = match stays {
@@ -209,7 +211,7 @@ impl Ssp {
         let records: u64 = self.ready.iter().map(|&id| self.switch_records(id)).sum();
         // With their commit record they fill a line.
         let is_full = records + 1 >= LINE_RECORDS;
-        if is_full || self.params.switch_records == 1 || self.waits.wants_own() {
+        if is_full || self.params.switch_records == super::ALONE || self.waits.wants_own() {
             self.write_switches(at, below);
         }
     }

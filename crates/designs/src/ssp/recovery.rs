@@ -32,7 +32,8 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
         commit_record: rules.wait_for_commit_record,
         checksum: rules.verify_checksum_of_group,
     };
-    let found = journal::read(image, &layout.ring, setup.params.first.journal == 0, belief);
+    let found =
+        journal::read(image, &layout.ring, setup.params.first.journal == super::PAD, belief);
     for records in &found.groups {
         let entries: Vec<Entry> = records.iter().map(|&record| Entry::decode(record)).collect();
         for &entry in &entries {
@@ -64,7 +65,8 @@ pub fn boot(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Ssp {
     let design = Ssp::new(setup);
     let layout = &design.layout;
     let (slots, queue) = Slots::boot(image, layout).expect("who resolved it saw one use a frame");
-    let journal = Journal::boot(image, layout.ring.clone(), setup.params.first.journal == 0);
+    let journal =
+        Journal::boot(image, layout.ring.clone(), setup.params.first.journal == super::PAD);
     Ssp { slots, queue, journal, known: Known::boot(image, layout), ..design }
 }
 
