@@ -275,7 +275,7 @@ const WRONG: &[(&str, &str)] = &[
     ("load -8", "mine.trace, line 1: `-8` is no number of 64 bits, such as 4096 or 0x1000"),
     ("load 0 0", "mine.trace, line 1: the number of bytes is 0, and not from 1 to 4096"),
     ("store 0 1 9", "mine.trace, line 1: the number of bytes is 9, and not from 1 to 8"),
-    ("store 0 ? 65", "mine.trace, line 1: the number of bytes is 65, and not from 1 to 64"),
+    ("store 0 ? 4097", "mine.trace, line 1: the number of bytes is 4097, and not from 1 to 4096"),
     ("store 0 256 1", "mine.trace, line 1: `256` does not fit into 1 byte"),
     ("store 0 0x10000 2", "mine.trace, line 1: `0x10000` does not fit into 2 bytes"),
     ("bytes 0 abc", "mine.trace, line 1: `abc` is no row of bytes of two hexadecimal digits each"),

@@ -11,7 +11,7 @@
 
 use model::workload::Step;
 
-use super::recording::{Op, Recorder, STORE_MAX, Trace};
+use super::recording::{ACCESS_MAX, Op, Recorder, Trace};
 
 /// The first marker of a log, and the last.
 const START: &str = "START";
@@ -58,7 +58,7 @@ fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
     match *fields {
         ["STORE", address, value, size, ..] => {
             let (address, size) = (hex(to, address)?, hex(to, size)?);
-            let size = to.within("the number of bytes", size, 1, STORE_MAX)?;
+            let size = to.within("the number of bytes", size, 1, ACCESS_MAX)?;
             let bytes = bytes_of(to, value, size as usize)?;
             to.store(address, &bytes)
         }

@@ -10,10 +10,9 @@ use model::workload::{Step, Stop};
 const THREADS_MAX: u64 = 64;
 /// The most locks, whose numbers begin with 0 (ours: each takes a line).
 const LOCKS_MAX: u64 = 1 << 16;
-/// The most bytes of one load (ours: a page, of which nobody loads more at once).
-const LOAD_MAX: u64 = PAGE_BYTES;
-/// The most bytes of a store whose value was not recorded (ours: processors store no more at once).
-pub const STORE_MAX: u64 = LINE_BYTES;
+/// The most bytes of one access (ours: a page; what a processor does at once, such as saving all of
+/// its registers, is less).
+pub const ACCESS_MAX: u64 = PAGE_BYTES;
 /// The most bytes of one `flush` (ours: a mistake would fill the host's memory).
 const FLUSH_MAX: u64 = 1 << 24;
 /// The most instructions of one `work`.
@@ -255,7 +254,7 @@ impl<'a> Recorder<'a> {
 
     pub fn load(&mut self, address: u64, bytes: u64) -> Step {
         self.needs_time("load")?;
-        let bytes = self.within("the number of bytes", bytes, 1, LOAD_MAX)?;
+        let bytes = self.within("the number of bytes", bytes, 1, ACCESS_MAX)?;
         for (at, bytes) in pieces(address, bytes, PAGE_BYTES) {
             let at = self.translate(at, bytes)?;
             self.push(Op::Load { at, bytes: bytes as u16 });
@@ -278,7 +277,7 @@ impl<'a> Recorder<'a> {
 
     /// A store of so many bytes that were not recorded.
     pub fn store_new(&mut self, address: u64, bytes: u64) -> Step {
-        let bytes = self.within("the number of bytes", bytes, 1, STORE_MAX)?;
+        let bytes = self.within("the number of bytes", bytes, 1, ACCESS_MAX)?;
         for (at, length) in pieces(address, bytes, WORD_BYTES) {
             let at = self.place_of_store(at, length)?;
             self.push(Op::StoreNew { at, bytes: length as u8 });
