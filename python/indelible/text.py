@@ -310,7 +310,7 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
     title = f"{machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
     notes = (
         "Averages and maxima of a transaction; PM %: of the simulated stores, loads are not"
-        " counted; to volatile memory they are those of locks. Behind the bar is what was"
+        " counted; to volatile memory they are of locks, or recorded. Behind the bar is what was"
         " published, pages' maximum last."
     )
     blocks = [

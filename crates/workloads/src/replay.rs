@@ -22,6 +22,7 @@
 use std::sync::Arc;
 
 use model::image::Image;
+use model::params::choice;
 use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
 use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
@@ -48,6 +49,11 @@ model::params! {
         lock_grain = "line" of ["line", "word"];
     }
 }
+
+/// Two threads share no line without a lock.
+const LINE: u64 = choice::<ReplayParams>("lock_grain", "line");
+/// An address is known when the load before it has its value.
+const LOADED: u64 = choice::<ReplayParams>("addresses", "loaded");
 
 /// The workload.
 #[derive(Debug)]
@@ -90,7 +96,7 @@ impl Declared for Replay {
             Some((name, text)) => (name.as_str(), text.as_str()),
             None => LEDGER,
         };
-        let grain = if params.lock_grain == 0 { LINE_BYTES } else { WORD_BYTES };
+        let grain = if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES };
         let read = if pmemcheck::is_store_log(text) { pmemcheck::read } else { text::read };
         let trace = read(name, text, grain)?;
         let threads = trace.threads.len() as u8;
@@ -117,7 +123,7 @@ impl Declared for Replay {
             Ok(Place { persistent, volatile, locks: u32::from(copy) * trace.locks })
         };
         let copies = (0..copies).map(place).collect::<Step<_>>()?;
-        let waits_for_loads = params.addresses == 1;
+        let waits_for_loads = params.addresses == LOADED;
         Ok(Replay { trace: Arc::new(trace), waits_for_loads, seed: site.seed, copies })
     }
 }
