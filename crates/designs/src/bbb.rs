@@ -274,7 +274,7 @@ impl Bbb {
         let Entry { line, data, stamp, .. } = *entry;
         self.counts.drained += 1;
         let class = if line.address() >= self.log_base { Class::Log } else { Class::Data };
-        let write = Write { line, data, mask: u64::MAX, class };
+        let write = Write::whole(line, data, class);
         below.send(at, write, Notify::Design(BbbEvent::Durable(core, stamp)));
         if !self.rules.keep_until_durable {
             self.forget(core, index);

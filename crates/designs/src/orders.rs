@@ -31,7 +31,7 @@ pub(crate) fn evictions<E: Copy>(
     let dirty = below.caches.dirty_lines().into_iter().filter(|line| line.is_persistent());
     let leaves = dirty.filter(|_| arrived());
     let class = Class::HomeWriteBack;
-    leaves.map(|line| Write { line, data: below.line(line), mask: u64::MAX, class }).collect()
+    leaves.map(|line| Write::whole(line, below.line(line), class)).collect()
 }
 
 /// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and

@@ -350,7 +350,7 @@ impl UndoLog {
                 continue;
             }
             let Evict { line, data, at: left } = evict;
-            let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+            let write = Write::whole(line, data, Class::HomeWriteBack);
             below.send(left.max(at), write, Notify::Nobody);
         }
     }

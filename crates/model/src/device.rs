@@ -421,5 +421,13 @@ pub struct Write {
     pub class: Class,
 }
 
+impl Write {
+    /// A write of a whole line.
+    #[inline]
+    pub fn whole(line: Line, data: LineData, class: Class) -> Write {
+        Write { line, data, mask: u64::MAX, class }
+    }
+}
+
 #[cfg(test)]
 mod tests;

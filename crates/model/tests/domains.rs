@@ -29,7 +29,7 @@ fn in_domain(domain: Domain) -> Config {
 fn the_cells_hold_a_write_when_they_have_been_programmed() {
     let mut memory = Memory::<u32>::new(&in_domain(Domain::Media)).expect("room");
     let mut agenda = Agenda::default();
-    let write = Write { line: Line(0), data: [1; 64], mask: u64::MAX, class: Class::Data };
+    let write = Write::whole(Line(0), [1; 64], Class::Data);
     memory.send(Cycle(10), write, Notify::Design(7), &mut agenda);
     let mut told = None;
     while let Some((at, event)) = agenda.take(Cycle::NEVER) {

@@ -427,7 +427,7 @@ impl Kiln {
             self.transactions.expect(owner.core);
         }
         let place = cells::place(&below.shape, slot);
-        let write = Write { line: place, data, mask: u64::MAX, class: Class::Log };
+        let write = Write::whole(place, data, Class::Log);
         below.send(at, write, Notify::Design(KilnEvent::Overflowed(slot)));
     }
 
@@ -475,7 +475,7 @@ fn send_home(
     event: KilnEvent,
     below: &mut Below<KilnEvent>,
 ) {
-    let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+    let write = Write::whole(line, data, Class::HomeWriteBack);
     below.send(at, write, Notify::Design(event));
 }
 

@@ -71,7 +71,7 @@ impl Queue {
 impl Entry {
     /// The write that it becomes.
     pub fn write(&self) -> Write {
-        Write { line: self.line, data: self.data, mask: u64::MAX, class: Class::Data }
+        Write::whole(self.line, self.data, Class::Data)
     }
 }
 

@@ -253,7 +253,7 @@ impl Engine {
             below.caches.clean(line, true);
         }
         let data = self.window.get(newest).versions[index].data;
-        let write = Write { line, data, mask: u64::MAX, class: Class::Checkpoint };
+        let write = Write::whole(line, data, Class::Checkpoint);
         let leaves = match self.first_group(newest).filter(|_| !below.caches.holds(line)) {
             // It is read from the log; which of its transaction's blocks it is makes no difference.
             Some(group) => {

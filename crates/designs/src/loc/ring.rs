@@ -165,7 +165,7 @@ impl Ring {
         state.closed = slot + 1 == BLOCKS;
         state.data += u64::from(data.is_some());
         let line = self.area.block(group, slot);
-        let write = data.map(|data| Write { line, data, mask: u64::MAX, class: Class::Log });
+        let write = data.map(|data| Write::whole(line, data, Class::Log));
         (group, write)
     }
 
@@ -187,7 +187,7 @@ impl Ring {
         }
         state.metadata = Metadata::Sent;
         let data = line_of(&state.words);
-        Some(Write { line, data, mask: u64::MAX, class: Class::Metadata })
+        Some(Write::whole(line, data, Class::Metadata))
     }
 
     /// A data block is durable.
@@ -208,7 +208,7 @@ impl Ring {
         let mut words = self.state(group).words.clone();
         words.resize(BLOCKS as usize, 0);
         words.push(record);
-        Write { line, data: line_of(&words), mask: u64::MAX, class: Class::Commit }
+        Write::whole(line, line_of(&words), Class::Commit)
     }
 
     /// The write of a head: the log begins at a group, with a transaction.

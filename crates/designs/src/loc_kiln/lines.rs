@@ -429,7 +429,7 @@ impl LocKiln {
         let used = (self.last.slots.len() - self.last.free_slots.len()) as u64;
         self.counts.overflow_max = self.counts.overflow_max.max(used);
         let line = cells::place(&below.shape, number);
-        let write = Write { line, data: slot.data, mask: u64::MAX, class: Class::Log };
+        let write = Write::whole(line, slot.data, Class::Log);
         below.send(at, write, Notify::Design(LocKilnEvent::Overflowed(number)));
         Some(number)
     }
@@ -512,6 +512,6 @@ fn send_home(
     event: LocKilnEvent,
     below: &mut Below<LocKilnEvent>,
 ) {
-    let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+    let write = Write::whole(line, data, Class::HomeWriteBack);
     below.send(at, write, Notify::Design(event));
 }

@@ -106,7 +106,7 @@ impl Area {
 /// Sends a line of the log whole, so that no memory has to read the rest of it. The view has its
 /// newest bytes, and writes of one line stay in order.
 fn send<E: Copy>(line: Line, class: Class, at: Cycle, notify: Notify<E>, below: &mut Below<E>) {
-    let write = Write { line, data: below.line(line), mask: u64::MAX, class };
+    let write = Write::whole(line, below.line(line), class);
     below.send(at, write, notify);
 }
 

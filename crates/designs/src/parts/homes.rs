@@ -88,7 +88,7 @@ impl Homes {
             return Disposition::Home { at, notify: Notify::Design(notify) };
         };
         self.counts.evictions_held += 1;
-        let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+        let write = Write::whole(line, data, Class::HomeWriteBack);
         self.held.push(Held { write, left: at, after, notify });
         Disposition::Taken
     }
@@ -106,7 +106,7 @@ impl Homes {
         if !below.caches.clean(line, true) {
             return false;
         }
-        let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Data };
+        let write = Write::whole(line, below.line(line), Class::Data);
         let left = at + (below.shape.walk - self.path);
         let notify = self.count(line, true);
         self.counts.write_backs += 1;

@@ -209,7 +209,7 @@ impl<W> Journal<W> {
         let (first, until) = (start / LINE_RECORDS, end.div_ceil(LINE_RECORDS));
         for index in first..until {
             let line = self.ring.line(index % self.ring.lines);
-            let write = Write { line, data: below.line(line), mask: u64::MAX, class };
+            let write = Write::whole(line, below.line(line), class);
             below.send_direct(at, write, notify);
         }
         self.wraps += u64::from(start / self.ring.records() != end / self.ring.records());
@@ -314,7 +314,7 @@ impl<W> Journal<W> {
 }
 
 fn checkpoint_write<E: Copy>(line: Line, below: &Below<E>) -> Write {
-    Write { line, data: below.line(line), mask: u64::MAX, class: Class::Checkpoint }
+    Write::whole(line, below.line(line), Class::Checkpoint)
 }
 
 /// What recovery asks of a group before it believes it.

@@ -96,7 +96,7 @@ impl ShadowPaging {
         let to = self.frames.of(Page::of(line)).line(line.place_in_page());
         if below.caches.clean(line, true) {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
-            below.send(at, Write { line: to, data, mask: u64::MAX, class }, Notify::Nobody);
+            below.send(at, Write::whole(to, data, class), Notify::Nobody);
         }
     }
 
@@ -129,7 +129,7 @@ impl ShadowPaging {
                 false => below.memory.read(asked + path, own.line(place)) + path,
             };
             let (to, data) = (shadow.line(place), below.line(line));
-            let write = Write { line: to, data, mask: u64::MAX, class: Class::CopyOnWrite };
+            let write = Write::whole(to, data, Class::CopyOnWrite);
             below.send(read, write, notify);
             running.open += u64::from(self.rules.switch_after_copies);
             self.counts.lines_copied += 1;

@@ -171,7 +171,7 @@ impl Silo {
                 kept.push_back((held, stamp));
                 continue;
             }
-            let write = Write { line, data, mask: u64::MAX, class: Class::HomeWriteBack };
+            let write = Write::whole(line, data, Class::HomeWriteBack);
             let leaves = Cycle(at.since(Cycle(self.path))).max(left);
             below.send(leaves, write, Notify::Design(SiloEvent::Evicted(line)));
         }

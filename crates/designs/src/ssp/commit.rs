@@ -77,7 +77,7 @@ impl Ssp {
         let to = self.slots.locate(line);
         if below.caches.clean(line, true) {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
-            below.send(at, Write { line: to, data, mask: u64::MAX, class }, Notify::Nobody);
+            below.send(at, Write::whole(to, data, class), Notify::Nobody);
         }
         Claimed::At(at + self.remap_cycles)
     }

@@ -174,7 +174,7 @@ impl Ssp {
         let after = self.job(id).after;
         let line = self.job(id).page.line(u64::from(place));
         let (to, data) = (after.ppn0.line(u64::from(place)), below.line(line));
-        let write = Write { line: to, data, mask: u64::MAX, class: Class::Consolidation };
+        let write = Write::whole(to, data, Class::Consolidation);
         below.send(at, write, Notify::Design(SspEvent::Copied(id)));
     }
 
@@ -298,7 +298,7 @@ impl Ssp {
         let word = self.layout.table.entry(page);
         below.view.set_word(word, PageTable::value(page, frame));
         let line = word.line();
-        let write = Write { line, data: below.line(line), mask: u64::MAX, class: Class::Metadata };
+        let write = Write::whole(line, below.line(line), Class::Metadata);
         below.send(at + 2 * below.shape.path, write, Notify::Design(SspEvent::TableWritten(id)));
     }
 

@@ -282,7 +282,7 @@ impl<D: Design> Machine<D> {
             let log = line.address() >= self.below.shape.log_base;
             let class = if log { Class::Log } else { Class::HomeWriteBack };
             let line = self.locate(line);
-            self.below.send(at, Write { line, data, mask: u64::MAX, class }, notify);
+            self.below.send(at, Write::whole(line, data, class), notify);
         }
     }
 
