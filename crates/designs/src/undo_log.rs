@@ -248,7 +248,7 @@ impl Design for UndoLog {
         for (_, log) in self.cores.iter() {
             for pending in &log.pending {
                 for (place, word) in (pending.position..).zip(pending.entry) {
-                    gasp.save(log.area.word(place).address(), &word.to_le_bytes())?;
+                    gasp.save_words(log.area.word(place).address(), &[word])?;
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::image::{Image, PowerLoss};
 use crate::meters::Class;
 use crate::shape::Shape;
 use crate::tlb::Tlbs;
-use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId};
+use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, WORD_BYTES};
 use crate::workload::Stop;
 
 /// The floor on which a design stands: caches, controllers, and the agenda for its timed events.
@@ -252,6 +252,17 @@ impl<'a, 'i> Gasp<'a, 'i> {
             let ones = if length == 64 { u64::MAX } else { (1 << length) - 1 };
             self.image.set_line(Line::of(at), &data, ones << offset)?;
             done += length;
+        }
+        Ok(())
+    }
+
+    /// Saves words, one after the other, from an address of persistent memory on.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the battery has no energy for all of them; what it had saved before stays.
+    pub fn save_words(&mut self, address: u64, words: &[u64]) -> Result<(), PowerLoss> {
+        for (place, word) in (0..).zip(words) {
+            self.save(address + place * WORD_BYTES, &word.to_le_bytes())?;
         }
         Ok(())
     }

@@ -122,13 +122,13 @@ impl Kiln {
             match bytes {
                 Bytes::Held(data) => {
                     let at = cells.held(lengths[0]);
-                    save_words(gasp, at, &words)?;
+                    gasp.save_words(at, &words)?;
                     gasp.save(at + LINE_BYTES, data)?;
                     lengths[0] += 1;
                 }
                 Bytes::Slot(number) => {
                     let [line, tag] = words;
-                    save_words(gasp, cells.slot(lengths[1]), &[line, tag, u64::from(number)])?;
+                    gasp.save_words(cells.slot(lengths[1]), &[line, tag, u64::from(number)])?;
                     lengths[1] += 1;
                 }
             }
@@ -138,16 +138,9 @@ impl Kiln {
             statuses[id / 8] |= u8::from(committed) << (id % 8);
         }
         gasp.save(cells.base, &statuses)?;
-        save_words(gasp, cells.length(0), &lengths)?;
-        save_words(gasp, cells.any(), &[1])
+        gasp.save_words(cells.length(0), &lengths)?;
+        gasp.save_words(cells.any(), &[1])
     }
-}
-
-fn save_words(gasp: &mut Gasp<'_, '_>, at: u64, words: &[u64]) -> Result<(), PowerLoss> {
-    for (place, word) in (0..).zip(words) {
-        gasp.save(at + place * WORD_BYTES, &word.to_le_bytes())?;
-    }
-    Ok(())
 }
 
 /// A version that survived.

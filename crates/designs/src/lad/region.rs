@@ -139,12 +139,12 @@ impl Region {
             recorded.iter().flat_map(|(_, serial)| serial.to_le_bytes()).collect();
         gasp.save(self.numbers(controller), &numbers)?;
         gasp.save(self.valid(controller), valid)?;
-        gasp.save(self.saved(controller), &count.to_le_bytes())
+        gasp.save_words(self.saved(controller), &[count])
     }
 
     /// Says that everything is saved.
     pub fn arm(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        gasp.save(self.saved(0) + ARMED, &1_u64.to_le_bytes())
+        gasp.save_words(self.saved(0) + ARMED, &[1])
     }
 }
 

@@ -120,30 +120,23 @@ impl LocKiln {
             match bytes {
                 Bytes::Held(data) => {
                     let at = self.cells.held(held);
-                    save_words(gasp, at, &words)?;
+                    gasp.save_words(at, &words)?;
                     gasp.save(at + LINE_BYTES, data)?;
                     held += 1;
                 }
                 Bytes::Slot(number) => {
                     let [tag, line] = words;
-                    save_words(gasp, self.cells.slot(slots), &[tag, line, u64::from(number)])?;
+                    gasp.save_words(self.cells.slot(slots), &[tag, line, u64::from(number)])?;
                     slots += 1;
                 }
             }
         }
         for (index, &(_, note)) in (0..).zip(&self.transactions.notes) {
-            save_words(gasp, self.cells.note(index), &[FORMAT.encode(note, 0)])?;
+            gasp.save_words(self.cells.note(index), &[FORMAT.encode(note, 0)])?;
         }
         let notes = self.transactions.notes.len() as u64;
-        save_words(gasp, self.cells.register(0), &[retired, held, slots, notes, 1])
+        gasp.save_words(self.cells.register(0), &[retired, held, slots, notes, 1])
     }
-}
-
-fn save_words(gasp: &mut Gasp<'_, '_>, at: u64, words: &[u64]) -> Result<(), PowerLoss> {
-    for (place, word) in (0..).zip(words) {
-        gasp.save(at + place * WORD_BYTES, &word.to_le_bytes())?;
-    }
-    Ok(())
 }
 
 /// What a load finds from now on. The committed lines of the last level stay there; the image,

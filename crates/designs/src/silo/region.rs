@@ -152,15 +152,14 @@ impl Region {
         let tuples = self.end(count);
         for (index, &(tx, commit)) in committed.iter().enumerate() {
             let tuple = u64::from(tx.0 as u16) | commit << 16;
-            gasp.save(tuples + TUPLE_BYTES * index as u64, &tuple.to_le_bytes())?;
+            gasp.save_words(tuples + TUPLE_BYTES * index as u64, &[tuple])?;
         }
-        gasp.save(self.base, &count.to_le_bytes())?;
-        gasp.save(self.base + 8, &(committed.len() as u64).to_le_bytes())
+        gasp.save_words(self.base, &[count, committed.len() as u64])
     }
 
     /// The battery says that everything is saved.
     pub fn arm(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        gasp.save(self.base + ARMED, &1_u64.to_le_bytes())
+        gasp.save_words(self.base + ARMED, &[1])
     }
 
     /// Where so many records end and the next one begins.
