@@ -120,7 +120,7 @@ pub struct Kiln {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KilnEvent {
     /// A version of a line reaches the last level.
-    Arrive(u32),
+    Arrive(usize),
     /// A version that left the last level, or is to be replaced there, is home.
     Home(Line, u64),
     /// A line is in its slot of the overflow area.

@@ -23,6 +23,7 @@ use model::design::{
 };
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, LineSet, PerCore};
+use slab::Slab;
 
 mod phases;
 mod queue;
@@ -92,8 +93,7 @@ pub struct Lad {
     cores: PerCore<Thread>,
     queues: Vec<Queue>,
     /// Lines on their way to a controller, and those that wait there.
-    messages: Vec<Message>,
-    messages_free: Vec<u32>,
+    messages: Slab<Message>,
     /// A line that has just left all caches, and was sent to its controller.
     recalled: Option<Line>,
     /// Ordinary write-backs, of what was stored outside of transactions, that no controller has
@@ -142,7 +142,7 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadEvent {
     /// A line of a transaction reaches its controller.
-    Arrive(u32),
+    Arrive(usize),
     /// A controller may have room, or an ordinary write-back waits for some.
     Look(u8),
     /// A controller has accepted an ordinary write-back.
@@ -203,8 +203,7 @@ impl Design for Lad {
                 ready: Cycle(0),
             }),
             queues: (0..setup.shape.controllers).map(queue).collect(),
-            messages: Vec::new(),
-            messages_free: Vec::new(),
+            messages: Slab::new(),
             recalled: None,
             write_backs: Vec::new(),
             counts: Counts::default(),
@@ -279,7 +278,7 @@ impl Design for Lad {
     fn event(&mut self, at: Cycle, event: LadEvent, below: &mut Below<LadEvent>) {
         match event {
             LadEvent::Arrive(message) => {
-                let line = self.messages[message as usize].entry.line;
+                let line = self.messages[message].entry.line;
                 below.memory.came(at, line);
                 let controller = below.memory.controller_of(line);
                 self.queues[controller].arrived.push_back(message);

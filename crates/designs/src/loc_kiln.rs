@@ -152,7 +152,7 @@ pub struct LocKiln {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocKilnEvent {
     /// An entry reaches the last level.
-    Arrive(u32),
+    Arrive(usize),
     /// A version that left the last level is home.
     Home(Line, u64),
     /// A line is in its slot of the overflow area.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
+use slab::Slab;
 
 use crate::agenda::Agenda;
 use crate::calendar::Places;
@@ -26,8 +27,7 @@ pub use crate::wpq::{Accepted, Event, Notify};
 pub struct Memory<E> {
     durable: Contents,
     controllers: Vec<Controller<E>>,
-    flights: Vec<Option<Sent<E>>>,
-    flights_free: Vec<usize>,
+    flights: Slab<Sent<E>>,
     /// When the last write of a line that is on its way from the caches arrives.
     arrivals: FxHashMap<Line, Cycle>,
     interleave: u64,
@@ -90,8 +90,7 @@ impl<E: Copy> Memory<E> {
         Ok(Memory {
             durable: Contents::new(0, config.pm.capacity)?,
             controllers: (0..settings.count).map(|_| controller()).collect::<Result<_, _>>()?,
-            flights: Vec::new(),
-            flights_free: Vec::new(),
+            flights: Slab::new(),
             arrivals: FxHashMap::default(),
             interleave: settings.interleave,
             wpq: settings.wpq as usize,
@@ -216,16 +215,7 @@ impl<E: Copy> Memory<E> {
         self.sent += 1;
         sent.number = self.sent;
         let controller = self.controller_of(sent.write.line);
-        let write = match self.flights_free.pop() {
-            Some(index) => {
-                self.flights[index] = Some(sent);
-                index
-            }
-            None => {
-                self.flights.push(Some(sent));
-                self.flights.len() - 1
-            }
-        };
+        let write = self.flights.insert(sent);
         agenda.enter(at + self.frontend, Event::Arrive { controller, write });
     }
 
@@ -247,13 +237,10 @@ impl<E: Copy> Memory<E> {
     pub fn makes_durable(&self, event: &Event<E>) -> bool {
         match *event {
             Event::Arrive { controller, write } => {
-                let write = self.flights[write].as_ref().map(|sent| &sent.write);
+                let write = &self.flights[write].write;
                 let controller = &self.controllers[controller];
-                controller.waiting.is_empty()
-                    && write.is_some_and(|write| {
-                        let is_settled = self.domain != Domain::Media || write.mask == 0;
-                        is_settled && controller.takes(write)
-                    })
+                let is_settled = self.domain != Domain::Media || write.mask == 0;
+                controller.waiting.is_empty() && is_settled && controller.takes(write)
             }
             Event::Accept { .. } => self.domain != Domain::Media,
             Event::Programmed { .. } | Event::Design(_) => true,
@@ -273,8 +260,7 @@ impl<E: Copy> Memory<E> {
         write: usize,
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
-        let sent = self.flights[write].take().expect("a write arrives once");
-        self.flights_free.push(write);
+        let sent = self.flights.remove(write);
         let line = sent.write.line;
         if sent.cached {
             self.came(at, line);
@@ -555,7 +541,7 @@ impl<E: Copy> Memory<E> {
     /// acceptance is an event of the design's, the ones that `takes` takes.
     pub fn under_way(&self, takes: impl Fn(&E) -> bool) -> Vec<&Write> {
         let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
-        let mut flying: Vec<&Sent<E>> = self.flights.iter().flatten().collect();
+        let mut flying: Vec<&Sent<E>> = self.flights.iter().map(|(_, sent)| sent).collect();
         flying.sort_by_key(|sent| (sent.at, sent.number));
         let is_taken = |sent: &&Sent<E>| match &sent.notify {
             Notify::Design(event) => takes(event),

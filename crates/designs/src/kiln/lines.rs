@@ -7,6 +7,7 @@ use model::design::{Below, Disposition, Evict};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
+use slab::Slab;
 
 use super::{Kiln, KilnEvent, cells};
 
@@ -79,8 +80,7 @@ pub struct Slot {
 pub struct LastLevel {
     lines: LineMap<LineState>,
     /// Versions on their way to the last level, by the numbers in their events.
-    coming: Vec<Version>,
-    free_coming: Vec<u32>,
+    coming: Slab<Version>,
     /// Committed versions that have left and that memory has not: the write-back buffer.
     leaving: VecDeque<Version>,
     slots: Vec<Option<Slot>>,
@@ -92,8 +92,7 @@ impl LastLevel {
     pub fn new(slots: u64) -> LastLevel {
         LastLevel {
             lines: LineMap::default(),
-            coming: Vec::new(),
-            free_coming: Vec::new(),
+            coming: Slab::new(),
             leaving: VecDeque::new(),
             slots: vec![None; slots as usize],
             free_slots: (0..slots as u32).rev().collect(),
@@ -230,16 +229,7 @@ impl Kiln {
         let tag = owner.map(|owner| owner.id);
         let stamp = self.last.next_stamp();
         let version = Version { line, data: below.line(line), tag, stamp, counted };
-        let index = match self.last.free_coming.pop() {
-            Some(index) => {
-                self.last.coming[index as usize] = version;
-                index
-            }
-            None => {
-                self.last.coming.push(version);
-                self.last.coming.len() as u32 - 1
-            }
-        };
+        let index = self.last.coming.insert(version);
         self.last.lines.entry(line).or_default().coming += 1;
         if let Some(core) = counted {
             self.transactions.expect(core);
@@ -248,9 +238,8 @@ impl Kiln {
     }
 
     /// A version reaches the last level.
-    pub(super) fn arrive(&mut self, index: u32, at: Cycle, below: &mut Below<KilnEvent>) {
-        let version = self.last.coming[index as usize];
-        self.last.free_coming.push(index);
+    pub(super) fn arrive(&mut self, index: usize, at: Cycle, below: &mut Below<KilnEvent>) {
+        let version = self.last.coming.remove(index);
         let state = self.last.lines.get_mut(&version.line).expect("a version of it is coming");
         state.coming -= 1;
         if version.stamp < state.left {

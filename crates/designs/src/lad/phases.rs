@@ -20,17 +20,7 @@ impl Lad {
         let thread = &mut self.cores[core];
         thread.unacknowledged += u64::from(counted);
         let entry = Entry { line, core, serial: thread.serial, data: below.line(line) };
-        let message = Message { entry, counted };
-        let index = match self.messages_free.pop() {
-            Some(index) => {
-                self.messages[index as usize] = message;
-                index
-            }
-            None => {
-                self.messages.push(message);
-                self.messages.len() as u32 - 1
-            }
-        };
+        let index = self.messages.insert(Message { entry, counted });
         let arrives = below.memory.on_the_way(at + below.shape.walk, line);
         below.at(arrives, LadEvent::Arrive(index));
     }

@@ -23,7 +23,7 @@ pub struct Queue {
     /// The last transaction of each thread that committed.
     pub recorded: PerCore<u16>,
     /// Lines that have arrived and wait for room.
-    pub arrived: VecDeque<u32>,
+    pub arrived: VecDeque<usize>,
     /// It is to be told when there may be room.
     pub asked: bool,
     /// Cores whose stores wait until fewer lines do.
@@ -117,8 +117,7 @@ impl Lad {
             if queue.arrived.len() < below.shape.config.controller.writebacks as usize {
                 queue.held.drain(..).for_each(|core| below.wake(core, at + below.shape.path));
             }
-            self.messages_free.push(message);
-            let message = self.messages[message as usize];
+            let message = self.messages.remove(message);
             if message.counted {
                 self.acknowledge(message.entry.core, at, below);
             }
@@ -137,11 +136,11 @@ impl Lad {
     fn take(
         &mut self,
         number: usize,
-        message: u32,
+        message: usize,
         at: Cycle,
         below: &mut Below<LadEvent>,
     ) -> Taken {
-        let entry = self.messages[message as usize].entry;
+        let entry = self.messages[message].entry;
         let queue = &mut self.queues[number];
         let own = |other: &&mut Entry| other.line == entry.line && other.core == entry.core;
         if let Some(older) = queue.entries.iter_mut().find(own) {

@@ -20,13 +20,6 @@ pub enum Queued {
     Close { ready: Cycle },
 }
 
-/// Where the entries of each transaction are.
-#[derive(Default)]
-pub struct Receipts {
-    all: Vec<Receipt>,
-    free: Vec<usize>,
-}
-
 /// Where the entries of one transaction are.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
@@ -36,22 +29,10 @@ pub struct Receipt {
     groups: Vec<Group>,
 }
 
-impl Receipts {
-    pub fn take(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.all.push(Receipt::default());
-            self.all.len() - 1
-        })
-    }
-
-    pub fn give_back(&mut self, receipt: usize) {
-        self.all[receipt].groups.clear();
-        self.free.push(receipt);
-    }
-
+impl Receipt {
     /// The first group with an entry of the transaction.
-    pub fn first_group(&self, receipt: usize) -> Option<Group> {
-        self.all[receipt].groups.first().copied()
+    pub fn first_group(&self) -> Option<Group> {
+        self.groups.first().copied()
     }
 }
 
@@ -84,7 +65,7 @@ impl Engine {
             Some(_) => self.counts.log_blocks += 1,
             None => self.counts.log_notes += 1,
         }
-        self.receipts.all[receipt].queued += 1;
+        self.receipts[receipt].queued += 1;
         self.queue.push_back(Queued::Append { receipt, entry, data, ready });
     }
 
@@ -138,7 +119,7 @@ impl Engine {
     ) {
         let (group, write) = self.ring.append(entry, data, self.floor());
         self.counts.wraps = self.ring.wraps();
-        let receipt = &mut self.receipts.all[receipt];
+        let receipt = &mut self.receipts[receipt];
         receipt.queued -= 1;
         if receipt.groups.last() != Some(&group) {
             receipt.groups.push(group);
@@ -207,7 +188,7 @@ impl Engine {
         }
         for place in self.window.durable..self.window.drained {
             let transaction = self.window.get(place);
-            let receipt = &self.receipts.all[transaction.receipt];
+            let receipt = &self.receipts[transaction.receipt];
             let due = receipt.queued == 0
                 && (!self.rules.record_after_log || self.is_logged(transaction));
             if let Some(&group) = receipt.groups.last()
@@ -240,7 +221,7 @@ impl Engine {
     }
 
     fn is_logged(&self, transaction: &Transaction) -> bool {
-        let receipt = &self.receipts.all[transaction.receipt];
+        let receipt = &self.receipts[transaction.receipt];
         receipt.queued == 0 && receipt.groups.iter().all(|&group| self.ring.is_durable(group))
     }
 

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use model::design::{Below, Fence, Progress, Shape, Store, Tx};
 use model::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
+use slab::Slab;
 
-use super::drain::{Queued, Receipts};
+use super::drain::{Queued, Receipt};
 use super::entry::{Format, Head, Place, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
@@ -31,7 +32,8 @@ pub(super) struct Engine {
     pub(super) window: Window,
     pub(super) ring: Ring,
     pub(super) queue: VecDeque<Queued>,
-    pub(super) receipts: Receipts,
+    /// Where the entries of each transaction are.
+    pub(super) receipts: Slab<Receipt>,
     /// What is first in the queue waits for room in the log.
     pub(super) is_full: bool,
     /// Writes of the log that are under way.
@@ -141,7 +143,7 @@ impl Engine {
             ring,
             queue: VecDeque::new(),
             is_full: false,
-            receipts: Receipts::default(),
+            receipts: Slab::new(),
             under_way: 0,
             lines: LineMap::default(),
             truncation: None,
@@ -286,7 +288,7 @@ impl Engine {
             versions.push(Version { line, data: below.line(line), state });
         }
         let receipts = &mut self.receipts;
-        let receipt = current.receipt.unwrap_or_else(|| receipts.take());
+        let receipt = current.receipt.unwrap_or_else(|| receipts.insert(Receipt::default()));
         let early = current.issued > 0 && self.rules.adopt_early;
         let early = early.then(|| self.running(tx.core));
         self.window.push(Transaction::new(tx.core, versions, early, current.issued, receipt));

@@ -10,6 +10,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData};
 
 use super::LocEvent;
+use super::drain::Receipt;
 use super::engine::Engine;
 use super::entry::{Entry, Place};
 use super::ring::Group;
@@ -96,7 +97,8 @@ impl Engine {
         let receipts = &mut self.receipts;
         let transaction = &mut self.cores[core].transaction;
         transaction.issued += 1;
-        let receipt = *transaction.receipt.get_or_insert_with(|| receipts.take());
+        let receipt =
+            *transaction.receipt.get_or_insert_with(|| receipts.insert(Receipt::default()));
         self.enqueue(receipt, Entry::Early { line, running }, Some(data), at);
         self.pump(at, below);
     }
@@ -198,7 +200,7 @@ impl Engine {
     }
 
     fn first_group(&self, place: Place) -> Option<Group> {
-        self.receipts.first_group(self.window.get(place).receipt)
+        self.receipts[self.window.get(place).receipt].first_group()
     }
 
     fn go_on_truncating(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
@@ -306,7 +308,7 @@ impl Engine {
     fn oldest_group(&self, first: Place) -> Group {
         let ended = (first..self.window.next()).filter_map(|place| self.first_group(place));
         let running = self.cores.iter().filter_map(|(_, core)| core.transaction.receipt);
-        let running = running.filter_map(|receipt| self.receipts.first_group(receipt));
+        let running = running.filter_map(|receipt| self.receipts[receipt].first_group());
         ended.chain(running).min().unwrap_or(self.ring.next()).min(self.ring.next())
     }
 
@@ -327,7 +329,7 @@ impl Engine {
 
     fn free(&mut self, group: Group, first: Place) {
         for transaction in self.window.truncate(first) {
-            self.receipts.give_back(transaction.receipt);
+            self.receipts.remove(transaction.receipt);
         }
         self.ring.free_before(group);
     }

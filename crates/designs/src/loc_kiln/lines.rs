@@ -7,6 +7,7 @@ use model::design::{Below, Disposition, Evict};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
+use slab::Slab;
 
 use super::{LocKiln, LocKilnEvent, cells};
 use crate::kiln::lines::more_room;
@@ -71,8 +72,7 @@ struct Coming {
 /// The last level and the overflow area.
 pub struct LastLevel {
     lines: LineMap<LineState>,
-    coming: Vec<Coming>,
-    free_coming: Vec<u32>,
+    coming: Slab<Coming>,
     /// Versions that have left and are not where they go to yet: the write-back buffer.
     leaving: VecDeque<Held>,
     slots: Vec<Option<Slot>>,
@@ -88,8 +88,7 @@ impl LastLevel {
     pub fn new(slots: u64) -> LastLevel {
         LastLevel {
             lines: LineMap::default(),
-            coming: Vec::new(),
-            free_coming: Vec::new(),
+            coming: Slab::new(),
             leaving: VecDeque::new(),
             slots: vec![None; slots as usize],
             free_slots: (0..slots as u32).rev().collect(),
@@ -287,24 +286,14 @@ impl LocKiln {
         }
         self.transactions.expect(by);
         let coming = Coming { by, entry, data };
-        let index = match self.last.free_coming.pop() {
-            Some(index) => {
-                self.last.coming[index as usize] = coming;
-                index
-            }
-            None => {
-                self.last.coming.push(coming);
-                self.last.coming.len() as u32 - 1
-            }
-        };
+        let index = self.last.coming.insert(coming);
         below.at(arrival, LocKilnEvent::Arrive(index));
     }
 
     /// An entry reaches the last level. A line that has left it meanwhile, or that finds no room
     /// beside its older versions, goes on to the overflow area.
-    pub(super) fn arrive(&mut self, index: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
-        let Coming { by, entry, data } = self.last.coming[index as usize];
-        self.last.free_coming.push(index);
+    pub(super) fn arrive(&mut self, index: usize, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        let Coming { by, entry, data } = self.last.coming.remove(index);
         let (Entry::Block { line, count, .. }, Some(data)) = (entry, data) else {
             self.transactions.notes.push((by, entry));
             return self.arrived(by, at, below);

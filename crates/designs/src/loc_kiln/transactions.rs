@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use model::design::{Below, Fence, Progress, Tx};
 use model::units::{CoreId, Cycle, Line, PerCore, TxId};
+use slab::Slab;
 
 use super::{LocKiln, LocKilnEvent};
 use crate::loc::entry::{Entry, Place};
@@ -14,8 +15,7 @@ pub struct Transactions {
     cores: PerCore<Core>,
     pub window: Window,
     /// Of each transaction in the window, by its receipt, entries that are on their way.
-    expected: Vec<u64>,
-    free: Vec<usize>,
+    expected: Slab<u64>,
     /// The register: transactions before this one are retired.
     pub retired: Place,
     /// Entries without a line that have arrived, until their transactions are retired.
@@ -58,18 +58,10 @@ impl Transactions {
         Transactions {
             cores: PerCore::new(cores, |_| Core::default()),
             window: Window::default(),
-            expected: Vec::new(),
-            free: Vec::new(),
+            expected: Slab::new(),
             retired: 0,
             notes: Vec::new(),
         }
-    }
-
-    fn receipt(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.expected.push(0);
-            self.expected.len() - 1
-        })
     }
 
     /// An entry of a transaction is on its way.
@@ -180,7 +172,7 @@ impl LocKiln {
         let place = self.transactions.window.next();
         let version = |&line| Version { line, data: below.line(line), state: Issue::Kept };
         let versions = lines.iter().map(version).collect();
-        let receipt = self.transactions.receipt();
+        let receipt = self.transactions.expected.insert(0);
         let window = &mut self.transactions.window;
         window.push(Transaction::new(core, versions, None, 0, receipt));
         for (index, &line) in lines.iter().enumerate() {
@@ -302,8 +294,7 @@ impl LocKiln {
         self.transactions.notes.retain(|&(by, _)| by >= end);
         let transactions: Vec<Transaction> = self.transactions.window.truncate(end).collect();
         for transaction in &transactions {
-            self.transactions.expected[transaction.receipt] = 0;
-            self.transactions.free.push(transaction.receipt);
+            self.transactions.expected.remove(transaction.receipt);
             for version in &transaction.versions {
                 if self.last.retire(version.line, end) {
                     below.caches.pinned.remove(&version.line);
