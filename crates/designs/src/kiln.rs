@@ -24,11 +24,13 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line};
 
 mod cells;
 mod commit;
-pub(crate) mod lines;
+mod lines;
 
 use cells::Cells;
 use commit::Transactions;
 use lines::LastLevel;
+
+use crate::parts::overflow;
 
 model::params! {
     /// What the paper leaves open.
@@ -169,22 +171,16 @@ impl Design for Kiln {
     fn new(setup: &Setup<'_, Kiln>) -> Kiln {
         let Setup { params, rules, shape } = setup;
         let times = shape.times;
-        let slots = cells::slots(shape, params);
-        let misfit = (slots == 0).then(|| {
-            "the log area has no room for a line of the overflow area: raise it with --set \
-             pm.log_size=..."
-                .to_owned()
-        });
         Kiln {
             params: (*params).clone(),
             rules: (*rules).clone(),
-            last: LastLevel::new(slots),
+            last: LastLevel::new(shape, params.overflow_lines),
             transactions: Transactions::new(shape.cores, params.tx_ids),
             walk: times.l1 + times.l2 + times.llc,
             down: times.l2 + times.llc + params.llc_write,
             write: times.llc + params.llc_write,
             path: shape.path,
-            misfit,
+            misfit: overflow::misfit(shape, params.overflow_lines),
             cells: Cells::new(shape, params),
             counts: Counts::default(),
         }
@@ -239,7 +235,7 @@ impl Design for Kiln {
             KilnEvent::Arrive(index) => self.arrive(index, at, below),
             KilnEvent::Home(line, stamp) => self.home(line, stamp, at, below),
             KilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
-            KilnEvent::OverflowHome(slot) => self.last.drop_slot(slot),
+            KilnEvent::OverflowHome(slot) => _ = self.last.overflow.drop(slot),
             KilnEvent::Status(core, id) => self.change_status(core, id, at, below),
             KilnEvent::Dropped(core, id) => self.drop_versions(core, id, at, below),
             KilnEvent::Untagged(id) => self.untag(id, at, below),
@@ -317,7 +313,7 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
         cells(
             "overflow table entry (address, TxID, state, slot)",
             cells::OVERFLOW_BITS,
-            cells::slots(shape, params),
+            overflow::room(shape, params.overflow_lines),
         ),
         cells("lengths of the tables", cells::LENGTHS_BITS, 1),
         volatile("TxID and state of a line", id + 2, private, "first- and second-level caches"),

@@ -32,6 +32,7 @@ use transactions::Transactions;
 
 use crate::loc::LocRules;
 use crate::loc::window::Commit;
+use crate::parts::overflow;
 
 model::params! {
     /// What the slides leave open.
@@ -206,12 +207,6 @@ impl Design for LocKiln {
     fn new(setup: &Setup<'_, LocKiln>) -> LocKiln {
         let Setup { params, rules, shape } = setup;
         let times = shape.times;
-        let slots = cells::slots(shape, params);
-        let misfit = (slots == 0).then(|| {
-            "the log area has no room for a line of the overflow area: raise it with --set \
-             pm.log_size=..."
-                .to_owned()
-        });
         LocKiln {
             params: (*params).clone(),
             rules: (*rules).clone(),
@@ -220,12 +215,12 @@ impl Design for LocKiln {
                 record: false,
                 pin: params.bearer == choice::<LocKilnParams>("bearer", "pin"),
             },
-            last: LastLevel::new(slots),
+            last: LastLevel::new(shape, params.overflow_lines),
             transactions: Transactions::new(shape.cores),
             walk: times.l1 + times.l2 + times.llc,
             write: times.llc + params.llc_write,
             path: shape.path,
-            misfit,
+            misfit: overflow::misfit(shape, params.overflow_lines),
             cells: Cells::new(shape),
             counts: Counts::default(),
         }
@@ -368,7 +363,7 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
         cells(
             "overflow table entry (address, TxID, TxCnt, slot)",
             cells::OVERFLOW_BITS,
-            cells::slots(shape, params),
+            overflow::room(shape, params.overflow_lines),
         ),
         cells("retired TxID, lengths of the tables", cells::REGISTER_BITS, 1),
         volatile("TxID of a line, and whether it is old", id + 1, private, "caches above the last"),

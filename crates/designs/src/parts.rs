@@ -13,6 +13,7 @@ pub mod homes;
 pub mod journal;
 pub mod line;
 pub mod log;
+pub mod overflow;
 pub mod page_table;
 pub mod placed;
 pub mod record;

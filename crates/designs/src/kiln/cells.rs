@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 
 use model::design::{Gasp, Setup, Shape};
 use model::image::{Image, PowerLoss};
-use model::units::{LINE_BYTES, Line, LineData, WORD_BYTES, Word};
+use model::units::{LINE_BYTES, Line, WORD_BYTES, Word};
 
 use super::{Kiln, KilnParams};
+use crate::parts::overflow::{self, Bytes};
 
 /// Bits of a line that is held: its bytes, address, TxID and age.
 pub const LINE_BITS: u64 = 8 * (LINE_BYTES + 2 * WORD_BYTES);
@@ -31,17 +32,6 @@ pub const LENGTHS_BITS: u64 = 8 * 3 * WORD_BYTES;
 const ANY: u64 = 7 * WORD_BYTES;
 const TAGGED: u64 = 1 << 16;
 const AGE: u32 = 32;
-
-/// Lines that the overflow area has room for.
-pub fn slots(shape: &Shape, params: &KilnParams) -> u64 {
-    let bytes = shape.log_bytes * u64::from(shape.cores);
-    params.overflow_lines.min(bytes / LINE_BYTES)
-}
-
-/// Where a slot of the overflow area is.
-pub fn place(shape: &Shape, slot: u32) -> Line {
-    Line(Line::of(shape.log_base).0 + u64::from(slot))
-}
 
 /// Where the image has the cells.
 pub struct Cells {
@@ -88,11 +78,6 @@ struct Kept<'a> {
     bytes: Bytes<'a>,
 }
 
-enum Bytes<'a> {
-    Held(&'a LineData),
-    Slot(u32),
-}
-
 impl Kiln {
     /// Says what the cells hold.
     pub(super) fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
@@ -102,10 +87,10 @@ impl Kiln {
             stamp: version.stamp,
             bytes: Bytes::Held(&version.data),
         });
-        let slots = self.last.slots().map(|(number, slot)| Kept {
+        let slots = self.last.overflow.iter().map(|(number, slot)| Kept {
             line: slot.line,
-            tag: slot.tag,
-            stamp: slot.stamp,
+            tag: slot.about.tag,
+            stamp: slot.about.stamp,
             bytes: Bytes::Slot(number),
         });
         let mut kept: Vec<Kept<'_>> = held.chain(slots).collect();
@@ -196,7 +181,7 @@ fn find(image: &Image<'_>, setup: &Setup<'_, Kiln>, cells: &Cells) -> Vec<Found>
     };
     let slot = |index| {
         let at = cells.slot(index);
-        read(at, place(setup.shape, word(at + 2 * WORD_BYTES) as u32))
+        read(at, overflow::place(setup.shape, word(at + 2 * WORD_BYTES) as u32))
     };
     let mut found: Vec<Found> = (0..word(cells.length(0))).map(held).collect();
     if setup.rules.copy_overflow {

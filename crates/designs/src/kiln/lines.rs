@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
-use model::design::{Below, Disposition, Evict};
+use model::design::{Below, Disposition, Evict, Shape};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
 use slab::Slab;
 
-use super::{Kiln, KilnEvent, cells};
+use super::{Kiln, KilnEvent};
+use crate::parts::overflow::{self, Overflow};
 
 /// A version of a line.
 #[derive(Clone, Copy, Debug)]
@@ -64,16 +65,12 @@ impl LineState {
     }
 }
 
-/// A slot of the overflow area, as the overflow table has it.
+/// What the overflow table says of a slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    pub line: Line,
+pub struct About {
     pub tag: Option<u16>,
     pub stamp: u64,
     owner: Owner,
-    data: LineData,
-    /// Writes of it that are under way.
-    writes: u32,
 }
 
 /// The last level and the overflow area.
@@ -83,19 +80,17 @@ pub struct LastLevel {
     coming: Slab<Version>,
     /// Committed versions that have left and that memory has not: the write-back buffer.
     leaving: VecDeque<Version>,
-    slots: Vec<Option<Slot>>,
-    free_slots: Vec<u32>,
+    pub overflow: Overflow<About>,
     stamp: u64,
 }
 
 impl LastLevel {
-    pub fn new(slots: u64) -> LastLevel {
+    pub fn new(shape: &Shape, overflow_lines: u64) -> LastLevel {
         LastLevel {
             lines: LineMap::default(),
             coming: Slab::new(),
             leaving: VecDeque::new(),
-            slots: vec![None; slots as usize],
-            free_slots: (0..slots as u32).rev().collect(),
+            overflow: Overflow::new(shape, overflow_lines),
             stamp: 0,
         }
     }
@@ -140,7 +135,7 @@ impl LastLevel {
         }
         let waiting = std::mem::take(&mut state.waiting);
         if let Some(slot) = state.slot.take() {
-            self.drop_slot(slot);
+            self.overflow.drop(slot);
         }
         waiting.into_iter().filter_map(|version| version.counted).collect()
     }
@@ -156,11 +151,8 @@ impl LastLevel {
 
     /// Takes a TxID from the overflow table.
     pub fn untag_slots(&mut self, id: u16) {
-        if self.has_no_slots() {
-            return;
-        }
-        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.tag == Some(id)) {
-            slot.tag = None;
+        for about in self.overflow.iter_mut().filter(|about| about.tag == Some(id)) {
+            about.tag = None;
         }
     }
 
@@ -168,35 +160,10 @@ impl LastLevel {
         self.lines.get(&line).is_some_and(|state| state.slot.is_some())
     }
 
-    /// A slot is free, or will be when what is on its way there has arrived.
-    pub fn drop_slot(&mut self, number: u32) {
-        let slot = &mut self.slots[number as usize];
-        match slot {
-            Some(Slot { writes: 0, .. }) => {
-                *slot = None;
-                self.free_slots.push(number);
-            }
-            Some(slot) => slot.line = NOBODY,
-            None => (),
-        }
-    }
-
-    /// Whether the overflow area is empty.
-    fn has_no_slots(&self) -> bool {
-        self.free_slots.len() == self.slots.len()
-    }
-
     /// Everything that the cells of the last level and of the write-back buffer hold, and memory
     /// may not.
     pub fn held(&self) -> impl Iterator<Item = &Version> {
         self.lines.values().flat_map(LineState::versions).chain(&self.leaving)
-    }
-
-    /// The overflow table.
-    pub fn slots(&self) -> impl Iterator<Item = (u32, &Slot)> {
-        let numbered = (0..).zip(&self.slots);
-        let used = numbered.filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
-        used.filter(|(_, slot)| slot.line != NOBODY)
     }
 
     fn next_stamp(&mut self) -> u64 {
@@ -292,7 +259,8 @@ impl Kiln {
         held.written_out = true;
         self.counts.written_out += 1;
         let Version { data, stamp, .. } = held.version;
-        send_home(line, data, at, KilnEvent::Home(line, stamp), below);
+        let write = Write::whole(line, data, Class::HomeWriteBack);
+        below.send(at, write, Notify::Design(KilnEvent::Home(line, stamp)));
     }
 
     /// A version takes its place in the last level.
@@ -300,11 +268,11 @@ impl Kiln {
         let state = self.last.lines.entry(version.line).or_default();
         state.held = Some(Held { version, written_out: false });
         // The last level has a newer version than a slot of the same transaction.
-        let slots = &self.last.slots;
+        let overflow = &mut self.last.overflow;
         let is_older =
-            |slot: &mut u32| slots[*slot as usize].is_some_and(|slot| version.tag == slot.tag);
+            |slot: &mut u32| overflow.get(*slot).is_some_and(|slot| version.tag == slot.about.tag);
         if let Some(slot) = state.slot.take_if(is_older) {
-            self.last.drop_slot(slot);
+            overflow.drop(slot);
         }
         self.arrived(version.counted, at, below);
     }
@@ -361,7 +329,8 @@ impl Kiln {
             self.last.leaving.push_back(Version { tag: None, ..version });
         }
         if !is_under_way {
-            send_home(line, data, at, KilnEvent::Home(line, stamp), below);
+            let write = Write::whole(line, data, Class::HomeWriteBack);
+            below.send(at, write, Notify::Design(KilnEvent::Home(line, stamp)));
         }
     }
 
@@ -395,38 +364,31 @@ impl Kiln {
     ) {
         let stamp = self.last.next_stamp();
         let state = self.last.lines.entry(line).or_default();
-        let slots = &self.last.slots;
-        let own =
-            state.slot.filter(|&slot| slots[slot as usize].is_some_and(|slot| slot.owner == owner));
-        let Some(slot) = own.or_else(|| self.last.free_slots.pop()) else {
-            let slots = self.last.slots.len() as u64;
-            let raise = more_room(slots, self.params.overflow_lines);
+        let overflow = &mut self.last.overflow;
+        let is_own = |&slot: &u32| overflow.get(slot).is_some_and(|slot| slot.about.owner == owner);
+        let own = state.slot.filter(is_own);
+        let about = About { tag: Some(owner.id), stamp, owner };
+        let Some((slot, write)) = overflow.put(own, (line, data), about, &below.shape) else {
+            let (slots, raise) = (overflow.slots(), overflow.more_room());
             return below.give_up(format!(
                 "more than {slots} pending lines had to leave the last level: raise {raise}"
             ));
         };
         state.slot = Some(slot);
-        let writes = self.last.slots[slot as usize].map_or(0, |slot| slot.writes) + 1;
-        let tag = Some(owner.id);
-        self.last.slots[slot as usize] = Some(Slot { line, tag, stamp, owner, data, writes });
-        let used = (self.last.slots.len() - self.last.free_slots.len()) as u64;
         self.counts.overflowed += 1;
-        self.counts.overflow_max = self.counts.overflow_max.max(used);
+        self.counts.overflow_max = self.counts.overflow_max.max(overflow.used());
         if self.rules.wait_for_overflow {
             self.transactions.expect(owner.core);
         }
-        let place = cells::place(&below.shape, slot);
-        let write = Write::whole(place, data, Class::Log);
         below.send(at, write, Notify::Design(KilnEvent::Overflowed(slot)));
     }
 
     /// A write of a slot is durable.
     pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<KilnEvent>) {
-        let slot = self.last.slots[number as usize].as_mut().expect("it is being written");
-        slot.writes -= 1;
-        let core = slot.owner.core;
-        if slot.line == NOBODY {
-            self.last.drop_slot(number);
+        let (slot, _) = self.last.overflow.written(number);
+        let core = slot.about.owner.core;
+        if slot.is_dropped {
+            self.last.overflow.drop(number);
         }
         let counted = Some(core).filter(|_| self.rules.wait_for_overflow);
         self.arrived(counted, at, below);
@@ -434,45 +396,18 @@ impl Kiln {
 
     /// The lines of a committed transaction that are in the overflow area go home.
     pub(super) fn bring_home(&mut self, owner: Owner, at: Cycle, below: &mut Below<KilnEvent>) {
-        if self.last.has_no_slots() {
-            return;
-        }
-        let mut sent = at;
-        for number in 0..self.last.slots.len() as u32 {
-            let Some(slot) = self.last.slots[number as usize] else { continue };
-            if slot.owner != owner || slot.tag.is_none() || slot.line == NOBODY {
-                continue;
-            }
-            let place = cells::place(&below.shape, number);
-            let ready = below.memory.read(sent + self.path, place) + self.path;
-            send_home(slot.line, slot.data, ready, KilnEvent::OverflowHome(number), below);
+        let is_its = |about: &About| about.owner == owner && about.tag.is_some();
+        let overflow = &mut self.last.overflow;
+        let slots = overflow.iter().filter(|(_, slot)| is_its(&slot.about));
+        let slots: Vec<_> = slots.map(|(number, slot)| (number, slot.line, slot.data)).collect();
+        for (sent, (number, line, data)) in (0..).zip(slots) {
+            let place = overflow::place(&below.shape, number);
+            let ready = below.memory.read(at + sent + self.path, place) + self.path;
+            let write = Write::whole(line, data, Class::HomeWriteBack);
+            below.send(ready, write, Notify::Design(KilnEvent::OverflowHome(number)));
             if !self.rules.keep_overflow_until_home {
-                self.last.drop_slot(number);
+                overflow.drop(number);
             }
-            sent += 1;
         }
-    }
-}
-
-/// The line of a slot that is dropped while a write of it is under way: no line.
-const NOBODY: Line = Line(u64::MAX >> 8);
-
-fn send_home(
-    line: Line,
-    data: LineData,
-    at: Cycle,
-    event: KilnEvent,
-    below: &mut Below<KilnEvent>,
-) {
-    let write = Write::whole(line, data, Class::HomeWriteBack);
-    below.send(at, write, Notify::Design(event));
-}
-
-/// What gives an overflow area of so many slots more of them: it has what the parameter says, or
-/// what fits the log areas.
-pub fn more_room(slots: u64, asked: u64) -> &'static str {
-    match slots < asked {
-        true => "--set pm.log_size=..., and pm.device_size, of which the logs take half at most",
-        false => "--set design.overflow_lines=...",
     }
 }

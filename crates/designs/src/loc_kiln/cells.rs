@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 
 use model::design::{Gasp, Setup, Shape};
 use model::image::{Image, PowerLoss};
-use model::units::{LINE_BYTES, Line, LineData, WORD_BYTES, Word};
+use model::units::{LINE_BYTES, Line, WORD_BYTES, Word};
 
-use super::{LocKiln, LocKilnParams};
+use super::LocKiln;
 use crate::loc::entry::{Entry, Format, Place};
 use crate::loc::recovery::Scan;
+use crate::parts::overflow::{self, Bytes};
 
 /// Bits of a line that is held: its bytes, TxID, TxCnt, address and age.
 pub const LINE_BITS: u64 = 8 * (LINE_BYTES + 2 * WORD_BYTES);
@@ -35,17 +36,6 @@ pub const REGISTER_BITS: u64 = 8 * 5 * WORD_BYTES;
 
 const FORMAT: Format = Format { id_bits: 16 };
 const AGE: u32 = 48;
-
-/// Lines that the overflow area has room for.
-pub fn slots(shape: &Shape, params: &LocKilnParams) -> u64 {
-    let bytes = shape.log_bytes * u64::from(shape.cores);
-    params.overflow_lines.min(bytes / LINE_BYTES)
-}
-
-/// Where a slot of the overflow area is.
-pub fn place(shape: &Shape, slot: u32) -> Line {
-    Line(Line::of(shape.log_base).0 + u64::from(slot))
-}
 
 /// Where the image has the cells.
 pub struct Cells {
@@ -85,11 +75,6 @@ struct Kept<'a> {
     bytes: Bytes<'a>,
 }
 
-enum Bytes<'a> {
-    Held(&'a LineData),
-    Slot(u32),
-}
-
 impl LocKiln {
     /// Says what the cells hold.
     pub(super) fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
@@ -99,9 +84,9 @@ impl LocKiln {
             count: held.count,
             bytes: Bytes::Held(&held.data),
         });
-        let slots = self.last.slots().filter_map(|(number, slot)| {
-            let (by, count) = slot.tag?;
-            let counts = slot.is_there || !self.rules.count_what_is_there;
+        let slots = self.last.overflow.iter().filter_map(|(number, slot)| {
+            let (by, count) = slot.about.tag?;
+            let counts = slot.about.is_there || !self.rules.count_what_is_there;
             counts.then_some(Kept { line: slot.line, by, count, bytes: Bytes::Slot(number) })
         });
         let mut kept: Vec<Kept<'_>> = held.chain(slots).collect();
@@ -152,7 +137,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), 
     let held = (0..held).map(|index| (cells.held(index), Line::of(cells.held(index) + LINE_BYTES)));
     let slots = (0..slots).map(|index| {
         let at = cells.slot(index);
-        (at, place(setup.shape, word(at + 2 * WORD_BYTES) as u32))
+        (at, overflow::place(setup.shape, word(at + 2 * WORD_BYTES) as u32))
     });
     let mut scan = Scan::default();
     let mut old: BTreeMap<(Line, u64), Line> = BTreeMap::new();

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
-use model::design::{Below, Disposition, Evict};
+use model::design::{Below, Disposition, Evict, Shape};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
 use slab::Slab;
 
-use super::{LocKiln, LocKilnEvent, cells};
-use crate::kiln::lines::more_room;
+use super::{LocKiln, LocKilnEvent};
 use crate::loc::entry::{Entry, Place};
+use crate::parts::overflow::{self, Overflow, Slot};
 
 /// A version of a line in the last level.
 #[derive(Clone, Copy, Debug)]
@@ -43,22 +43,23 @@ struct LineState {
     slots: u32,
 }
 
-/// A slot of the overflow area, as the overflow table has it.
+/// What the overflow table says of a slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    pub line: Line,
-    pub data: LineData,
+pub struct About {
     /// As in [`Held`]; `None` is a transaction that runs, of which nothing counts.
     pub tag: Option<(Place, u64)>,
     /// Its transaction waits for it to arrive.
     expected: bool,
-    /// Writes of it that are under way.
-    writes: u32,
     /// It has arrived.
     pub is_there: bool,
     /// It is on its way home.
     goes_home: bool,
-    is_dropped: bool,
+}
+
+impl About {
+    fn of(tag: Option<(Place, u64)>, expected: bool) -> About {
+        About { tag, expected, is_there: false, goes_home: false }
+    }
 }
 
 /// An entry on its way to the last level.
@@ -75,8 +76,7 @@ pub struct LastLevel {
     coming: Slab<Coming>,
     /// Versions that have left and are not where they go to yet: the write-back buffer.
     leaving: VecDeque<Held>,
-    slots: Vec<Option<Slot>>,
-    free_slots: Vec<u32>,
+    pub overflow: Overflow<About>,
     /// Versions in the last level that are not the newest there of their lines.
     old: u64,
     /// Versions of transactions that run or are not retired: each may need a slot.
@@ -85,13 +85,12 @@ pub struct LastLevel {
 }
 
 impl LastLevel {
-    pub fn new(slots: u64) -> LastLevel {
+    pub fn new(shape: &Shape, overflow_lines: u64) -> LastLevel {
         LastLevel {
             lines: LineMap::default(),
             coming: Slab::new(),
             leaving: VecDeque::new(),
-            slots: vec![None; slots as usize],
-            free_slots: (0..slots as u32).rev().collect(),
+            overflow: Overflow::new(shape, overflow_lines),
             old: 0,
             unretired: 0,
             stamp: 0,
@@ -169,8 +168,7 @@ impl LastLevel {
     /// Whether more than half of the overflow area is in use, or would be if everything that is not
     /// retired had to go there, too.
     pub fn is_crowded(&self) -> bool {
-        let used = (self.slots.len() - self.free_slots.len()) as u64;
-        2 * (used + self.unretired) > self.slots.len() as u64
+        2 * (self.overflow.used() + self.unretired) > self.overflow.slots()
     }
 
     /// A version that left is home: older ones are of no use.
@@ -184,8 +182,10 @@ impl LastLevel {
 
     /// The line of a slot is home: older versions are of no use.
     pub fn slot_home(&mut self, number: u32) {
-        if let Some(Slot { line, tag: Some((by, _)), .. }) = self.slots[number as usize] {
-            self.drop_older(line, by);
+        if let Some(slot) = self.overflow.get(number)
+            && let Some((by, _)) = slot.about.tag
+        {
+            self.drop_older(slot.line, by);
         }
         self.drop_slot(number);
     }
@@ -201,25 +201,17 @@ impl LastLevel {
         if !self.is_overflowed(line) {
             return;
         }
-        for number in 0..self.slots.len() as u32 {
-            if self.slots[number as usize]
-                .is_some_and(|slot| slot.line == line && slot.tag.is_some_and(|(by, _)| by < than))
-            {
-                self.drop_slot(number);
-            }
-        }
+        let is_older = |slot: &Slot<About>| {
+            slot.line == line && slot.about.tag.is_some_and(|(by, _)| by < than)
+        };
+        let older = self.overflow.iter().filter(|(_, slot)| is_older(slot));
+        let older: Vec<u32> = older.map(|(number, _)| number).collect();
+        older.into_iter().for_each(|number| self.drop_slot(number));
     }
 
     /// A slot is free, or will be when what is on its way there has arrived.
     pub fn drop_slot(&mut self, number: u32) {
-        let Some(slot) = &mut self.slots[number as usize] else { return };
-        if slot.writes > 0 {
-            slot.is_dropped = true;
-            return;
-        }
-        let line = slot.line;
-        self.slots[number as usize] = None;
-        self.free_slots.push(number);
+        let Some(line) = self.overflow.drop(number) else { return };
         if let Some(state) = self.lines.get_mut(&line) {
             state.slots -= 1;
         }
@@ -233,22 +225,16 @@ impl LastLevel {
         let in_cache = self.lines.get(&line).into_iter().flat_map(|state| &state.held);
         let leaving = self.leaving.iter().filter(|held| held.line == line);
         let held = in_cache.chain(leaving).any(|held| is_newer(held.by));
-        let newer = |slot: &Slot| {
-            slot.line == line && slot.is_there && slot.tag.is_some_and(|(by, _)| is_newer(by))
+        let newer = |slot: &Slot<About>| {
+            let About { tag, is_there, .. } = slot.about;
+            slot.line == line && is_there && tag.is_some_and(|(by, _)| is_newer(by))
         };
-        held || self.is_overflowed(line) && self.slots().any(|(_, slot)| newer(slot))
+        held || self.is_overflowed(line) && self.overflow.iter().any(|(_, slot)| newer(slot))
     }
 
     /// What the cells of the last level and of the write-back buffer hold, and memory may not.
     pub fn held(&self) -> impl Iterator<Item = &Held> {
         self.lines.values().flat_map(|state| &state.held).chain(&self.leaving)
-    }
-
-    /// The overflow table.
-    pub fn slots(&self) -> impl Iterator<Item = (u32, &Slot)> {
-        let numbered = (0..).zip(&self.slots);
-        let used = numbered.filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
-        used.filter(|(_, slot)| !slot.is_dropped)
     }
 
     fn next_stamp(&mut self) -> u64 {
@@ -306,8 +292,8 @@ impl LocKiln {
         let has_room = state.held.is_empty() || self.last.old < self.params.old_versions;
         if !has_room || !below.caches.holds(line) {
             self.counts.overflowed += 1;
-            let slot = Slot { expected: true, ..new_slot(line, data, Some((by, count))) };
-            self.overflow(slot, at, below);
+            let about = About::of(Some((by, count)), true);
+            self.overflow((line, data), about, at, below);
             return;
         }
         // The caches may have the line clean, if it was away and came back: it must not leave
@@ -359,14 +345,14 @@ impl LocKiln {
             (Some(_), _) if !self.rules.running_to_overflow => return home,
             (Some(_), _) => {
                 self.counts.overflowed_running += 1;
-                self.overflow(new_slot(line, data, None), at, below);
+                self.overflow((line, data), About::of(None, false), at, below);
             }
             (None, Some((place, index))) => {
                 if let Some(data) = self.transactions.window.issue(place, index) {
                     self.transactions.expect(place);
                     self.counts.overflowed += 1;
-                    let slot = new_slot(line, data, Some((place, 0)));
-                    self.overflow(Slot { expected: true, ..slot }, at, below);
+                    let about = About::of(Some((place, 0)), true);
+                    self.overflow((line, data), about, at, below);
                 }
             }
             (None, None) if departs.is_none() => return home,
@@ -382,56 +368,56 @@ impl LocKiln {
         if self.rules.keep_until_home {
             self.last.leaving.push_back(Held { stamp, ..version });
         }
-        let event = LocKilnEvent::Home(version.line, stamp);
-        send_home(version.line, version.data, at, event, below);
+        let write = Write::whole(version.line, version.data, Class::HomeWriteBack);
+        below.send(at, write, Notify::Design(LocKilnEvent::Home(version.line, stamp)));
     }
 
     /// A version leaves the last level for the overflow area, and is kept until it is there.
     fn move_to_overflow(&mut self, version: Held, at: Cycle, below: &mut Below<LocKilnEvent>) {
         self.counts.overflowed += 1;
-        let tag = Some((version.by, version.count));
-        let moves_to = self.overflow(new_slot(version.line, version.data, tag), at, below);
+        let about = About::of(Some((version.by, version.count)), false);
+        let moves_to = self.overflow((version.line, version.data), about, at, below);
         if self.rules.keep_until_overflowed {
             self.last.leaving.push_back(Held { moves_to, ..version });
         }
     }
 
     /// Writes a line to the overflow area. Which slot it has, if there is one.
-    fn overflow(&mut self, slot: Slot, at: Cycle, below: &mut Below<LocKilnEvent>) -> Option<u32> {
-        let state = self.last.lines.entry(slot.line).or_default();
-        let own = state.running_slot.filter(|_| slot.tag.is_none());
-        let Some(number) = own.or_else(|| self.last.free_slots.pop()) else {
-            let slots = self.last.slots.len() as u64;
-            let raise = more_room(slots, self.params.overflow_lines);
+    fn overflow(
+        &mut self,
+        (line, data): (Line, LineData),
+        about: About,
+        at: Cycle,
+        below: &mut Below<LocKilnEvent>,
+    ) -> Option<u32> {
+        let state = self.last.lines.entry(line).or_default();
+        let own = state.running_slot.filter(|_| about.tag.is_none());
+        let overflow = &mut self.last.overflow;
+        let Some((number, write)) = overflow.put(own, (line, data), about, &below.shape) else {
+            let (slots, raise) = (overflow.slots(), overflow.more_room());
             below.give_up(format!(
                 "more than {slots} lines of transactions that are not retired had to leave the \
                  last level: raise {raise}"
             ));
             return None;
         };
-        if slot.tag.is_none() {
+        if about.tag.is_none() {
             state.running_slot = Some(number);
         }
         state.slots += u32::from(own.is_none());
-        let writes = self.last.slots[number as usize].map_or(0, |slot| slot.writes) + 1;
-        self.last.slots[number as usize] = Some(Slot { writes, ..slot });
-        let used = (self.last.slots.len() - self.last.free_slots.len()) as u64;
-        self.counts.overflow_max = self.counts.overflow_max.max(used);
-        let line = cells::place(&below.shape, number);
-        let write = Write::whole(line, slot.data, Class::Log);
+        self.counts.overflow_max = self.counts.overflow_max.max(overflow.used());
         below.send(at, write, Notify::Design(LocKilnEvent::Overflowed(number)));
         Some(number)
     }
 
     /// A write of a slot is durable.
     pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
-        let slot = self.last.slots[number as usize].as_mut().expect("it is being written");
-        slot.writes -= 1;
-        if slot.writes > 0 {
+        let (slot, is_there) = self.last.overflow.written(number);
+        if !is_there {
             return;
         }
-        slot.is_there = true;
-        let (tag, expected, is_dropped) = (slot.tag, slot.expected, slot.is_dropped);
+        slot.about.is_there = true;
+        let (About { tag, expected, .. }, is_dropped) = (slot.about, slot.is_dropped);
         self.last.leaving.retain(|held| held.moves_to != Some(number));
         if is_dropped {
             self.last.drop_slot(number);
@@ -449,58 +435,31 @@ impl LocKiln {
 
     /// Lines of transactions before `end` that are in the overflow area go home.
     pub(super) fn bring_home(&mut self, end: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
-        if self.last.free_slots.len() == self.last.slots.len() {
-            return;
-        }
-        for number in 0..self.last.slots.len() as u32 {
-            let Some(slot) = self.last.slots[number as usize] else { continue };
-            let waits = slot.is_there && !slot.is_dropped && !slot.goes_home;
-            if waits && slot.tag.is_some_and(|(by, _)| by < end) {
-                self.bring_slot_home(number, at, below);
-            }
+        let waits = |about: &About| {
+            about.is_there && !about.goes_home && about.tag.is_some_and(|(by, _)| by < end)
+        };
+        let waiting = self.last.overflow.iter().filter(|(_, slot)| waits(&slot.about));
+        let waiting: Vec<u32> = waiting.map(|(number, _)| number).collect();
+        for number in waiting {
+            self.bring_slot_home(number, at, below);
         }
     }
 
     fn bring_slot_home(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
-        let Some(Slot { line, data, tag: Some((by, _)), .. }) = self.last.slots[number as usize]
-        else {
-            return;
-        };
+        let Some(slot) = self.last.overflow.get_mut(number) else { return };
+        let (line, data, Some((by, _))) = (slot.line, slot.data, slot.about.tag) else { return };
         if self.last.has_newer(line, by, self.transactions.retired) {
             return self.last.drop_slot(number);
         }
-        let place = cells::place(&below.shape, number);
+        let place = overflow::place(&below.shape, number);
         let ready = below.memory.read(at + self.path, place) + self.path;
-        if let Some(slot) = &mut self.last.slots[number as usize] {
-            slot.goes_home = true;
+        if let Some(slot) = self.last.overflow.get_mut(number) {
+            slot.about.goes_home = true;
         }
-        send_home(line, data, ready, LocKilnEvent::OverflowHome(number), below);
+        let write = Write::whole(line, data, Class::HomeWriteBack);
+        below.send(ready, write, Notify::Design(LocKilnEvent::OverflowHome(number)));
         if !self.rules.keep_overflow_until_home {
             self.last.drop_slot(number);
         }
     }
-}
-
-fn new_slot(line: Line, data: LineData, tag: Option<(Place, u64)>) -> Slot {
-    Slot {
-        line,
-        data,
-        tag,
-        expected: false,
-        writes: 0,
-        is_there: false,
-        goes_home: false,
-        is_dropped: false,
-    }
-}
-
-fn send_home(
-    line: Line,
-    data: LineData,
-    at: Cycle,
-    event: LocKilnEvent,
-    below: &mut Below<LocKilnEvent>,
-) {
-    let write = Write::whole(line, data, Class::HomeWriteBack);
-    below.send(at, write, Notify::Design(event));
 }

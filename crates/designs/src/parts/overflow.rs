@@ -1,0 +1,194 @@
+//! The overflow area of a non-volatile last level: slots of a line each in the log area of memory,
+//! and the table beside the last level that says what they hold.
+
+use model::design::Shape;
+use model::device::Write;
+use model::meters::Class;
+use model::units::{LINE_BYTES, Line, LineData};
+
+/// Lines that the area has room for, of those that a design asks for.
+pub fn room(shape: &Shape, asked: u64) -> u64 {
+    let bytes = shape.log_bytes * u64::from(shape.cores);
+    asked.min(bytes / LINE_BYTES)
+}
+
+/// Where a slot is.
+pub fn place(shape: &Shape, slot: u32) -> Line {
+    Line(Line::of(shape.log_base).0 + u64::from(slot))
+}
+
+/// Why the log area does not do, if it has no room for a single line.
+pub fn misfit(shape: &Shape, asked: u64) -> Option<String> {
+    (room(shape, asked) == 0).then(|| {
+        "the log area has no room for a line of the overflow area: raise it with --set \
+         pm.log_size=..."
+            .to_owned()
+    })
+}
+
+/// The area, and of each slot what the design's table says beside line and bytes.
+pub struct Overflow<T> {
+    slots: Vec<Option<Slot<T>>>,
+    free: Vec<u32>,
+    asked: u64,
+}
+
+/// A slot that is in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot<T> {
+    /// The line.
+    pub line: Line,
+    /// Its bytes.
+    pub data: LineData,
+    /// What else the table says.
+    pub about: T,
+    /// Writes of the slot that are under way.
+    writes: u32,
+    /// Nothing in it counts. It is free when what is on its way there has arrived.
+    pub is_dropped: bool,
+}
+
+impl<T: Copy> Overflow<T> {
+    /// An empty area.
+    pub fn new(shape: &Shape, asked: u64) -> Overflow<T> {
+        let slots = room(shape, asked);
+        Overflow {
+            slots: vec![None; slots as usize],
+            free: (0..slots as u32).rev().collect(),
+            asked,
+        }
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    /// How many slots are in use.
+    pub fn used(&self) -> u64 {
+        (self.slots.len() - self.free.len()) as u64
+    }
+
+    /// A slot, if it is in use.
+    pub fn get(&self, number: u32) -> Option<&Slot<T>> {
+        self.slots[number as usize].as_ref()
+    }
+
+    /// A slot, if it is in use.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut Slot<T>> {
+        self.slots[number as usize].as_mut()
+    }
+
+    /// Puts a line into `own`, a slot that has an older version of it, or into a free one. Returns
+    /// which it is, and the write that goes there; `None` if the area is full.
+    pub fn put(
+        &mut self,
+        own: Option<u32>,
+        (line, data): (Line, LineData),
+        about: T,
+        shape: &Shape,
+    ) -> Option<(u32, Write)> {
+        let number = own.or_else(|| self.free.pop())?;
+        let writes = self.get(number).map_or(0, |slot| slot.writes) + 1;
+        self.slots[number as usize] = Some(Slot { line, data, about, writes, is_dropped: false });
+        Some((number, Write::whole(place(shape, number), data, Class::Log)))
+    }
+
+    /// A write of a slot is durable. Returns the slot, and whether that was the last one under way.
+    pub fn written(&mut self, number: u32) -> (&mut Slot<T>, bool) {
+        let slot = self.slots[number as usize].as_mut().expect("it is being written");
+        slot.writes -= 1;
+        let is_there = slot.writes == 0;
+        (slot, is_there)
+    }
+
+    /// Drops what a slot holds. Returns its line if the slot is free with that: otherwise it will
+    /// be when [`drop`](Overflow::drop) is called after its last write.
+    pub fn drop(&mut self, number: u32) -> Option<Line> {
+        let slot = self.slots[number as usize].as_mut()?;
+        if slot.writes > 0 {
+            slot.is_dropped = true;
+            return None;
+        }
+        let line = slot.line;
+        self.slots[number as usize] = None;
+        self.free.push(number);
+        Some(line)
+    }
+
+    /// What the table says: the slots in use whose lines are not dropped.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Slot<T>)> {
+        // It is empty most of the time, and large.
+        let slots = if self.used() == 0 { &[] } else { &self.slots[..] };
+        let used = (0..).zip(slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
+        used.filter(|(_, slot)| !slot.is_dropped)
+    }
+
+    /// What the table says beside lines and bytes, of all slots in use.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let slots = if self.used() == 0 { &mut [] } else { &mut self.slots[..] };
+        slots.iter_mut().flatten().map(|slot| &mut slot.about)
+    }
+
+    /// What gives a full area more slots: it has as many as the parameter says, or as fit the log
+    /// areas.
+    pub fn more_room(&self) -> &'static str {
+        match self.slots() < self.asked {
+            true => {
+                "--set pm.log_size=..., and pm.device_size, of which the logs take half at most"
+            }
+            false => "--set design.overflow_lines=...",
+        }
+    }
+}
+
+/// Where the bytes of a version are that survives.
+pub enum Bytes<'a> {
+    /// In the last level, or in its write-back buffer.
+    Held(&'a LineData),
+    /// In a slot.
+    Slot(u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+
+    use super::*;
+
+    fn shape(log: u64) -> Shape {
+        let mut config = Config::default();
+        (config.pm.log, config.pm.row) = (log, 256);
+        Shape::new(&config, 2)
+    }
+
+    #[test]
+    fn a_slot_that_is_dropped_while_it_is_written_is_free_after_its_last_write() {
+        let shape = shape(1024);
+        let mut area: Overflow<()> = Overflow::new(&shape, 2);
+        let (first, write) = area.put(None, (Line(7), [1; 64]), (), &shape).expect("room");
+        assert_eq!((write.line, write.class), (place(&shape, first), Class::Log));
+        let (again, _) = area.put(Some(first), (Line(7), [2; 64]), (), &shape).expect("its own");
+        assert_eq!((again, area.used()), (first, 1));
+        assert_eq!(area.drop(first), None);
+        assert_eq!(area.iter().count(), 0, "nothing in it counts");
+        for is_last in [false, true] {
+            let (slot, is_there) = area.written(first);
+            assert!(slot.is_dropped && is_there == is_last);
+            assert_eq!(area.drop(first).is_some(), is_last);
+        }
+        assert_eq!(area.used(), 0);
+    }
+
+    #[test]
+    fn a_full_area_says_what_gives_it_more_room() {
+        let shape = shape(1024);
+        let mut area: Overflow<()> = Overflow::new(&shape, 1);
+        assert!(area.put(None, (Line(1), [0; 64]), (), &shape).is_some());
+        assert!(area.put(None, (Line(2), [0; 64]), (), &shape).is_none());
+        assert!(area.more_room().contains("design.overflow_lines"));
+        let area: Overflow<()> = Overflow::new(&shape, 1 << 20);
+        assert_eq!(area.slots(), 2 * 1024 / LINE_BYTES, "both cores' log areas");
+        assert!(area.more_room().contains("pm.log_size"));
+    }
+}
