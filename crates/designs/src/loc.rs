@@ -28,6 +28,7 @@ use model::params::{Params, choice};
 use model::units::{Cycle, LINE_BYTES, Line};
 
 mod drain;
+pub(crate) mod ended;
 mod engine;
 pub(crate) mod entry;
 mod home;

@@ -6,7 +6,7 @@ use model::design::Below;
 use model::units::{CoreId, Cycle, LineData};
 
 use super::LocEvent;
-use super::engine::{Ended, Engine, Wait};
+use super::engine::Engine;
 use super::entry::{Entry, Place};
 use super::ring::Group;
 use super::window::{Composed, Transaction};
@@ -238,7 +238,7 @@ impl Engine {
         }
         for place in self.window.durable..end {
             let core = self.window.get(place).core;
-            self.cores[core].not_durable -= 1;
+            self.cores[core].ended.one_is_durable();
         }
         self.counts.durable_at_once_max =
             self.counts.durable_at_once_max.max(end - self.window.durable);
@@ -251,26 +251,15 @@ impl Engine {
     /// Tells a core which of its transactions are durable, and wakes it if it waits for that.
     pub(super) fn tell(&mut self, core: CoreId, at: Cycle, below: &mut Below<LocEvent>) {
         let durable = self.window.durable;
-        let state = &mut self.cores[core];
-        let mut last = None;
-        while let Some(&Ended { id, until, .. }) = state.ended.front()
-            && until <= durable
-        {
-            state.ended.pop_front();
-            last = Some(id);
-        }
+        let has_place = self.has_place(core);
+        let ended = &mut self.cores[core].ended;
+        let last = ended.forget_durable(durable);
         if let Some(id) = last.filter(|_| self.asynchronous) {
             below.durable(core, id, at);
         }
-        let goes_on = match self.cores[core].wait {
-            Some(Wait::Begin) => self.has_place(core),
-            Some(Wait::Durable(until)) => until <= durable,
-            None => false,
-        };
-        if goes_on {
-            self.cores[core].wait = None;
+        if ended.goes_on(durable, has_place) {
             below.wake(core, at);
-        } else if matches!(self.cores[core].wait, Some(Wait::Begin)) && self.is_out_of_ids() {
+        } else if ended.waits_to_begin() && self.is_out_of_ids() {
             // There were some when the core began to wait, and what it had drained is not enough.
             self.drain(self.window.next(), at, below);
         }

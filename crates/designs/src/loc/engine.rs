@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 
 use model::design::{Below, Fence, Progress, Shape, Store, Tx};
-use model::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
+use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
 use slab::Slab;
 
 use super::drain::{Queued, Receipt};
-use super::entry::{Format, Head, Place, Running};
+use super::ended::{Ended, Wait};
+use super::entry::{Format, Head, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
 use super::window::{Issue, Transaction, Version, Window};
@@ -51,19 +52,7 @@ pub(super) struct Core {
     pub(super) last: Option<Line>,
     /// Transactions that stored, so far.
     pub(super) number: u64,
-    /// Transactions that have ended and of which it has not heard that they are durable.
-    pub(super) ended: VecDeque<Ended>,
-    /// Those of them that stored.
-    pub(super) not_durable: u64,
-    pub(super) wait: Option<Wait>,
-}
-
-/// A transaction that has ended; it is durable when all transactions before `until` are.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
-    pub(super) id: TxId,
-    pub(super) until: Place,
-    pub(super) stored: bool,
+    pub(super) ended: Ended,
 }
 
 /// The transaction that runs on a core.
@@ -74,15 +63,6 @@ pub(super) struct Current {
     /// Entries that it has in the log already, and where.
     pub(super) issued: u64,
     pub(super) receipt: Option<usize>,
-}
-
-/// What a core waits for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Wait {
-    /// A place in the window.
-    Begin,
-    /// That all transactions before a place are durable.
-    Durable(Place),
 }
 
 #[derive(Default)]
@@ -171,20 +151,18 @@ impl Engine {
             return Progress::Done(tx.at);
         }
         self.counts.window_full += 1;
-        let oldest = self.cores[tx.core].ended.iter().find(|ended| ended.stored);
-        let end = match oldest {
-            _ if self.is_out_of_ids() => self.window.next(),
-            Some(oldest) => oldest.until,
-            None => 0,
+        let end = match self.is_out_of_ids() {
+            true => self.window.next(),
+            false => self.cores[tx.core].ended.oldest_stored(),
         };
         self.drain(end, tx.at + self.walk, below);
-        self.cores[tx.core].wait = Some(Wait::Begin);
+        self.cores[tx.core].ended.wait(Wait::Begin);
         Progress::Wait
     }
 
     /// Whether a core's window, and the TxIDs, have room for one more transaction.
     pub(super) fn has_place(&self, core: CoreId) -> bool {
-        self.cores[core].not_durable < self.how.sd
+        self.cores[core].ended.not_durable() < self.how.sd
             && !(self.rules.begin_in_reach && self.is_out_of_ids())
     }
 
@@ -221,14 +199,13 @@ impl Engine {
         if stored {
             self.counts.transactions += 1;
             self.become_versions(tx, current, below);
-            self.cores[core].not_durable += 1;
             self.cores[core].number += 1;
         }
         // One that stored nothing is as durable as what it loaded. Without speculation that is:
         // who stored it kept its locks until then.
         let until = if stored || self.how.sd > 1 { self.window.next() } else { 0 };
         if stored || self.asynchronous {
-            self.cores[core].ended.push_back(Ended { id: tx.id, until, stored });
+            self.cores[core].ended.push(tx.id, until, stored);
         }
         if self.how.sd > 1 {
             self.drain_if_due(core, tx.stored + self.walk, below);
@@ -239,7 +216,7 @@ impl Engine {
             self.tell(core, tx.at, below);
             return Progress::Done(tx.at);
         }
-        self.cores[core].wait = Some(Wait::Durable(until));
+        self.cores[core].ended.wait(Wait::Durable(until));
         self.drain(until, tx.stored + self.walk, below);
         Progress::Wait
     }
@@ -260,8 +237,7 @@ impl Engine {
         let until = self.window.push(Transaction::aborted(core, receipt, &self.rules)) + 1;
         self.counts.aborts_logged += 1;
         let state = &mut self.cores[core];
-        state.ended.push_back(Ended { id: tx.id, until, stored: true });
-        state.not_durable += 1;
+        state.ended.push(tx.id, until, true);
         state.number += u64::from(self.rules.abandon_early);
         if self.how.sd == 1 {
             // As at every end without speculation. The core goes on, and its next one waits.
@@ -313,23 +289,18 @@ impl Engine {
         if self.how.drain_oldest {
             return;
         }
-        let drained = self.window.drained;
-        let ended = self.cores[core].ended.iter().rev();
-        let waiting =
-            ended.take_while(|ended| ended.until > drained).filter(|ended| ended.stored).count()
-                as u64;
-        if waiting >= self.how.sd / 2 {
+        if self.cores[core].ended.stored_since(self.window.drained) >= self.how.sd / 2 {
             self.drain(self.window.next(), ready, below);
         }
     }
 
     /// TxFlush: everything that the core has ended is drained, and the core waits for it.
     pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
-        let Some(&Ended { until, .. }) = self.cores[fence.core].ended.back() else {
+        let Some(until) = self.cores[fence.core].ended.newest() else {
             return Progress::Done(fence.at);
         };
         self.drain(until, fence.drained + self.walk, below);
-        self.cores[fence.core].wait = Some(Wait::Durable(until));
+        self.cores[fence.core].ended.wait(Wait::Durable(until));
         Progress::Wait
     }
 }

@@ -1,12 +1,11 @@
 //! Transactions: the window, from TxBegin to retirement.
 
-use std::collections::VecDeque;
-
 use model::design::{Below, Fence, Progress, Tx};
-use model::units::{CoreId, Cycle, Line, PerCore, TxId};
+use model::units::{CoreId, Cycle, Line, PerCore};
 use slab::Slab;
 
 use super::{LocKiln, LocKilnEvent};
+use crate::loc::ended::{Ended, Wait};
 use crate::loc::entry::{Entry, Place};
 use crate::loc::window::{Composed, Issue, Transaction, Version, Window};
 
@@ -29,28 +28,7 @@ struct Core {
     lines: Vec<Line>,
     /// The line that it stored to last.
     last: Option<Line>,
-    /// Transactions that have ended and of which it has not heard that they are durable.
-    ended: VecDeque<Ended>,
-    /// Those of them that stored.
-    not_durable: u64,
-    wait: Option<Wait>,
-}
-
-/// A transaction that has ended; it is durable when all transactions before `until` are.
-#[derive(Clone, Copy, Debug)]
-struct Ended {
-    id: TxId,
-    until: Place,
-    stored: bool,
-}
-
-/// What a core waits for.
-#[derive(Clone, Copy, Debug)]
-enum Wait {
-    /// A place in the window.
-    Begin,
-    /// That all transactions before a place are durable.
-    Durable(Place),
+    ended: Ended,
 }
 
 impl Transactions {
@@ -90,17 +68,18 @@ impl LocKiln {
             return Progress::Done(tx.at);
         }
         self.counts.window_full += 1;
-        let mut ended = self.transactions.cores[tx.core].ended.iter();
-        let oldest = ended.find(|ended| ended.stored).map_or(0, |ended| ended.until);
-        let is_crowded = self.last.is_crowded();
-        let end = if is_crowded { self.transactions.window.next() } else { oldest };
+        let end = match self.last.is_crowded() {
+            true => self.transactions.window.next(),
+            false => self.transactions.cores[tx.core].ended.oldest_stored(),
+        };
         self.drain(end, tx.at, below);
-        self.transactions.cores[tx.core].wait = Some(Wait::Begin);
+        self.transactions.cores[tx.core].ended.wait(Wait::Begin);
         Progress::Wait
     }
 
     fn has_place(&self, core: CoreId) -> bool {
-        self.transactions.cores[core].not_durable < self.params.sd && !self.last.is_crowded()
+        self.transactions.cores[core].ended.not_durable() < self.params.sd
+            && !self.last.is_crowded()
     }
 
     /// A transaction stores to a line.
@@ -128,13 +107,11 @@ impl LocKiln {
             self.become_versions(core, &lines, below);
             // Slots of the overflow area may be free now.
             self.tell_all(tx.at, below);
-            self.transactions.cores[core].not_durable += 1;
         }
         // One that stored nothing is as durable as what it loaded. Without speculation that is:
         // who stored it kept its locks until then.
         let until = if stored || speculative { self.transactions.window.next() } else { 0 };
-        let ended = Ended { id: tx.id, until, stored };
-        self.transactions.cores[core].ended.push_back(ended);
+        self.transactions.cores[core].ended.push(tx.id, until, stored);
         let ready = tx.stored.max(tx.at);
         if speculative && self.last.is_crowded() {
             // Who waits for room to begin drained what had ended by then, and may have a lock that
@@ -147,7 +124,7 @@ impl LocKiln {
             self.tell(core, tx.at, below);
             return Progress::Done(tx.at);
         }
-        self.transactions.cores[core].wait = Some(Wait::Durable(until));
+        self.transactions.cores[core].ended.wait(Wait::Durable(until));
         self.drain(until, ready, below);
         Progress::Wait
     }
@@ -189,21 +166,19 @@ impl LocKiln {
         if self.params.drain == super::OLDEST {
             return;
         }
-        let drained = self.transactions.window.drained;
-        let ended = self.transactions.cores[core].ended.iter().rev();
-        let waiting = ended.take_while(|ended| ended.until > drained).filter(|ended| ended.stored);
-        if waiting.count() as u64 >= self.params.sd / 2 {
+        let ended = &self.transactions.cores[core].ended;
+        if ended.stored_since(self.transactions.window.drained) >= self.params.sd / 2 {
             self.drain(self.transactions.window.next(), ready, below);
         }
     }
 
     /// TxFlush: everything that the core has ended is drained, and the core waits for it.
     pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocKilnEvent>) -> Progress {
-        let Some(&Ended { until, .. }) = self.transactions.cores[fence.core].ended.back() else {
+        let Some(until) = self.transactions.cores[fence.core].ended.newest() else {
             return Progress::Done(fence.at);
         };
         self.drain(until, fence.drained.max(fence.at), below);
-        self.transactions.cores[fence.core].wait = Some(Wait::Durable(until));
+        self.transactions.cores[fence.core].ended.wait(Wait::Durable(until));
         Progress::Wait
     }
 
@@ -241,7 +216,7 @@ impl LocKiln {
         }
         for place in durable..end {
             let core = self.transactions.window.get(place).core;
-            self.transactions.cores[core].not_durable -= 1;
+            self.transactions.cores[core].ended.one_is_durable();
         }
         self.counts.durable_at_once_max = self.counts.durable_at_once_max.max(end - durable);
         self.transactions.window.durable = end;
@@ -259,27 +234,14 @@ impl LocKiln {
     /// Tells a core which of its transactions are durable, and wakes it if it waits for that.
     fn tell(&mut self, core: CoreId, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let durable = self.transactions.window.durable;
-        let state = &mut self.transactions.cores[core];
-        let mut last = None;
-        while let Some(&Ended { id, until, .. }) = state.ended.front()
-            && until <= durable
-        {
-            state.ended.pop_front();
-            last = Some(id);
-        }
-        if let Some(id) = last {
+        let has_place = self.has_place(core);
+        let ended = &mut self.transactions.cores[core].ended;
+        if let Some(id) = ended.forget_durable(durable) {
             below.durable(core, id, at);
         }
-        let goes_on = match state.wait {
-            Some(Wait::Begin) => state.not_durable < self.params.sd && !self.last.is_crowded(),
-            Some(Wait::Durable(until)) => until <= durable,
-            None => false,
-        };
-        let begins = matches!(state.wait, Some(Wait::Begin));
-        if goes_on {
-            state.wait = None;
+        if ended.goes_on(durable, has_place) {
             below.wake(core, at);
-        } else if begins && self.last.is_crowded() {
+        } else if ended.waits_to_begin() && self.last.is_crowded() {
             // It was not when the core began to wait, and what it had drained is not enough.
             self.drain(self.transactions.window.next(), at, below);
         }
