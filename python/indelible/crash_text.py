@@ -20,6 +20,13 @@ from indelible.text import (
 )
 
 
+#: Why a campaign says nothing of its design.
+NOTHING_CHECKED = (
+    "nothing was checked: no transaction stored to persistent memory, and of stores outside of "
+    "transactions nothing is promised"
+)
+
+
 def crash(answer: Crash, width: int | None = None) -> str:
     """Return one campaign: how many power failures, what they broke, and how to see it again."""
     width = width or terminal_width()
@@ -67,8 +74,12 @@ def _later_lives(row: Mapping[str, Any]) -> str:
 
 def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
+    if not row["points"]:
+        return "none, and nothing was tried"
+    if not row["checked"]:
+        return NOTHING_CHECKED
     if not found:
-        return "ok: every one recovered" if row["points"] else "none, and nothing was tried"
+        return "ok: every one recovered"
     life = row["violations"][0]["life"]
     if life > 1:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"

@@ -82,10 +82,10 @@ class Crash(Answer):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was violated and every mutant was caught."""
-        return not self.data["violations"] and all(
-            m["caught"] for m in self.data.get("mutants", [])
-        )
+        """Whether there was something to check, nothing was violated, and each mutant caught."""
+        mutants = self.data.get("mutants", [])
+        found = self.data["violations"] or not all(mutant["caught"] for mutant in mutants)
+        return self.data["checked"] and not found
 
     def __repr__(self) -> str:
         return f"<Crash {self.campaign.command()}>"

@@ -388,6 +388,7 @@ def crash(text: str, control: Control) -> str:
         "domain": "adr",
         "crash_points": 12_000,
         "points": 12_000 if points == "all" else points,
+        "checked": spec["workload"] != "replay",
         "nested_points": 3_400 if spec["nested"] else 0,
         "saved_bytes_max": 994 if spec["design"] == "silo" else 0,
         "declared_bytes": 2_784 if spec["design"] == "silo" else 0,

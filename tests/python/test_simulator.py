@@ -410,6 +410,17 @@ def test_a_trace_is_replayed_and_its_crash_test_is_named_with_it(tmp_path: Path)
     assert found.data["lives"] == 1
 
 
+def test_a_trace_of_which_nothing_is_promised_is_not_called_crash_safe(tmp_path: Path) -> None:
+    trace = tmp_path / "list.trace"
+    trace.write_text("region 0 64\nstore 0 1\nflush 0\nfence\n")
+    words = ["--design", "silo", "--replay", str(trace), "--cores", "1", "--txs", "20"]
+    code, shown, _ = indelible("crash", *words)
+    assert (code, "nothing was checked" in shown, "ok" in shown) == (2, True, False)
+    compared = verbs.compare(["silo"], ["replay"], cores=1, txs=20, replay=str(trace))
+    verdict = compared.verdict("silo", 1)
+    assert (verdict.kind, "nothing to check" in (verdict.reason or "")) == ("untested", True)
+
+
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
     process = start(*RUN, "--cores", "2", "--txs", "1000000000", *json_flag)

@@ -48,6 +48,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "crash_points": first.passed,
         "points": first.points,
         "nested_points": first.nested_points,
+        "checked": first.checked,
         "saved_bytes_max": first.saved.most,
         "declared_bytes": first.saved.declared,
         "lives": resolved.lives,

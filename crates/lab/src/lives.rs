@@ -66,7 +66,11 @@ fn cut(
     match outcome {
         Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),
         Err(failure) => match ends_badly(&failure, life) {
-            Some(text) => Ok(Crashes { violations: vec![violation(text)], ..Crashes::default() }),
+            Some(text) => Ok(Crashes {
+                checked: true,
+                violations: vec![violation(text)],
+                ..Crashes::default()
+            }),
             None => Err(failed(failure, resolved)),
         },
     }

@@ -47,6 +47,14 @@ pub fn row(
     if !is_known && committed > 0 {
         notes.push("no transaction was durable when the run ended: no commit latency".into());
     }
+    let stored = report.write_sets.words + report.aborted;
+    if resolved.workload.about.name == "replay" && stored == 0 {
+        notes.push(
+            "no transaction of the trace stored to persistent memory: there was nothing to make \
+             atomic"
+                .into(),
+        );
+    }
     let card = &resolved.design.card;
     let mut row = json!({
         "design": card.name,

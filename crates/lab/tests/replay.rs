@@ -67,6 +67,35 @@ fn a_power_failure_leaves_transactions_of_a_trace_whole() {
     }
 }
 
+/// A program that publishes what it has not flushed: the oracle promises nothing of either store.
+const OUTSIDE: &str = "
+    region 0x10000 8192
+    measured
+    store 0x10040 42
+    store 0x10000 0x10040
+    flush 0x10000
+    fence
+    flush 0x10040
+    fence";
+
+#[test]
+fn a_trace_of_which_nothing_is_promised_is_not_called_right() {
+    let outside = OUTSIDE.to_owned();
+    let volatile = OUTSIDE.replace("measured", "measured\nbegin\nstore 0x7f0000000000 3\ncommit");
+    let aborted = OUTSIDE.replace("measured", "measured\nbegin\nstore 0x10080 3\nabort");
+    for (trace, checked) in [(outside, false), (volatile, false), (aborted, true)] {
+        for design in ["native", "lad", "undo@x86"] {
+            let line = format!("{design} replay cores=1 txs=20");
+            assert_eq!(answer(&line, &trace, lab::crash)["checked"], checked, "{line} {trace}");
+            let notes = answer(&line, &trace, lab::run)["notes"].to_string();
+            assert_eq!(notes.contains("nothing to make atomic"), !checked, "{notes}");
+        }
+    }
+    let own = request("native logcache cores=1 txs=20").to_string();
+    let own = lab::crash(&own, &Control::default()).expect("a campaign");
+    assert!(own.contains(r#""checked":true"#), "it checks its own log: {own}");
+}
+
 #[test]
 fn a_rule_that_is_off_is_caught_in_a_trace() {
     for (design, rule) in [("undo@x86", "log_before_store"), ("silo", "undo_newest_first")] {

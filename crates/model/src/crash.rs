@@ -350,6 +350,12 @@ impl Probe {
         self.check(at, nested, &image);
     }
 
+    /// Whether an image could be wrong: a transaction stored to persistent memory, or the workload
+    /// has invariants of its own.
+    pub fn has_something_to_check(&self) -> bool {
+        self.oracle.promised_anything() || self.workload.has_invariants()
+    }
+
     fn check(&mut self, at: Cycle, nested: Option<u64>, image: &Image<'_>) {
         if let Err((word, text)) = self.oracle.check(image) {
             return self.report(at, nested, text, Some(word));

@@ -93,6 +93,9 @@ pub struct Crashes {
     pub points: u64,
     /// Power failures during recovery.
     pub nested_points: u64,
+    /// Whether an image could have been wrong: a transaction stored to persistent memory, or the
+    /// workload has invariants of its own.
+    pub checked: bool,
     /// What the design saved at the first ones.
     pub saved: Saved,
     /// What was wrong after them.
@@ -215,6 +218,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             passed: probe.passed,
             points: probe.points,
             nested_points: probe.nested_points,
+            checked: probe.has_something_to_check(),
             saved: probe.saved,
             images: stores.map_or(0, |stores| stores.images),
             allowed: stores.is_some_and(|stores| stores.allowed),

@@ -95,6 +95,8 @@ pub struct Oracle {
     /// The last promised transactions, and the last aborted ones, for the history of a violation.
     recent: VecDeque<Past>,
     acknowledged: u64,
+    /// Stores in transactions: what there is to judge.
+    stores: u64,
 }
 
 /// A transaction that is promised, or that was aborted.
@@ -133,6 +135,7 @@ impl Oracle {
             asynchronous: durability == Durability::Asynchronous,
             recent: VecDeque::new(),
             acknowledged: 0,
+            stores: 0,
         })
     }
 
@@ -175,6 +178,12 @@ impl Oracle {
         };
         let new = (old & !mask) | (value & mask);
         self.open[core].as_mut().expect("it is open").writes.push((word, new));
+        self.stores += 1;
+    }
+
+    /// Whether anything was promised: without a store in a transaction every image is right.
+    pub fn promised_anything(&self) -> bool {
+        self.stores > 0
     }
 
     /// What the acknowledged transactions left in a word.

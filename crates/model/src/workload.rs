@@ -505,6 +505,12 @@ pub trait Workload: Send {
     fn check(&self, _image: &Image<'_>) -> Result<(), String> {
         Ok(())
     }
+
+    /// Whether [`Workload::check`] finds what is wrong without the oracle, which promises nothing
+    /// of stores outside of transactions.
+    fn has_invariants(&self) -> bool {
+        true
+    }
 }
 
 /// Whether a workload can go on with what a power failure left ([`Workload::reopen`]).

@@ -129,6 +129,10 @@ impl Declared for Replay {
 }
 
 impl Workload for Replay {
+    fn has_invariants(&self) -> bool {
+        false
+    }
+
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         let used = self.copies.iter().map(|copy| copy.volatile + self.trace.volatile).max();
         if let (Some(used), Some(end)) = (used, pm.volatile_end())

@@ -92,6 +92,10 @@ impl Declared for Scribble {
 }
 
 impl Workload for Scribble {
+    fn has_invariants(&self) -> bool {
+        false
+    }
+
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         for word in 0..self.params.words {
             let offset = place(word * WORD_BYTES, self.params.apart);
