@@ -19,7 +19,6 @@ from indelible.text import (
     word,
 )
 
-
 #: Why a campaign says nothing of its design.
 NOTHING_CHECKED = (
     "nothing was checked: no transaction stored to persistent memory, and of stores outside of "
