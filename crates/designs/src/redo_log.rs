@@ -21,7 +21,7 @@ use model::design::{
 };
 use model::image::{Image, PowerLoss};
 use model::params::choice;
-use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
+use model::units::{CoreId, Cycle, LINE_BYTES, LINE_WORDS, Line, LineMap, PerCore};
 
 use crate::parts::area::Area;
 
@@ -147,9 +147,9 @@ struct Owner {
     core: CoreId,
     /// Where its records end, if it has committed.
     end: Option<u64>,
-    /// Words that were logged, and where the last record of them is.
+    /// Words that were logged, and where the log has the newest of each.
     words: u8,
-    record: u64,
+    logged: [u64; LINE_WORDS as usize],
     /// It is in the overflow list: it has left the first level.
     listed: bool,
     /// It has left the last level uncommitted: the caches do not have its newest bytes.
@@ -357,6 +357,15 @@ impl Design for RedoLog {
             ),
             volatile("write bit of a line", 1, l1_lines * cores),
             volatile("log and overflow list registers", 4 * 48, cores),
+            // A line that left the last level is looked for in the log: at most all that it holds.
+            Structure {
+                place: "memory controller",
+                ..volatile(
+                    "dropped line's entry (line, its words, where the log has them)",
+                    36 + 8 * (1 + 32),
+                    cores * setup.shape.log_bytes / LINE_BYTES,
+                )
+            },
         ]
     }
 

@@ -2,7 +2,7 @@
 
 use model::controller::Notify;
 use model::design::Below;
-use model::units::{CoreId, Cycle, Line};
+use model::units::{CoreId, Cycle, LINE_WORDS, Line};
 
 use super::record::Record;
 use super::{COMMIT, Ended, Owner, RedoLog, RedoLogEvent, Stage};
@@ -15,7 +15,7 @@ impl RedoLog {
             core,
             end: None,
             words: 0,
-            record: 0,
+            logged: [0; LINE_WORDS as usize],
             listed: false,
             dropped: false,
             written: false,
@@ -58,7 +58,10 @@ impl RedoLog {
             && let Some(owner) = self.lines.get_mut(&line).filter(|owner| owner.core == core)
         {
             owner.words |= words;
-            owner.record = at;
+            let places = (0..LINE_WORDS).filter(|place| words >> place & 1 == 1);
+            for (word, place) in (at + 1..).zip(places) {
+                owner.logged[place as usize] = word;
+            }
         }
     }
 
@@ -68,8 +71,8 @@ impl RedoLog {
         let length = self.words.len() as u64;
         if log.tail + length - log.complete > log.area.words() {
             below.give_up(format!(
-                "a transaction's redo records do not fit the log of {} bytes: raise it with --set \
-                 pm.log_size=...",
+                "a transaction's redo records do not fit the log of {} bytes, beside those of the \
+                 one before as long as that is not complete: raise it with --set pm.log_size=...",
                 log.area.bytes()
             ));
             return 0;

@@ -4,9 +4,9 @@ use model::controller::Notify;
 use model::design::Below;
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, spread};
+use model::units::{CoreId, Cycle, LINE_WORDS, Line, spread};
 
-use super::{COMPLETE, RedoLog, RedoLogEvent, Stage};
+use super::{COMPLETE, Owner, RedoLog, RedoLogEvent, Stage};
 
 impl RedoLog {
     pub(super) fn start_writing_back(
@@ -79,13 +79,24 @@ impl RedoLog {
             let (mask, leaves) = if below.caches.clean(line, true) {
                 (u64::MAX, at + (below.shape.walk - path))
             } else {
-                let record = self.cores[core].area.word(owner.record).line();
-                (spread(owner.words), below.memory.read(at + path, record))
+                (spread(owner.words), self.read_log(&owner, at + path, below))
             };
             below.send(leaves, Write { line, data, mask, class: Class::Data }, notify);
             true
         };
         self.ended(core, end).expect("it is not complete").unwritten += u64::from(is_sent);
+    }
+
+    /// Reads the newest words of a line from the log, which may have them in several lines; when
+    /// the last of those is there.
+    fn read_log(&self, owner: &Owner, at: Cycle, below: &mut Below<RedoLogEvent>) -> Cycle {
+        let area = &self.cores[owner.core].area;
+        let places = (0..LINE_WORDS as usize).filter(|place| owner.words >> place & 1 == 1);
+        let mut lines: Vec<Line> =
+            places.map(|place| area.word(owner.logged[place]).line()).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.into_iter().map(|line| below.memory.read(at, line)).max().unwrap_or(at)
     }
 
     /// Another core comes to have a line of a committed transaction: it is sent to its place from
@@ -116,8 +127,7 @@ impl RedoLog {
         let mut done = at;
         if memory && owner.dropped && !owner.written && !is_buffered() {
             let path = below.shape.path;
-            let record = log.area.word(owner.record).line();
-            done = below.memory.read(at + path, record) + path;
+            done = self.read_log(&owner, at + path, below) + path;
             self.counts.fetched_from_log += 1;
         }
         let committed = owner.end.is_some() && !owner.written;
