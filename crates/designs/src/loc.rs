@@ -421,7 +421,7 @@ impl<S: Scheme> Design for Wal<S> {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.engine.counts.all()
+        self.engine.counts.all(self.engine.how.sd > 1)
     }
 }
 
@@ -451,6 +451,9 @@ impl How {
         // TxIDs of lines in the caches tell apart those of the windows of all cores.
         let id = u64::from((2 * self.sd * cores).next_power_of_two().trailing_zeros());
         let speculative = self.sd > 1;
+        // The group that is open, those whose data blocks are under way, and those to which a commit
+        // record is to be added.
+        let groups = 1 + self.log_writes + if self.commit.record { cores } else { 0 };
         // TxID, state, TxCnt, log writes outstanding; blocks absorbed by each later one, and
         // whether it carries the TxCnt.
         let entry =
@@ -464,7 +467,8 @@ impl How {
                 7 * Area::new(shape, self.turned).groups,
                 "memory controller",
             ),
-            volatile("log tail, and blocks of its group", 32 + 8 * 64, 1, "memory controller"),
+            volatile("metadata block of a group", 8 * 64, groups, "memory controller"),
+            volatile("log tail", 32, 1, "memory controller"),
         ]
     }
 }

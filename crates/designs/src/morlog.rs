@@ -68,6 +68,14 @@ model::params! {
 
 /// Undo data leave the undo+redo buffer, and redo data move on.
 const UNDO_FIRST: u64 = choice::<MorlogParams>("variant", "b");
+
+impl MorlogParams {
+    /// The most entries that a redo buffer holds: the redo data of entries that leave as undo data
+    /// come all at once, and stores wait only then.
+    fn redo_max(&self) -> u64 {
+        self.r_entries + if self.variant == UNDO_FIRST { self.ur_entries + 1 } else { 0 }
+    }
+}
 /// Records have only the bytes that changed.
 const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
 
@@ -572,7 +580,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     };
     let mut structures = vec![
         kept(at_core("undo+redo buffer entry", 32, (params.ur_entries + 1) * cores)),
-        at_core("redo buffer entry", 18, params.r_entries * cores),
+        at_core("redo buffer entry", 18, params.redo_max() * cores),
         tag("thread and transaction of a line", 8 + 16),
         tag("word states", 2 * 8),
         tag("dirty flags", 64),

@@ -306,26 +306,32 @@ impl Engine {
 }
 
 impl Counts {
-    pub(super) fn all(&self) -> Vec<(&'static str, u64)> {
-        vec![
+    /// What was counted; without speculation nothing is absorbed, kept or drained with others.
+    pub(super) fn all(&self, speculative: bool) -> Vec<(&'static str, u64)> {
+        let mut counts = vec![
             ("transactions_with_stores", self.transactions),
-            ("blocks_coalesced", self.coalesced),
             ("log_blocks", self.log_blocks),
             ("log_notes", self.log_notes),
             ("log_groups", self.groups),
             ("drains", self.drains),
-            ("closure_max", self.closure_max),
             ("durable_at_once_max", self.durable_at_once_max),
             ("window_full", self.window_full),
             ("log_full", self.log_full),
             ("aborts_logged", self.aborts_logged),
             ("evicted_running", self.evicted_running),
-            ("evicted_ended", self.evicted_ended),
             ("reads_redirected", self.redirected),
             ("checkpoint_writes", self.checkpoints),
             ("truncations", self.truncations),
             ("log_wraps", self.wraps),
             ("id_wraps", self.id_wraps),
-        ]
+        ];
+        if speculative {
+            counts.extend([
+                ("blocks_coalesced", self.coalesced),
+                ("closure_max", self.closure_max),
+                ("evicted_ended", self.evicted_ended),
+            ]);
+        }
+        counts
     }
 }
