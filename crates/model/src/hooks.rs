@@ -224,7 +224,8 @@ pub enum Disposition<E> {
     /// The design has it, or drops it. Loads are answered from the simulator's view all the same:
     /// in [`fill`](crate::design::Design::fill) the design charges for where the bytes come from,
     /// and nothing checks that. Bytes that were stored outside of transactions go with the line,
-    /// too: a design that drops or masks it is to send those.
+    /// too: a design that drops or masks it is to send those, or to say that it does not
+    /// (docs/fidelity.md). Nothing is promised of them, so that no campaign sees it.
     Taken,
 }
 
