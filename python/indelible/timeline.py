@@ -147,6 +147,7 @@ def _window(answer: Timeline, width: int) -> list[str]:
     lines = [text.paragraph("window", told, width)]
     if answer.interrupted:
         lines.insert(0, "interrupted: the rest of the run is missing")
+    lines += [text.paragraph("note", note, width) for note in data["run"]["notes"]]
     if data["translates"]:
         told = "addresses of cores are virtual, those of controllers physical"
         lines.append(text.paragraph("note", told, width))

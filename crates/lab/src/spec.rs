@@ -190,7 +190,7 @@ impl Spec {
                 workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
             )));
         }
-        Ok(Resolved {
+        let mut resolved = Resolved {
             design,
             design_settings,
             workload,
@@ -202,7 +202,12 @@ impl Spec {
             script: self.script.clone(),
             lives: self.count_lives(workload)?,
             notes,
-        })
+        };
+        if workload.about.name == "replay" {
+            let told = resolved.make_workload()?.notes();
+            resolved.notes.extend(told);
+        }
+        Ok(resolved)
     }
 }
 

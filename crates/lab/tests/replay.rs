@@ -97,6 +97,18 @@ fn a_trace_of_which_nothing_is_promised_is_not_called_right() {
 }
 
 #[test]
+fn where_the_memory_of_a_trace_lies_is_told() {
+    let line = "silo replay cores=2 txs=20";
+    for how in [lab::run as Ask, lab::crash] {
+        let notes = answer(line, OUTSIDE, how)["notes"].to_string();
+        assert!(notes.contains("0x10000 to 0x12000 of the trace lie from 0x1000 on"), "{notes}");
+    }
+    let regions: String = (1..=6).map(|page| format!("region 0x{page}0000 64\n")).collect();
+    let notes = answer(line, &format!("{regions}store 0x10000 1"), lab::run)["notes"].to_string();
+    assert!(notes.contains("and 2 more regions"), "{notes}");
+}
+
+#[test]
 fn a_rule_that_is_off_is_caught_in_a_trace() {
     for (design, rule) in [("undo@x86", "log_before_store"), ("silo", "undo_newest_first")] {
         let line = format!("{design} replay cores=4 txs=40 without={rule} design.entries=1");

@@ -506,6 +506,11 @@ pub trait Workload: Send {
         Ok(())
     }
 
+    /// What whoever reads addresses of its memory should know, in sentences.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether [`Workload::check`] finds what is wrong without the oracle, which promises nothing
     /// of stores outside of transactions.
     fn has_invariants(&self) -> bool {

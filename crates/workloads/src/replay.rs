@@ -19,6 +19,7 @@
 //! program itself lies between the two. The order of what threads do follows from simulated time
 //! and from locks, and not from the order in which it was recorded.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::image::Image;
@@ -63,6 +64,9 @@ pub struct Replay {
     seed: u64,
     copies: Vec<Place>,
 }
+
+/// Regions of which a note says where they lie.
+const REGIONS_TOLD: usize = 4;
 
 /// Where one copy of the trace's memory lies, and the first of its locks.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +135,22 @@ impl Declared for Replay {
 impl Workload for Replay {
     fn has_invariants(&self) -> bool {
         false
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Some(first) = self.copies.first() else { return Vec::new() };
+        let regions = self.trace.regions.iter().map(|region| (region.from.clone(), region.to));
+        let all = (regions.len() == 0).then_some((0..self.trace.persistent, 0));
+        let place = |(from, to): (Range<u64>, u64)| {
+            let (start, end, to) = (from.start, from.end, first.of(to));
+            format!("{start:#x} to {end:#x} of the trace lie from {to:#x} on, of core 0")
+        };
+        let mut notes: Vec<String> = regions.chain(all).map(place).take(REGIONS_TOLD).collect();
+        let more = self.trace.regions.len().saturating_sub(notes.len());
+        if more > 0 {
+            notes.push(format!("and {more} more regions behind those"));
+        }
+        notes
     }
 
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {

@@ -67,6 +67,8 @@ pub struct Trace {
     pub volatile: u64,
     /// Locks of a copy.
     pub locks: u32,
+    /// Where the program's persistent memory lies in it; nowhere else, if it has no parts.
+    pub regions: Vec<Region>,
     /// What was done before measuring begins.
     pub before: Vec<Op>,
     pub threads: Vec<Thread>,
@@ -109,10 +111,11 @@ struct Recorded {
     held: Vec<(u32, usize)>,
 }
 
-/// Persistent memory of the traced program, and where a copy of it begins.
-struct Region {
-    from: Range<u64>,
-    to: u64,
+/// Persistent memory of the traced program, and where it begins in a copy's.
+#[derive(Debug)]
+pub struct Region {
+    pub from: Range<u64>,
+    pub to: u64,
 }
 
 /// The last store to a part of memory, and the locks that were held at every one.
@@ -438,6 +441,7 @@ impl<'a> Recorder<'a> {
             recorded.into_values().map(|recorded| Thread::of(recorded.ops)).collect();
         self.trace.persistent = self.trace.persistent.next_multiple_of(LINE_BYTES);
         self.trace.volatile = self.pages.len() as u64 * PAGE_BYTES;
+        self.trace.regions = self.regions;
         Ok(self.trace)
     }
 }
