@@ -13,8 +13,11 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from indelible import experiment
-from indelible.experiment import InternalError
+from indelible.experiment import InputError, InternalError
 from indelible.progress import Meter
+
+#: The environment variable that says how many jobs may run beside each other.
+JOBS_VARIABLE = "INDELIBLE_JOBS"
 
 #: How long jobs that were told to stop may take to hand in what they have.
 GRACE_SECONDS = 0.7
@@ -45,6 +48,19 @@ def workers_available() -> int:
     return os.cpu_count() or 1
 
 
+def jobs_at_once() -> int:
+    """Return how many jobs run beside each other: a core each, unless `INDELIBLE_JOBS` says less.
+
+    A job with large data takes gigabytes, and nothing here knows how many before it runs.
+    """
+    said = os.environ.get(JOBS_VARIABLE)
+    if not said:
+        return workers_available()
+    if not said.isascii() or not said.isdigit() or int(said) < 1:
+        raise InputError(f"{JOBS_VARIABLE} is `{said}`; it takes a whole number from 1 on")
+    return min(int(said), workers_available())
+
+
 def execute(
     jobs: Sequence[Job], order: Iterable[int] | None = None, what: str = "runs"
 ) -> list[dict[str, Any] | None]:
@@ -53,6 +69,7 @@ def execute(
     Ctrl-C stops them too and raises `Interrupted`, with the results of those that had ended or
     that stopped in time, and `None` for the others.
     """
+    at_once = jobs_at_once()
     controls = [experiment.core.Control() for _ in jobs]
     waiting: SimpleQueue[int] = SimpleQueue()
     finished: SimpleQueue[tuple[int, dict[str, Any] | Exception]] = SimpleQueue()
@@ -67,10 +84,7 @@ def execute(
             except Exception as error:
                 finished.put((index, error))
 
-    threads = [
-        threading.Thread(target=work, daemon=True)
-        for _ in range(min(workers_available(), len(jobs)))
-    ]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(jobs)))]
     try:
         for thread in threads:
             thread.start()

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -459,6 +460,26 @@ def test_an_interrupted_comparison_shows_what_it_has(
     assert len(partial.runs) == 3
     assert "interrupted: 3 of 6 runs had ended" in str(partial)
     assert partial.gmean("silo", None) is None
+
+
+def test_a_variable_limits_how_many_runs_there_are_at_once(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "workers_available", lambda: 3)
+    for said, meant in (("", 3), ("2", 2), ("1", 1), ("8", 3)):
+        monkeypatch.setenv("INDELIBLE_JOBS", said)
+        assert pool.jobs_at_once() == meant
+    started = []
+    thread = threading.Thread
+    monkeypatch.setattr(
+        threading, "Thread", lambda **words: started.append(words) or thread(**words)
+    )
+    monkeypatch.setenv("INDELIBLE_JOBS", "1")
+    assert command("compare", "--no-crash", "--set", "fake.sleep=0.01")[0] == 0
+    assert len(started) == 1
+    monkeypatch.setenv("INDELIBLE_JOBS", "many")
+    code, _, complaints = command("compare")
+    assert (code, "INDELIBLE_JOBS is `many`" in complaints) == (2, True)
 
 
 @pytest.mark.parametrize("ended", [0, 1])
