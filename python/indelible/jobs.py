@@ -102,6 +102,18 @@ def run_tested(
     return runs, verdicts, interrupted
 
 
+def portable(settings: Pairs) -> Pairs:
+    """Return the settings that go with a run to the machine of its campaign.
+
+    How much data there is belongs to the machine, and memory that the user gave it comes along.
+    """
+    return tuple(
+        (key, value)
+        for key, value in settings
+        if key in ROOM or (key.startswith(PORTABLE_SECTIONS) and not key.endswith(".items"))
+    )
+
+
 def survival(asked: Experiment) -> Pairs:
     """Return what survives a power failure on the machine of an experiment, as settings."""
     own = tuple(pair for pair in asked.settings if pair[0] in SURVIVAL)
@@ -126,17 +138,12 @@ def sampled(
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":
             continue
-        portable = tuple(
-            pair
-            for pair in asked.settings
-            if pair[0].startswith(PORTABLE_SECTIONS) or pair[0] in ROOM
-        )
         small = replace(
             asked,
             machine=CRASH_MACHINE,
             cores=min(asked.cores or SAMPLED_CORES, SAMPLED_CORES),
             txs=None,
-            settings=portable + survival,
+            settings=portable(asked.settings) + survival,
         )
         job = SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
         campaigns.setdefault(job, []).append(cell)

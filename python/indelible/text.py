@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from indelible.jobs import survival
+from indelible.jobs import portable, survival
 from indelible.means import UNSURE, is_unsure
 from indelible.results import OfSeeds, Run, transactions
 
@@ -399,13 +399,8 @@ def _crash_command(answer: Run) -> str:
     words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
     if script := answer.experiment.script:
         words.append(f"{script.flag} {shlex.quote(script.path)}")
-    # How much data there is belongs to the machine.
-    carried = [
-        f"{key}={value}"
-        for key, value in answer.experiment.settings
-        if key.partition(".")[0] in ("design", "workload") and not key.endswith(".items")
-    ]
-    carried += [f"{key}={value}" for key, value in survival(answer.experiment)]
+    settings = portable(answer.experiment.settings) + survival(answer.experiment)
+    carried = [f"{key}={value}" for key, value in settings]
     return " ".join([*words, *(f"--set {shlex.quote(setting)}" for setting in carried)])
 
 

@@ -462,6 +462,15 @@ def test_an_interrupted_comparison_shows_what_it_has(
     assert partial.gmean("silo", None) is None
 
 
+def test_the_campaigns_of_a_comparison_have_the_data_of_their_machine(
+    command: Command, fake: ModuleType
+) -> None:
+    words = ["--designs", "silo", "--workloads", "btree", "--set", "workload.operations=2"]
+    assert command("compare", *words, "--set", "workload.items=300000")[0] == 0
+    (campaign,) = [spec["settings"] for kind, spec in fake.asked if kind == "crash"]
+    assert (campaign["workload.operations"], "workload.items" in campaign) == ("2", False)
+
+
 def test_a_variable_limits_how_many_runs_there_are_at_once(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

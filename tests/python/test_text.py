@@ -119,10 +119,12 @@ def test_the_crash_test_of_a_run_is_of_what_was_run(
     _, shown, _ = command(
         *("run", "--design", "silo", "--workload", "btree", "--set", "silo.entries=4"),
         *("--set", "core.width=2", "--set", "workload.items=50", "--set", "workload.operations=2"),
+        *("--set", "pm.device_size=64MiB"),
         columns=200,
     )
     (line,) = [line for line in shown.splitlines() if line.startswith("crash test")]
-    assert line.endswith("--workload btree --set design.entries=4 --set workload.operations=2")
+    campaign = ["design.entries=4", "workload.operations=2", "pm.device_size=64MiB"]
+    assert line.endswith(" ".join(f"--set {setting}" for setting in campaign))
 
 
 @pytest.mark.parametrize("words", [["--set", "controller.domain=media"], []])
