@@ -70,8 +70,9 @@ model::params! {
 const UNDO_FIRST: u64 = choice::<MorlogParams>("variant", "b");
 
 impl MorlogParams {
-    /// The most entries that a redo buffer holds: the redo data of entries that leave as undo data
-    /// come all at once, and stores wait only then.
+    /// Entries of a redo buffer: the redo data of entries that leave as undo data come all at once,
+    /// and stores wait only then. What a line that leaves the first level brings comes beside them
+    /// (docs/fidelity.md).
     fn redo_max(&self) -> u64 {
         self.r_entries + if self.variant == UNDO_FIRST { self.ur_entries + 1 } else { 0 }
     }

@@ -106,7 +106,6 @@ impl<S: Scheme> Morlog<S> {
     /// Redo data come to the redo buffer, or to the entry that has older ones of the word.
     pub(super) fn put(&mut self, core: CoreId, redo: Redo) {
         let merged = self.cores[core].put_redo(redo);
-        debug_assert!(self.cores[core].r.len() as u64 <= self.params.redo_max(), "as declared");
         self.counts.redo_entries += u64::from(!merged);
         self.counts.redo_merged += u64::from(merged);
     }
