@@ -451,8 +451,8 @@ impl How {
         // TxIDs of lines in the caches tell apart those of the windows of all cores.
         let id = u64::from((2 * self.sd * cores).next_power_of_two().trailing_zeros());
         let speculative = self.sd > 1;
-        // The group that is open, those whose data blocks are under way, and those to which a commit
-        // record is to be added.
+        // The group that is open, those whose data blocks are under way, and those to which a
+        // commit record is to be added.
         let groups = 1 + self.log_writes + if self.commit.record { cores } else { 0 };
         // TxID, state, TxCnt, log writes outstanding; blocks absorbed by each later one, and
         // whether it carries the TxCnt.

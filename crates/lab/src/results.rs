@@ -43,18 +43,6 @@ pub fn row(
     // A short run of an asynchronous design may end before any is durable.
     let is_known = !latency.is_empty();
     let known = |cycles: u64| is_known.then_some(cycles);
-    let mut notes = resolved.notes.clone();
-    if !is_known && committed > 0 {
-        notes.push("no transaction was durable when the run ended: no commit latency".into());
-    }
-    let stored = report.write_sets.words + report.aborted;
-    if resolved.workload.about.name == "replay" && stored == 0 {
-        notes.push(
-            "no transaction of the trace stored to persistent memory: there was nothing to make \
-             atomic"
-                .into(),
-        );
-    }
     let card = &resolved.design.card;
     let mut row = json!({
         "design": card.name,
@@ -85,7 +73,7 @@ pub fn row(
         "write_set": write_set(report),
         "energy_uj": report.meters.energy_fj as f64 / 1e9,
         "design_counters": counters(report),
-        "notes": notes,
+        "notes": notes(resolved, report),
         "cancelled": report.cancelled,
         "host": {
             "seconds": host.seconds,
@@ -102,6 +90,21 @@ pub fn row(
         row["epochs"] = epochs(totals, report.transactions);
     }
     row
+}
+
+/// What a reader of the row should know.
+fn notes(resolved: &Resolved, report: &Report) -> Vec<String> {
+    let mut notes = resolved.notes.clone();
+    if report.commit_latency.is_empty() && report.transactions > report.aborted {
+        notes.push("no transaction was durable when the run ended: no commit latency".into());
+    }
+    let stored = report.write_sets.words + report.aborted;
+    if resolved.workload.about.name == "replay" && stored == 0 {
+        let told = "no transaction of the trace stored to persistent memory: there was nothing to \
+                    make atomic";
+        notes.push(told.into());
+    }
+    notes
 }
 
 fn ratio(numerator: f64, denominator: f64) -> f64 {

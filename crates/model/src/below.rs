@@ -259,7 +259,7 @@ impl<'a, 'i> Gasp<'a, 'i> {
     /// Saves words, one after the other, from an address of persistent memory on.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the battery has no energy for all of them; what it had saved before stays.
+    /// [`PowerLoss`] when the battery has no energy for all of them; what it had saved stays.
     pub fn save_words(&mut self, address: u64, words: &[u64]) -> Result<(), PowerLoss> {
         for (place, word) in (0..).zip(words) {
             self.save(address + place * WORD_BYTES, &word.to_le_bytes())?;

@@ -65,8 +65,8 @@ impl Ring {
     }
 
     /// A line of the ring. One after the other they lie in different banks, which program the
-    /// groups of several cores at once (of one controller's memory: pieces that are interleaved more
-    /// finely may all lie behind one).
+    /// groups of several cores at once, if controllers do not divide memory more finely than banks:
+    /// then all may lie behind one.
     pub fn line(&self, index: u64) -> Line {
         let pieces = self.lines / self.bank_lines;
         let place = match index < pieces * self.bank_lines {
