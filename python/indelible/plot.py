@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from indelible import comparison_text, sweep_text, text
 from indelible.experiment import InputError
-from indelible.results import METRICS, Comparison
+from indelible.results import METRICS, Comparison, OfSeeds
 from indelible.settings import number
 from indelible.sweeps import Sweep
 
@@ -93,6 +93,7 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str) -> None:
 
 def figure(answer: Comparison) -> Figure:
     """Return grouped bars, a block for each number of cores, the geometric mean at the right."""
+    _require_ratios(answer, answer.normalize)
     return blocks(answer, _bars, HEIGHT_INCHES, labels_in_row=5)
 
 
@@ -132,32 +133,27 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     roomy = len(answer.designs) * len(groups) <= BARS_WITH_VALUES
     for index, design in enumerate(answer.designs):
         ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
-        heights = [ratio or 0.0 for ratio in [*ratios, answer.gmean(design, cores)]]
+        ratios.append(answer.gmean(design, cores))
         reaches = _reaches(answer, design, cores)
         offset = (index - (len(answer.designs) - 1) / 2) * bar
         container = axes.bar(
             [place + offset for place in places],
-            heights,
+            [math.nan if ratio is None else ratio for ratio in ratios],
             bar,
             label=_label(answer, design),
             **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
             **_look(answer, design, index),
         )
         # Among few bars there is room for every value, among many for those of the means.
-        tops = [*zip(container.patches, reaches, strict=True)]
-        for patch, reach in tops if index and roomy else tops[-1:]:
-            if patch.get_height():
-                axes.annotate(
-                    text.ratio(patch.get_height()),
-                    (patch.get_x() + patch.get_width() / 2, patch.get_height() + reach),
-                    xytext=(0, 1),
-                    textcoords="offset points",
-                    ha="center",
-                    va="bottom",
-                    fontsize=6,
-                    # Side by side, the labels of many narrow bars would overlap.
-                    rotation=90 if len(answer.designs) > 4 else 0,
-                )
+        tops = [*zip(container.patches, ratios, reaches, strict=True)]
+        has_value = [index > 0 and roomy] * len(answer.workloads) + [True]
+        for (patch, ratio, reach), is_told in zip(tops, has_value, strict=True):
+            middle = patch.get_x() + patch.get_width() / 2
+            if ratio is None:
+                mark(axes, text.BLANK, middle, 0.0)
+            elif is_told and ratio:
+                # Side by side, the labels of many narrow bars would overlap.
+                mark(axes, text.ratio(ratio), middle, ratio + reach, len(answer.designs) > 4)
     if axes.get_ylim()[0] < 0:
         # Where seeds differ much, an interval reaches below 0, and no bar does.
         axes.set_ylim(bottom=0)
@@ -178,6 +174,32 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 
+def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> None:
+    """Write a bar's value above it, or where there is none that it has no value."""
+    axes.annotate(
+        said,
+        (x, y),
+        xytext=(0, 1),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=6,
+        rotation=90 if upright else 0,
+    )
+
+
+def _require_ratios(answer: OfSeeds, base: str) -> None:
+    """Refuse to draw where nothing is relative to anything."""
+    cells = answer.cells()
+    if any(answer.ratio(cell) is not None for cell in cells):
+        return
+    known = any(answer.value(answer.base(cell)) is not None for cell in cells)
+    raise InputError(
+        f"there is no figure: {base} {'is 0' if known else 'has no value'} here; choose another"
+        " with --normalize"
+    )
+
+
 def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
     """Return how far the confidence intervals of a design's bars go to either side."""
     widths = [answer.ratio_half_width((design, workload, cores)) for workload in answer.workloads]
@@ -188,6 +210,7 @@ def sweep_figure(answer: Sweep) -> Figure:
     """Return a line for each design, or of one design for each workload and their mean."""
     from matplotlib.figure import Figure
 
+    _require_ratios(answer, answer.normalize or f"each design at {sweep_text.base(answer)}")
     ((key, values),) = answer.vary.items()
     drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
     axes = drawing.subplots()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
-from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks
+from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks, mark
 from indelible.stalls import MEAN, PARTS, stacks
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
                 edgecolor="white",
                 linewidth=0.3,
             )
+    for design, offset in zip(answer.designs, offsets, strict=True):
+        for middle, cell in zip(middles, found[design], strict=True):
+            if cell is None:
+                mark(axes, text.BLANK, middle + offset, 0.0)
     axes.axhline(100, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
