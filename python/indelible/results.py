@@ -422,6 +422,24 @@ class Comparison(OfSeeds):
         """Return the rows as comma-separated values, nested keys joined by dots."""
         return rows_as_csv([*self.rows, *self._measured()])
 
+    def table(self) -> list[dict[str, Any]]:
+        """Return what the table shows: a row for each cell, and `gmean` for the means of designs.
+
+        Over several seeds a row has their mean, and how far its confidence interval goes.
+        """
+        from indelible import tables
+
+        return [*tables.compared(self)]
+
+    def stacks(self) -> list[dict[str, Any]]:
+        """Return what core time is spent on: a row for each stack of the figure of `--stalls`.
+
+        All the time of the design that is 1.00 is 100 on each workload.
+        """
+        from indelible import stalls
+
+        return [*stalls.rows(self)]
+
     def _measured(self) -> Iterator[dict[str, Any]]:
         """Return what was measured on this computer in the columns of runs."""
         for (workload, cores), row in self.native.items():

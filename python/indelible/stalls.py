@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from indelible.comparison_text import judged, run_notes, verdict_text
 from indelible.means import mean_of_seeds
@@ -74,6 +75,15 @@ def stacks(answer: Comparison, cores: int | None) -> dict[str, list[dict[str, fl
         ]
         for design in answer.designs
     }
+
+
+def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
+    """Return a row for each stack: the whole, and what it is made of."""
+    for cores in answer.cores:
+        for design, cells in stacks(answer, cores).items():
+            for workload, cell in zip([*answer.workloads, MEAN], cells, strict=True):
+                own = {"design": design, "cores": answer.cores_used(cores), "workload": workload}
+                yield {**own, "total": cell and sum(cell.values()), "parts": cell}
 
 
 def stalls(answer: Comparison, width: int | None = None) -> str:

@@ -127,6 +127,12 @@ class Sweep(OfSeeds):
         """Return the rows as comma-separated values, nested keys joined by dots."""
         return rows_as_csv(self.rows)
 
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row for each cell, and `gmean` for the means of designs; of seeds their mean."""
+        from indelible import tables
+
+        return [*tables.swept(self)]
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the JSON, one for each run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +49,10 @@ NO_FILES = {
         [*COMPARE, "--csv", "it.svg", "--plot", "./it.svg"],
         "--plot and --csv both name it.svg: one would replace the other",
     ),
+    "two": (
+        [*COMPARE, "--table", "it.csv", "--csv", "it.csv"],
+        "--csv and --table both name it.csv: one would replace the other",
+    ),
     "csv": ([*COMPARE, "--csv", ""], "--csv names no file: the word behind it is empty"),
     "plot": ([*COMPARE, "--plot", "-"], "--plot -: a figure is one of .png, .svg, .pdf"),
     "trace": (
@@ -71,3 +76,53 @@ def test_what_names_no_file_is_a_sentence(command: Command, name: str) -> None:
 def test_cells_are_as_json_has_them() -> None:
     rows = [{"a": False, "b": [], "c": None, "d": {"e": True, "f": 1.5, "g": "x"}, "h": ["y, z"]}]
     assert rows_as_csv(rows) == 'a,b,c,d.e,d.f,d.g,h\nfalse,,,true,1.5,x,"[""y, z""]"\n'
+
+
+def table_of(command: Command, path: Path, *words: str) -> list[dict[str, str]]:
+    code, _, complaints = command(*words, "--table", str(path))
+    assert (code, complaints) == (0, "")
+    with path.open(encoding="utf-8") as file:
+        return [*csv.DictReader(file)]
+
+
+def test_the_table_is_a_file_of_means(command: Command, tmp_path: Path) -> None:
+    words = [*COMPARE, "--workloads", "hash,sqlite", "--cores", "1,8", "--seeds", "3"]
+    rows = table_of(command, tmp_path / "means.csv", *words)
+    assert [(row["design"], row["cores"], row["workload"]) for row in rows[:4]] == [
+        ("native", "1", "hash"),
+        ("native", "1", "sqlite"),
+        ("native", "1", "gmean"),
+        ("silo", "1", "hash"),
+    ]
+    assert len(rows) == 2 * 2 * 3
+    answer = json.loads(command(*words, "--json")[1])
+    cell = next(c for c in answer["cells"] if (c["design"], c["workload"]) == ("silo", "sqlite"))
+    assert float(rows[4]["normalized"]) == cell["normalized"]
+    assert float(rows[4]["half_width_95"]) == cell["half_width_95"]
+    mean = next(m for m in answer["gmean"] if m["design"] == "silo")
+    assert (rows[5]["value"], float(rows[5]["normalized"])) == ("", mean["value"])
+    assert float(rows[5]["half_width_95"]) == mean["half_width_95"]
+
+
+def test_the_table_of_a_sweep_is_a_file(command: Command, tmp_path: Path) -> None:
+    rows = table_of(command, tmp_path / "means.csv", *SWEEP)
+    found = [(row["point.cores"], row["workload"], row["normalized"]) for row in rows]
+    assert found == [
+        ("1", "hash", "1.0"),
+        ("1", "gmean", "1.0"),
+        ("2", "hash", "2.0"),
+        ("2", "gmean", "2.0"),
+    ]
+
+
+def test_what_core_time_is_spent_on_is_a_file_and_in_json(command: Command, tmp_path: Path) -> None:
+    rows = table_of(command, tmp_path / "stacks.csv", *COMPARE, "--stalls")
+    stacks = json.loads(command(*COMPARE, "--stalls", "--json")[1])["stacks"]
+    assert [(row["design"], row["workload"]) for row in stacks] == [
+        *[("native", "hash"), ("native", "mean")],
+        *[("silo", "hash"), ("silo", "mean")],
+    ]
+    assert stacks[0]["total"] == pytest.approx(100)
+    assert stacks[2]["total"] == pytest.approx(sum(stacks[2]["parts"].values()))
+    assert [float(row["parts.fence"]) for row in rows] == [row["parts"]["fence"] for row in stacks]
+    assert "stacks" not in json.loads(command(*COMPARE, "--json")[1])

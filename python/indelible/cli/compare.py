@@ -24,7 +24,8 @@ examples:
       --metric pm-writes --csv writes.csv
   indelible compare --designs undo@x86,silo --workloads sqlite \\
       --sql mine.sql --plot mine.pdf
-  indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5
+  indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5 \\
+      --table means.csv
   indelible compare --designs undo@x86,lad,silo --workloads all --stalls \\
       --plot stalls.pdf
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native \\
@@ -62,6 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--normalize", metavar="D", help="the design that is 1.00, compared too (the first)"
     )
     outputs.add_options(parser)
+    outputs.add_table(parser)
     parser.add_argument(
         "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
     )
@@ -73,7 +75,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stalls",
         action="store_true",
-        help="show what core time is spent on instead of --metric, and draw that",
+        help="show what core time is spent on instead of --metric, also in --plot, --table"
+        " and as `stacks` in --json",
     )
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
@@ -87,14 +90,14 @@ def call(args: argparse.Namespace) -> int:
     if args.stalls and (args.native or args.metric != METRIC):
         other = "--native" if args.native else f"--metric {args.metric}"
         raise InputError(f"--stalls shows core time alone: drop {other}")
-    text, draw = (
-        (stalls.stalls, stalls_plot.figure)
-        if args.stalls
-        else (comparison_text.comparison, plot.figure)
-    )
 
     def show(answer: Comparison) -> int:
-        outputs.show(args, answer, text, draw)
+        if args.stalls:
+            more = {"stacks": answer.stacks()}
+            outputs.show(args, answer, stalls.stalls, stalls_plot.figure, more, Comparison.stacks)
+        else:
+            text, draw = comparison_text.comparison, plot.figure
+            outputs.show(args, answer, text, draw, table=Comparison.table)
         return 0 if answer.passed else 1
 
     return options.answer(

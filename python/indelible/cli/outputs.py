@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from indelible import plot
 from indelible.cli import complain, letters, options
 from indelible.experiment import InputError
+from indelible.results import rows_as_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +47,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add `--table`, for answers whose table is not their rows."""
+    parser.add_argument(
+        "--table",
+        metavar="FILE",
+        help="also write what the table shows as CSV: means over seeds and workloads, and how far"
+        " their 95 %% intervals go",
+    )
+
+
 def check(args: argparse.Namespace) -> None:
     """Refuse files that cannot be written, before anything is run."""
     if args.plot is not None:
@@ -55,8 +67,16 @@ def check(args: argparse.Namespace) -> None:
             raise InputError("--json and --csv - both go to standard output; drop one")
     elif args.csv is not None:
         options.require_writable("--csv", args.csv)
-        if args.plot is not None and Path(args.csv).resolve() == Path(args.plot).resolve():
-            raise InputError(f"--plot and --csv both name {args.csv}: one would replace the other")
+    if _table(args) is not None:
+        options.require_writable("--table", args.table)
+    files = {"--plot": args.plot, "--csv": args.csv, "--table": _table(args)}
+    for (one, path), (other, same) in combinations(files.items(), 2):
+        if None not in (path, same) and Path(path).resolve() == Path(same).resolve():
+            raise InputError(f"{one} and {other} both name {same}: one would replace the other")
+
+
+def _table(args: argparse.Namespace) -> str | None:
+    return getattr(args, "table", None)
 
 
 def show(
@@ -64,20 +84,24 @@ def show(
     answer: Answer,
     text: Callable[[Answer], str],
     draw: Callable[[Answer], Figure],
+    more: Mapping[str, Any] | None = None,
+    table: Callable[[Answer], Iterable[Mapping[str, Any]]] | None = None,
 ) -> None:
-    """Print an answer, and write the files that were asked for."""
+    """Print an answer, in JSON with what there is more of it, and write what was asked for."""
     alone = args.csv == STDOUT
     if args.json:
-        options.show_json(answer.json())
+        options.show_json(answer.json() | (more or {}))
     elif not alone:
         options.show(text(answer))
     if answer.interrupted:
-        tell_unwritten(args.csv, args.plot)
+        tell_unwritten(args.csv, _table(args), args.plot)
         return
     if alone:
         print(letters.fitted(answer.csv(), sys.stdout), end="")
     elif args.csv is not None:
         Path(args.csv).write_text(answer.csv(), encoding="utf-8")
+    if _table(args) is not None:
+        Path(args.table).write_text(rows_as_csv(table(answer)), encoding="utf-8")
     if args.plot is not None:
         plot.save(draw, answer, args.plot)
         if not args.json and not alone:

@@ -63,6 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the design that is 1.00 at each point (each design is, at the first point)",
     )
     outputs.add_options(parser)
+    outputs.add_table(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -80,7 +81,7 @@ def call(args: argparse.Namespace) -> int:
     outputs.check(args)
 
     def show(answer: Sweep) -> int:
-        outputs.show(args, answer, sweep_text.sweep, plot.sweep_figure)
+        outputs.show(args, answer, sweep_text.sweep, plot.sweep_figure, table=Sweep.table)
         return 0
 
     return options.answer(

@@ -1,0 +1,62 @@
+"""What tables show, as rows of numbers: means over seeds and workloads, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from indelible.means import geometric_mean
+from indelible.results import NATIVE
+
+if TYPE_CHECKING:
+    from indelible.results import Comparison
+    from indelible.sweeps import Sweep
+
+#: What stands in the place of a workload in the row of the mean over all.
+GMEAN = "gmean"
+
+
+def compared(answer: Comparison) -> Iterator[dict[str, Any]]:
+    """Return a row for each design and workload, and behind those of a design their mean."""
+    for cores in answer.cores:
+        used = answer.cores_used(cores)
+        for design in answer.designs:
+            own = {"design": design, "cores": used}
+            for workload in answer.workloads:
+                yield _row(own, workload, **answer.means((design, workload, cores)))
+            width = answer.gmean_half_width(design, cores)
+            yield _row(own, GMEAN, None, answer.gmean(design, cores), width)
+        yield from _measured(answer, cores)
+
+
+def _measured(answer: Comparison, cores: int | None) -> Iterator[dict[str, Any]]:
+    """Return what was measured on this computer's processor, if it was."""
+    own = {"design": NATIVE, "cores": cores}
+    ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
+    for workload, ratio in zip(answer.workloads, ratios, strict=True):
+        if (row := answer.native.get((workload, cores))) is not None:
+            yield _row(own, workload, row["throughput_tx_per_s"], ratio)
+    if answer.native:
+        yield _row(own, GMEAN, None, geometric_mean(ratios))
+
+
+def swept(answer: Sweep) -> Iterator[dict[str, Any]]:
+    """Return a row for each point, design and workload, and behind those of a design their mean."""
+    for point in answer.points:
+        for design in answer.designs:
+            own = {"point": answer.named(point), "design": design}
+            for workload in answer.workloads:
+                yield _row(own, workload, **answer.means((point, design, workload)))
+            width = answer.gmean_half_width(point, design)
+            yield _row(own, GMEAN, None, answer.gmean(point, design), width)
+
+
+def _row(
+    own: dict[str, Any],
+    workload: str,
+    value: float | None,
+    normalized: float | None,
+    half_width_95: float | None = None,
+) -> dict[str, Any]:
+    numbers = {"value": value, "normalized": normalized, "half_width_95": half_width_95}
+    return {**own, "workload": workload, **numbers}
