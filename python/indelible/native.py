@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from indelible import pool
 from indelible.experiment import Experiment, InputError, Logging, catalog, describe
 from indelible.results import closest_first
+from indelible.shown import Shown
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
 #: 4.2): entries before a fence that fill a part of a write-combining buffer, and a whole one.
@@ -48,7 +50,7 @@ ROW = ("variant", "value", "fence", "array_bytes", "log", "logging", "array_writ
 
 
 @dataclass(frozen=True, repr=False)
-class Answer:
+class Answer(Shown):
     """What was measured: `answer.rows` are the rows of its JSON."""
 
     data: Mapping[str, Any]
@@ -81,6 +83,12 @@ class Answer:
         if self.machine is not None:
             answer |= {"against": self.machine, "simulated": [*self.simulated]}
         return answer
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
+        from indelible import native_plot, plot
+
+        plot.save(native_plot.figure, self, path)
 
     def __repr__(self) -> str:
         return f"<Answer {self.asked.command()}>"

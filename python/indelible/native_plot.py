@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indelible.native import CACHED, PUBLISHED, UNCACHEABLE, Answer
-from indelible.plot import COLOURS, HATCHES, MARKERS, WIDTH_INCHES
+from indelible.plot import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SOURCES = ("precomputed", "xorshift", "rand")
 
 
+@styled
 def figure(measured: Answer) -> Figure:
     """Return the paper's Figures 2 and 3, and the sweep over the entries of a fence."""
     from matplotlib.figure import Figure

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -68,20 +70,38 @@ STYLE = {
 }
 
 
-def check(path: str) -> None:
-    """Refuse a path that no figure can be saved to, before anything is run."""
+def check(path: str | PathLike[str], flag: str = "") -> None:
+    """Refuse a path that no figure can be saved to."""
     if Path(path).suffix.lower() not in SUFFIXES:
-        raise InputError(f"--plot {path}: a figure is one of {', '.join(SUFFIXES)}")
+        place = f"{flag} {path}".lstrip()
+        raise InputError(f"{place}: a figure is one of {', '.join(SUFFIXES)}")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise InputError(
-            "--plot needs matplotlib: python -m pip install 'indelible[plot]'"
+            f"{flag or 'a figure'} needs matplotlib: python -m pip install 'indelible[plot]'"
         ) from None
 
 
-def save(draw: Callable[[Answer], Figure], answer: Answer, path: str) -> None:
+def styled(draw: Callable[[Answer], Figure]) -> Callable[[Answer], Figure]:
+    """Give a figure our style whoever draws it, and whatever theirs is."""
+
+    @wraps(draw)
+    def drawn(answer: Answer) -> Figure:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            drawing = draw(answer)
+            # The labels of ticks are not made before.
+            drawing.draw_without_rendering()
+        return drawing
+
+    return drawn
+
+
+def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[str]) -> None:
     """Draw an answer into a file, whose suffix says the format."""
+    check(path)
     import matplotlib
 
     # Neither a date nor a version: the same rows give the same file.
@@ -91,6 +111,7 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str) -> None:
         draw(answer).savefig(path, dpi=200, metadata=undated[suffix])
 
 
+@styled
 def figure(answer: Comparison) -> Figure:
     """Return grouped bars, a block for each number of cores, the geometric mean at the right."""
     _require_ratios(answer, answer.normalize)
@@ -206,11 +227,14 @@ def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
     return [width or 0.0 for width in [*widths, answer.gmean_half_width(design, cores)]]
 
 
+@styled
 def sweep_figure(answer: Sweep) -> Figure:
     """Return a line for each design, or of one design for each workload and their mean."""
     from matplotlib.figure import Figure
 
     _require_ratios(answer, answer.normalize or f"each design at {sweep_text.base(answer)}")
+    if len(answer.vary) > 1:
+        raise InputError(f"a figure is of a sweep of one field, and not of {len(answer.vary)}")
     ((key, values),) = answer.vary.items()
     drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
     axes = drawing.subplots()

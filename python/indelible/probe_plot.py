@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indelible.plot import COLOURS, HEIGHT_INCHES, MARKERS, WIDTH_INCHES
+from indelible.plot import COLOURS, HEIGHT_INCHES, MARKERS, WIDTH_INCHES, styled
 from indelible.probes import BYTES
 from indelible.probing import DRAWN, Probed
 
@@ -33,6 +33,7 @@ LABELS_IN_ROW = 6
 TICKS = 5
 
 
+@styled
 def figure(answer: Probed) -> Figure:
     """Return a panel for each group that was asked, with a colour for each machine."""
     from matplotlib.figure import Figure

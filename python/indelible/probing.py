@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 from indelible import experiment, pool, probes
@@ -13,6 +14,7 @@ from indelible.jobs import run_all
 from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
 from indelible.results import Run, rows_as_csv
 from indelible.settings import Pairs, Settings, pairs
+from indelible.shown import Shown
 
 MACHINE = "optane"
 
@@ -30,7 +32,7 @@ FOOTPRINT_MIN, FOOTPRINT_MAX = 4 * KIB, 64 * MIB
 
 
 @dataclass(frozen=True, repr=False)
-class Probed:
+class Probed(Shown):
     """What memories answered, beside what was published of real ones."""
 
     memories: tuple[Memory, ...]
@@ -110,6 +112,14 @@ class Probed:
     def csv(self) -> str:
         """Return the rows as comma-separated values."""
         return rows_as_csv(self.rows)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf; its runs are those of `curves`."""
+        from indelible import plot, probe_plot
+
+        if not self.drawn:
+            raise InputError("there is nothing to draw: ask for the runs with curves=True")
+        plot.save(probe_plot.figure, self, path)
 
     def __repr__(self) -> str:
         return f"<Probed {', '.join(memory.machine for memory in self.memories)}>"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from indelible import text
 from indelible.evaluation import Cell
 from indelible.papers import Claim, Paper
 from indelible.results import Run, rows_as_csv
+from indelible.shown import Shown
 
 
 @dataclass(frozen=True, repr=False)
-class Reproduction:
+class Reproduction(Shown):
     """A paper, and the runs that were made for it."""
 
     paper: Paper
@@ -66,6 +68,12 @@ class Reproduction:
                     yield {**row, "design": mean["design"], "measured": mean["value"]}
             else:
                 yield row
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
+        from indelible import plot, reproduction_plot
+
+        plot.save(reproduction_plot.figure, self, path)
 
     def __repr__(self) -> str:
         return f"<Reproduction of {self.paper.title}>"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from indelible.plot import COLOURS, WIDTH_INCHES
+from indelible.plot import COLOURS, WIDTH_INCHES, styled
 from indelible.reproduction import Reproduction
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ PUBLISHED = {"color": COLOURS[5], "marker": "D", "markerfacecolor": "white"}
 HERE = {"color": COLOURS[0], "marker": "o"}
 
 
+@styled
 def figure(answer: Reproduction) -> Figure:
     """Return the claims of each kind under each other: orders, factors, changes and shares."""
     from matplotlib.figure import Figure

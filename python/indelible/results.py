@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
+from os import PathLike
 from typing import Any
 
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.shown import Shown
 
 
-class Answer:
+class Answer(Shown):
     """The JSON of an answer, whose keys are attributes."""
 
     data: Mapping[str, Any]
@@ -282,7 +284,7 @@ SeededCell = tuple[str, str, "int | None", int]
 AnyCell = tuple[Any, ...]
 
 
-class OfSeeds(ABC):
+class OfSeeds(Shown, ABC):
     """Runs of cells with each of some seeds. What an interruption left out is not in `runs`.
 
     A number of a cell is the mean over the seeds, unless one is named.
@@ -430,6 +432,18 @@ class Comparison(OfSeeds):
         from indelible import tables
 
         return [*tables.compared(self)]
+
+    def stalls(self) -> str:
+        """Return the table of `compare --stalls`: what core time is spent on."""
+        from indelible import stalls
+
+        return stalls.stalls(self)
+
+    def save(self, path: str | PathLike[str], *, stalls: bool = False) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf; with `stalls` that of those."""
+        from indelible import plot, stalls_plot
+
+        plot.save(stalls_plot.figure if stalls else plot.figure, self, path)
 
     def stacks(self) -> list[dict[str, Any]]:
         """Return what core time is spent on: a row for each stack of the figure of `--stalls`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
-from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks, mark
+from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks, mark, styled
 from indelible.stalls import MEAN, PARTS, stacks
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ NAMES_INCHES = 0.6
 NAMES_POINTS = 34
 
 
+@styled
 def figure(answer: Comparison) -> Figure:
     """Return stacked bars, a block for each number of cores, the mean at the right."""
     return blocks(answer, _bars, HEIGHT_INCHES + NAMES_INCHES, labels_in_row=len(PARTS))

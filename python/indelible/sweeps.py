@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from os import PathLike
 from typing import Any
 
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
@@ -126,6 +127,12 @@ class Sweep(OfSeeds):
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
         return rows_as_csv(self.rows)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf; one field has to vary."""
+        from indelible import plot
+
+        plot.save(plot.sweep_figure, self, path)
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each cell, and `gmean` for the means of designs; of seeds their mean."""

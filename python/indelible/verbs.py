@@ -34,6 +34,7 @@ from indelible.results import (
     metric_named,
 )
 from indelible.settings import Settings, of_cell, pairs, require_effect, varied
+from indelible.shown import Battery, Benchmark, Characterization, Explanation
 from indelible.sweeps import Point, Sweep
 
 #: What of a comparison the processor of this computer can say, too.
@@ -64,7 +65,7 @@ def explain(
     *,
     machine: str | None = None,
     cores: int | None = None,
-) -> dict[str, Any]:
+) -> Explanation:
     """Return all that is known of a design, a workload, ordering hardware or a machine.
 
     A machine may stand beside another (`diff`). A design's hardware is that which it adds to
@@ -84,7 +85,7 @@ def explain(
     own = of_cell(pairs(set), design, workload)
     about = experiment.describe(name, own, diff, on)
     require_effect(own, bare, about["kind"])
-    return about
+    return Explanation(about)
 
 
 def battery(
@@ -93,7 +94,7 @@ def battery(
     *,
     cores: int | None = None,
     set: Settings = None,
-) -> dict[str, Any]:
+) -> Battery:
     """Return the energy that designs need at a power failure, and how large a store of it is.
 
     Without designs it is every one that needs a battery. Beside it stands what was published.
@@ -105,11 +106,11 @@ def battery(
     own = {name: of_cell(pairs(set), name, "", every) for name in every}
     if len({*own.values()}) == 1:
         answer = experiment.batteries([*asked], machine, cores, own[every[0]])
-        return {**answer, "rows": beside_published(answer["rows"])}
+        return Battery({**answer, "rows": beside_published(answer["rows"])})
     # The extension takes one list of settings for all designs.
     answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
     lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without")}
-    return {**answers[0], **lists, "rows": beside_published(lists["rows"])}
+    return Battery({**answers[0], **lists, "rows": beside_published(lists["rows"])})
 
 
 def characterize(
@@ -120,7 +121,7 @@ def characterize(
     txs: int = CHARACTERIZED_TXS,
     seed: int = 1,
     set: Settings = None,
-) -> dict[str, Any]:
+) -> Characterization:
     """Return what transactions of workloads write, beside what was published of it.
 
     Without workloads it is every profile of which something was published.
@@ -134,14 +135,14 @@ def characterize(
     jobs = [RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
     published = {row["name"]: row["published"] for row in profiles}
 
-    def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> dict[str, Any]:
+    def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> Characterization:
         rows = [
             characterized(run, published)
             for run in runs
             if run is not None and not run["cancelled"]
         ]
         asked = {"machine": machine, "cores": cores, "txs": txs, "seed": seed}
-        return {**asked, "rows": rows, "cancelled": interrupted}
+        return Characterization({**asked, "rows": rows, "cancelled": interrupted})
 
     try:
         return answer(pool.execute(jobs), interrupted=False)
@@ -384,15 +385,15 @@ def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litm
         raise pool.Interrupted(data and Litmus(data, tests)) from None
 
 
-def bench(quick: bool = False, *, seed: int = 1) -> dict[str, Any]:
+def bench(quick: bool = False, *, seed: int = 1) -> Benchmark:
     """Measure how fast the simulator itself is, a row for each cell; `quick` in less time."""
     rows = []
     try:
         for row in benchmark.measure(quick, experiment.whole("seed", seed)):
             rows.append(row)
     except KeyboardInterrupt:
-        raise pool.Interrupted({"rows": rows, "cancelled": True}) from None
-    return {"rows": rows, "cancelled": False}
+        raise pool.Interrupted(Benchmark({"rows": rows, "cancelled": True})) from None
+    return Benchmark({"rows": rows, "cancelled": False})
 
 
 def _plan(

@@ -63,7 +63,7 @@ def call(args: argparse.Namespace) -> int:
         asked = "needs a benchmark" if args.benchmark is None else f"has no `{args.benchmark}`"
         raise InputError(f"`indelible native` {asked}; there is `indelible native logging`")
     if args.plot is not None:
-        plot.check(args.plot)
+        plot.check(args.plot, "--plot")
         options.require_writable("--plot", args.plot)
 
     def show(answer: native.Answer) -> int:

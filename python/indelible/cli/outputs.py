@@ -60,7 +60,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> None:
     """Refuse files that cannot be written, before anything is run."""
     if args.plot is not None:
-        plot.check(args.plot)
+        plot.check(args.plot, "--plot")
         options.require_writable("--plot", args.plot)
     if args.csv == STDOUT:
         if args.json:

@@ -1,0 +1,50 @@
+"""Answers that print what their command prints, also in a notebook."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+
+class Shown:
+    """What `str` has the table of."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the lines of a terminal."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Battery(Shown, dict[str, Any]):
+    """The object of `battery --json`, which prints as its table."""
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.battery(self, text.terminal_width())
+
+
+class Characterization(Shown, dict[str, Any]):
+    """The object of `characterize --json`, which prints as its table."""
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.characterization(self, text.terminal_width())
+
+
+class Explanation(Shown, dict[str, Any]):
+    """The object of `explain --json`, which prints as its tables."""
+
+    def __str__(self) -> str:
+        from indelible import explain_text, text
+
+        return explain_text.explanation(self, text.terminal_width())
+
+
+class Benchmark(Shown, dict[str, Any]):
+    """The object of `bench --json`, which prints as its table."""
+
+    def __str__(self) -> str:
+        from indelible import text
+
+        return text.bench(self["rows"], text.terminal_width())

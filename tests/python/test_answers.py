@@ -1,0 +1,69 @@
+"""What answers are in Python: what they print, draw, and know by which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import indelible
+from indelible import plot, stalls, stalls_plot
+
+SILO, HASH = ["silo"], ["hash"]
+
+
+def test_every_answer_prints_what_its_command_does(fake: ModuleType) -> None:
+    compared = indelible.compare(["native", "silo"], HASH, crash=False)
+    answers = {
+        "Batteries: ": indelible.battery(),
+        "Write sets: ": indelible.characterize(HASH),
+        "silo (design)": indelible.explain("silo"),
+        "silo · hash": indelible.run("silo", "hash"),
+        "Throughput relative to native": compared,
+        "Throughput of silo relative to": indelible.sweep(SILO, HASH, {"cores": [1, 2]}),
+    }
+    for begin, answer in answers.items():
+        assert str(answer).startswith(begin)
+        assert answer._repr_html_().startswith(f"<pre>{begin}")
+    assert compared.stalls() == stalls.stalls(compared)
+
+
+def test_what_is_a_mapping_stays_one(fake: ModuleType) -> None:
+    for answer in (indelible.battery(), indelible.characterize(HASH), indelible.explain("silo")):
+        assert isinstance(answer, dict)
+        assert json.loads(json.dumps(answer)) == answer
+
+
+def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
+    compared = indelible.compare(["native", "silo"], HASH, crash=False)
+    swept = indelible.sweep(SILO, HASH, {"cores": [1, 2]})
+    compared.save(tmp_path / "compared.svg")
+    compared.save(tmp_path / "stalls.svg", stalls=True)
+    swept.save(str(tmp_path / "swept.pdf"))
+    assert "core time of a transaction" in (tmp_path / "stalls.svg").read_text(encoding="utf-8")
+    assert "Throughput" in (tmp_path / "compared.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "swept.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(indelible.InputError, match=r"x\.gif: a figure is one of \.png"):
+        compared.save("x.gif")
+    several = indelible.sweep(SILO, HASH, {"cores": [1, 2], "txs": [1, 2]})
+    with pytest.raises(indelible.InputError, match="a figure is of a sweep of one field"):
+        several.save(tmp_path / "several.svg")
+
+
+@pytest.mark.parametrize("draw", [plot.figure, stalls_plot.figure])
+def test_a_figure_has_its_style_by_itself(fake: ModuleType, draw: object) -> None:
+    compared = indelible.compare(["native", "silo"], HASH, crash=False)
+    (axes,) = draw(compared).axes
+    assert axes.yaxis.get_label().get_fontsize() == 8
+    assert {label.get_fontsize() for label in axes.get_yticklabels()} == {8}
+    assert not axes.spines["top"].get_visible()
+
+
+def test_a_notebook_shows_text_and_no_markup(fake: ModuleType) -> None:
+    class Own(indelible.Run):
+        def __str__(self) -> str:
+            return "a < b & c"
+
+    assert Own({}, None)._repr_html_() == "<pre>a &lt; b &amp; c</pre>"
