@@ -220,6 +220,15 @@ def closest_first(name: str, names: Iterable[str]) -> list[str]:
     )
 
 
+def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
+    """Return what an answer has, or say what it has instead."""
+    for own in names:
+        if own == name:
+            return own
+    there = closest_first(name, names) if isinstance(name, str) else map(str, names)
+    raise InputError(f"there is no {what} {name!r} here; there are: {', '.join(there)}")
+
+
 def metric_named(name: str) -> Metric:
     """Return a metric, or name the ones that exist."""
     name = named("metric", name)
@@ -300,6 +309,10 @@ class OfSeeds(Shown, ABC):
         """Return the cells in the order of the rows."""
 
     @abstractmethod
+    def place(self, cell: AnyCell) -> AnyCell:
+        """Return a cell as the rows have it, or refuse what is in none, naming what is."""
+
+    @abstractmethod
     def base(self, cell: AnyCell) -> AnyCell:
         """Return the cell that is 1.00 for a cell."""
 
@@ -316,13 +329,14 @@ class OfSeeds(Shown, ABC):
         """Return the metric of a cell, in its own unit."""
         if seed is None:
             return mean_of_seeds(self.value(cell, seed) for seed in self.seeds_shown)
-        run = self.runs.get((*cell, seed))
+        run = self.runs.get((*self.place(cell), known("seed", seed, self.seeds)))
         return None if run is None else METRICS[self.metric].value(run.data)
 
     def ratio(self, cell: AnyCell, seed: int | None = None) -> float | None:
         """Return the metric of a cell, relative to the base with the same seed."""
         if seed is None:
             return mean_ratio_of_seeds(self.ratio(cell, seed) for seed in self.seeds_shown)
+        cell = self.place(cell)
         value, base = self.value(cell, seed), self.value(self.base(cell), seed)
         return value / base if value is not None and base else None
 
@@ -371,28 +385,42 @@ class Comparison(OfSeeds):
         """Return the cells in the order of the rows."""
         return [(d, w, c) for c in self.cores for w in self.workloads for d in self.designs]
 
+    def place(self, cell: Cell) -> Cell:
+        """Return a cell as the rows have it; cores that were not asked for are the machine's."""
+        design, workload, cores = cell
+        design = known("design", design, self.designs)
+        return design, known("workload", workload, self.workloads), self._cores(cores)
+
+    def _cores(self, cores: int | None) -> int | None:
+        """Return a number of cores as it was asked for; of one alone nothing need be said."""
+        if cores is None and len(self.cores) == 1:
+            return self.cores[0]
+        asked = {self.cores_used(count): count for count in self.cores}
+        return asked[known("number of cores", cores, [*asked])]
+
     def base(self, cell: Cell) -> Cell:
         """Return the cell that is 1.00 for a cell."""
         return (self.normalize, *cell[1:])
 
-    def native_ratio(self, workload: str, cores: int | None) -> float | None:
+    def native_ratio(self, workload: str, cores: int | None = None) -> float | None:
         """Return what was measured on this computer, relative to the design that is the base."""
+        _, workload, cores = self.place((self.normalize, workload, cores))
         measured = self.native.get((workload, cores), {}).get("throughput_tx_per_s")
         base = self.value((self.normalize, workload, cores))
         return measured / base if measured and base else None
 
-    def gmean(self, design: str, cores: int | None, seed: int | None = None) -> float | None:
+    def gmean(self, design: str, cores: int | None = None, seed: int | None = None) -> float | None:
         """Return the geometric mean of a design's ratios over the workloads."""
         return self.mean(self._row(design, cores), seed)
 
-    def gmean_half_width(self, design: str, cores: int | None) -> float | None:
+    def gmean_half_width(self, design: str, cores: int | None = None) -> float | None:
         """Return how far the confidence interval of a design's mean goes to either side."""
         return self.mean_half_width(self._row(design, cores))
 
     def _row(self, design: str, cores: int | None) -> list[Cell]:
-        return [(design, workload, cores) for workload in self.workloads]
+        return [self.place((design, workload, cores)) for workload in self.workloads]
 
-    def verdict(self, design: str, cores: int | None) -> Verdict:
+    def verdict(self, design: str, cores: int | None = None) -> Verdict:
         """Return what the crash campaigns of a design said, all workloads together."""
         cells = self._row(design, cores)
         return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)

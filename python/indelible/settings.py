@@ -33,10 +33,10 @@ def pairs(settings: Settings) -> Pairs:
             "settings are a mapping such as {'design.entries': 4}, or such pairs,"
             f" and not {settings!r}"
         )
-    return tuple((key, _word(value)) for key, value in found)
+    return tuple((key, as_word(value)) for key, value in found)
 
 
-def _word(value: object) -> str:
+def as_word(value: object) -> str:
     """Return a value as it is written: yes and no for what is true and false."""
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
@@ -97,9 +97,9 @@ def values(key: str, asked: object) -> tuple[str, ...]:
         words = [word.strip() for word in asked.split(",") if word.strip()]
         found = [value for word in words for value in _range(key, word)]
     elif isinstance(asked, Iterable):
-        found = [_word(value) for value in asked]
+        found = [as_word(value) for value in asked]
     else:
-        found = [_word(asked)]
+        found = [as_word(asked)]
     if not found:
         raise InputError(f"`{key}` is to take no value; write {key}=1,2,4 or {key}=8:128:8")
     if len(found) > VALUES_MAX:

@@ -45,6 +45,7 @@ def parts(answer: Comparison, cell: Cell) -> dict[str, float] | None:
 
     All of the base's is 100, with the same seed; over several seeds it is the mean.
     """
+    cell = answer.place(cell)
     base = answer.base(cell)
     found: dict[str, list[float]] = {name: [] for name in PARTS}
     for seed in answer.seeds_shown:

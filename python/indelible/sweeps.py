@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
-from indelible.results import METRICS, OfSeeds, Run, rows_as_csv
+from indelible.results import METRICS, OfSeeds, Run, known, rows_as_csv
+from indelible.settings import as_word
 
 #: The values of the fields that vary.
 Point = tuple[str, ...]
@@ -43,6 +44,20 @@ class Sweep(OfSeeds):
         """Return the cells in the order of the rows."""
         return [(p, d, w) for p in self.points for w in self.workloads for d in self.designs]
 
+    def place(self, cell: SweepCell) -> SweepCell:
+        """Return a cell as the rows have it, its values as words."""
+        point, design, workload = cell
+        design = known("design", design, self.designs)
+        return self._point(point), design, known("workload", workload, self.workloads)
+
+    def _point(self, point: object) -> Point:
+        """Return the values of a point, of which a single one may stand alone."""
+        if isinstance(point, Mapping):
+            point = [point.get(key) for key in self.vary]
+        alone = isinstance(point, str) or not isinstance(point, Iterable)
+        values = (point,) if alone else point
+        return known("point", tuple(map(as_word, values)), self.points)
+
     def shown(self) -> tuple[str, ...]:
         """Return the designs that are not 1.00 everywhere."""
         return tuple(d for d in self.designs if d != self.normalize) or self.designs
@@ -63,7 +78,7 @@ class Sweep(OfSeeds):
         return self.mean_half_width(self._row(point, design))
 
     def _row(self, point: Point, design: str) -> list[SweepCell]:
-        return [(point, design, workload) for workload in self.workloads]
+        return [self.place((point, design, workload)) for workload in self.workloads]
 
     def crossings(self) -> list[dict[str, Any]]:
         """Return where one design passes another, if a single field varies.
@@ -78,8 +93,8 @@ class Sweep(OfSeeds):
 
     def _crossings(self, one: str, other: str) -> Iterator[dict[str, Any]]:
         leads = [(point, self._lead(point, one, other)) for point in self.points]
-        known = [(point, lead) for point, lead in leads if lead is not None and lead != 1.0]
-        for (before, lead), (after, next_lead) in pairwise(known):
+        told = [(point, lead) for point, lead in leads if lead is not None and lead != 1.0]
+        for (before, lead), (after, next_lead) in pairwise(told):
             if (lead > 1) != (next_lead > 1):
                 ahead, behind = (one, other) if next_lead > 1 else (other, one)
                 found = {"ahead": ahead, "behind": behind, "after": before[0], "by": after[0]}

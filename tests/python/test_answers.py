@@ -67,3 +67,45 @@ def test_a_notebook_shows_text_and_no_markup(fake: ModuleType) -> None:
             return "a < b & c"
 
     assert Own({}, None)._repr_html_() == "<pre>a &lt; b &amp; c</pre>"
+
+
+def test_cells_are_named_as_rows_have_them(fake: ModuleType) -> None:
+    one = indelible.compare(["native", "silo"], HASH, crash=False)
+    (row,) = [row for row in one.json()["gmean"] if row["design"] == "silo"]
+    assert one.gmean("silo", row["cores"]) == one.gmean("silo") == row["value"]
+    asked = indelible.compare(["native", "silo"], HASH, cores=8, crash=False)
+    assert asked.gmean("silo", 8) == asked.gmean("silo", None) == row["value"]
+    assert asked.ratio(("silo", "hash", None)) == asked.ratio(("silo", "hash", 8))
+    swept = indelible.sweep(SILO, HASH, {"cores": [1, 10]})
+    for point in ((10,), ["10"], 10, {"cores": 10}):
+        assert swept.gmean(point, "silo") == swept.gmean(("10",), "silo") == pytest.approx(10)
+
+
+def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
+    compared = indelible.compare(["native", "silo"], HASH, cores=[1, 8], crash=False)
+    swept = indelible.sweep(SILO, HASH, {"cores": [1, 10]})
+    wrong = {
+        "there is no design 'silos' here; there are: silo, native": [
+            lambda: compared.gmean("silos", 8),
+            lambda: compared.verdict("silos", 8),
+            lambda: compared.ratio(("silos", "hash", 8)),
+        ],
+        "there is no number of cores 2 here; there are: 1, 8": [
+            lambda: compared.gmean("silo", 2),
+            lambda: compared.value(("silo", "hash", 2)),
+        ],
+        "there is no number of cores None here; there are: 1, 8": [lambda: compared.gmean("silo")],
+        "there is no workload 'hsah' here; there are: hash": [
+            lambda: compared.ratio(("silo", "hsah", 8)),
+            lambda: swept.ratio((1, "silo", "hsah")),
+        ],
+        "there is no seed 7 here; there are: 1": [lambda: compared.gmean("silo", 8, seed=7)],
+        "there is no point ('2',) here; there are: ('1',), ('10',)": [
+            lambda: swept.gmean((2,), "silo")
+        ],
+    }
+    for sentence, calls in wrong.items():
+        for call in calls:
+            with pytest.raises(indelible.InputError) as error:
+                call()
+            assert str(error.value) == sentence
