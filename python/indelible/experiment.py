@@ -82,6 +82,13 @@ def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> in
     return number
 
 
+def truth(name: str, value: object) -> bool:
+    """Return what is true or false, or refuse what is neither: a word such as `no` is true."""
+    if not isinstance(value, bool):
+        raise InputError(f"`{name}` is True or False, and not {value!r}")
+    return value
+
+
 def span(least: int, most: int) -> str:
     """Return the numbers of a range; a limit that is only that of our formats is not named."""
     return f"from {least} on" if most == WHOLE_MAX else f"from {least} to {most}"
@@ -104,17 +111,17 @@ def listed(what: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     found = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not all(isinstance(name, str) for name in found):
+    if not all(isinstance(name, (str, os.PathLike)) for name in found):
         raise InputError(f"`{what}` is a list of names, and not {value!r}")
-    return found
+    return tuple(named(what, name) for name in found)
 
 
 def read_scripts(sql: str | None, ycsb: str | None, replay: str | None) -> dict[str, Script]:
     """Read the files that were named, by the workload that they are for."""
-    named = {"sqlite": sql, "ycsb": ycsb, "replay": replay}
+    paths = {"sqlite": ("sql", sql), "ycsb": ("ycsb", ycsb), "replay": ("replay", replay)}
     return {
-        workload: Script.read(SCRIPT_FLAGS[workload], str(path))
-        for workload, path in named.items()
+        workload: Script.read(SCRIPT_FLAGS[workload], named(word, path))
+        for workload, (word, path) in paths.items()
         if path is not None
     }
 
@@ -147,8 +154,11 @@ class Experiment:
         for name in ("design", "workload", "machine"):
             object.__setattr__(self, name, named(name, getattr(self, name)))
         for name in ("cores", "txs", "seed"):
-            if (value := getattr(self, name)) is not None:
+            value = getattr(self, name)
+            if value is not None or name == "seed":
                 object.__setattr__(self, name, whole(name, value))
+        for name in ("exact", "epochs"):
+            truth(name, getattr(self, name))
         # Rust takes them as a map, which has a field once.
         for key, times in Counter(key for key, _ in self.settings).items():
             if times > 1:
@@ -207,6 +217,17 @@ class Campaign:
     without: str | None = None
     lives: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is no name or no number, and take numbers of any library."""
+        for name in ("points", "lives"):
+            value = getattr(self, name)
+            if value is not None and (name, str(value)) != ("points", "all"):
+                object.__setattr__(self, name, whole(name, value))
+        for name in ("mutants", "nested"):
+            truth(name, getattr(self, name))
+        if self.without is not None:
+            object.__setattr__(self, "without", named("without", self.without))
+
     def command(self) -> str:
         """Return the command line that repeats this campaign."""
         words = [self.experiment.command("crash")]
@@ -264,6 +285,13 @@ class Recording:
     event: int | None = None
     address: str | None = None
     without: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name or no number, and take numbers of any library."""
+        if self.event is not None:
+            object.__setattr__(self, "event", whole("event", self.event))
+        if self.without is not None:
+            object.__setattr__(self, "without", named("without", self.without))
 
     def command(self) -> str:
         """Return the command line that repeats this recording."""

@@ -8,13 +8,22 @@ native.logging(variants=["cached", "movnti4"], entries=[1, 8]).rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from indelible import pool
-from indelible.experiment import Experiment, InputError, Logging, catalog, describe
+from indelible import experiment, pool
+from indelible.experiment import (
+    Experiment,
+    InputError,
+    Logging,
+    catalog,
+    describe,
+    listed,
+    named,
+    truth,
+)
 from indelible.results import closest_first
 from indelible.shown import Shown
 
@@ -117,21 +126,22 @@ def logging(
 ) -> Answer:
     """Measure the paper's loop on this computer; `against` simulates it on a machine, too."""
     words = {
-        "variants": variants,
-        "entries": entries,
-        "fences": fences,
-        "values": values,
-        "arrays": arrays,
-        "logs": logs,
-        "logging": logging,
-        "array_writes": array_writes,
-        "threads": threads,
-        "quick": quick,
-        "whole": whole,
-        "seed": seed,
+        "variants": _names("variants", variants),
+        "entries": _counts("entries", entries),
+        "fences": _names("fences", fences),
+        "values": _names("values", values),
+        "arrays": _names("arrays", arrays),
+        "logs": _names("logs", logs),
+        "logging": _names("logging", logging),
+        "array_writes": _names("array_writes", array_writes),
+        "threads": _counts("threads", threads),
+        "quick": truth("quick", quick),
+        "whole": truth("whole", whole),
+        "seed": experiment.whole("seed", seed),
     }
     if against is not None:
-        _require_simulated(against, values, fences)
+        against = named("against", against)
+        _require_simulated(against, words["values"], words["fences"])
     asked = Logging(tuple(words.items()))
     try:
         (data,) = pool.execute([asked], what="measurements")
@@ -145,6 +155,17 @@ def logging(
         return Answer(data, asked, _simulate(answer, against), against)
     except pool.Interrupted:
         raise pool.Interrupted(answer) from None
+
+
+def _names(what: str, asked: Sequence[str] | None) -> list[str] | None:
+    return None if asked is None else [*listed(what, asked)]
+
+
+def _counts(what: str, asked: Sequence[int] | None) -> list[int] | None:
+    if asked is None:
+        return None
+    several = asked if isinstance(asked, Iterable) and not isinstance(asked, str) else (asked,)
+    return [experiment.whole(what, count, 1) for count in several]
 
 
 def _require_simulated(

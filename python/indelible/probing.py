@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import experiment, pool, probes
 from indelible.evaluation import Cell, Rows
-from indelible.experiment import Experiment, InputError, listed
+from indelible.experiment import Experiment, InputError, listed, truth
 from indelible.jobs import run_all
 from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
 from indelible.results import Run, rows_as_csv
@@ -145,6 +145,7 @@ def probe(
     groups = GROUPS if only is None else listed("only", only)
     groups = tuple(group for group in GROUPS if group in {*map(probes.group_named, groups)})
     seed = experiment.whole("seed", seed)
+    curves = truth("curves", curves)
     if curves and not any(group in DRAWN for group in groups):
         raise InputError(
             f"there is no figure of {', '.join(groups)}: add one of {', '.join(DRAWN)}"

@@ -10,7 +10,7 @@ from typing import Any
 from indelible.experiment import InputError
 
 Pairs = tuple[tuple[str, str], ...]
-Settings = Mapping[str, Any] | Sequence[tuple[str, str]] | None
+Settings = Mapping[str, Any] | Sequence[Sequence[Any]] | None
 
 #: A number and what it is of, as in `50ns`.
 NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[A-Za-z%]*)")
@@ -28,7 +28,9 @@ def pairs(settings: Settings) -> Pairs:
     if isinstance(given, Mapping):
         given = given.items()
     found = tuple(given) if isinstance(given, Iterable) else (given,)
-    if not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in found):
+    if not all(
+        isinstance(p, (tuple, list)) and len(p) == 2 and isinstance(p[0], str) for p in found
+    ):
         raise InputError(
             "settings are a mapping such as {'design.entries': 4}, or such pairs,"
             f" and not {settings!r}"

@@ -81,8 +81,8 @@ def trace(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),
         str(start),
         str(length),
-        None if event is None else experiment.whole("event", event),
-        hex(address) if isinstance(address, int) else address,
+        event,
+        _address(address),
         without,
     )
     try:
@@ -90,6 +90,13 @@ def trace(
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and _timeline(data, asked)) from None
+
+
+def _address(asked: object) -> str | None:
+    """Return an address as a word; a number may be of any library."""
+    if asked is None or isinstance(asked, str):
+        return asked
+    return hex(experiment.whole("address", asked))
 
 
 def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:

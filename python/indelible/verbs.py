@@ -17,6 +17,7 @@ from indelible.experiment import (
     InputError,
     listed,
     named,
+    truth,
 )
 from indelible.jobs import RunJob, is_known, run_all, run_tested, sampled, survival
 from indelible.native import Beside, beside
@@ -141,8 +142,8 @@ def characterize(
             for run in runs
             if run is not None and not run["cancelled"]
         ]
-        asked = {"machine": machine, "cores": cores, "txs": txs, "seed": seed}
-        return Characterization({**asked, "rows": rows, "cancelled": interrupted})
+        of = {name: getattr(template, name) for name in ("machine", "cores", "txs", "seed")}
+        return Characterization({**of, "rows": rows, "cancelled": interrupted})
 
     try:
         return answer(pool.execute(jobs), interrupted=False)
@@ -204,10 +205,6 @@ def crash(
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
-    if points not in (None, "all"):
-        points = experiment.whole("points", points)
-    if lives is not None:
-        lives = experiment.whole("lives", lives)
     campaign = Campaign(asked, points, mutants, nested, without, lives)
     try:
         return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
@@ -240,6 +237,7 @@ def compare(
     With several `seeds`, from `seed` on, the answer has their means, and how sure those are.
     `native` measures those that are the loop of `logcache` on this computer's processor, too.
     """
+    crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
@@ -265,7 +263,7 @@ def compare(
         designs=designs,
         workloads=workloads,
         cores=counts,
-        machine=machine,
+        machine=template.machine,
         seeds=each_seed,
         metric=metric,
         normalize=base,
@@ -318,6 +316,7 @@ def sweep(
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
+    machine, exact = named("machine", machine), truth("exact", exact)
     values = _varied_alone(vary, cores, txs, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
@@ -363,6 +362,7 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
     """Run the evaluation of a paper: what was published, and what comes out here."""
     asked = paper_named(paper)
     txs = None if txs is None else experiment.whole("txs", txs)
+    seed = experiment.whole("seed", seed)
     plan = {cell: cell.experiment(asked.machine, txs, seed) for cell in asked.cells()}
     # The longest runs first, as far as that is known.
     done, interrupted = run_all([*plan.values()], lambda asked: -(asked.cores or 0))
@@ -389,7 +389,7 @@ def bench(quick: bool = False, *, seed: int = 1) -> Benchmark:
     """Measure how fast the simulator itself is, a row for each cell; `quick` in less time."""
     rows = []
     try:
-        for row in benchmark.measure(quick, experiment.whole("seed", seed)):
+        for row in benchmark.measure(truth("quick", quick), experiment.whole("seed", seed)):
             rows.append(row)
     except KeyboardInterrupt:
         raise pool.Interrupted(Benchmark({"rows": rows, "cancelled": True})) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import indelible
+from indelible.experiment import listed
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,11 @@ import indelible
         ({"set": "design.entries=4"}, "settings are a mapping such as {'design.entries': 4}"),
         ({"set": ["design.entries=4"]}, "settings are a mapping"),
         ({"set": {1: 2}}, "settings are a mapping such as {'design.entries': 4}"),
+        ({"seed": None}, "`seed` is a whole number from 0 on, and not None"),
+        ({"exact": "no"}, "`exact` is True or False, and not 'no'"),
+        ({"epochs": 1}, "`epochs` is True or False, and not 1"),
+        ({"sql": 5}, "`sql` is a name, and not 5"),
+        ({"set": [["design.entries", 4, 5]]}, "settings are a mapping"),
         ({"set": 5}, "or such pairs, and not 5"),
         ({"design": ["silo"]}, "`design` is a name, and not ['silo']"),
         ({"machine": "m\udce4.toml"}, "`machine` is not text in UTF-8: 'm\\udce4.toml'"),
@@ -66,6 +73,22 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.reproduce("silo", txs="x"), "`txs` is a whole number"),
     (lambda: indelible.litmus(orders=None), "`orders` is a list of names, and not None"),
     (lambda: indelible.litmus(orders=[5]), "`orders` is a list of names, and not [5]"),
+    (lambda: indelible.crash("silo", "hash", without=3), "`without` is a name, and not 3"),
+    (lambda: indelible.crash("silo", "hash", nested=None), "`nested` is True or False, and not No"),
+    (lambda: indelible.crash("silo", "hash", mutants=0), "`mutants` is True or False, and not 0"),
+    (lambda: indelible.trace("silo", "hash", without=3), "`without` is a name, and not 3"),
+    (lambda: indelible.trace("silo", "hash", address=1.5), "`address` is a whole number"),
+    (lambda: indelible.compare(SILO, HASH, crash="no"), "`crash` is True or False, and not 'no'"),
+    (lambda: indelible.compare(SILO, HASH, native=1), "`native` is True or False, and not 1"),
+    (lambda: indelible.compare(SILO, HASH, exact=1), "`exact` is True or False, and not 1"),
+    (lambda: indelible.compare(SILO, HASH, seed=None), "`seed` is a whole number from 0 on"),
+    (lambda: indelible.sweep(SILO, HASH, {"cores": 1}, exact=1), "`exact` is True or False"),
+    (lambda: indelible.characterize(HASH, seed=None), "`seed` is a whole number from 0 on"),
+    (lambda: indelible.bench(quick=1), "`quick` is True or False, and not 1"),
+    (lambda: indelible.probe(curves=1), "`curves` is True or False, and not 1"),
+    (lambda: indelible.native.logging(quick=1), "`quick` is True or False, and not 1"),
+    (lambda: indelible.native.logging(seed=None), "`seed` is a whole number from 0 on"),
+    (lambda: indelible.native.logging(threads=[0]), "`threads` is a whole number from 1 on"),
     (lambda: indelible.litmus(seed="x"), "`seed` is a whole number"),
 ]
 
@@ -103,3 +126,38 @@ def test_what_is_true_is_yes_and_paths_are_names(fake: ModuleType) -> None:
     indelible.run("silo", "hash", Path("silo"), set={"workload.straddle": True})
     assert fake.asked[-1][1]["settings"] == {"workload.straddle": "yes"}
     assert fake.asked[-1][1]["machine"] == "silo"
+
+
+class Whole:
+    """A whole number of another library, which JSON does not know."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+def test_numbers_of_any_library_and_paths_are_stored_as_ours(fake: ModuleType) -> None:
+    two, machine = Whole(2), Path("silo")
+    json.dumps(indelible.characterize(HASH, machine, cores=two, txs=two, seed=two))
+    compared = indelible.compare(SILO, HASH, machine, cores=two, txs=two, seed=two, crash=False)
+    vary = {"design.entries": [two]}
+    swept = indelible.sweep(SILO, HASH, vary, machine, cores=two, txs=two, seed=two, seeds=two)
+    crashed = indelible.crash(*SILO, *HASH, machine, points=two, lives=two, seed=two)
+    for answer in (compared, swept, crashed):
+        json.dumps(answer.json())
+    assert (compared.machine, swept.machine) == ("silo", "silo")
+    assert (swept.seeds, crashed.campaign.points, crashed.campaign.lives) == ((2, 3), 2, 2)
+    traced = indelible.trace(*SILO, *HASH, machine, event=two, address=two)
+    assert (traced.recording.event, traced.recording.address) == (2, "0x2")
+    assert listed("machines", machine) == ("silo",)
+    json.dumps(indelible.native.logging(entries=[two], threads=two, seed=two).json())
+
+
+def test_pairs_of_settings_may_be_lists(fake: ModuleType) -> None:
+    indelible.run("silo", "hash", set=[["silo.entries", 10], ("pm.size", 1)])
+    assert fake.asked[-1][1]["settings"] == {"design.entries": "10", "pm.size": "1"}
