@@ -31,11 +31,13 @@ if TYPE_CHECKING:
         compare,
         crash,
         explain,
-        list,
         litmus,
         reproduce,
         run,
         sweep,
+    )
+    from indelible.verbs import (
+        list as list,
     )
 
 __all__ = [
@@ -55,7 +57,6 @@ __all__ = [
     "compare",
     "crash",
     "explain",
-    "list",
     "litmus",
     "native",
     "probe",
@@ -64,6 +65,9 @@ __all__ = [
     "sweep",
     "trace",
 ]
+
+#: What `from indelible import *` leaves out, so that `list` is Python's own there.
+_UNSTARRED = ("list",)
 
 #: Where the names are that are no verbs.
 _HOMES = {
@@ -80,7 +84,7 @@ def __getattr__(name: str):  # noqa: ANN202
     """Import what is asked for when it is: the command has to catch a Ctrl-C in its imports."""
     if name == "__version__":
         return importlib.import_module("indelible._core").version()
-    if name not in __all__:
+    if name not in (*__all__, *_UNSTARRED):
         raise AttributeError(f"module `indelible` has no `{name}`")
     if name == "native":
         return importlib.import_module("indelible.native")
@@ -90,4 +94,4 @@ def __getattr__(name: str):  # noqa: ANN202
 
 
 def __dir__() -> object:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_UNSTARRED})

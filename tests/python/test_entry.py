@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import subprocess
 import sys
@@ -55,6 +56,15 @@ def test_every_name_of_the_package_is_there() -> None:
         assert name in dir(indelible)
     with pytest.raises(AttributeError, match="module `indelible` has no `nosuch`"):
         _ = indelible.nosuch
+
+
+def test_a_star_leaves_the_names_of_python_alone() -> None:
+    told: dict[str, object] = {}
+    exec("from indelible import *", told)
+    assert told["compare"] is indelible.compare
+    assert not {*told} & {*dir(builtins)}
+    assert "list" in dir(indelible)
+    assert indelible.list("machines")
 
 
 def test_the_benchmark_is_a_call(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
