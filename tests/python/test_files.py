@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -126,3 +127,33 @@ def test_what_core_time_is_spent_on_is_a_file_and_in_json(command: Command, tmp_
     assert stacks[2]["total"] == pytest.approx(sum(stacks[2]["parts"].values()))
     assert [float(row["parts.fence"]) for row in rows] == [row["parts"]["fence"] for row in stacks]
     assert "stacks" not in json.loads(command(*COMPARE, "--json")[1])
+
+
+@pytest.mark.parametrize("dangles", [True, False])
+def test_a_link_is_written_through(command: Command, tmp_path: Path, dangles: bool) -> None:
+    files = {"--csv": "rows.csv", "--table": "means.csv", "--plot": "it.svg"}
+    (tmp_path / "far").mkdir()
+    words = [*COMPARE]
+    for flag, name in files.items():
+        (tmp_path / name).symlink_to(tmp_path / "far" / name)
+        if not dangles:
+            (tmp_path / "far" / name).write_text("old", encoding="utf-8")
+        words += [flag, str(tmp_path / name)]
+    assert command(*words)[0] == 0
+    for name in files.values():
+        assert (tmp_path / name).is_symlink()
+        assert len((tmp_path / "far" / name).read_text(encoding="utf-8")) > len("old")
+
+
+def test_a_path_is_looked_at_and_not_touched(
+    command: Command, fake: ModuleType, tmp_path: Path
+) -> None:
+    link, nowhere = tmp_path / "link.csv", tmp_path / "nowhere.csv"
+    link.symlink_to(tmp_path / "new.csv")
+    nowhere.symlink_to(tmp_path / "no" / "new.csv")
+    before = {path: path.lstat() for path in tmp_path.iterdir()}
+    # The second is refused, after the first was looked at.
+    code, _, complaints = command(*COMPARE, "--csv", str(link), "--table", str(nowhere))
+    assert (code, fake.asked) == (2, [])
+    assert f"there is no directory `{tmp_path / 'no'}`; make it first" in complaints
+    assert {path: path.lstat() for path in tmp_path.iterdir()} == before

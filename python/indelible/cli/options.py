@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -172,23 +173,37 @@ def require_cell(args: argparse.Namespace) -> None:
 
 
 def require_writable(flag: str, path: str) -> None:
-    """Refuse a path that cannot be written, before anything is run."""
+    """Refuse a path that cannot be written, before anything is run, and touch nothing.
+
+    A link is written through, to where it leads, also if nothing is there yet.
+    """
     if not path:
         raise InputError(f"{flag} names no file: the word behind it is empty")
     if path == "-":
         raise InputError(f"{flag} - names no file, and nothing of it goes to standard output")
     if path.endswith(os.sep):
         raise InputError(f"{flag} {path}: is a directory")
-    if not (folder := Path(path).parent).exists():
-        raise InputError(f"{flag} {path}: there is no directory `{folder}`; make it first")
-    existed = Path(path).exists()
     try:
-        with Path(path).open("ab"):
-            pass
+        refused = _refusal(path)
     except OSError as error:
-        raise InputError(f"{flag} {path}: {(error.strerror or str(error)).lower()}") from None
-    if not existed:
-        Path(path).unlink()
+        refused = (error.strerror or str(error)).lower()
+    if refused is not None:
+        raise InputError(f"{flag} {path}: {refused}")
+
+
+def _refusal(path: str) -> str | None:
+    """Return why a file cannot be written, if that is so."""
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except FileNotFoundError:
+        folder = Path(os.path.realpath(path)).parent
+        if not folder.exists():
+            shown = folder if Path(path).is_symlink() else Path(path).parent
+            return f"there is no directory `{shown}`; make it first"
+        return None if os.access(folder, os.W_OK | os.X_OK) else "permission denied"
+    if is_folder:
+        return "is a directory"
+    return None if os.access(path, os.W_OK) else "permission denied"
 
 
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
