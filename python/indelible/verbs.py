@@ -46,6 +46,9 @@ CHARACTERIZED_WITH = "native"
 CHARACTERIZED_ON = "ssp"
 CHARACTERIZED_TXS = 20_000
 
+#: The seed of what says none.
+SEED = 1
+
 #: What varies in a sweep beside settings.
 RUN_FIELDS = ("cores", "txs", "seed")
 
@@ -317,7 +320,7 @@ def sweep(
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     machine, exact = named("machine", machine), truth("exact", exact)
-    values = _varied_alone(vary, cores, txs, seeds)
+    values = _varied_alone(vary, cores, txs, seed, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
     settings = pairs(set)
@@ -430,19 +433,20 @@ def _native(
 
 
 def _varied_alone(
-    vary: Mapping[str, Any], cores: int | None, txs: int | None, seeds: int
+    vary: Mapping[str, Any], cores: int | None, txs: int | None, seed: int, seeds: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the values of what varies, or refuse that something else says them, too."""
     values = varied(vary)
-    for key, own in (("cores", cores), ("txs", txs)):
-        if own is not None and key in values:
+    for key, own, unsaid in (("cores", cores, None), ("txs", txs, None), ("seed", seed, SEED)):
+        if own != unsaid and key in values:
             raise InputError(f"{key} is set twice; keep one")
     if seeds != 1 and "seed" in values:
-        raise InputError("seed varies, and --seeds takes means over seeds; keep one")
+        raise InputError("seed varies, and `seeds` takes means over seeds; keep one")
     return values
 
 
 def _whole(key: str, value: str) -> int:
-    if not value.isdecimal() or (key == "cores" and int(value) == 0):
-        raise InputError(f"`{key}` is to be `{value}`, which is no whole number from 1 on")
+    least = experiment.LEAST.get(key, 0)
+    if not value.isdecimal() or int(value) < least:
+        raise InputError(f"`{key}` is to be `{value}`, which is no whole number from {least} on")
     return int(value)

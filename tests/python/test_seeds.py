@@ -315,7 +315,7 @@ def test_seeds_and_a_seed_that_varies_are_one_too_many(command: Command, fake: M
     words = ["sweep", "--designs", "silo", "--workloads", "hash", "--vary", "seed=1,2"]
     code, shown, complaints = command(*words, "--seeds", "2")
     assert (code, shown, fake.asked) == (2, "", [])
-    sentence = "seed varies, and --seeds takes means over seeds; keep one"
+    sentence = "seed varies, and `seeds` takes means over seeds; keep one"
     assert complaints == f"indelible: error: {sentence}\n"
     assert command(*words, "--seeds", "1")[0] == 0
 

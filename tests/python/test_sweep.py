@@ -147,6 +147,9 @@ BAD = {
     "many": (["--vary", "a.b=1:9000:1"], "has 9,000 values; at most 1,000 do"),
     "cores": (["--vary", "cores=0"], "`cores` is to be `0`, which is no whole number"),
     "cores_word": (["--vary", "cores=two"], "`cores` is to be `two`"),
+    "txs": (["--vary", "txs=0"], "`txs` is to be `0`, which is no whole number from 1 on"),
+    "seed": (["--vary", "seed=-1,2"], "`seed` is to be `-1`, which is no whole number from 0 on"),
+    "seed_twice": (["--vary", "seed=1,2", "--seed", "1"], "seed is set twice; keep one"),
     "cores_twice": (["--vary", "cores=1,2", "--cores", "2"], "cores is set twice; keep one"),
     "plot": ([*ENTRIES, "--vary", "cores=1,2", "--plot", "x.png"], "a sweep of one field"),
     "base": ([*ENTRIES, "--normalize", "hopps"], "cannot normalize to `hopps`"),
@@ -167,3 +170,10 @@ def test_it_needs_designs(command: Command) -> None:
     code, _, complaints = command("sweep", "--workloads", "hash", *ENTRIES)
     assert code == 2
     assert "needs --designs; `indelible list designs` has those that exist" in complaints
+
+
+def test_a_seed_that_varies_is_not_said_again(fake: ModuleType) -> None:
+    with pytest.raises(indelible.InputError, match="seed is set twice; keep one"):
+        indelible.sweep(["silo"], ["hash"], {"seed": [1, 2]}, seed=7)
+    indelible.sweep(["silo"], ["hash"], {"seed": [0, 2]})
+    assert {spec["seed"] for _, spec in fake.asked} == {0, 2}

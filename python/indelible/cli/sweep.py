@@ -67,6 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
+    parser.set_defaults(seed=None)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -75,6 +76,9 @@ def call(args: argparse.Namespace) -> int:
     vary = dict(args.vary or ())
     if len(vary) < len(args.vary or ()):
         raise InputError("a field varies twice; give all its values after one --vary")
+    if args.seed is not None and "seed" in vary:
+        raise InputError("seed is set twice; keep one")
+    args.seed = verbs.SEED if args.seed is None else args.seed
     metric_named(args.metric)
     if args.plot is not None and len(vary) > 1:
         raise InputError("--plot draws a sweep of one field; drop it, or a --vary")
