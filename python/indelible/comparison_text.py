@@ -84,11 +84,13 @@ def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
     """Return one design: its name, its ratios, their mean, how sure that is, and its verdict."""
     row = [(design, workload, cores) for workload in answer.workloads]
     values = [ratio_cell(answer.ratio(place), answer.ratio_half_width(place)) for place in row]
-    values.append(ratio_cell(answer.gmean(design, cores)))
+    mean = answer.gmean(design, cores)
+    values.append(ratio_cell(mean))
     if _has_intervals(answer):
         # The base is 1.00 because that is how it was chosen.
         sure = design == answer.normalize
-        values.append(BLANK if sure else half_width_cell(answer.gmean_half_width(design, cores)))
+        width = answer.gmean_half_width(design, cores)
+        values.append(BLANK if sure else half_width_cell(width, mean))
     return [judged(answer, design), *values, verdict_text(answer.verdict(design, cores))]
 
 

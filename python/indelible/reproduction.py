@@ -139,7 +139,7 @@ def _measured(row: Mapping[str, Any]) -> str:
         case "share":
             return f"{measured:.1f} %"
         case "x":
-            return f"{measured:.3f}x" if measured < 1 else f"{text.ratio(measured)}x"
+            return f"{measured:.3f}x" if 0.1 <= measured < 1 else f"{text.ratio(measured)}x"
     return order(row)
 
 

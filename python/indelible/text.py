@@ -22,6 +22,10 @@ BLANK = "-"
 #: The mark of a value whose confidence interval is wide, before the value.
 UNSURE_MARK = "~"
 
+#: A ratio has no more digits behind the point, and none that is less is told.
+RATIO_DIGITS_MAX = 5
+LEAST_RATIO = 1e-4
+
 #: The least that is left to a column whose text is wrapped.
 LAST_COLUMN = 20
 
@@ -60,8 +64,8 @@ def seconds(value: float) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return three significant digits, without an exponent."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    """Return three significant digits, two of what is less than 0.1, without an exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else ratio(value)
 
 
 def percentages(parts: Mapping[str, float]) -> dict[str, float]:
@@ -78,8 +82,21 @@ def percentages(parts: Mapping[str, float]) -> dict[str, float]:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with two digits, as in a table of a paper."""
-    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+    """Return a ratio with two digits behind the point, as in a table of a paper.
+
+    One below 0.1 has two that say something, as far as a column has room for them.
+    """
+    if 0 < value < LEAST_RATIO:
+        return f"<{LEAST_RATIO:g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.{_decimals(value)}f}"
+
+
+def _decimals(value: float) -> int:
+    """Return how many digits behind the point a ratio has."""
+    if not LEAST_RATIO <= value < 0.1:
+        return 2
+    # The exponent of what is rounded: 0.0999 is 0.10.
+    return min(1 - int(f"{value:.1e}".partition("e")[2]), RATIO_DIGITS_MAX)
 
 
 def ratio_cell(value: float | None, half_width: float | None = None) -> str:
@@ -88,9 +105,18 @@ def ratio_cell(value: float | None, half_width: float | None = None) -> str:
     return BLANK if value is None else mark + ratio(value)
 
 
-def half_width_cell(value: float | None) -> str:
-    """Return half of an interval; one that rounds to nothing is not said to be nothing."""
-    return "<0.01" if value and value < 0.005 else ratio_cell(value)
+def half_width_cell(value: float | None, of: float | None = None) -> str:
+    """Return half of an interval with the digits of what it is of.
+
+    One that rounds to nothing is not said to be nothing.
+    """
+    if value is None:
+        return BLANK
+    if value >= 100:
+        return ratio(value)
+    digits = 2 if of is None else _decimals(of)
+    least = 10**-digits
+    return f"<{least:.{digits}f}" if 0 < value < least / 2 else f"{value:.{digits}f}"
 
 
 # Tables.
@@ -235,7 +261,9 @@ def interval_notes(
     if not known:
         return []
     place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])
-    notes = [footnote("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half)}", width)]
+    notes = [
+        footnote("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half, value)}", width)
+    ]
     if any(is_unsure(*pair) for pair in known.values()):
         limit = f"± {100 * UNSURE:.0f} %"
         wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"

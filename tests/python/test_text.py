@@ -113,6 +113,26 @@ def test_quantities() -> None:
     assert text.seconds(0.0) == "0.00 ns"
 
 
+def test_a_small_ratio_keeps_digits_that_say_something() -> None:
+    shown = {
+        0.0: "0.00",
+        0.00003: "<0.0001",
+        0.000123: "0.00012",
+        0.0042: "0.0042",
+        0.0999: "0.10",
+        0.0347: "0.035",
+        0.1: "0.10",
+        0.996: "1.00",
+        123.4: "123",
+    }
+    assert {value: text.ratio(value) for value in shown} == shown
+    assert text.quantity(0.0123, "B/tx") == "0.012 B/tx"
+    assert text.half_width_cell(0.0012, 0.034) == "0.001"
+    assert text.half_width_cell(0.0001, 0.034) == "<0.001"
+    assert text.half_width_cell(0.012, 0.9) == "0.01"
+    assert text.half_width_cell(0.001, 0.9) == "<0.01"
+
+
 def test_the_crash_test_of_a_run_is_of_what_was_run(
     command: Callable[..., tuple[int, str, str]],
 ) -> None:
