@@ -124,8 +124,12 @@ def blocks(
     inches: float,
     *,
     labels_in_row: int,
+    labels: Sequence[str] = (),
 ) -> Figure:
-    """Return a figure with a block of so many inches for each number of cores, and one legend."""
+    """Return a figure with a block of so many inches for each number of cores, and one legend.
+
+    The legend has the labels in their order if that is given, else as they come.
+    """
     from matplotlib.figure import Figure
 
     count = len(answer.cores)
@@ -139,6 +143,7 @@ def blocks(
         for axes in grid[:, 0]
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
+    named = {label: named[label] for label in labels or named if label in named}
     columns = min(len(named), labels_in_row)
     drawing.legend(
         named.values(), named.keys(), loc="outside upper center", ncols=columns, frameon=False

@@ -37,7 +37,7 @@ SHOWN_FROM = 0.5
 
 MEAN = "mean"
 
-HIDDEN = "what a core waits for behind a fence or commit, misses too, counts as that"
+HIDDEN = "what a core waits for behind a fence, a commit or a lock, misses too, counts as that"
 
 
 def parts(answer: Comparison, cell: Cell) -> dict[str, float] | None:

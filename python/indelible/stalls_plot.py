@@ -22,7 +22,13 @@ NAMES_POINTS = 34
 @styled
 def figure(answer: Comparison) -> Figure:
     """Return stacked bars, a block for each number of cores, the mean at the right."""
-    return blocks(answer, _bars, HEIGHT_INCHES + NAMES_INCHES, labels_in_row=len(PARTS))
+    return blocks(
+        answer,
+        _bars,
+        HEIGHT_INCHES + NAMES_INCHES,
+        labels_in_row=len(PARTS),
+        labels=[*PARTS.values()],
+    )
 
 
 def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:

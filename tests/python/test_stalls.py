@@ -66,6 +66,18 @@ def test_the_legend_has_what_is_in_any_block(fake: object) -> None:
     assert "lock" in {label.get_text() for label in drawing.legends[0].get_texts()}
 
 
+def test_the_legend_has_the_order_of_the_stack(fake: object) -> None:
+    answer = indelible.compare(["native", "silo"], ["hash"], cores=[1, 8], crash=False)
+    for (_, _, cores, _), run in answer.runs.items():
+        run.data["stalls"]["load_miss"] = 1000 if cores == 8 else 0
+    (legend,) = stalls_plot.figure(answer).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["compute", "loads", "fence"]
+
+
+def test_what_is_behind_a_lock_is_explained(command: Command) -> None:
+    assert "behind a fence, a commit or a lock" in " ".join(command(*ASKED)[1].split())
+
+
 def test_the_figure_is_drawn(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "stalls.svg"
     code, shown, _ = command(*ASKED, "--plot", str(path))
