@@ -72,6 +72,11 @@ class Answer(Shown):
         """The rows, one for each loop."""
         return self.data["rows"]
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was, so that something is missing: `cancelled` in the JSON."""
+        return bool(self.data["cancelled"])
+
     def cycles(self, variant: str, entries: int, value: str = "xorshift") -> float | None:
         """Return the median of the first row of these, fenced by `sfence`, if there is one."""
         wanted = (variant, entries, value, "sfence")
@@ -174,12 +179,12 @@ def _require_simulated(
     """Refuse what cannot be simulated, before anything is measured."""
     about = describe(machine if "/" in machine or "." in machine else f"machine:{machine}")
     if about["kind"] != "machine":
-        raise InputError(f"--against {machine}: that is a {about['kind']} and no machine")
+        raise InputError(f"`against` is a machine, and `{machine}` is a {about['kind']}")
     if values is not None and "xorshift" not in values:
-        raise InputError("--against simulates values of xorshift alone: add it to --values")
+        raise InputError("`against` simulates values of xorshift alone: add it to `values`")
     if fences is not None and not {"sfence", "none"} & {*fences}:
         raise InputError(
-            "--against simulates the fences sfence and none alone: add one to --fences"
+            "`against` simulates the fences sfence and none alone: add one to `fences`"
         )
 
 
@@ -295,17 +300,17 @@ def beside(
     loops = {name: loop for name in workloads if (loop := _loop(name, settings)) is not None}
     if not loops:
         raise InputError(
-            f"--native measures the loop of {LOOP}, and none of its kind is compared: "
-            f"--workloads {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
+            f"`native` measures the loop of {LOOP}, and none of its kind is compared: "
+            f"name {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
         )
     first = next(iter(loops.values()))
     if cores > (available := pool.workers_available()):
         raise InputError(
-            f"--native needs a processor for each of {cores} threads, and this process may use "
-            f"{available}: lower --cores"
+            f"`native` needs a processor for each of {cores} threads, and this process may use "
+            f"{available}: lower `cores`"
         )
     if first["work"] != XORSHIFT:
-        raise InputError("--native draws values by xorshift alone: drop --set workload.work=...")
+        raise InputError("`native` draws values by xorshift alone: drop the setting workload.work")
     items = _items(machine, settings)
     words = {
         "variants": list(dict.fromkeys(loop["variant"] for loop in loops.values())),

@@ -29,7 +29,7 @@ def answer(measured: Answer, width: int | None = None) -> str:
     """Return the tables, the paper's ratios beside ours, and what there is to know of them."""
     width = width or text.terminal_width()
     parts = [_title(measured.data["computer"])]
-    if measured.data["cancelled"]:
+    if measured.interrupted:
         parts[0] += "\ninterrupted: this is what had been measured by then"
     sections: dict[tuple[Any, ...], list[Row]] = {}
     for row in measured.rows:

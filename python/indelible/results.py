@@ -34,6 +34,11 @@ class Answer(Shown):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.data]
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was, so that something is missing: `cancelled` in the JSON."""
+        return bool(self.data.get("cancelled"))
+
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         return dict(self.data)

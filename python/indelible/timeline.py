@@ -34,6 +34,11 @@ class Timeline(Answer):
     trace: bytes
 
     @property
+    def start(self) -> int:
+        """The first cycle of the part: `from` in the JSON, which is a word of Python."""
+        return self.data["from"]
+
+    @property
     def interrupted(self) -> bool:
         """Whether the run was, so that the rest of the window is missing."""
         return bool(self.data["run"]["cancelled"])
@@ -75,7 +80,7 @@ def trace(
     is what touches its line, alone.
     """
     if event is not None and str(start) != TIMELINE_START:
-        raise InputError("--from and --event say both where it begins; drop one")
+        raise InputError("`start` and `event` say both where it begins; drop one")
     on = machine or (MACHINE if event is None else CRASH_MACHINE)
     asked = Recording(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),

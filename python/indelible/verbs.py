@@ -425,9 +425,9 @@ def _native(
     workloads: tuple[str, ...], template: Experiment, counts: tuple[int | None, ...], metric: str
 ) -> dict[int | None, Beside]:
     if metric != NATIVE_METRIC:
-        raise InputError(f"--native measures {NATIVE_METRIC} alone: drop --metric {metric}")
+        raise InputError(f"`native` measures {NATIVE_METRIC} alone, and not the metric {metric}")
     if None in counts:
-        raise InputError("--native needs --cores: as many threads are measured, such as --cores 1")
+        raise InputError("`native` needs `cores`, 1 or more: as many threads are measured")
     asked = (workloads, template.machine, template.settings)
     return {count: beside(*asked, count, template.seed) for count in counts if count is not None}
 

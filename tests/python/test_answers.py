@@ -109,3 +109,43 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
             with pytest.raises(indelible.InputError) as error:
                 call()
             assert str(error.value) == sentence
+
+
+def test_what_was_interrupted_says_so_everywhere(fake: ModuleType) -> None:
+    answers = [
+        indelible.run("silo", "hash"),
+        indelible.crash("silo", "hash"),
+        indelible.litmus(),
+        indelible.native.logging(),
+        indelible.trace("silo", "hash"),
+        indelible.compare(SILO, HASH, crash=False),
+        indelible.sweep(SILO, HASH, {"cores": 1}),
+    ]
+    assert [answer.interrupted for answer in answers] == [False] * len(answers)
+    answers[0].data["cancelled"] = True
+    assert answers[0].interrupted
+    assert answers[0].json()["cancelled"]
+
+
+def test_what_is_a_word_of_python_has_another_name(fake: ModuleType) -> None:
+    timeline = indelible.trace("silo", "hash")
+    assert timeline.start == timeline.json()["from"]
+
+
+def test_errors_of_calls_name_arguments(fake: ModuleType) -> None:
+    wrong = {
+        "`start` and `event` say both": lambda: indelible.trace(*SILO, *HASH, start="1us", event=3),
+        "`seeds` takes means over seeds": lambda: indelible.sweep(
+            SILO, HASH, {"seed": [1, 2]}, seeds=2
+        ),
+        "`native` needs `cores`": lambda: indelible.compare(SILO, ["logcache-cached"], native=True),
+        "`native` measures throughput alone": lambda: indelible.compare(
+            SILO, ["logcache-cached"], cores=1, native=True, metric="pm-writes"
+        ),
+        "add it to `values`": lambda: indelible.native.logging(against="silo", values=["rand"]),
+    }
+    for sentence, call in wrong.items():
+        with pytest.raises(indelible.InputError) as error:
+            call()
+        assert sentence in str(error.value)
+        assert "--" not in str(error.value)

@@ -172,10 +172,10 @@ def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
     ("words", "complaint"),
     [
         (["--cores", "1", "--workloads", "hash"], "none of its kind is compared"),
-        (LOOPS, "--native needs --cores"),
+        (LOOPS, "`native` needs `cores`"),
         ([*LOOPS, "--cores", "1000"], "needs a processor for each of 1000 threads"),
-        ([*LOOPS, "--cores", "1", "--metric", "pm-writes"], "drop --metric pm-writes"),
-        ([*LOOPS, "--cores", "1", "--set", "workload.work=9"], "drop --set workload.work"),
+        ([*LOOPS, "--cores", "1", "--metric", "pm-writes"], "and not the metric pm-writes"),
+        ([*LOOPS, "--cores", "1", "--set", "workload.work=9"], "drop the setting workload.work"),
         (
             [*LOOPS, "--cores", "1", "--set", "workload.entries_per_fence=3"],
             "workload.entries_per_fence cannot be `3`; there are: 1, 8",

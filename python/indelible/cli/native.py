@@ -71,7 +71,7 @@ def call(args: argparse.Namespace) -> int:
             options.show_json(answer.json())
         else:
             options.show(str(answer))
-        if answer.data["cancelled"]:
+        if answer.interrupted:
             outputs.tell_unwritten(args.plot)
         elif args.plot is not None:
             plot.save(native_plot.figure, answer, args.plot)

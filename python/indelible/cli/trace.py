@@ -6,7 +6,7 @@ import argparse
 
 from indelible import timeline
 from indelible.cli import complain, options, outputs
-from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
+from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, InputError
 from indelible.timeline import Timeline
 
 HELP = "what happens in a part of a run, for Perfetto or as a list"
@@ -76,6 +76,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `trace`."""
     options.require_cell(args)
+    if args.event is not None and args.start != TIMELINE_START:
+        raise InputError("--from and --event say both where it begins; drop one")
     if args.out is not None:
         options.require_writable("--out", args.out)
 
