@@ -47,8 +47,10 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
     count = answer.cores_used(cores)
     shown = f" · {count} core{'' if count == 1 else 's'}" if count else ""
     model = f" · {model}" if (model := answer.core_model()) else ""
-    title = f"{metric.title} relative to {answer.normalize}, {better} is better\n" + textwrap.fill(
-        f"machine {answer.machine}{model}{shown} · {seeds_said(answer.seeds_shown)}", width
+    title = titled(
+        f"{metric.title} relative to {answer.normalize}, {better} is better",
+        f"machine {answer.machine}{model}{shown} · {seeds_said(answer.seeds_shown)}",
+        width,
     )
     base = [
         BLANK
@@ -78,6 +80,14 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
         rule = "-" * total
         lines += ["", table[0], rule, *table[1 : -len(feet)], rule, *table[-len(feet) :]]
     return "\n".join(lines)
+
+
+def titled(what: str, where: str, width: int) -> str:
+    """Return what a table is of, and below that of which machine."""
+    return "\n".join(
+        textwrap.fill(line, width, break_on_hyphens=False, break_long_words=False)
+        for line in (what, where)
+    )
 
 
 def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:

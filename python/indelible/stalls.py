@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from indelible.comparison_text import judged, run_notes, verdict_text
+from indelible.comparison_text import judged, run_notes, titled, verdict_text
 from indelible.means import mean_of_seeds
 from indelible.results import Cell, Comparison
 from indelible.text import (
     BLANK,
-    columns,
+    GAP,
     durability_notes,
+    fitted,
     footnote,
     interrupted,
     paragraph,
     seeds_said,
+    table_line,
     terminal_width,
 )
 
@@ -108,8 +109,8 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
         seeds_said(answer.seeds_shown),
     ]
     base = answer.normalize
-    title = f"Core time of a transaction, {base} = 100, lower is better\n"
-    title += textwrap.fill(" · ".join(where), width)
+    what = f"Core time of a transaction, {base} = 100, lower is better"
+    title = titled(what, " · ".join(where), width)
     found = stacks(answer, cores)
     used = [name for name in PARTS if _is_seen(found, name)]
     rows = []
@@ -120,12 +121,34 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
             name = workload if design == answer.designs[0] else ""
             rows.append([name, judged(answer, design), *values])
     headers = ["workload", "design", "total", *(PARTS[name] for name in used)]
-    table = columns(headers, rows, width, right=range(2, len(headers)))
+    tables = _tables([headers, *rows], width)
     told = ", ".join(
         f"{judged(answer, design)} {verdict_text(answer.verdict(design, cores))}"
         for design in answer.designs
     )
-    return "\n".join([title, "", table, paragraph("crash test", told, width)])
+    shown = "\n\n".join([title, *tables])
+    return "\n".join([shown, paragraph("crash test", told, width)])
+
+
+#: The columns that say whose a row is, and stand in every part of a table.
+STUB = 2
+
+
+def _tables(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return a table in as many parts as it takes for each to fit."""
+    grid = [*zip(*rows, strict=True)]
+    stub, numbers = grid[:STUB], {column[0]: column for column in grid[STUB:]}
+    sizes = {name: max(map(len, column)) for name, column in numbers.items()}
+    stubs = [max(map(len, column)) for column in stub]
+    room = width - sum(stubs) - len(GAP) * (STUB - 1)
+    tables = []
+    for part in fitted([*numbers], sizes, room):
+        spans = [*stubs, *(sizes[name] for name in part)]
+        lines = zip(*stub, *(numbers[name] for name in part), strict=True)
+        head, *body = (table_line(line, spans, range(STUB, len(spans))) for line in lines)
+        rule = "-" * (sum(spans) + len(GAP) * (len(spans) - 1))
+        tables.append("\n".join([head, rule, *body]))
+    return tables
 
 
 def _is_seen(found: Mapping[str, list[dict[str, float] | None]], part: str) -> bool:

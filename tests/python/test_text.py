@@ -100,6 +100,22 @@ def test_a_table_too_wide_is_cut_into_parts(command: Callable[..., tuple[int, st
         assert design in shown
 
 
+@pytest.mark.parametrize("words", [[], ["--stalls"], ["--metric", "commit-latency-p99"]])
+def test_titles_and_tables_fit_a_narrow_terminal(
+    command: Callable[..., tuple[int, str, str]], words: list[str]
+) -> None:
+    asked = ["compare", "--designs", "native,undo@ideal,silo", "--workloads", "hash,btree"]
+    _, shown, _ = command(*asked, "--cores", "1,8", "--normalize", "undo@ideal", *words, columns=40)
+    assert max(map(len, shown.splitlines())) <= 40
+    heads = [line.split() for line in shown.splitlines() if line.startswith("workload")]
+    if words == ["--stalls"]:
+        # Two parts for each number of cores.
+        assert len(heads) == 4
+        assert [word for head in heads[:2] for word in head[2:]] == [
+            *("total", "compute", "loads", "fence")
+        ]
+
+
 def test_percentages_sum_to_a_hundred() -> None:
     for parts in ({"a": 1, "b": 1, "c": 1}, {"a": 2, "b": 0, "c": 10**12}, {"a": 7}):
         assert math.isclose(sum(text.percentages(parts).values()), 100.0)
