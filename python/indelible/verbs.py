@@ -319,7 +319,6 @@ def sweep(
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
-    machine, exact = named("machine", machine), truth("exact", exact)
     values = _varied_alone(vary, cores, txs, seed, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
@@ -348,7 +347,7 @@ def sweep(
         workloads=workloads,
         vary=values,
         points=points,
-        machine=machine,
+        machine=unique[0].machine,
         seeds=each_seed,
         metric=metric,
         normalize=normalize,
