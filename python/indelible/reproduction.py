@@ -51,7 +51,7 @@ class Reproduction(Shown):
             "machine": self.paper.machine,
             "seed": self.seed,
             "rows": self.rows,
-            "runs": [run.data for run in self.runs.values()],
+            "runs": [run.json() for run in self.runs.values()],
             "cancelled": self.interrupted,
         }
 

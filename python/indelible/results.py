@@ -51,6 +51,20 @@ class Run(Answer):
     data: Mapping[str, Any]
     experiment: Experiment
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """What was set, beside the defaults of machine, design and workload."""
+        return dict(self.experiment.settings)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats the run."""
+        return self.experiment.command()
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints: what was found, and how it was asked for."""
+        return {**self.data, "settings": self.settings, "command": self.command}
+
     def __repr__(self) -> str:
         return f"<Run {self.experiment.command()}>"
 
@@ -512,7 +526,7 @@ class Comparison(OfSeeds):
             for seed in self.seeds:
                 if (run := self.runs.get((*cell, seed))) is not None:
                     crash = self.verdicts.get(cell, untested).json()
-                    yield {**run.data, "normalized": self.ratio(cell, seed), "crash": crash}
+                    yield {**run.json(), "normalized": self.ratio(cell, seed), "crash": crash}
 
     def _gmean_row(self, design: str, cores: int | None) -> dict[str, Any]:
         mean = {"value": self.gmean(design, cores)}

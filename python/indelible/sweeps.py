@@ -165,7 +165,7 @@ class Sweep(OfSeeds):
             for seed in self.seeds:
                 if (run := self.runs.get((*cell, seed))) is not None:
                     point = self.named(cell[0])
-                    yield {"point": point, **run.data, "normalized": self.ratio(cell, seed)}
+                    yield {"point": point, **run.json(), "normalized": self.ratio(cell, seed)}
 
     def _gmean_row(self, point: Point, design: str) -> dict[str, Any]:
         mean = {"value": self.gmean(point, design)}

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Callable
@@ -469,6 +470,20 @@ def test_the_campaigns_of_a_comparison_have_the_data_of_their_machine(
     assert command("compare", *words, "--set", "workload.items=300000")[0] == 0
     (campaign,) = [spec["settings"] for kind, spec in fake.asked if kind == "crash"]
     assert (campaign["workload.operations"], "workload.items" in campaign) == ("2", False)
+
+
+def test_rows_say_what_was_set_and_how_they_are_had_again(command: Command) -> None:
+    words = ["--designs", "silo", "--workloads", "btree", "--set", "controller.wpq=4", "--no-crash"]
+    _, shown, _ = command("compare", *words, "--csv", "-")
+    (row,) = csv.DictReader(io.StringIO(shown))
+    assert row["settings.controller.wpq"] == "4"
+    assert row["command"].startswith("indelible run --design silo --workload btree")
+    again = shlex.split(row["command"])[1:]
+    ran = json.loads(command(*again, "--json")[1])
+    assert (ran["settings"], ran["command"]) == ({"controller.wpq": "4"}, row["command"])
+    swept = ["--designs", "silo", "--workloads", "btree", "--vary", "controller.wpq=4,8"]
+    rows = json.loads(command("sweep", *swept, "--json")[1])["rows"]
+    assert [row["settings"]["controller.wpq"] for row in rows] == ["4", "8"]
 
 
 def test_a_variable_limits_how_many_runs_there_are_at_once(
