@@ -85,7 +85,11 @@ def _frame(axes: Axes, curve: str, places: list[int]) -> None:
     shown = places[::step]
     axes.set_xticks(shown, [_size(x) if curve == "latency" else str(x) for x in shown])
     if curve == "latency":
+        from matplotlib.ticker import LogLocator
+
         axes.set_yscale("log")
+        # A small machine's latencies lie within one decade.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter("{x:g}")
     else:
         axes.set_ylim(bottom=0)

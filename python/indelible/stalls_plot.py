@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Room for the names of designs below their bars, in inches and in points.
 NAMES_INCHES = 0.6
 NAMES_POINTS = 34
+#: How far the axis goes at least: a little beyond the time of the design that is 100.
+HIGHEST = 104
 
 
 @styled
@@ -62,6 +64,8 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
         for middle, cell in zip(middles, found[design], strict=True):
             if cell is None:
                 mark(axes, text.BLANK, middle + offset, 0.0)
+    # The line at 100 is not to lie half on the frame, where no stack is higher.
+    axes.set_ylim(top=max(axes.get_ylim()[1], HIGHEST))
     axes.axhline(100, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
