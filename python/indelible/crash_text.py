@@ -75,10 +75,8 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
     if not row["points"]:
         return "none, and nothing was tried"
-    if not row["checked"]:
-        return NOTHING_CHECKED
     if not found:
-        return "ok: every one recovered"
+        return "ok: every one recovered" if row["checked"] else NOTHING_CHECKED
     life = row["violations"][0]["life"]
     if life > 1:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"

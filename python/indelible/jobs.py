@@ -180,9 +180,9 @@ def _is_whole(data: Mapping[str, Any] | None) -> bool:
 def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
     if "untested" in data:
         return Verdict("untested", command=campaign.command(), reason=data["untested"])
-    if not data["checked"]:
+    violations = failed_points(data)
+    if not violations and not data["checked"]:
         reason = "no transaction stored to persistent memory: there is nothing to check"
         return Verdict("untested", command=campaign.command(), reason=reason)
-    violations = failed_points(data)
     kind = "fail" if violations else "ok"
     return Verdict(kind, data["points"], violations, campaign.command())

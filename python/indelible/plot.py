@@ -108,7 +108,11 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[
     suffix = Path(path).suffix.lower()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
     with matplotlib.rc_context(STYLE):
-        draw(answer).savefig(path, dpi=200, metadata=undated[suffix])
+        drawing = draw(answer)
+        try:
+            drawing.savefig(path, dpi=200, metadata=undated[suffix])
+        except OSError as error:
+            raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
 @styled

@@ -28,7 +28,7 @@ class Answer(Shown):
         if name == "data" or name.startswith("__"):
             raise AttributeError(name)
         if name not in self.data:
-            raise AttributeError(f"no `{name}`; there are {', '.join(self.data)}")
+            raise AttributeError(f"no `{name}`; there are {', '.join(self.json())}")
         return self.data[name]
 
     def __dir__(self) -> list[str]:
@@ -104,9 +104,13 @@ class Crash(Answer):
     @property
     def passed(self) -> bool:
         """Whether there was something to check, nothing was violated, and each mutant caught."""
+        return self.data["checked"] and not self.failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was violated, or a mutant not caught."""
         mutants = self.data.get("mutants", [])
-        found = self.data["violations"] or not all(mutant["caught"] for mutant in mutants)
-        return self.data["checked"] and not found
+        return bool(self.data["violations"]) or not all(mutant["caught"] for mutant in mutants)
 
     def __repr__(self) -> str:
         return f"<Crash {self.campaign.command()}>"
@@ -244,7 +248,8 @@ def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
     for own in names:
         if own == name:
             return own
-    there = closest_first(name, names) if isinstance(name, str) else map(str, names)
+    words = [*map(str, names)]
+    there = closest_first(name, words) if isinstance(name, str) else words
     raise InputError(f"there is no {what} {name!r} here; there are: {', '.join(there)}")
 
 

@@ -14,6 +14,15 @@ class Shown:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
+class _Interruptible(Shown):
+    """What says in its JSON whether it was interrupted."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether something is missing: `cancelled` in the JSON."""
+        return bool(self.get("cancelled"))
+
+
 class Battery(Shown, dict[str, Any]):
     """The object of `battery --json`, which prints as its table."""
 
@@ -23,7 +32,7 @@ class Battery(Shown, dict[str, Any]):
         return text.battery(self, text.terminal_width())
 
 
-class Characterization(Shown, dict[str, Any]):
+class Characterization(_Interruptible, dict[str, Any]):
     """The object of `characterize --json`, which prints as its table."""
 
     def __str__(self) -> str:
@@ -41,7 +50,7 @@ class Explanation(Shown, dict[str, Any]):
         return explain_text.explanation(self, text.terminal_width())
 
 
-class Benchmark(Shown, dict[str, Any]):
+class Benchmark(_Interruptible, dict[str, Any]):
     """The object of `bench --json`, which prints as its table."""
 
     def __str__(self) -> str:

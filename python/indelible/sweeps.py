@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
+from indelible.experiment import InputError
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.results import METRICS, OfSeeds, Run, known, rows_as_csv
 from indelible.settings import as_word
@@ -53,7 +54,9 @@ class Sweep(OfSeeds):
     def _point(self, point: object) -> Point:
         """Return the values of a point, of which a single one may stand alone."""
         if isinstance(point, Mapping):
-            point = [point.get(key) for key in self.vary]
+            if {*point} != {*self.vary}:
+                raise InputError(f"a point says {', '.join(self.vary)}, and not {[*point]}")
+            point = [point[key] for key in self.vary]
         alone = isinstance(point, str) or not isinstance(point, Iterable)
         values = (point,) if alone else point
         return known("point", tuple(map(as_word, values)), self.points)

@@ -22,8 +22,7 @@ BLANK = "-"
 #: The mark of a value whose confidence interval is wide, before the value.
 UNSURE_MARK = "~"
 
-#: A ratio has no more digits behind the point, and none that is less is told.
-RATIO_DIGITS_MAX = 5
+#: No ratio that is less is told.
 LEAST_RATIO = 1e-4
 
 #: The least that is left to a column whose text is wrapped.
@@ -93,10 +92,10 @@ def ratio(value: float) -> str:
 
 def _decimals(value: float) -> int:
     """Return how many digits behind the point a ratio has."""
-    if not LEAST_RATIO <= value < 0.1:
+    if value <= 0 or value >= 0.1:
         return 2
     # The exponent of what is rounded: 0.0999 is 0.10.
-    return min(1 - int(f"{value:.1e}".partition("e")[2]), RATIO_DIGITS_MAX)
+    return 1 - int(f"{max(value, LEAST_RATIO):.1e}".partition("e")[2])
 
 
 def ratio_cell(value: float | None, half_width: float | None = None) -> str:

@@ -94,6 +94,17 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
             lambda: compared.gmean("silo", 2),
             lambda: compared.value(("silo", "hash", 2)),
         ],
+        "there is no number of cores '2' here; there are: 1, 8": [
+            lambda: compared.gmean("silo", "2")
+        ],
+        "there is no seed '1' here; there are: 1": [lambda: compared.gmean("silo", 8, seed="1")],
+        "a point says cores, and not ['core']": [lambda: swept.gmean({"core": 1}, "silo")],
+        "a point says cores, and not ['cores', 'txs']": [
+            lambda: swept.gmean({"cores": 1, "txs": 9}, "silo")
+        ],
+        "/tmp/of/nobody/x.svg: no such file or directory": [
+            lambda: swept.save("/tmp/of/nobody/x.svg")
+        ],
         "there is no number of cores None here; there are: 1, 8": [lambda: compared.gmean("silo")],
         "there is no workload 'hsah' here; there are: hash": [
             lambda: compared.ratio(("silo", "hsah", 8)),
@@ -120,6 +131,7 @@ def test_what_was_interrupted_says_so_everywhere(fake: ModuleType) -> None:
         indelible.trace("silo", "hash"),
         indelible.compare(SILO, HASH, crash=False),
         indelible.sweep(SILO, HASH, {"cores": 1}),
+        indelible.characterize(HASH),
     ]
     assert [answer.interrupted for answer in answers] == [False] * len(answers)
     answers[0].data["cancelled"] = True

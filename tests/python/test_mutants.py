@@ -51,6 +51,17 @@ def test_a_rule_that_was_not_tried_is_not_called_uncaught(
     assert [row["caught"] for row in rows] == [False, True, None, None]
 
 
+@pytest.mark.usefixtures("fake")
+def test_what_was_not_checked_may_still_have_failed() -> None:
+    campaign = indelible.crash("leaky", "btree")
+    for checked in (True, False):
+        campaign.data["checked"] = checked
+        assert (campaign.failed, campaign.passed, "FAIL" in str(campaign)) == (True, False, True)
+    fine = indelible.crash("silo", "btree")
+    fine.data["checked"] = False
+    assert (fine.failed, fine.passed, "nothing was checked" in str(fine)) == (False, False, True)
+
+
 @pytest.mark.usefixtures("cut_short")
 def test_with_rules_untried_nothing_is_passed() -> None:
     assert not indelible.crash("silo", "btree", mutants=True).passed

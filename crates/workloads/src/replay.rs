@@ -148,7 +148,8 @@ impl Workload for Replay {
         let mut notes: Vec<String> = regions.chain(all).map(place).take(REGIONS_TOLD).collect();
         let more = self.trace.regions.len().saturating_sub(notes.len());
         if more > 0 {
-            notes.push(format!("and {more} more regions behind those"));
+            let regions = if more == 1 { "region" } else { "regions" };
+            notes.push(format!("and {more} more {regions} behind those"));
         }
         notes
     }

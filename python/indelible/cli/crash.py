@@ -77,10 +77,10 @@ def call(args: argparse.Namespace) -> int:
             options.show_json(answer.json())
         else:
             options.show(crash_text.crash(answer))
-        if answer.data["points"] and not answer.data["checked"]:
-            # What was given as input has nothing that a design could get wrong.
-            return 2
-        return 0 if answer.passed else 1
+        if answer.failed:
+            return 1
+        # Perhaps what was given as input has nothing that a design could get wrong.
+        return 2 if answer.data["points"] and not answer.data["checked"] else 0
 
     return options.answer(
         lambda: verbs.crash(

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -196,11 +197,13 @@ def _refusal(path: str) -> str | None:
     try:
         is_folder = stat.S_ISDIR(os.stat(path).st_mode)
     except FileNotFoundError:
-        folder = Path(os.path.realpath(path)).parent
+        is_link = Path(path).is_symlink()
+        folder = Path(os.path.realpath(path) if is_link else path).parent
         if not folder.exists():
-            shown = folder if Path(path).is_symlink() else Path(path).parent
-            return f"there is no directory `{shown}`; make it first"
-        return None if os.access(folder, os.W_OK | os.X_OK) else "permission denied"
+            return f"there is no directory `{folder}`; make it first"
+        # A file without a name says more than permissions do, of which root has all.
+        with tempfile.TemporaryFile(dir=folder):
+            return None
     if is_folder:
         return "is a directory"
     return None if os.access(path, os.W_OK) else "permission denied"
