@@ -48,6 +48,10 @@ def crash(answer: Crash, width: int | None = None) -> str:
         most, declared = row["saved_bytes_max"], row["declared_bytes"]
         saved = f"{most:,} bytes at most, of {declared:,} that the design declares to survive"
         lines.append(paragraph("saved", saved, width))
+    if "checker" in row:
+        images = row["checker"]["images"]
+        ran = f"run on {images:,} image{'' if images == 1 else 's'} that differ"
+        lines.append(paragraph("checker", ran, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += _violations(violations, width)
     if "mutants" in row:

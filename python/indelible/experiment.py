@@ -216,6 +216,8 @@ class Campaign:
     nested: bool = True
     without: str | None = None
     lives: int | None = None
+    check: str | None = None
+    images: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers of any library."""
@@ -225,8 +227,10 @@ class Campaign:
                 object.__setattr__(self, name, whole(name, value))
         for name in ("mutants", "nested"):
             truth(name, getattr(self, name))
-        if self.without is not None:
-            object.__setattr__(self, "without", named("without", self.without))
+        for name in ("without", "check", "images"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, named(name, value))
 
     def command(self) -> str:
         """Return the command line that repeats this campaign."""
@@ -236,6 +240,8 @@ class Campaign:
         words += ["--mutants"] if self.mutants else []
         words += [] if self.nested else ["--no-nested"]
         words += [f"--lives {self.lives}"] if self.lives is not None else []
+        words += [f"--check {shlex.quote(self.check)}"] if self.check is not None else []
+        words += [f"--images {shlex.quote(self.images)}"] if self.images is not None else []
         return " ".join(words)
 
     def mutant(self, row: Mapping[str, Any]) -> Campaign:
@@ -250,11 +256,17 @@ class Campaign:
             settings=tuple(row["settings"].items()),
             script=asked.script if row["workload"] == asked.workload else None,
         )
-        return Campaign(caught_in, nested=False, without=row["rule"], lives=row["lives"])
+        check = self.check if row["workload"] == asked.workload else None
+        return Campaign(
+            caught_in, nested=False, without=row["rule"], lives=row["lives"], check=check
+        )
 
     def recording(self, violation: Mapping[str, Any]) -> Recording | None:
-        """Return the timeline up to a violation, if it is one of the first life."""
-        if violation["life"] > 1 or not violation["event"]:
+        """Return the timeline up to a violation, if it is one of the first life.
+
+        A run of which a program checks the images has events of its own.
+        """
+        if violation["life"] > 1 or not violation["event"] or self.check is not None:
             return None
         return Recording(
             self.experiment,
@@ -272,6 +284,10 @@ class Campaign:
             spec["without"] = self.without
         if self.lives is not None:
             spec["lives"] = self.lives
+        if self.check is not None:
+            spec["check"] = self.check
+        if self.images is not None:
+            spec["images"] = self.images
         return json.loads(core.crash(json.dumps(spec), control))
 
 

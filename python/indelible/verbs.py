@@ -194,6 +194,8 @@ def crash(
     nested: bool = True,
     without: str | None = None,
     lives: int | None = None,
+    check: str | None = None,
+    images: str | None = None,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -203,12 +205,14 @@ def crash(
     """Cut the power at every durable event, or at so many of them; recover; check what is left.
 
     `lives` is how often a machine is switched on: of what recovery left some images boot, run on,
-    and are cut again.
+    and are cut again. `check` is a command that is run on the memory that a power failure leaves of
+    a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
+    kept in the folder `images`.
     """
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
-    campaign = Campaign(asked, points, mutants, nested, without, lives)
+    campaign = Campaign(asked, points, mutants, nested, without, lives, check, images)
     try:
         return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
     except pool.Interrupted as interrupt:

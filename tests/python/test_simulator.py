@@ -421,6 +421,38 @@ def test_a_trace_of_which_nothing_is_promised_is_not_called_crash_safe(tmp_path:
     assert (verdict.kind, "nothing to check" in (verdict.reason or "")) == ("untested", True)
 
 
+def recorded(folder: Path, name: str, *flags: str) -> tuple[str, str]:
+    """Build the example that is checked, and return its program and what it recorded."""
+    source = Path(__file__).parents[2] / "examples/checked/log.c"
+    program, trace = folder / name, folder / f"{name}.trace"
+    words = ["cc", "-Wall", "-Wextra", "-Werror", *flags, "-o", str(program), str(source)]
+    subprocess.run(words, check=True)
+    trace.write_bytes(subprocess.run([program], check=True, capture_output=True).stdout)
+    return str(program), str(trace)
+
+
+def test_a_program_checks_what_power_failures_leave_of_its_trace(tmp_path: Path) -> None:
+    program, trace = recorded(tmp_path, "log")
+    words = ["crash", "--design", "undo@x86", "--replay", trace, "--check", program]
+    code, shown, _ = indelible(*words)
+    assert (code, "ok: every one recovered" in shown) == (0, True)
+    assert re.search(r"checker     run on [\d,]+ images that differ", shown)
+    program, trace = recorded(tmp_path, "bad", "-DFORGETS_A_FLUSH")
+    found = {
+        design: verbs.crash(design, replay=trace, check=program)
+        for design in ("undo@x86", "undo@hops", "undo@eadr")
+    }
+    assert [answer.failed for answer in found.values()] == [True, False, False]
+    campaign = found["undo@x86"]
+    assert "record 1 of 1 is damaged" in campaign.data["violations"][0]["text"]
+    again = shlex.split(campaign.campaign.command())[1:]
+    code, shown, _ = indelible(*again, "--images", str(tmp_path / "images"))
+    assert (code, "timeline" in shown) == (1, False)
+    kept = sorted((tmp_path / "images").iterdir())
+    assert kept
+    assert all(subprocess.run([program, image], check=False).returncode == 1 for image in kept)
+
+
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
     process = start(*RUN, "--cores", "2", "--txs", "1000000000", *json_flag)

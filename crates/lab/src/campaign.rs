@@ -29,8 +29,9 @@ pub const CORES: u8 = 2;
 /// On a defect of the simulator or of a design.
 pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let mut spec = Spec::read(spec)?;
-    let txs = *spec.txs.get_or_insert(TRANSACTIONS);
     let resolved = spec.resolve(Some(CORES))?;
+    let all = resolved.make_workload()?.ends_after();
+    let txs = *spec.txs.get_or_insert(all.unwrap_or(TRANSACTIONS));
     let start = Instant::now();
     let without = spec.without.as_deref();
     let found = live(&spec, &resolved, without, txs, control)?;
@@ -61,6 +62,9 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "stopped": later.stopped || first.violations.len() >= violations_max(without),
         "notes": resolved.notes,
     });
+    if let (Some(asked), Some(images)) = (&resolved.checker, first.checker_images) {
+        answer["checker"] = json!({ "command": asked.name(), "images": images });
+    }
     if spec.mutants {
         answer["mutants"] = mutants(&spec, &resolved, control)?;
         let needless = resolved.design.needless.iter();
@@ -188,6 +192,12 @@ fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<(usize, (Spec
     trials
 }
 
+/// The user's own run, cut at every crash point, with every rule and nothing kept.
+fn own(spec: &Spec) -> Spec {
+    let points = PointsAsked::All;
+    Spec { points, nested: false, without: None, images: None, ..spec.clone() }
+}
+
 /// The runs in which a mutant is looked for, from short to long, and then with other seeds again.
 /// They go round several machines: as it is; with caches so small that lines leave them in the
 /// middle of transactions; and with two controllers of one-entry queues over slow cells, so that
@@ -209,7 +219,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
         ("pm.xpbuffer_entries", "1"),
         ("pm.tWRITE", "400cycles"),
     ];
-    let base = Spec { points: PointsAsked::All, nested: false, without: None, ..spec.clone() };
+    let base = own(spec);
     let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
     let limit = resolved.machine.config.core.cores_max;
     let words = resolved.design.card.granularity == Granularity::Word;
@@ -222,6 +232,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
             workload: "scribble".into(),
             lives: Some(if index < SEEDS { 1 } else { 3 }),
             script: None,
+            check: None,
             seed: spec.seed + index,
             cores: Some((index / 3 % 3 + 2).min(limit)),
             ..base.clone()

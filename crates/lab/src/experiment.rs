@@ -290,6 +290,7 @@ impl Port for Counter {
     fn flush(&mut self, _at: Ptr, _how: Flush) {}
     fn order(&mut self) {}
     fn durable(&mut self) {}
+    fn mark(&mut self) {}
     fn cancelled(&self) -> bool {
         false
     }

@@ -41,7 +41,7 @@ fn cut(
     let campaign = Campaign {
         points,
         nested: spec.nested,
-        reorders: REORDERS,
+        reorders: if resolved.checker.is_some() { REORDERS_CHECKED } else { REORDERS },
         violations_max: violations_max(without),
         seed: boot.map_or(spec.seed, |(_, seed)| seed),
         keep,
@@ -55,7 +55,8 @@ fn cut(
         workload: resolved.make_workload()?,
         warmup: 0,
         transactions: txs,
-        exact: spec.exact,
+        // A checker sees what there is between two stores, and nobody may run ahead of that.
+        exact: spec.exact || resolved.checker.is_some(),
         epochs: false,
         timeline: None,
         campaign: Some(campaign),
@@ -97,6 +98,10 @@ fn violation(text: String) -> Violation {
 
 /// Orders that timing did not produce, tried at each crash point.
 const REORDERS: u64 = 2;
+
+/// The same where a program of the user's checks images: the lines that its flushes and fences
+/// leave open at once are few, and images that it has seen cost nothing (ours).
+const REORDERS_CHECKED: u64 = 8;
 
 /// A campaign ends after so many violations.
 const VIOLATIONS: usize = 5;

@@ -1,13 +1,17 @@
 //! What the user asked for, as text, and what it comes to: a design, a workload and a machine.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use model::checker::Examiner;
 use model::config::{Config, Domain};
 use model::design::{Durability, Granularity, Needs, Shape};
 use model::units::LINE_BYTES;
 use model::workload::{Reopens, Site, Workload};
 use serde::Deserialize;
 
+use crate::checker::Program;
 use crate::error::{InputError, unknown, unknown_of};
 use crate::machines::{self, Machine};
 use crate::profiles::{self, Profile};
@@ -61,6 +65,10 @@ pub struct Spec {
     /// How often a machine is switched on: once, or again and again over what recovery left. If not
     /// given, twice where the workload can go on with that and has no script, and otherwise once.
     pub lives: Option<u64>,
+    /// The command of a program of the user's that checks each image of a trace.
+    pub check: Option<String>,
+    /// Where the images that it does not accept are kept.
+    pub images: Option<PathBuf>,
 }
 
 fn default_machine() -> String {
@@ -108,6 +116,8 @@ pub struct Resolved {
     pub seed: u64,
     /// The workload's script.
     pub script: Option<(String, String)>,
+    /// The program of the user's that is shown images.
+    pub checker: Option<Arc<dyn Examiner>>,
     /// How often a machine is switched on.
     pub lives: u64,
     /// What the user should know about how the words were understood.
@@ -169,7 +179,7 @@ impl Spec {
             // Some workloads have fewer items than the machine says unless the user says so.
             workload_settings.push(("items".to_owned(), machine.config.workload.items));
         }
-        let cores = count_cores(&machine, self.cores, cores)?;
+        let cores = count_cores(&machine, self.cores, self.threads(workload).or(cores))?;
         if let Some(rule) = &self.without
             && !design.rules.iter().any(|(name, _)| name == rule)
         {
@@ -200,6 +210,7 @@ impl Spec {
             cores,
             seed: self.seed,
             script: self.script.clone(),
+            checker: self.asked_checker(workload)?,
             lives: self.count_lives(workload)?,
             notes,
         };
@@ -208,6 +219,49 @@ impl Spec {
             resolved.notes.extend(told);
         }
         Ok(resolved)
+    }
+}
+
+impl Spec {
+    /// The threads of a trace of which a program checks the memory: its one copy takes so many
+    /// cores.
+    fn threads(&self, workload: &workloads::Entry) -> Option<u8> {
+        let is_checked = self.check.is_some() && workload.about.name == "replay";
+        // What is wrong with a trace is told when the workload is made.
+        is_checked.then(|| workloads::replay::threads(self.script.as_ref()).ok()).flatten()
+    }
+
+    /// The program that checks images, if the workload is one whose images it can be asked about.
+    fn asked_checker(
+        &self,
+        workload: &workloads::Entry,
+    ) -> Result<Option<Arc<dyn Examiner>>, InputError> {
+        let Some(command) = self.check.clone() else {
+            return match self.images {
+                Some(_) => {
+                    Err(InputError("--images keeps what --check does not accept: give both".into()))
+                }
+                None => Ok(None),
+            };
+        };
+        if workload.about.name != "replay" {
+            let name = workload.about.name;
+            return Err(InputError(format!(
+                "--check is for a trace, whose memory it knows: give --replay FILE, or leave it out \
+                 for {name}, which the oracle checks"
+            )));
+        }
+        if command.trim().is_empty() {
+            return Err(InputError("--check names no program: its word is empty".into()));
+        }
+        if self.lives.is_some_and(|lives| lives > 1) {
+            return Err(InputError(
+                "--check is of a program that runs once: leave --lives at 1".into(),
+            ));
+        }
+        let program = Program::new(&command, self.images.clone());
+        let program = program.map_err(|error| InputError(format!("--check {command}: {error}")))?;
+        Ok(Some(Arc::new(program)))
     }
 }
 
@@ -221,7 +275,7 @@ impl Spec {
         match self.lives {
             None => Ok(match workload.reopens {
                 Reopens::Never => 1,
-                Reopens::UnlessScripted if self.script.is_some() => 1,
+                Reopens::UnlessScripted if self.script.is_some() || self.check.is_some() => 1,
                 Reopens::UnlessScripted | Reopens::Always => 2,
             }),
             Some(lives) if !(1..=LIVES_MAX).contains(&lives) => {
@@ -400,6 +454,7 @@ impl Resolved {
             heap: LINE_BYTES..shape.log_base,
             items: self.machine.config.workload.items,
             script: self.script.clone(),
+            checker: self.checker.clone(),
         }
     }
 

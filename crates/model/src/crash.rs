@@ -31,7 +31,7 @@ pub enum Points {
 /// persistent state changes (before a write becomes durable, before an event of the design, and,
 /// where caches survive, before a store), and just after the oracle has become stricter: when a
 /// transaction is acknowledged or announced as durable, or, if the order of stores is checked, a
-/// fence is done.
+/// fence is done. A workload with a checker has one before every store, and one behind every mark.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// Where the power is cut.
@@ -40,8 +40,9 @@ pub struct Campaign {
     pub nested: bool,
     /// At each point, so many more images are made, in each of which some of the writes that were
     /// under way, or that could have been, have arrived early: an order that timing did not produce
-    /// and the hardware allows. If the order of stores is checked, every such image is made, as
-    /// long as there are no more than these, and otherwise so many that are chosen at random, too.
+    /// and the hardware allows. If the order of stores is checked, or the workload has a checker,
+    /// every such image is made, as long as there are no more than these, and otherwise so many
+    /// that are chosen at random, too.
     pub reorders: u64,
     /// The run ends after so many violations.
     pub violations_max: usize,
@@ -119,6 +120,8 @@ pub struct Probe {
     pub nested_points: u64,
     /// What the design saved at them.
     pub saved: Saved,
+    /// How often the program of each core told the world how far it had come.
+    marks: Vec<u64>,
     /// What was found.
     pub violations: Vec<Violation>,
 }
@@ -149,6 +152,7 @@ impl Probe {
             }
         };
         Probe {
+            marks: vec![0; usize::from(oracle.cores())],
             oracle,
             stores,
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
@@ -204,6 +208,11 @@ impl Probe {
         }
     }
 
+    /// The program of a core told the world how far it has come.
+    pub fn marked(&mut self, core: CoreId) {
+        self.marks[usize::from(core.0)] += 1;
+    }
+
     /// A crash point: cuts the power if the campaign says so, and checks what is left.
     pub fn pass<D: Design>(
         &mut self,
@@ -233,10 +242,8 @@ impl Probe {
             stores.ask();
         }
         let seed = mix(self.campaign.seed ^ self.passed);
-        let mut choices = match self.stores {
-            Some(_) => Choices::every(),
-            None => Choices::none(),
-        };
+        let tries_every = self.stores.is_some() || self.workload.checker().is_some();
+        let mut choices = if tries_every { Choices::every() } else { Choices::none() };
         let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
         let mut candidate = None;
         for order in 0_u64.. {
@@ -254,7 +261,7 @@ impl Probe {
             }
             let last = match self.campaign.reorders {
                 most if order < most => choices.next(mix(seed ^ (order + 1) << 48)),
-                most if self.stores.is_some() && order < 2 * most => {
+                most if tries_every && order < 2 * most => {
                     choices.at_random(mix(seed ^ (order + 1) << 48))
                 }
                 _ => true,
@@ -359,6 +366,11 @@ impl Probe {
     fn check(&mut self, at: Cycle, nested: Option<u64>, image: &Image<'_>) {
         if let Err((word, text)) = self.oracle.check(image) {
             return self.report(at, nested, text, Some(word));
+        }
+        if let Some(checker) = self.workload.checker()
+            && let Err(text) = checker.check(image, &self.marks)
+        {
+            return self.report(at, nested, text, None);
         }
         if nested.is_none()
             && self.points % INSPECT_EVERY == 1

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use crate::checker::Checker;
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::crash::{Booted, Campaign, Probe, Saved};
@@ -98,6 +99,8 @@ pub struct Crashes {
     pub checked: bool,
     /// What the design saved at the first ones.
     pub saved: Saved,
+    /// If the workload has a checker, how many images that differ it was asked about.
+    pub checker_images: Option<u64>,
     /// What was wrong after them.
     pub violations: Vec<Violation>,
     /// The recovered images that were kept, in the order of their crash points.
@@ -187,6 +190,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             }
             probe.boot(booted, &machine.setup());
         }
+        machine.cut_before_stores |= workload.checker().is_some();
         machine.probe = Some(Box::new(probe));
     }
     if run.epochs {
@@ -212,23 +216,27 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     drop(threads);
     let machine = shared.machine();
     let report = machine.report(cancelled);
-    let crashes = machine.probe.take().map(|probe| {
-        let stores = probe.stores.as_ref();
-        Crashes {
-            passed: probe.passed,
-            points: probe.points,
-            nested_points: probe.nested_points,
-            checked: probe.has_something_to_check(),
-            saved: probe.saved,
-            images: stores.map_or(0, |stores| stores.images),
-            allowed: stores.is_some_and(|stores| stores.allowed),
-            seen: stores.is_some_and(|stores| stores.seen),
-            violations: probe.violations,
-            kept: probe.keeper.kept(),
-        }
-    });
+    let crashes = machine.probe.take().map(|probe| crashes(*probe, &*workload));
     let timeline = machine.take_timeline();
     Ok(Outcome { report, crashes, timeline })
+}
+
+/// What a campaign found.
+fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
+    let stores = probe.stores.as_ref();
+    Crashes {
+        passed: probe.passed,
+        points: probe.points,
+        nested_points: probe.nested_points,
+        checked: probe.has_something_to_check(),
+        saved: probe.saved,
+        checker_images: workload.checker().map(Checker::images),
+        images: stores.map_or(0, |stores| stores.images),
+        allowed: stores.is_some_and(|stores| stores.allowed),
+        seen: stores.is_some_and(|stores| stores.seen),
+        violations: probe.violations,
+        kept: probe.keeper.kept(),
+    }
 }
 
 /// The campaign over a machine whose data are what its view holds.

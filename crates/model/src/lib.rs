@@ -4,6 +4,7 @@ pub mod units;
 pub mod params;
 pub mod contents;
 pub mod image;
+pub mod checker;
 pub mod workload;
 pub mod config;
 pub mod calendar;

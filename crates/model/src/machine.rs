@@ -59,8 +59,9 @@ pub struct Machine<D: Design> {
     coming_until: Cycle,
     /// Rises with misses of the last level and falls with hits, from 0 to [`MEMORY_MISSES_MAX`].
     memory_misses: u8,
-    /// Stores are durable when they are visible.
-    stores_survive: bool,
+    /// A store is a crash point: it survives from when it is visible, or somebody looks at what
+    /// could be durable between two of them.
+    pub cut_before_stores: bool,
     started: Cycle,
     arrived: u8,
     counts: Counts,
@@ -111,7 +112,7 @@ impl<D: Design> Machine<D> {
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
-        let stores_survive = D::STORES_SURVIVE || shape.caches_survive();
+        let cut_before_stores = D::STORES_SURVIVE || shape.caches_survive();
         Ok(Machine {
             design,
             below: Below {
@@ -155,7 +156,7 @@ impl<D: Design> Machine<D> {
             coming: LineMap::default(),
             coming_until: Cycle(0),
             memory_misses: 0,
-            stores_survive,
+            cut_before_stores,
             started: Cycle(0),
             arrived: 0,
             counts: Counts::new(cores),

@@ -139,6 +139,11 @@ impl Oracle {
         })
     }
 
+    /// The machine's cores.
+    pub fn cores(&self) -> u8 {
+        self.open.cores()
+    }
+
     /// What a word holds once every promised transaction is durable.
     pub fn expected(&self, word: Word) -> u64 {
         self.expected.word(word)

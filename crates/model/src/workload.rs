@@ -1,7 +1,9 @@
 //! What a workload is: a program over persistent memory, written once and run under every design.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::checker::{Checker, Examiner};
 use crate::contents::View;
 use crate::image::Image;
 use crate::params::Params;
@@ -114,6 +116,8 @@ pub trait Port {
     fn order(&mut self);
     /// Returns once the stores before it are durable.
     fn durable(&mut self);
+    /// Tells the world outside that the program has come this far; on return it knows.
+    fn mark(&mut self);
     /// Whether the run has been cancelled.
     fn cancelled(&self) -> bool;
 }
@@ -401,6 +405,15 @@ impl<'a> Pm<'a> {
         }
     }
 
+    /// Tells the world outside that the program has come this far, as one that prints a line does:
+    /// what is before has retired, and its stores have left the core. A [`Checker`] holds it
+    /// to that.
+    pub fn mark(&mut self) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.mark();
+        }
+    }
+
     #[inline]
     fn load_timed(&mut self, at: Ptr) -> (u64, Cycle) {
         debug_assert!(at.address.is_multiple_of(WORD_BYTES), "a load is aligned");
@@ -441,6 +454,8 @@ pub struct Site {
     /// A text that came with the workload (a SQL script, a YCSB property file, a trace), and its
     /// name.
     pub script: Option<(String, String)>,
+    /// The program of the user's that is shown what power failures leave, if there is one.
+    pub checker: Option<Arc<dyn Examiner>>,
 }
 
 impl Site {
@@ -516,6 +531,18 @@ pub trait Workload: Send {
     fn has_invariants(&self) -> bool {
         true
     }
+
+    /// So many transactions of a core are all that there are, if its program ends: what follows
+    /// does nothing.
+    fn ends_after(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whoever checks every image, and not only now and then, for what the program itself promises
+    /// with its stores, flushes and fences.
+    fn checker(&self) -> Option<&dyn Checker> {
+        None
+    }
 }
 
 /// Whether a workload can go on with what a power failure left ([`Workload::reopen`]).
@@ -558,21 +585,4 @@ pub trait Program {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_an_odd_number_of_lines_apart() {
-        for end in 100..140 {
-            let heap = LINE_BYTES..end * LINE_BYTES;
-            let site = Site { cores: 3, seed: 1, heap: heap.clone(), items: 1, script: None };
-            let parts: Vec<_> = (0..3).map(|core| site.part(CoreId(core))).collect();
-            assert_eq!(parts[0].start, heap.start);
-            for pair in parts.windows(2) {
-                assert_eq!(pair[0].end, pair[1].start);
-                assert_eq!((pair[1].start - pair[0].start) / LINE_BYTES % 2, 1);
-            }
-            assert!(parts[2].end <= heap.end, "{parts:?} in {heap:?}");
-        }
-    }
-}
+mod tests;

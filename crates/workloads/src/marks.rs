@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_block_that_is_lost_or_used_twice_is_told() {
-        let site = Site { cores: 2, seed: 1, heap: 0..1 << 16, items: 1, script: None };
+        let site =
+            Site { cores: 2, seed: 1, heap: 0..1 << 16, items: 1, script: None, checker: None };
         let marks = Marks::new(&site);
         let durable = Contents::new(0, 1 << 16).expect("room");
         let mut image = Image::over(&durable);

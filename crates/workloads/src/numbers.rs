@@ -88,7 +88,8 @@ mod tests {
     use model::workload::Site;
 
     fn plan(shared: bool) -> Plan {
-        let site = Site { cores: 3, seed: 1, heap: 0..1 << 20, items: 12, script: None };
+        let site =
+            Site { cores: 3, seed: 1, heap: 0..1 << 20, items: 12, script: None, checker: None };
         Plan::new(0, shared, &site)
     }
 

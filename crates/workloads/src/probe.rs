@@ -316,7 +316,8 @@ mod tests {
 
     fn part(pattern: u64, dependent: u64) -> Part {
         let params = ProbeParams { pattern, dependent, items: 100, ..ProbeParams::default() };
-        let site = Site { cores: 1, seed: 3, heap: 4096..1 << 20, items: 0, script: None };
+        let site =
+            Site { cores: 1, seed: 3, heap: 4096..1 << 20, items: 0, script: None, checker: None };
         Part::new(&params, &site, CoreId(0)).expect("room")
     }
 

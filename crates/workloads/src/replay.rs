@@ -22,6 +22,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use model::checker::Checker;
 use model::image::Image;
 use model::params::choice;
 use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
@@ -29,11 +30,14 @@ use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
 };
 
+mod checker;
+mod history;
 mod pmemcheck;
 mod recording;
 mod text;
 
 use crate::rng::mix;
+use checker::Examined;
 use recording::{Op, Thread, Trace};
 
 /// The trace that is replayed if the user names none.
@@ -63,6 +67,8 @@ pub struct Replay {
     waits_for_loads: bool,
     seed: u64,
     copies: Vec<Place>,
+    /// Checks what a power failure leaves. The trace is then done once.
+    checker: Option<Examined>,
 }
 
 /// Regions of which a note says where they lie.
@@ -83,6 +89,27 @@ impl Place {
     }
 }
 
+/// The name and the text of a trace, if the user has one, or of the ledger.
+fn named(script: Option<&(String, String)>) -> (&str, &str) {
+    script.map_or(LEDGER, |(name, text)| (name, text))
+}
+
+fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
+    match pmemcheck::is_store_log(text) {
+        true => pmemcheck::read(name, text, grain),
+        false => text::read(name, text, grain),
+    }
+}
+
+/// How many threads a trace has, which is the user's `script`, or the ledger.
+///
+/// # Errors
+/// [`Stop::Input`] when it is wrong.
+pub fn threads(script: Option<&(String, String)>) -> Step<u8> {
+    let (name, text) = named(script);
+    Ok(read(name, text, WORD_BYTES)?.threads.len() as u8)
+}
+
 impl Declared for Replay {
     const ABOUT: About = About {
         name: "replay",
@@ -96,12 +123,8 @@ impl Declared for Replay {
     type Params = ReplayParams;
 
     fn new(params: &ReplayParams, site: &Site) -> Step<Replay> {
-        let (name, text) = match &site.script {
-            Some((name, text)) => (name.as_str(), text.as_str()),
-            None => LEDGER,
-        };
+        let (name, text) = named(site.script.as_ref());
         let grain = if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES };
-        let read = if pmemcheck::is_store_log(text) { pmemcheck::read } else { text::read };
         let trace = read(name, text, grain)?;
         let threads = trace.threads.len() as u8;
         if !site.cores.is_multiple_of(threads) {
@@ -126,15 +149,37 @@ impl Declared for Replay {
             let volatile = volatile + u64::from(copy) * trace.volatile;
             Ok(Place { persistent, volatile, locks: u32::from(copy) * trace.locks })
         };
-        let copies = (0..copies).map(place).collect::<Step<_>>()?;
+        let copies = (0..copies).map(place).collect::<Step<Vec<_>>>()?;
         let waits_for_loads = params.addresses == LOADED;
-        Ok(Replay { trace: Arc::new(trace), waits_for_loads, seed: site.seed, copies })
+        let trace = Arc::new(trace);
+        let mut replay = Replay { trace, waits_for_loads, seed: site.seed, copies, checker: None };
+        if let Some(examiner) = &site.checker {
+            if replay.copies.len() > 1 {
+                return Err(Stop::Input(format!(
+                    "--check is of one copy of the trace's memory, and {} cores have {}: ask for \
+                     --cores {threads}",
+                    site.cores,
+                    replay.copies.len()
+                )));
+            }
+            replay.checker = Some(Examined::new(examiner, &replay)?);
+        }
+        Ok(replay)
     }
 }
 
 impl Workload for Replay {
     fn has_invariants(&self) -> bool {
-        false
+        self.checker.is_some()
+    }
+
+    fn checker(&self) -> Option<&dyn Checker> {
+        self.checker.as_ref().map(|checker| checker as &dyn Checker)
+    }
+
+    fn ends_after(&self) -> Option<u64> {
+        self.checker.as_ref()?;
+        self.trace.threads.iter().map(|thread| thread.parts.len() as u64).max()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -150,6 +195,9 @@ impl Workload for Replay {
         if more > 0 {
             let regions = if more == 1 { "region" } else { "regions" };
             notes.push(format!("and {more} more {regions} behind those"));
+        }
+        if self.checker.as_ref().is_some_and(|checker| checker.accepts_garbage) {
+            notes.push("the checker accepts garbage, too: does it look at the file?".to_owned());
         }
         notes
     }
@@ -196,6 +244,7 @@ impl Replay {
             seed: mix(self.seed ^ (thread as u64) << 56 ^ copy.persistent),
             stores: 0,
             next: 0,
+            once: self.checker.is_some(),
         }
     }
 }
@@ -213,14 +262,22 @@ struct Replayer {
     stores: u64,
     /// The next of the thread's transactions.
     next: usize,
+    /// Whether they are done once, and then nothing.
+    once: bool,
 }
 
 impl Program for Replayer {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
         let trace = Arc::clone(&self.trace);
         let Thread { ops, parts, .. } = &trace.threads[self.thread];
+        if self.next == parts.len() {
+            if self.once {
+                return pm.tx(|_| Ok(()));
+            }
+            self.next = 0;
+        }
         let part = parts[self.next].clone();
-        self.next = (self.next + 1) % parts.len();
+        self.next += 1;
         ops[part].iter().try_for_each(|op| self.perform(op, pm))
     }
 }
@@ -245,6 +302,7 @@ impl Replayer {
             Op::Flush { at } => pm.flush(self.at(at)),
             Op::Order => pm.order(),
             Op::Durable => pm.durable(),
+            Op::Mark => pm.mark(),
             Op::Work(instructions) => pm.work(instructions),
             Op::Begin { abortable: false } => pm.begin()?,
             Op::Begin { abortable: true } => pm.begin_abortable()?,

@@ -96,6 +96,10 @@ impl Port for Notes<'_> {
         self.note("durable");
     }
 
+    fn mark(&mut self) {
+        self.note("mark");
+    }
+
     fn cancelled(&self) -> bool {
         false
     }
@@ -248,14 +252,14 @@ fn a_store_log_is_the_same_as_its_trace() {
                |setup.BEGIN|STORE;0x4000000;0x102;0x8|setup.END|tx.BEGIN|STORE;0x4001008;0xff;0x1;f;g\
                |STORE;0x4000020;0x11000000000000000022;0x10|tx.END|FLUSH;0x4000000;0x80|FENCE\
                |REGISTER_FILE;/mnt/pool;0x4000000;0x2000;0x0|STOP\n==12== Number of stores: 3\n";
-    let text = "region 0x4000000 0x2000\nstore 0x4000000 0x102\nbegin\nstore 0x4001008 255 1\n\
+    let text = "region 0x4000000 0x2000\nmark a\nstore 0x4000000 0x102\nmark b\nbegin\nstore 0x4001008 255 1\n\
                 bytes 0x4000020 22000000000000000011000000000000\ncommit\nflush 0x4000000 0x80\n\
                 fence\n";
     let mut benches = [log, text].map(|text| bench(1, text));
     for _ in 0..2 {
         let [of_log, of_text] = benches.each_mut().map(|bench| next(bench, 0, ONLY));
         assert_eq!(of_log, of_text);
-        assert_eq!(of_log.len(), 9, "{of_log:?}");
+        assert_eq!(of_log.len(), 11, "{of_log:?}");
     }
 }
 
@@ -266,11 +270,16 @@ const WRONG: &[(&str, &str)] = &[
     (
         "\nstroe 0 1",
         "mine.trace, line 2: `stroe` is no operation; there are region, measured, thread, load, store, \
-         bytes, ntstore, flush, order, fence, work, begin, commit, abort, lock, unlock",
+         bytes, ntstore, flush, order, fence, mark, work, begin, commit, abort, lock, unlock",
     ),
     ("load", "mine.trace, line 1: `load` is written `load ADDRESS [BYTES]`"),
     ("fence 1", "mine.trace, line 1: `fence` is written `fence`"),
     ("store 1", "mine.trace, line 1: `store` is written `store ADDRESS VALUE [BYTES]`"),
+    ("mark", "mine.trace, line 1: `mark` is written `mark TEXT`"),
+    (
+        "mark a\nmeasured\nfence",
+        "mine.trace, line 1: `mark` is behind `measured`: what is before is only stored",
+    ),
     ("load x", "mine.trace, line 1: `x` is no number of 64 bits, such as 4096 or 0x1000"),
     ("load -8", "mine.trace, line 1: `-8` is no number of 64 bits, such as 4096 or 0x1000"),
     ("load 0 0", "mine.trace, line 1: the number of bytes is 0, and not from 1 to 4096"),

@@ -95,6 +95,7 @@ impl Port for Recorder<'_> {
     fn flush(&mut self, _: Ptr, _: Flush) {}
     fn order(&mut self) {}
     fn durable(&mut self) {}
+    fn mark(&mut self) {}
 
     fn cancelled(&self) -> bool {
         self.cancelled
@@ -102,7 +103,7 @@ impl Port for Recorder<'_> {
 }
 
 fn site(cores: u8) -> Site {
-    Site { cores, seed: 7, heap: 0..CAPACITY, items: 1 << 20, script: None }
+    Site { cores, seed: 7, heap: 0..CAPACITY, items: 1 << 20, script: None, checker: None }
 }
 
 fn with_script(text: &str) -> Site {

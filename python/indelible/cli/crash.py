@@ -24,6 +24,7 @@ examples:
   indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
   indelible crash --design ssp --workload sqlite --txs 50 --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
+  indelible crash --design undo@x86 --replay mine.trace --check ./verify
 """
 
 
@@ -54,7 +55,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how often a machine is switched on (2 if the workload can go on; with --sql 1)",
     )
-    options.add_experiment(parser, CRASH_MACHINE, "500")
+    parser.add_argument(
+        "--check",
+        metavar="COMMAND",
+        help="a program of yours that is run on what power failures leave of a trace (--replay),"
+        " with a file for each region behind its own words; it accepts with exit code 0"
+        " (docs/replay.md)",
+    )
+    parser.add_argument(
+        "--images", metavar="FOLDER", help="where to keep the files that --check does not accept"
+    )
+    options.add_experiment(parser, CRASH_MACHINE, "500, or a trace once with --check")
     options.add_common(parser)
 
 
@@ -92,6 +103,8 @@ def call(args: argparse.Namespace) -> int:
             nested=not args.no_nested,
             without=args.without,
             lives=args.lives,
+            check=args.check,
+            images=args.images,
             **options.experiment_arguments(args),
         ),
         show,

@@ -508,6 +508,13 @@ impl<D: Design> Port for Front<'_, '_, D> {
         self.cpu.durable();
     }
 
+    fn mark(&mut self) {
+        self.cpu.settle();
+        self.cpu.machine().cores[self.cpu.core].timing.drain(Stall::Other);
+        self.cpu.turn();
+        self.cpu.machine().mark(self.cpu.core);
+    }
+
     fn cancelled(&self) -> bool {
         self.control.cancelled.load(Ordering::Relaxed) || self.cpu.machine().is_done()
     }

@@ -106,7 +106,7 @@ impl<D: Design> Machine<D> {
     ) -> Progress {
         let line = Line::of(at.address);
         let persistent = line.is_persistent();
-        if self.stores_survive && persistent && self.probe.is_some() {
+        if self.cut_before_stores && persistent && self.probe.is_some() {
             let now = self.cores[id].timing.clock();
             self.crash_point(now);
         }

@@ -123,6 +123,15 @@ impl<D: Design> Machine<D> {
         self.crash_point(at);
     }
 
+    /// The world outside knows how far a program has come.
+    pub(crate) fn mark(&mut self, id: CoreId) {
+        let at = self.cores[id].timing.clock();
+        if let Some(probe) = &mut self.probe {
+            probe.marked(id);
+        }
+        self.crash_point(at);
+    }
+
     /// A transaction is acknowledged, or its abort is.
     pub(super) fn acknowledge(&mut self, id: CoreId, at: Cycle) {
         self.counts.transactions += 1;

@@ -42,7 +42,7 @@ impl<D: Design> Machine<D> {
     ) -> Vec<u64> {
         let line = Line::of(at.address);
         let now = self.cores[id].timing.clock();
-        if self.stores_survive && line.is_persistent() && self.probe.is_some() {
+        if self.cut_before_stores && line.is_persistent() && self.probe.is_some() {
             self.crash_point(now);
         }
         let dirty = self.below.caches.clean(line, false);

@@ -18,7 +18,7 @@ fn filled(text: &str, cores: u8) -> (Memcached, View) {
         let (name, value) = pair.split_once('=').expect("name=value");
         params.set(name, value.parse().expect("a number"));
     }
-    let site = Site { cores, seed: 5, heap: HEAP, items: 300, script: None };
+    let site = Site { cores, seed: 5, heap: HEAP, items: 300, script: None, checker: None };
     let mut workload = Memcached::new(&params, &site).expect("a workload");
     let mut view = View::new(HEAP.end, 1 << 20).expect("room");
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).expect("room");
@@ -153,7 +153,7 @@ fn a_table_doubles_with_its_items() {
 
 #[test]
 fn items_that_fit_no_page_are_refused() {
-    let site = Site { cores: 1, seed: 5, heap: HEAP, items: 300, script: None };
+    let site = Site { cores: 1, seed: 5, heap: HEAP, items: 300, script: None, checker: None };
     let params = MemcachedParams { page: 512, value: 512, ..MemcachedParams::default() };
     let Err(Stop::Input(text)) = Memcached::new(&params, &site) else { panic!("no error") };
     assert_eq!(text, "an item of 595 bytes does not fit a `page` of 512 bytes");

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! It is one line, and numbers are hexadecimal. What the tool says before and after is passed over,
-//! and so are the call stacks behind a store and markers, `NAME.BEGIN` and `NAME.END`, of any name
-//! but `tx`: these are a transaction's begin and commit.
+//! and so are the call stacks behind a store. Markers, `NAME.BEGIN` and `NAME.END`, are marks, but
+//! for those of two names: `tx` are a transaction's begin and commit, and measuring begins with
+//! `measured.BEGIN`, if that is there; what is before is then only stored.
 
 use model::workload::Step;
 
@@ -16,6 +17,9 @@ use super::recording::{ACCESS_MAX, Op, Recorder, Trace};
 /// The first marker of a log, and the last.
 const START: &str = "START";
 const STOP: &str = "STOP";
+
+/// The marker with which measuring begins.
+const MEASURED: &str = "measured.BEGIN";
 
 /// Whether a text is such a log; the format of ours has no bars.
 pub fn is_store_log(text: &str) -> bool {
@@ -47,6 +51,9 @@ pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
             recorder.region(region.0, region.1)?;
         }
     }
+    if operations().any(|(fields, _)| fields[0] == MEASURED) {
+        recorder.begin_before();
+    }
     for (fields, place) in operations().filter(|(fields, _)| fields[0] != "REGISTER_FILE") {
         recorder.place = place;
         perform(&mut recorder, &fields)?;
@@ -62,6 +69,9 @@ fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
             let bytes = bytes_of(to, value, size as usize)?;
             to.store(address, &bytes)
         }
+        [MEASURED] => to.measure(),
+        ["FLUSH", ..] | ["FENCE"] if !to.is_measured() => Ok(()),
+        [marker] if is_marker(marker) && !to.is_measured() => Ok(()),
         ["FLUSH", address, size] => {
             let (address, size) = (hex(to, address)?, hex(to, size)?);
             to.flush(address, size)
@@ -69,13 +79,17 @@ fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
         ["FENCE"] => to.fence("FENCE", Op::Durable),
         ["tx.BEGIN"] => to.begin(),
         ["tx.END"] => to.end("tx.END", Op::Commit),
-        [marker] if marker.ends_with(".BEGIN") || marker.ends_with(".END") => Ok(()),
+        [marker] if is_marker(marker) => to.mark(marker),
         _ => to.wrong(format!(
             "`{}` is no operation of a store log; there are REGISTER_FILE, STORE, FLUSH, FENCE and \
              markers",
             fields.join(";")
         )),
     }
+}
+
+fn is_marker(field: &str) -> bool {
+    field.ends_with(".BEGIN") || field.ends_with(".END")
 }
 
 fn hex(to: &Recorder<'_>, field: &str) -> Step<u64> {

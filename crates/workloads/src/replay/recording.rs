@@ -49,6 +49,8 @@ pub enum Op {
     },
     Order,
     Durable,
+    /// The program tells the world how far it has come.
+    Mark,
     Work(u64),
     Begin {
         abortable: bool,
@@ -62,6 +64,8 @@ pub enum Op {
 /// A trace.
 #[derive(Debug, Default)]
 pub struct Trace {
+    /// What a place in its file is called.
+    pub unit: &'static str,
     /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
     pub persistent: u64,
     pub volatile: u64,
@@ -78,6 +82,10 @@ pub struct Trace {
 #[derive(Debug, Default)]
 pub struct Thread {
     pub ops: Vec<Op>,
+    /// Where in the file each of them is.
+    pub places: Vec<usize>,
+    /// What it tells the world, mark by mark.
+    pub marks: Vec<String>,
     /// The parts of which each has one transaction, with what comes before it, and all of `ops`.
     pub parts: Vec<Range<usize>>,
 }
@@ -105,6 +113,8 @@ pub struct Recorder<'a> {
 #[derive(Default)]
 struct Recorded {
     ops: Vec<Op>,
+    places: Vec<usize>,
+    marks: Vec<String>,
     /// The transaction that is open: where it began, in the file and among the operations.
     open: Option<(usize, usize)>,
     /// The locks that it has, and where it took them.
@@ -139,7 +149,7 @@ impl<'a> Recorder<'a> {
             recorded: BTreeMap::new(),
             grain,
             stored: BTreeMap::new(),
-            trace: Trace::default(),
+            trace: Trace { unit, ..Trace::default() },
         }
     }
 
@@ -237,7 +247,10 @@ impl<'a> Recorder<'a> {
 
     fn push(&mut self, op: Op) {
         if self.is_measured {
-            self.now().ops.push(op);
+            let place = self.place;
+            let now = self.now();
+            now.ops.push(op);
+            now.places.push(place);
         } else {
             self.trace.before.push(op);
         }
@@ -327,6 +340,22 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// The program tells the world how far it has come.
+    pub fn mark(&mut self, text: &str) -> Step {
+        self.needs_time("mark")?;
+        if text.contains('\0') {
+            return self.wrong("a mark is text without a NUL");
+        }
+        self.now().marks.push(text.to_owned());
+        self.push(Op::Mark);
+        Ok(())
+    }
+
+    /// Whether measuring has begun.
+    pub fn is_measured(&self) -> bool {
+        self.is_measured
+    }
+
     pub fn begin(&mut self) -> Step {
         self.needs_time("begin")?;
         let place = self.place;
@@ -336,7 +365,7 @@ impl<'a> Recorder<'a> {
         }
         let now = self.now();
         now.open = Some((place, now.ops.len()));
-        now.ops.push(Op::Begin { abortable: false });
+        self.push(Op::Begin { abortable: false });
         Ok(())
     }
 
@@ -346,9 +375,8 @@ impl<'a> Recorder<'a> {
         let Some((_, begin)) = self.now().open.take() else {
             return self.wrong(format!("`{what}` ends a transaction, and none has begun"));
         };
-        let ops = &mut self.now().ops;
-        ops[begin] = Op::Begin { abortable: op == Op::Abort };
-        ops.push(op);
+        self.now().ops[begin] = Op::Begin { abortable: op == Op::Abort };
+        self.push(op);
         Ok(())
     }
 
@@ -366,9 +394,8 @@ impl<'a> Recorder<'a> {
             ));
         }
         self.trace.locks = self.trace.locks.max(lock + 1);
-        let now = self.now();
-        now.held.push((lock, place));
-        now.ops.push(Op::Lock(lock));
+        self.now().held.push((lock, place));
+        self.push(Op::Lock(lock));
         Ok(())
     }
 
@@ -381,9 +408,8 @@ impl<'a> Recorder<'a> {
         else {
             return self.wrong(format!("lock {lock} is given back, and was not taken"));
         };
-        let now = self.now();
-        let (lock, _) = now.held.remove(held);
-        now.ops.push(Op::Unlock(lock));
+        let (lock, _) = self.now().held.remove(held);
+        self.push(Op::Unlock(lock));
         Ok(())
     }
 
@@ -437,8 +463,7 @@ impl<'a> Recorder<'a> {
                 self.file
             )));
         }
-        self.trace.threads =
-            recorded.into_values().map(|recorded| Thread::of(recorded.ops)).collect();
+        self.trace.threads = recorded.into_values().map(Thread::of).collect();
         self.trace.persistent = self.trace.persistent.next_multiple_of(LINE_BYTES);
         self.trace.volatile = self.pages.len() as u64 * PAGE_BYTES;
         self.trace.regions = self.regions;
@@ -449,10 +474,13 @@ impl<'a> Recorder<'a> {
 impl Thread {
     /// What a thread did, in parts. One that has no transaction is a part with one that stores
     /// nothing, which counts how often the thread was done.
-    fn of(mut ops: Vec<Op>) -> Thread {
+    fn of(recorded: Recorded) -> Thread {
+        let Recorded { mut ops, mut places, marks, .. } = recorded;
         let ends = |op: &Op| matches!(op, Op::Commit | Op::Abort);
         if !ops.iter().any(ends) {
             ops.extend([Op::Begin { abortable: false }, Op::Commit]);
+            let end = places.last().copied().unwrap_or_default();
+            places.extend([end; 2]);
         }
         let mut parts = Vec::new();
         let (mut start, mut ended) = (0, false);
@@ -469,7 +497,7 @@ impl Thread {
         } else if let Some(last) = parts.last_mut() {
             last.end = ops.len();
         }
-        Thread { ops, parts }
+        Thread { ops, places, marks, parts }
     }
 }
 

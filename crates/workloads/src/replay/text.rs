@@ -5,7 +5,7 @@ use model::workload::Step;
 use super::recording::{Op, Recorder, Trace};
 
 /// The operations, and how each is written.
-const FORMS: [(&str, &str); 16] = [
+const FORMS: [(&str, &str); 17] = [
     ("region", "region ADDRESS BYTES"),
     ("measured", "measured"),
     ("thread", "thread NUMBER"),
@@ -16,6 +16,7 @@ const FORMS: [(&str, &str); 16] = [
     ("flush", "flush ADDRESS [BYTES]"),
     ("order", "order"),
     ("fence", "fence"),
+    ("mark", "mark TEXT"),
     ("work", "work INSTRUCTIONS"),
     ("begin", "begin"),
     ("commit", "commit"),
@@ -94,6 +95,7 @@ fn perform(to: &mut Recorder<'_>, words: &[&str]) -> Step {
             let [at, value] = numbers(to, words)?;
             to.store_past_caches(at, value)
         }
+        ("mark", 2..) => to.mark(&words[1..].join(" ")),
         ("thread" | "work" | "lock" | "unlock", _) => {
             let [number] = numbers(to, words)?;
             match verb {

@@ -26,7 +26,7 @@ fn populated(view: &mut View) -> Sqlite {
 fn populated_with(view: &mut View, script: Option<&str>) -> Sqlite {
     let params = SqliteParams { rows: 3_000, ..SqliteParams::default() };
     let script = script.map(|text| ("mine.sql".to_owned(), text.to_owned()));
-    let site = Site { cores: 1, seed: 5, heap: 0..CAPACITY, items: 1 << 20, script };
+    let site = Site { cores: 1, seed: 5, heap: 0..CAPACITY, items: 1 << 20, script, checker: None };
     let mut workload = Sqlite::new(&params, &site).expect("it can be made");
     workload.populate(&mut Pm::plain(view, CoreId(0))).expect("it fits");
     workload

@@ -20,7 +20,7 @@ fn filled(text: &str, cores: u8) -> (Tpcc, View) {
         let (name, value) = pair.split_once('=').expect("name=value");
         params.set(name, value.parse().expect("a number"));
     }
-    let site = Site { cores, seed: 5, heap: HEAP, items: 2_000, script: None };
+    let site = Site { cores, seed: 5, heap: HEAP, items: 2_000, script: None, checker: None };
     let mut workload = Tpcc::new(&params, &site).expect("a workload");
     let mut view = View::new(HEAP.end, 1 << 20).expect("room");
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).expect("room");
@@ -141,7 +141,7 @@ fn new_order_does_what_the_standard_says() {
 
 #[test]
 fn the_full_size_is_the_standard_s() {
-    let site = Site { cores: 8, seed: 1, heap: HEAP, items: 400_000, script: None };
+    let site = Site { cores: 8, seed: 1, heap: HEAP, items: 400_000, script: None, checker: None };
     let of = |params: &TpccParams| Tpcc::new(params, &site).expect("a workload").scale;
     let full = of(&TpccParams { stock: 100_000, ..TpccParams::default() });
     assert_eq!((full.warehouses, full.districts), (1, 10));

@@ -19,7 +19,7 @@ fn filled(text: &str, cores: u8) -> (Vacation, View) {
         let (name, value) = pair.split_once('=').expect("name=value");
         params.set(name, value.parse().expect("a number"));
     }
-    let site = Site { cores, seed: 5, heap: HEAP, items: 400, script: None };
+    let site = Site { cores, seed: 5, heap: HEAP, items: 400, script: None, checker: None };
     let mut workload = Vacation::new(&params, &site).expect("a workload");
     let mut view = View::new(HEAP.end, 1 << 20).expect("room");
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).expect("room");

@@ -15,7 +15,7 @@ use workloads::{ALL, Entry};
 
 /// A site for tests.
 pub fn site(cores: u8, items: u64) -> Site {
-    Site { cores, seed: 7, heap: 4096..64 << 20, items, script: None }
+    Site { cores, seed: 7, heap: 4096..64 << 20, items, script: None, checker: None }
 }
 
 /// An entry of the registry.
@@ -219,6 +219,7 @@ impl Port for Watch<'_> {
     fn flush(&mut self, _at: Ptr, _how: Flush) {}
     fn order(&mut self) {}
     fn durable(&mut self) {}
+    fn mark(&mut self) {}
 
     fn cancelled(&self) -> bool {
         false

@@ -1,0 +1,300 @@
+//! A program of the user's that checks what power failures leave of a trace: it is asked about the
+//! images that the hardware allows, is told how far the traced program had come, and what it does
+//! not accept is found.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::request;
+use lab::Control;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A record of two lines, the flag that says that it is valid, and a program that then says so.
+const GOOD: &str = "\
+    region 0x10000 4096
+    measured
+    store 0x10080 7
+    store 0x100c0 8
+    flush 0x10080
+    flush 0x100c0
+    fence
+    store 0x10000 1
+    flush 0x10000
+    fence
+    mark it is written";
+
+/// Where a flag says so the record is whole, and the flag is there when the program has said so.
+const VERIFY: &str = r#"
+    word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+    flag=$(word "$1" 0)
+    if [ "$flag" = 1 ] && [ "$(word "$1" 128) $(word "$1" 192)" != "7 8" ]; then
+        echo "valid, and not whole"
+        exit 1
+    fi
+    if [ "$INDELIBLE_MARK" = "it is written" ] && [ "$flag" != 1 ]; then
+        echo "said to be written"
+        exit 1
+    fi
+    [ "$flag" = 0 ] || [ "$flag" = 1 ]"#;
+
+/// A checker in a folder of its own.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new(script: &str) -> Bench {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("verify.sh"), script).expect("a script");
+        Bench { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn ask(&self, line: &str, trace: &str) -> Result<Value, lab::InputError> {
+        let mut request = request(line);
+        request["script"] = json!(["mine.trace", trace]);
+        if request.get("check").is_none_or(Value::is_null) {
+            request["check"] = format!("sh '{}'", self.path("verify.sh")).into();
+        }
+        let answer = lab::crash(&request.to_string(), &Control::default())?;
+        Ok(serde_json::from_str(&answer).expect("an answer is JSON"))
+    }
+
+    fn answer(&self, line: &str, trace: &str) -> Value {
+        self.ask(line, trace).unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    /// What is wrong with a trace on a design.
+    fn texts(&self, line: &str, trace: &str) -> Vec<String> {
+        let found = self.answer(line, trace);
+        assert_eq!(found["checked"], true, "{found}");
+        let violations = found["violations"].as_array().expect("a list");
+        violations.iter().map(|row| row["text"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    fn refusal(&self, line: &str, trace: &str) -> String {
+        self.ask(line, trace).expect_err("it is refused").to_string()
+    }
+}
+
+/// The good trace without its line of that number, from 1 on.
+fn without(number: usize) -> String {
+    let lines = GOOD.lines().zip(1..).filter(|(_, at)| *at != number);
+    lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_program_that_persists_what_it_says_is_right_on_every_ordering_hardware() {
+    let bench = Bench::new(VERIFY);
+    for design in ["undo@x86", "redo@x86", "undo@hops", "undo@bbb", "undo@eadr"] {
+        for machine in ["tiny", "silo"] {
+            let line = format!("{design} replay machine={machine}");
+            assert_eq!(bench.texts(&line, GOOD), [""; 0], "{line}");
+        }
+    }
+    // And wrong where flushes and fences do nothing.
+    let texts = bench.texts("undo@ideal replay", GOOD);
+    assert!(texts.iter().any(|text| text.contains("said to be written")), "{texts:?}");
+}
+
+#[test]
+fn each_flush_and_fence_that_is_left_out_is_found_where_the_hardware_needs_it() {
+    let bench = Bench::new(VERIFY);
+    let cases = [
+        (5, "undo@x86", "valid, and not whole"),
+        (6, "undo@x86", "valid, and not whole"),
+        (7, "undo@x86", "valid, and not whole"),
+        (7, "undo@hops", "valid, and not whole"),
+        (9, "undo@x86", "said to be written"),
+        (10, "undo@x86", "said to be written"),
+        (10, "undo@hops", "said to be written"),
+    ];
+    for (line, design, expect) in cases {
+        let texts = bench.texts(&format!("{design} replay"), &without(line));
+        assert!(texts.iter().any(|text| text.contains(expect)), "{line} {design}: {texts:?}");
+    }
+    // Persist buffers need no flushes, and where caches survive there is nothing to order.
+    for (line, design) in [(5, "undo@hops"), (9, "undo@hops"), (7, "undo@eadr"), (10, "undo@bbb")] {
+        assert_eq!(
+            bench.texts(&format!("{design} replay"), &without(line)),
+            [""; 0],
+            "{line} {design}"
+        );
+    }
+}
+
+/// The rules of the hardware, too: a campaign with one switched off is wrong.
+#[test]
+fn a_checker_catches_hardware_that_breaks_its_rules() {
+    let bench = Bench::new(VERIFY);
+    for rule in ["flush_writes_back", "fence_waits"] {
+        let texts = bench.texts(&format!("undo@x86 replay without={rule}"), GOOD);
+        assert_ne!(texts, [""; 0], "{rule}");
+    }
+}
+
+#[test]
+fn what_is_there_and_what_is_not_is_told_and_the_image_kept() {
+    let bench = Bench::new(VERIFY);
+    let images = bench.path("images");
+    let texts = bench.texts(&format!("undo@x86 replay images={images}"), &without(6));
+    let (before, file) = texts[0].split_once("; it is in ").expect("a file");
+    assert_eq!(
+        before,
+        "the checker ended with exit code 1: valid, and not whole; memory has the store of line 7, \
+         and not that of line 4"
+    );
+    let image = fs::read(file).expect("an image");
+    assert_eq!((image.len(), image[0], image[128], image[192]), (4096, 1, 7, 0));
+    let again = bench.texts(&format!("undo@x86 replay images={images}"), &without(6));
+    assert_eq!(again, texts, "the same request has the same answer");
+}
+
+#[test]
+fn a_checker_has_a_file_for_each_region_and_the_marks_of_each_thread() {
+    let trace = "
+        region 0x10000 64
+        region 0x20040 128
+        store 0x20080 5
+        measured
+        thread 0
+            store 0x10000 3
+            flush 0x10000
+            fence
+            mark first
+        thread 1
+            store 0x200b8 4
+            flush 0x200b8
+            fence
+            mark second";
+    let bench = Bench::new(
+        r#"
+        word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+        [ $# = 2 ] && [ "$(wc -c < "$1") $(wc -c < "$2")" = "64 128" ] || exit 3
+        [ "$(word "$2" 64)" = 5 ] || exit 4
+        [ -z "$INDELIBLE_MARK_0" ] || [ "$INDELIBLE_MARK_0 $(word "$1" 0)" = "first 3" ] || exit 5
+        [ -z "$INDELIBLE_MARK_1" ] || [ "$INDELIBLE_MARK_1 $(word "$2" 120)" = "second 4" ] || exit 6
+        echo "$INDELIBLE_MARK_0.$INDELIBLE_MARK_1" >> "$(dirname "$0")/seen""#,
+    );
+    let found = bench.answer("undo@x86 replay", trace);
+    assert_eq!(
+        (&found["violations"], &found["cores"], &found["txs"]),
+        (&json!([]), &json!(2), &json!(1))
+    );
+    let seen = fs::read_to_string(Path::new(&bench.path("seen"))).expect("it ran");
+    for marks in [".", "first.second"] {
+        assert!(seen.lines().any(|line| line == marks), "{marks}: {seen}");
+    }
+    // Garbage was shown to it, too, and was not accepted.
+    assert_eq!(seen.lines().count() as u64, found["checker"]["images"], "{found}");
+    let late = trace.replace("            flush 0x200b8\n", "");
+    let texts = bench.texts("undo@x86 replay", &late);
+    assert!(texts.iter().any(|text| text.contains("exit code 6")), "{texts:?}");
+}
+
+#[test]
+fn transactions_and_a_checker_go_together() {
+    let trace = "
+        region 0x10000 4096
+        measured
+        begin
+        store 0x10080 7
+        store 0x100c0 8
+        store 0x10000 1
+        commit
+        mark it is written
+        begin
+        store 0x10000 0
+        abort";
+    let bench = Bench::new(VERIFY);
+    for design in ["silo", "undo@x86", "kiln", "ssp"] {
+        assert_eq!(bench.texts(&format!("{design} replay"), trace), [""; 0], "{design}");
+    }
+    // It is done once: two transactions, and then such as do nothing.
+    assert_eq!(bench.answer("silo replay", trace)["txs"], 2);
+    assert_eq!(bench.texts("silo replay txs=4", trace), [""; 0]);
+    let never = trace.replace("store 0x100c0 8\n", "");
+    assert!(bench.refusal("silo replay", &never).contains("valid, and not whole"));
+}
+
+#[test]
+fn a_store_log_has_its_markers_as_marks() {
+    let trace = "START|REGISTER_FILE;/mnt/pool;0x4000000;0x1000;0x0|STORE;0x4000040;0x1;0x8\
+                 |FLUSH;0x4000040;0x40|FENCE|measured.BEGIN|STORE;0x4000000;0x2;0x8|FENCE\
+                 |saved.END|STOP";
+    let bench = Bench::new(
+        r#"
+        word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+        [ "$(word "$1" 64)" = 1 ] || exit 3
+        [ "$INDELIBLE_MARK" != saved.END ] || [ "$(word "$1" 0)" = 2 ] || exit 4"#,
+    );
+    let texts = bench.texts("undo@x86 replay", trace);
+    assert!(texts.iter().all(|text| text.contains("exit code 4")), "{texts:?}");
+    assert!(texts[0].ends_with("memory has none of the stores"), "{texts:?}");
+    let flushed = trace.replace("0x2;0x8|", "0x2;0x8|FLUSH;0x4000000;0x40|");
+    assert_eq!(bench.texts("undo@x86 replay", &flushed), [""; 0]);
+}
+
+#[test]
+fn a_checker_that_hangs_or_is_killed_or_accepts_everything_is_told_of() {
+    let cases = [
+        ("sleep 60 & sleep 60", "did not end within 10 s"),
+        ("kill -SEGV $PPID", "was ended by signal 11"),
+        ("echo one; echo; echo two >&2; exit 2", "ended with exit code 2: two"),
+    ];
+    for (script, expect) in cases {
+        let text = Bench::new(script).refusal("undo@x86 replay", GOOD);
+        let end = format!("the checker {expect}, on what the trace leaves when no power fails");
+        assert!(text.ends_with(&end), "{text}");
+    }
+    let note = "the checker accepts garbage, too: does it look at the file?";
+    for (script, accepts) in [("exit 0", true), (VERIFY, false)] {
+        let found = Bench::new(script).answer("undo@x86 replay", GOOD);
+        let notes = found["notes"].as_array().expect("a list");
+        assert_eq!(notes.iter().any(|text| text == note), accepts, "{script}");
+    }
+}
+
+#[test]
+fn what_does_not_go_with_a_checker_is_refused() {
+    let bench = Bench::new(VERIFY);
+    let cases = [
+        (
+            "undo@x86 replay cores=2",
+            "--check is of one copy of the trace's memory, and 2 cores have 2: ask for --cores 1",
+        ),
+        ("undo@x86 replay lives=2", "--check is of a program that runs once: leave --lives at 1"),
+        (
+            "undo@x86 replay check=./nothing",
+            "--check ./nothing: the checker ended with exit code 127: ",
+        ),
+    ];
+    for (line, expect) in cases {
+        let text = bench.refusal(line, GOOD);
+        assert!(text.starts_with(expect), "{line}: {text}");
+    }
+    let refusal = |request: Value| {
+        lab::crash(&request.to_string(), &Control::default())
+            .expect_err("it is refused")
+            .to_string()
+    };
+    assert_eq!(
+        refusal(json!({ "design": "silo", "workload": "hash", "check": "true" })),
+        "--check is for a trace, whose memory it knows: give --replay FILE, or leave it out for hash, \
+         which the oracle checks"
+    );
+    assert_eq!(
+        refusal(json!({ "design": "silo", "workload": "replay", "check": " " })),
+        "--check names no program: its word is empty"
+    );
+    assert_eq!(
+        refusal(json!({ "design": "silo", "workload": "replay", "images": "here" })),
+        "--images keeps what --check does not accept: give both"
+    );
+}

@@ -1,0 +1,52 @@
+//! Who checks what a power failure leaves of a program, whatever a transaction is to it: a program
+//! of the user's, which knows what the stores, flushes and fences of another one promise.
+
+use std::fmt::Debug;
+
+use crate::image::Image;
+use crate::units::LineData;
+
+/// Checks what a power failure leaves of a program's data, whatever a transaction is to it.
+///
+/// Where there is one, a power failure comes before every store, too: what the program has stored
+/// may leave the caches at any time.
+pub trait Checker {
+    /// Checks what recovery made of a power failure, when the program of each core had told the
+    /// world so many times how far it has come.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String>;
+
+    /// How many images that differ it was asked about.
+    fn images(&self) -> u64;
+}
+
+/// A program of the user's that is shown memory.
+pub trait Examiner: Debug + Send + Sync {
+    /// Whether it accepts memory, a piece for each region, when the threads of the program have
+    /// said these words last.
+    ///
+    /// # Errors
+    /// A sentence that says why not.
+    fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), String>;
+
+    /// Keeps memory that it does not accept, if the user wants that, under a number that no other
+    /// has. Says where.
+    ///
+    /// # Errors
+    /// A sentence that says why that cannot be done.
+    fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String>;
+
+    /// What it is called.
+    fn name(&self) -> &str;
+}
+
+/// A piece of memory, of which most may be zeros.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// Bytes.
+    pub length: u64,
+    /// Lines, and how many bytes are before each.
+    pub lines: Vec<(u64, LineData)>,
+}

@@ -1,0 +1,149 @@
+//! A program of the user's checks what a power failure leaves of a trace's memory.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::checker::{Checker, Examiner, Piece};
+use model::image::Image;
+use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
+use model::workload::{Pm, Step, Stop};
+
+use super::Replay;
+use super::history::{History, Told};
+
+/// What memory is filled with that nobody can accept.
+const GARBAGE: LineData = [0xa5; LINE_BYTES as usize];
+
+/// The memory of a trace, of which there is one copy, before the eyes of a program.
+#[derive(Debug)]
+pub struct Examined {
+    examiner: Arc<dyn Examiner>,
+    /// Where the regions lie.
+    regions: Vec<Range<u64>>,
+    /// The lines that the trace stores to; the others are zeros.
+    lines: Vec<Line>,
+    /// What the threads tell the world.
+    marks: Vec<Vec<String>>,
+    told: Told,
+    /// Whether it accepts garbage, too.
+    pub accepts_garbage: bool,
+    /// What was said of memory and marks, by what they are in short.
+    verdicts: RefCell<BTreeMap<u64, Result<(), String>>>,
+}
+
+impl Examined {
+    /// The memory of the one copy of a trace.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when what the trace leaves without a power failure is not accepted.
+    pub fn new(examiner: &Arc<dyn Examiner>, replay: &Replay) -> Step<Examined> {
+        let (trace, copy) = (&replay.trace, replay.copies[0]);
+        let placed = trace.regions.iter().map(|region| {
+            let start = copy.of(region.to);
+            start..start + (region.from.end - region.from.start)
+        });
+        let mut regions: Vec<Range<u64>> = placed.collect();
+        if regions.is_empty() {
+            regions.push(copy.of(0)..copy.of(trace.persistent));
+        }
+        let history = history(replay)?;
+        let mut lines: Vec<Line> = history.words().map(Word::line).collect();
+        lines.dedup();
+        let left: Vec<LineData> = lines.iter().map(|&line| history.line(line)).collect();
+        let mut examined = Examined {
+            examiner: Arc::clone(examiner),
+            regions,
+            lines,
+            marks: trace.threads.iter().map(|thread| thread.marks.clone()).collect(),
+            told: history.told(trace.unit),
+            accepts_garbage: false,
+            verdicts: RefCell::default(),
+        };
+        // What several threads leave depends on who came first.
+        if let [thread] = &trace.threads[..] {
+            examined.examine(&left, &[thread.marks.len() as u64]).map_err(|text| {
+                let name = examiner.name();
+                Stop::Input(format!(
+                    "--check {name}: {text}, on what the trace leaves when no power fails"
+                ))
+            })?;
+        }
+        let garbage = vec![GARBAGE; examined.lines.len()];
+        let none = vec![0; trace.threads.len()];
+        examined.accepts_garbage = examined.examine(&garbage, &none).is_ok();
+        Ok(examined)
+    }
+
+    /// What is said of memory when threads have made so many marks.
+    fn examine(&self, lines: &[LineData], marks: &[u64]) -> Result<(), String> {
+        let said = self.marks.iter().zip(marks).map(|(texts, &made)| {
+            let last = (made as usize).checked_sub(1).and_then(|last| texts.get(last));
+            last.map_or("", String::as_str)
+        });
+        self.examiner.examine(&self.pieces(lines), &said.collect::<Vec<_>>())
+    }
+
+    fn pieces(&self, lines: &[LineData]) -> Vec<Piece> {
+        let piece = |region: &Range<u64>| {
+            let each = self.lines.iter().zip(lines);
+            let within = each.filter(|(line, _)| region.contains(&line.address()));
+            let lines = within.map(|(line, data)| (line.address() - region.start, *data));
+            Piece { length: region.end - region.start, lines: lines.collect() }
+        };
+        self.regions.iter().map(piece).collect()
+    }
+
+    /// What is said of an image that was not seen before; where it is wrong, with what it has of
+    /// the trace.
+    fn judge(&self, image: &Image<'_>, lines: &[LineData], marks: &[u64]) -> Result<(), String> {
+        let Err(mut text) = self.examine(lines, marks) else { return Ok(()) };
+        text = format!("{text}; {}", self.told.of(|word| image.word(word)));
+        match self.examiner.keep(&self.pieces(lines), self.images() + 1) {
+            Ok(None) => (),
+            Ok(Some(place)) => text += &format!("; it is in {place}"),
+            Err(why) => text += &format!("; it is not kept: {why}"),
+        }
+        Err(text)
+    }
+}
+
+/// All that a trace stores, its threads one after the other.
+fn history(replay: &Replay) -> Step<History> {
+    let (trace, copy) = (&replay.trace, replay.copies[0]);
+    let mut history = History::default();
+    let mut before = replay.replayer(copy, 0);
+    for op in &trace.before {
+        before.perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
+    }
+    history.measure();
+    for (number, thread) in trace.threads.iter().enumerate() {
+        let mut replayer = replay.replayer(copy, number);
+        for (op, place) in thread.ops.iter().zip(&thread.places) {
+            history.at(number, *place);
+            replayer.perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
+        }
+    }
+    Ok(history)
+}
+
+impl Checker for Examined {
+    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String> {
+        let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
+        let mut hasher = DefaultHasher::new();
+        (&lines, marks).hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some(known) = self.verdicts.borrow().get(&key) {
+            return known.clone();
+        }
+        let verdict = self.judge(image, &lines, marks);
+        self.verdicts.borrow_mut().insert(key, verdict.clone());
+        verdict
+    }
+
+    fn images(&self) -> u64 {
+        self.verdicts.borrow().len() as u64
+    }
+}

@@ -1,0 +1,254 @@
+//! What a trace stores, word by word, and what of it an image has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::units::{Cycle, LINE_BYTES, Line, LineData, WORD_BYTES, Word};
+use model::workload::{Flush, LockId, Overwritten, Port, Ptr};
+
+/// Memory that remembers where in a trace each store to persistent memory is.
+#[derive(Default)]
+pub struct History {
+    /// What words hold; others hold zeros.
+    now: BTreeMap<Word, u64>,
+    stored: BTreeMap<Word, Stores>,
+    /// The thread that stores now, and the place in the file.
+    thread: usize,
+    place: usize,
+    overwritten: Overwritten,
+}
+
+/// The stores to a word.
+#[derive(Debug)]
+struct Stores {
+    /// What it holds before all of them.
+    before: u64,
+    each: Vec<Stored>,
+}
+
+/// A store: who made it, where in the file it is, and what its word holds from then on.
+#[derive(Debug)]
+struct Stored {
+    thread: usize,
+    place: usize,
+    value: u64,
+}
+
+/// What can be told of an image: which of the trace's stores it has.
+#[derive(Debug)]
+pub struct Told {
+    stored: Vec<(Word, Stores)>,
+    /// What a place in the file is called.
+    unit: &'static str,
+}
+
+/// So many missing stores are named.
+const MISSING_TOLD: usize = 3;
+
+impl History {
+    /// What was stored until now was there before the trace began.
+    pub fn measure(&mut self) {
+        self.stored.clear();
+    }
+
+    /// What comes next is done by a thread, and from there in the file.
+    pub fn at(&mut self, thread: usize, place: usize) {
+        (self.thread, self.place) = (thread, place);
+    }
+
+    /// The words of persistent memory that were stored to, in order.
+    pub fn words(&self) -> impl Iterator<Item = Word> + '_ {
+        self.now.keys().copied().filter(|word| word.line().is_persistent())
+    }
+
+    /// What a line holds.
+    pub fn line(&self, line: Line) -> LineData {
+        let mut data = [0; LINE_BYTES as usize];
+        let words = (line.first_word().0..).map(Word);
+        for (word, bytes) in words.zip(data.chunks_exact_mut(WORD_BYTES as usize)) {
+            bytes.copy_from_slice(&self.word(word).to_le_bytes());
+        }
+        data
+    }
+
+    fn word(&self, word: Word) -> u64 {
+        self.now.get(&word).copied().unwrap_or_default()
+    }
+
+    /// What can be told of images, in a file whose places are called `unit`.
+    pub fn told(self, unit: &'static str) -> Told {
+        let mut stored: Vec<_> = self.stored.into_iter().collect();
+        // Which of two threads stored to a word first is not known.
+        stored.retain(|(_, Stores { each, .. })| {
+            each.windows(2).all(|pair| pair[0].thread == pair[1].thread)
+        });
+        Told { stored, unit }
+    }
+}
+
+impl Port for History {
+    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
+        (self.word(Word::of(at.address)), Cycle(0))
+    }
+
+    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
+        let word = Word::of(at.address);
+        let before = self.word(word);
+        let value = (before & !mask) | (value & mask);
+        self.now.insert(word, value);
+        if word.line().is_persistent() {
+            self.overwritten.keep(word, || before);
+            let stores = self.stored.entry(word);
+            let stores = stores.or_insert_with(|| Stores { before, each: Vec::new() });
+            let Self { thread, place, .. } = *self;
+            stores.each.push(Stored { thread, place, value });
+        }
+    }
+
+    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
+        for (place, &value) in (0..).zip(values) {
+            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
+        }
+    }
+
+    fn begin(&mut self, abortable: bool) {
+        self.overwritten.begin(abortable);
+    }
+
+    fn commit(&mut self) {
+        self.overwritten.end();
+    }
+
+    fn abort(&mut self) {
+        for (word, before) in self.overwritten.take().into_iter().rev() {
+            self.now.insert(word, before);
+            if let Some(stores) = self.stored.get_mut(&word) {
+                stores.each.pop();
+            }
+        }
+    }
+
+    fn lock(&mut self, _lock: LockId) {}
+
+    fn unlock(&mut self, _lock: LockId) {}
+
+    fn work(&mut self, _instructions: u64) {}
+
+    fn flush(&mut self, _at: Ptr, _how: Flush) {}
+
+    fn order(&mut self) {}
+
+    fn durable(&mut self) {}
+
+    fn mark(&mut self) {}
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Told {
+    /// Which stores memory has, and which of those before them it has not. Where a word holds the
+    /// same value behind several stores, no more is said than what is so in any case.
+    pub fn of(&self, word_of: impl Fn(Word) -> u64) -> String {
+        let mut there: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut missing: BTreeSet<(usize, usize)> = BTreeSet::new();
+        for (word, Stores { before, each }) in &self.stored {
+            let now = word_of(*word);
+            let first = each.iter().position(|stored| stored.value == now);
+            let last = each.iter().rposition(|stored| stored.value == now);
+            if *before != now
+                && let Some(first) = first
+            {
+                let newest = there.entry(each[first].thread).or_default();
+                *newest = each[first].place.max(*newest);
+            }
+            if last.is_some() || *before == now {
+                let lost = &each[last.map_or(0, |last| last + 1)..];
+                missing.extend(lost.iter().map(|stored| (stored.thread, stored.place)));
+            }
+        }
+        let unit = self.unit;
+        for (thread, newest) in &there {
+            let before = missing.iter().filter(|(of, place)| of == thread && place < newest);
+            let before: Vec<String> = before.map(|(_, place)| place.to_string()).collect();
+            let (plural, more) = match before.len() {
+                0 => continue,
+                1 => ("", String::new()),
+                2..=MISSING_TOLD => ("s", String::new()),
+                all => ("s", format!(" and {} more", all - MISSING_TOLD)),
+            };
+            let told = before[..before.len().min(MISSING_TOLD)].join(", ");
+            return format!(
+                "memory has the store of {unit} {newest}, and not that of {unit}{plural} {told}{more}"
+            );
+        }
+        match there.values().max() {
+            Some(newest) => format!("memory has the stores up to {unit} {newest}"),
+            None => "memory has none of the stores".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stores of threads, each with its place, word and value.
+    fn told(stores: &[(usize, usize, u64, u64)]) -> Told {
+        let mut history = History::default();
+        for &(thread, place, word, value) in stores {
+            history.at(thread, place);
+            history.store(Ptr::to(8 * word), value, u64::MAX);
+        }
+        history.told("line")
+    }
+
+    fn of(told: &Told, words: &[(u64, u64)]) -> String {
+        let value = |word: Word| words.iter().find(|(at, _)| *at == word.0);
+        told.of(|word| value(word).map_or(0, |(_, value)| *value))
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_what_is_there_behind_it() {
+        let told = told(&[(0, 2, 1, 7), (0, 3, 9, 8), (0, 5, 17, 1), (0, 6, 1, 9)]);
+        assert_eq!(of(&told, &[]), "memory has none of the stores");
+        assert_eq!(of(&told, &[(1, 7), (9, 8)]), "memory has the stores up to line 3");
+        let without = "memory has the store of line 5, and not that of line";
+        assert_eq!(of(&told, &[(9, 8), (17, 1)]), format!("{without} 2"));
+        assert_eq!(of(&told, &[(17, 1)]), format!("{without}s 2, 3"));
+    }
+
+    #[test]
+    fn more_than_three_are_counted() {
+        let told = told(&[(0, 1, 1, 1), (0, 2, 2, 1), (0, 3, 3, 1), (0, 4, 4, 1), (0, 5, 5, 1)]);
+        let expect = "memory has the store of line 5, and not that of lines 1, 2, 3 and 1 more";
+        assert_eq!(of(&told, &[(5, 1)]), expect);
+    }
+
+    #[test]
+    fn a_value_that_comes_again_is_no_evidence() {
+        // The word holds 7 behind line 1 and behind line 5.
+        let told = told(&[(0, 1, 1, 7), (0, 2, 2, 3), (0, 3, 1, 8), (0, 5, 1, 7)]);
+        assert_eq!(of(&told, &[(1, 7)]), "memory has the stores up to line 1");
+        let expect = "memory has the store of line 3, and not that of line 2";
+        assert_eq!(of(&told, &[(1, 8)]), expect);
+    }
+
+    #[test]
+    fn threads_are_told_of_apart_and_what_they_share_is_not() {
+        let told = told(&[(0, 1, 1, 7), (1, 2, 2, 3), (1, 3, 3, 4), (0, 4, 9, 1), (1, 5, 9, 2)]);
+        assert_eq!(of(&told, &[(3, 4)]), "memory has the store of line 3, and not that of line 2");
+        assert_eq!(of(&told, &[(2, 3), (3, 4), (9, 2)]), "memory has the stores up to line 3");
+    }
+
+    #[test]
+    fn what_was_aborted_was_never_stored() {
+        let mut history = History::default();
+        Port::begin(&mut history, true);
+        history.at(0, 2);
+        history.store(Ptr::to(8), 5, 0xff);
+        history.abort();
+        assert_eq!(history.line(Line(0)), [0; LINE_BYTES as usize]);
+        assert_eq!(of(&history.told("line"), &[(1, 5)]), "memory has none of the stores");
+    }
+}
