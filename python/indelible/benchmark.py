@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from indelible import experiment as asking
 from indelible.experiment import Experiment, InputError, InternalError
+from indelible.results import closest_first
 
 #: What `--quick` divides the number of transactions by.
 QUICK = 20
@@ -26,6 +27,11 @@ class Cell:
     footprint: str
     txs: int
     settings: tuple[tuple[str, str], ...]
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """What it has in common with the cells that it is compared with."""
+        return self.workload, self.cores, self.footprint
 
 
 KIB = 1 << 10
@@ -82,19 +88,36 @@ COLUMNS = (
 )
 
 
-def cells() -> tuple[Cell, ...]:
-    """Return every cell: those of the promises, and each other design on two workloads."""
+def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
+    """Return every cell: those of the promises, and each other design on two workloads.
+
+    Those of some designs have the cells of `native` before them that they are compared with.
+    """
     measured = {cell.design for cell in CELLS}
-    others = [row["name"] for row in asking.catalog("designs") if row["name"] not in measured]
-    return CELLS + tuple(
+    existing = [row["name"] for row in asking.catalog("designs")]
+    others = tuple(
         replace(cell, design=design, txs=cell.txs // 5)
-        for design in others
+        for design in existing
+        if design not in measured
         for cell in CELLS
         if cell.design == "native" and cell.cores == 1 and cell.workload in ("hash", "btree")
     )
+    if designs is None:
+        return CELLS + others
+    designs = set(designs)
+    for name in sorted(designs.difference(existing)):
+        raise InputError(
+            f"unknown design `{name}`; there are: {', '.join(closest_first(name, existing))}"
+        )
+    chosen = [cell for cell in CELLS + others if cell.design in designs]
+    places = {cell.place for cell in chosen}
+    bases = [cell for cell in CELLS if cell.design == "native" and cell.place in places]
+    return tuple(dict.fromkeys(bases + chosen))
 
 
-def measure(quick: bool = False, seed: int = 1) -> Iterator[dict[str, Any]]:
+def measure(
+    quick: bool = False, seed: int = 1, designs: Iterable[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """Measure one cell after the other, alone on the computer as far as that depends on us.
 
     `slowdown_vs_plain` and `time_vs_native` compare times that a processor of the host worked, so
@@ -102,12 +125,11 @@ def measure(quick: bool = False, seed: int = 1) -> Iterator[dict[str, Any]]:
     operations a second do not say it, since a software log makes more operations of one.
     """
     native: dict[tuple[str, int, str], float] = {}
-    for cell in cells():
+    for cell in cells(designs):
         row = _measured(cell, cell.txs // QUICK if quick else cell.txs, seed)
-        place = (cell.workload, cell.cores, cell.footprint)
         if cell.design == "native":
-            native[place] = row["cpu_us_per_tx"]
-        base = native.get(place)
+            native[cell.place] = row["cpu_us_per_tx"]
+        base = native.get(cell.place)
         row["time_vs_native"] = row["cpu_us_per_tx"] / base if base else None
         yield row
 

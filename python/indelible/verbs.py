@@ -391,11 +391,17 @@ def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litm
         raise pool.Interrupted(data and Litmus(data, tests)) from None
 
 
-def bench(quick: bool = False, *, seed: int = 1) -> Benchmark:
-    """Measure how fast the simulator itself is, a row for each cell; `quick` in less time."""
+def bench(quick: bool = False, *, designs: Sequence[str] | None = None, seed: int = 1) -> Benchmark:
+    """Measure how fast the simulator itself is, a row for each cell; `quick` in less time.
+
+    Of some `designs` alone, and of `native`, with which they are compared.
+    """
+    quick, seed = truth("quick", quick), experiment.whole("seed", seed)
+    if designs is not None:
+        designs = names_of("designs", designs, experiment.catalog("designs"))
     rows = []
     try:
-        for row in benchmark.measure(truth("quick", quick), experiment.whole("seed", seed)):
+        for row in benchmark.measure(quick, seed, designs):
             rows.append(row)
     except KeyboardInterrupt:
         raise pool.Interrupted(Benchmark({"rows": rows, "cancelled": True})) from None

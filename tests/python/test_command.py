@@ -564,6 +564,22 @@ def test_each_design_is_measured_beside_native(
     assert set(others.values()) == {2.5}
 
 
+def test_designs_are_measured_alone_but_for_native(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+        return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": cell.design}
+
+    monkeypatch.setattr(benchmark, "_measured", measured)
+    others = [row["name"] for row in indelible.list("designs") if row["name"] != "silo"]
+    code, shown, _ = command("bench", "--designs", others[-1], "--json")
+    rows = [row["design"] for row in json.loads(shown)["rows"]]
+    assert (code, rows) == (0, ["native"] * 2 + [others[-1]] * 2)
+    assert [cell.design for cell in benchmark.cells(["native"])] == ["native"] * 9
+    code, _, complaint = command("bench", "--designs", "slio")
+    assert (code, "unknown design `slio`; there are: silo, " in complaint) == (2, True)
+
+
 def test_an_interrupted_benchmark_is_what_it_has(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

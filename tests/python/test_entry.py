@@ -69,7 +69,7 @@ def test_a_star_leaves_the_names_of_python_alone() -> None:
 
 def test_the_benchmark_is_a_call(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = benchmark.CELLS[:2]
-    monkeypatch.setattr(benchmark, "cells", lambda: cells)
+    monkeypatch.setattr(benchmark, "cells", lambda designs: cells)
 
     def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
         if seed == 2 and cell is cells[1]:

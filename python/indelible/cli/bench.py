@@ -17,12 +17,19 @@ DESCRIPTION = (
 EPILOG = """\
 examples:
   indelible bench
+  indelible bench --designs fwb,silo
   indelible bench --quick --json
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `bench`."""
+    parser.add_argument(
+        "--designs",
+        type=options.names,
+        metavar="A,B",
+        help="these alone, beside native (every one)",
+    )
     parser.add_argument(
         "--quick", action="store_true", help=f"{benchmark.QUICK} times fewer transactions"
     )
@@ -32,9 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
     rows, cancelled = [], False
-    cells = len(benchmark.cells())
+    cells = len(benchmark.cells(args.designs))
     try:
-        for row in benchmark.measure(args.quick, args.seed):
+        for row in benchmark.measure(args.quick, args.seed, args.designs):
             rows.append(row)
             if not args.json and sys.stderr is not None and sys.stderr.isatty():
                 print(f"\r{len(rows)}/{cells}", end="\r", file=sys.stderr, flush=True)
