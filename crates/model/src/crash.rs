@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::config::Domain;
-use crate::contents::Contents;
+use crate::contents::{Contents, View};
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
 use crate::device::Write;
 use crate::image::{Image, PowerLoss};
@@ -12,9 +12,13 @@ use crate::persistency::Persistency;
 use crate::units::{CoreId, Cycle, Line, LineMap, Word, mix, spread};
 use crate::workload::Workload;
 
+mod choices;
 mod keeper;
+mod versions;
 
+use choices::Choices;
 use keeper::Keeper;
+use versions::Versions;
 
 /// At which of a run's crash points the power is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +109,8 @@ pub struct Probe {
     pub oracle: Oracle,
     /// What order of stores it may hold, if that is what is checked.
     pub stores: Option<Stores>,
+    /// What lines have held, if they may leave the caches at any time and a checker looks at that.
+    versions: Option<Versions>,
     /// The images that are kept.
     pub keeper: Keeper,
     campaign: Campaign,
@@ -130,11 +136,13 @@ pub struct Probe {
 const INSPECT_EVERY: u64 = 97;
 
 impl Probe {
-    /// A campaign that begins.
+    /// A campaign that begins, on hardware whose dirty lines may `leave` the caches at any time, or
+    /// not.
     pub fn new(
         campaign: Campaign,
         oracle: Oracle,
         order: Persistency,
+        leave: bool,
         workload: Rc<dyn Workload>,
     ) -> Probe {
         let stores = match &campaign.check {
@@ -155,6 +163,7 @@ impl Probe {
             marks: vec![0; usize::from(oracle.cores())],
             oracle,
             stores,
+            versions: (leave && workload.checker().is_some()).then(Versions::default),
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
@@ -174,13 +183,31 @@ impl Probe {
     }
 
     /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`,
-    /// maybe past the caches.
-    pub fn stored(&mut self, core: CoreId, word: Word, values: (u64, u64), past_caches: bool) {
+    /// maybe past the caches. Its line is then as in `view`.
+    pub fn stored(
+        &mut self,
+        core: CoreId,
+        word: Word,
+        values: (u64, u64),
+        past_caches: bool,
+        view: &View,
+    ) {
+        if let Some(versions) = &mut self.versions {
+            versions.stored(word.line(), view.line(word.line()));
+        }
         if let Some(stores) = &mut self.stores {
             stores.order.store(core, word, values.0, values.1);
             if past_caches {
                 stores.order.flush(core, word.line());
             }
+        }
+    }
+
+    /// A controller has made a line durable.
+    pub fn durable(&mut self, line: Line, durable: &Contents) {
+        self.oracle.compare(line, durable);
+        if let Some(versions) = &mut self.versions {
+            versions.durable(line, durable.line(line));
         }
     }
 
@@ -251,7 +278,11 @@ impl Probe {
             let torn = mix(seed ^ order << 48);
             match fail(at, design, below, combining, &mut self.saved, torn, &mut choices) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
-                Ok(image) => {
+                Ok(mut image) => {
+                    if let Some(versions) = &self.versions {
+                        let durable = below.memory.durable();
+                        versions.leave(&mut image, durable, &mut || choices.arrived());
+                    }
                     if chosen.is_some_and(|chosen| chosen.may_be(order)) {
                         candidate = Some((order, image.clone()));
                     }
@@ -401,73 +432,6 @@ impl Stores {
         if possible && !self.asked.is_empty() && !self.allowed {
             self.allowed = self.order.check(&self.asked).is_ok();
         }
-    }
-}
-
-/// Which of the writes that could have arrived early have: one answer after the other.
-struct Choices {
-    kind: Kind,
-    /// The answers of this image that are known before they are asked for, if every one is tried.
-    given: Vec<bool>,
-    /// How many have been asked for in this image.
-    asked: usize,
-}
-
-/// How answers are found.
-enum Kind {
-    /// Nothing has arrived early.
-    None,
-    /// Every combination of answers in turn.
-    Every,
-    /// By chance, from a seed.
-    Random(u64),
-}
-
-impl Choices {
-    fn none() -> Choices {
-        Choices { kind: Kind::None, given: Vec::new(), asked: 0 }
-    }
-
-    fn every() -> Choices {
-        Choices { kind: Kind::Every, given: Vec::new(), asked: 0 }
-    }
-
-    fn arrived(&mut self) -> bool {
-        let index = self.asked;
-        self.asked += 1;
-        match self.kind {
-            Kind::None => false,
-            Kind::Every => {
-                if index == self.given.len() {
-                    self.given.push(false);
-                }
-                self.given[index]
-            }
-            Kind::Random(seed) => mix(seed ^ index as u64) & 1 == 1,
-        }
-    }
-
-    /// Goes on to other answers; whether there are none.
-    fn next(&mut self, seed: u64) -> bool {
-        let asked = std::mem::take(&mut self.asked);
-        let Kind::Every = self.kind else {
-            self.kind = Kind::Random(seed);
-            return asked == 0;
-        };
-        // What follows the last `no` has been tried both ways.
-        while self.given.pop_if(|given| *given).is_some() {}
-        match self.given.last_mut() {
-            Some(last) => *last = true,
-            None => return true,
-        }
-        false
-    }
-
-    /// Goes on to answers by chance.
-    fn at_random(&mut self, seed: u64) -> bool {
-        self.asked = 0;
-        self.kind = Kind::Random(seed);
-        false
     }
 }
 

@@ -248,7 +248,9 @@ fn probe<D: Design>(
     let Shape { cores, log_base, .. } = machine.below.shape;
     let oracle = Oracle::new(&machine.below.view.pm, cores, log_base, D::CARD.durability)?;
     let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), cores);
-    Ok(Probe::new(campaign, oracle, order, workload))
+    let leave = matches!(D::MODEL, Some(Model::Fenced | Model::Unordered));
+    let leave = leave && !machine.below.shape.caches_survive();
+    Ok(Probe::new(campaign, oracle, order, leave, workload))
 }
 
 /// Switches a machine on again over what recovery left.

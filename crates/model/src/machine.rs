@@ -294,7 +294,7 @@ impl<D: Design> Machine<D> {
 
     fn deliver(&mut self, at: Cycle, accepted: Accepted<D::Event>) {
         if let Some(probe) = &mut self.probe {
-            probe.oracle.compare(accepted.line, self.below.memory.durable());
+            probe.durable(accepted.line, self.below.memory.durable());
         }
         for notify in std::iter::once(accepted.notify).chain(accepted.others) {
             match notify {
@@ -315,7 +315,7 @@ impl<D: Design> Machine<D> {
     fn compare_given(&mut self) {
         let Some(probe) = &mut self.probe else { return self.below.memory.forget_given() };
         for line in self.below.memory.take_given() {
-            probe.oracle.compare(line, self.below.memory.durable());
+            probe.durable(line, self.below.memory.durable());
         }
     }
 

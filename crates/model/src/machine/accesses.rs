@@ -132,7 +132,7 @@ impl<D: Design> Machine<D> {
             return Progress::Done(now);
         }
         if let Some(probe) = &mut self.probe {
-            probe.stored(id, word, (old, new), false);
+            probe.stored(id, word, (old, new), false, &self.below.view);
         }
         if let Some(timeline) = &mut self.below.memory.timeline {
             timeline.at(now, Happening::Store(id, word, old, new));

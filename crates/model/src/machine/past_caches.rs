@@ -62,7 +62,7 @@ impl<D: Design> Machine<D> {
             let old = self.below.view.set_word(word, value);
             before.push(old);
             if let Some(probe) = self.probe.as_mut().filter(|_| line.is_persistent()) {
-                probe.stored(id, word, (old, value), true);
+                probe.stored(id, word, (old, value), true, &self.below.view);
             }
             if let Some(timeline) = &mut self.below.memory.timeline {
                 let now = self.cores[id].timing.clock();
