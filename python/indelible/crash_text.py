@@ -50,7 +50,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("saved", saved, width))
     if "checker" in row:
         images = row["checker"]["images"]
-        ran = f"run on {images:,} image{'' if images == 1 else 's'} that differ"
+        ran = "run on 1 image" if images == 1 else f"run on {images:,} images that differ"
         lines.append(paragraph("checker", ran, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += _violations(violations, width)

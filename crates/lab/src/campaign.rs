@@ -30,6 +30,9 @@ pub const CORES: u8 = 2;
 pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let mut spec = Spec::read(spec)?;
     let resolved = spec.resolve(Some(CORES))?;
+    if let Some(checker) = &resolved.checker {
+        checker.heed(&control.cancelled);
+    }
     let all = resolved.make_workload()?.ends_after();
     let txs = *spec.txs.get_or_insert(all.unwrap_or(TRANSACTIONS));
     let start = Instant::now();

@@ -1,14 +1,17 @@
 //! `--check`: a program of the user's is run on what a power failure leaves.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use model::checker::{Examiner, Piece};
+use model::units::{LINE_BYTES, LineData};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -20,8 +23,9 @@ const LOOK: Duration = Duration::from_micros(200);
 /// Where it finds what a thread has said last, with `_` and the thread's number; without them that
 /// of the first one.
 const MARK: &str = "INDELIBLE_MARK";
-/// So many characters of what it says are told.
+/// So many characters of the end of what it says are told, of so many bytes.
 const SAID_MAX: usize = 200;
+const SAID_BYTES_MAX: i64 = 4096;
 
 /// A command, and where it finds its files.
 #[derive(Debug)]
@@ -29,23 +33,45 @@ pub struct Program {
     command: String,
     /// Where what it does not accept is kept.
     images: Option<PathBuf>,
-    folder: TempDir,
+    /// Set when the user wants an end.
+    cancelled: OnceLock<Arc<AtomicBool>>,
+}
+
+/// How a program ended.
+enum Ended {
+    By(ExitStatus),
+    /// It did not, in time, and was killed.
+    Late,
+    /// The user wanted an end.
+    Cancelled,
 }
 
 impl Program {
     /// A command that a shell runs, with the files behind its own words.
     ///
     /// # Errors
-    /// When the host has no room for files.
-    pub fn new(command: &str, images: Option<PathBuf>) -> io::Result<Program> {
-        let folder = TempDir::with_prefix("indelible-check-")?;
-        Ok(Program { command: command.to_owned(), images, folder })
+    /// A sentence, when there cannot be a folder for images.
+    pub fn new(command: &str, images: Option<PathBuf>) -> Result<Program, String> {
+        if let Some(folder) = &images {
+            let refused = |why: String| format!("--images {}: {why}", folder.display());
+            if folder.as_os_str().is_empty() {
+                return Err("--images names no folder: its word is empty".into());
+            }
+            fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
+        }
+        Ok(Program { command: command.to_owned(), images, cancelled: OnceLock::new() })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.get().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }
 
     fn run(&self, memory: &[Piece], said: &[&str]) -> io::Result<Result<(), String>> {
-        let files = write(memory, &self.folder.path().join("image"))?;
-        let output = self.folder.path().join("output");
-        let out = File::create(&output)?;
+        // What it leaves beside its files is none of the next one's business.
+        let folder = TempDir::with_prefix("indelible-check-")?;
+        let files = write(memory, &folder.path().join("image"))?;
+        let mut output = tempfile::tempfile()?;
+        let out = output.try_clone()?;
         let mut command = Command::new("sh");
         // The word behind a shell's script is what the script is called; `$@` is what follows.
         command.arg("-c").arg(format!("{} \"$@\"", self.command)).arg("sh").args(&files);
@@ -54,14 +80,44 @@ impl Program {
             command.env(format!("{MARK}_{thread}"), said);
         }
         command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
-        let ended = wait(&mut command)?;
-        if ended.is_some_and(|status| status.success()) {
-            return Ok(Ok(()));
-        }
-        let said = fs::read(&output)?;
-        let told =
-            format!("the checker {}{}", how(ended), last_line(&String::from_utf8_lossy(&said)));
+        let how = match self.wait(&mut command)? {
+            Ended::Cancelled => return Ok(Ok(())),
+            Ended::By(status) if status.success() => return Ok(Ok(())),
+            Ended::By(status) => how(status),
+            Ended::Late => format!("did not end within {} s", LIMIT.as_secs()),
+        };
+        let length = output.seek(SeekFrom::End(0))?;
+        output.seek(SeekFrom::End(-SAID_BYTES_MAX.min(length as i64)))?;
+        let mut said = Vec::new();
+        output.read_to_end(&mut said)?;
+        let told = format!("the checker {how}{}", last_line(&String::from_utf8_lossy(&said)));
         Ok(Err(told))
+    }
+
+    /// Runs a program until it ends, or for as long as it may take.
+    fn wait(&self, command: &mut Command) -> io::Result<Ended> {
+        if self.is_cancelled() {
+            return Ok(Ended::Cancelled);
+        }
+        // Whoever presses Ctrl-C means the campaign, which then ends the program.
+        let mut child = command.process_group(0).spawn()?;
+        let start = Instant::now();
+        let ended = loop {
+            if let Some(status) = child.try_wait()? {
+                break Ended::By(status);
+            }
+            if self.is_cancelled() {
+                break Ended::Cancelled;
+            }
+            if start.elapsed() > LIMIT {
+                break Ended::Late;
+            }
+            std::thread::sleep(LOOK);
+        };
+        // With what it has started. That there is nothing left of it is no mistake.
+        let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+        child.wait()?;
+        Ok(ended)
     }
 }
 
@@ -73,8 +129,7 @@ impl Examiner for Program {
 
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String> {
         let Some(folder) = &self.images else { return Ok(None) };
-        let files = fs::create_dir_all(folder)
-            .and_then(|()| write(memory, &folder.join(format!("image-{number}"))))
+        let files = write(memory, &folder.join(format!("image-{number}")))
             .map_err(|error| format!("--images {}: {error}", folder.display()))?;
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         Ok(Some(names.join(", ")))
@@ -83,23 +138,10 @@ impl Examiner for Program {
     fn name(&self) -> &str {
         &self.command
     }
-}
 
-/// Runs a program until it ends; none, if it does not in time, and is killed with all that it has
-/// started.
-fn wait(command: &mut Command) -> io::Result<Option<ExitStatus>> {
-    // Whoever presses Ctrl-C means the campaign and not the program.
-    let mut child = command.process_group(0).spawn()?;
-    let start = Instant::now();
-    while start.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        std::thread::sleep(LOOK);
+    fn heed(&self, cancelled: &Arc<AtomicBool>) {
+        self.cancelled.get_or_init(|| Arc::clone(cancelled));
     }
-    killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL)?;
-    child.wait()?;
-    Ok(None)
 }
 
 /// Writes memory to a file for each piece, numbered if there are several.
@@ -112,8 +154,10 @@ fn write(memory: &[Piece], at: &Path) -> io::Result<Vec<PathBuf>> {
         let name = name(number);
         let file = File::create(&name)?;
         file.set_len(piece.length)?;
-        for (at, data) in &piece.lines {
-            file.write_all_at(data, *at)?;
+        let follows = |two: &(u64, LineData), next: &(u64, LineData)| two.0 + LINE_BYTES == next.0;
+        for run in piece.lines.chunk_by(follows) {
+            let bytes: Vec<u8> = run.iter().flat_map(|(_, data)| *data).collect();
+            file.write_all_at(&bytes, run[0].0)?;
         }
         Ok(name)
     });
@@ -121,10 +165,7 @@ fn write(memory: &[Piece], at: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// How a program ended that did not end well.
-fn how(ended: Option<ExitStatus>) -> String {
-    let Some(status) = ended else {
-        return format!("did not end within {} s", LIMIT.as_secs());
-    };
+fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (code, _) => format!("ended with exit code {}", code.unwrap_or_default()),
@@ -134,6 +175,7 @@ fn how(ended: Option<ExitStatus>) -> String {
 /// What a program said last, behind a colon.
 fn last_line(said: &str) -> String {
     let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let shown = |line: &str| line.chars().take(SAID_MAX).collect::<String>();
+    let plain = |char: char| if char.is_control() { ' ' } else { char };
+    let shown = |line: &str| line.chars().map(plain).take(SAID_MAX).collect::<String>();
     last.map_or(String::new(), |line| format!(": {}", shown(line)))
 }

@@ -260,7 +260,7 @@ impl Spec {
             ));
         }
         let program = Program::new(&command, self.images.clone());
-        let program = program.map_err(|error| InputError(format!("--check {command}: {error}")))?;
+        let program = program.map_err(InputError)?;
         Ok(Some(Arc::new(program)))
     }
 }

@@ -2,6 +2,8 @@
 //! of the user's, which knows what the stores, flushes and fences of another one promise.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::image::Image;
 use crate::units::LineData;
@@ -37,6 +39,9 @@ pub trait Examiner: Debug + Send + Sync {
     /// # Errors
     /// A sentence that says why that cannot be done.
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String>;
+
+    /// From now on an end is wanted as soon as this is set; what is asked then is accepted.
+    fn heed(&self, cancelled: &Arc<AtomicBool>);
 
     /// What it is called.
     fn name(&self) -> &str;

@@ -170,7 +170,7 @@ impl Declared for Replay {
 
 impl Workload for Replay {
     fn has_invariants(&self) -> bool {
-        self.checker.is_some()
+        self.checker.as_ref().is_some_and(|checker| checker.stores)
     }
 
     fn checker(&self) -> Option<&dyn Checker> {

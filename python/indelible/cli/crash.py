@@ -31,7 +31,9 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `crash`."""
     options.add_cell(parser)
-    parser.add_argument("--cores", type=options.whole(1), metavar="N", help="cores (2)")
+    parser.add_argument(
+        "--cores", type=options.whole(1), metavar="N", help="cores (2; threads, with --check)"
+    )
     parser.add_argument(
         "--points",
         type=points,

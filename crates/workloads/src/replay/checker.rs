@@ -1,7 +1,7 @@
 //! A program of the user's checks what a power failure leaves of a trace's memory.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,9 +13,16 @@ use model::workload::{Pm, Step, Stop};
 
 use super::Replay;
 use super::history::{History, Told};
+use crate::rng::mix;
 
-/// What memory is filled with that nobody can accept.
-const GARBAGE: LineData = [0xa5; LINE_BYTES as usize];
+/// What nobody can accept: words that have nothing to do with each other.
+fn garbage(line: Line) -> LineData {
+    let mut data = [0; LINE_BYTES as usize];
+    for (word, bytes) in (line.first_word().0..).zip(data.chunks_exact_mut(8)) {
+        bytes.copy_from_slice(&mix(word).to_le_bytes());
+    }
+    data
+}
 
 /// The memory of a trace, of which there is one copy, before the eyes of a program.
 #[derive(Debug)]
@@ -28,10 +35,12 @@ pub struct Examined {
     /// What the threads tell the world.
     marks: Vec<Vec<String>>,
     told: Told,
+    /// Whether the trace stores anything that it could find wrong.
+    pub stores: bool,
     /// Whether it accepts garbage, too.
     pub accepts_garbage: bool,
-    /// What was said of memory and marks, by what they are in short.
-    verdicts: RefCell<BTreeMap<u64, Result<(), String>>>,
+    /// What memory and marks it has seen, in short.
+    seen: RefCell<BTreeSet<u64>>,
 }
 
 impl Examined {
@@ -58,9 +67,10 @@ impl Examined {
             regions,
             lines,
             marks: trace.threads.iter().map(|thread| thread.marks.clone()).collect(),
+            stores: history.has_stores(),
             told: history.told(trace.unit),
             accepts_garbage: false,
-            verdicts: RefCell::default(),
+            seen: RefCell::default(),
         };
         // What several threads leave depends on who came first.
         if let [thread] = &trace.threads[..] {
@@ -71,7 +81,7 @@ impl Examined {
                 ))
             })?;
         }
-        let garbage = vec![GARBAGE; examined.lines.len()];
+        let garbage: Vec<LineData> = examined.lines.iter().map(|&line| garbage(line)).collect();
         let none = vec![0; trace.threads.len()];
         examined.accepts_garbage = examined.examine(&garbage, &none).is_ok();
         Ok(examined)
@@ -101,7 +111,7 @@ impl Examined {
     fn judge(&self, image: &Image<'_>, lines: &[LineData], marks: &[u64]) -> Result<(), String> {
         let Err(mut text) = self.examine(lines, marks) else { return Ok(()) };
         text = format!("{text}; {}", self.told.of(|word| image.word(word)));
-        match self.examiner.keep(&self.pieces(lines), self.images() + 1) {
+        match self.examiner.keep(&self.pieces(lines), self.images()) {
             Ok(None) => (),
             Ok(Some(place)) => text += &format!("; it is in {place}"),
             Err(why) => text += &format!("; it is not kept: {why}"),
@@ -135,15 +145,14 @@ impl Checker for Examined {
         let mut hasher = DefaultHasher::new();
         (&lines, marks).hash(&mut hasher);
         let key = hasher.finish();
-        if let Some(known) = self.verdicts.borrow().get(&key) {
-            return known.clone();
+        // What is wrong with an image is told once, so that others have their turn.
+        if !self.seen.borrow_mut().insert(key) {
+            return Ok(());
         }
-        let verdict = self.judge(image, &lines, marks);
-        self.verdicts.borrow_mut().insert(key, verdict.clone());
-        verdict
+        self.judge(image, &lines, marks)
     }
 
     fn images(&self) -> u64 {
-        self.verdicts.borrow().len() as u64
+        self.seen.borrow().len() as u64
     }
 }

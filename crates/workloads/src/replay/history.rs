@@ -37,6 +37,8 @@ struct Stored {
 #[derive(Debug)]
 pub struct Told {
     stored: Vec<(Word, Stores)>,
+    /// Threads that store.
+    threads: usize,
     /// What a place in the file is called.
     unit: &'static str,
 }
@@ -60,6 +62,11 @@ impl History {
         self.now.keys().copied().filter(|word| word.line().is_persistent())
     }
 
+    /// Whether anything was stored to persistent memory since the trace began.
+    pub fn has_stores(&self) -> bool {
+        !self.stored.is_empty()
+    }
+
     /// What a line holds.
     pub fn line(&self, line: Line) -> LineData {
         let mut data = [0; LINE_BYTES as usize];
@@ -81,7 +88,9 @@ impl History {
         stored.retain(|(_, Stores { each, .. })| {
             each.windows(2).all(|pair| pair[0].thread == pair[1].thread)
         });
-        Told { stored, unit }
+        let each = stored.iter().flat_map(|(_, stores)| &stores.each);
+        let threads = each.map(|stored| stored.thread).collect::<BTreeSet<_>>().len();
+        Told { stored, threads, unit }
     }
 }
 
@@ -182,9 +191,16 @@ impl Told {
                 "memory has the store of {unit} {newest}, and not that of {unit}{plural} {told}{more}"
             );
         }
-        match there.values().max() {
-            Some(newest) => format!("memory has the stores up to {unit} {newest}"),
-            None => "memory has none of the stores".to_owned(),
+        match there.len() {
+            0 => "no store can be told to be there".to_owned(),
+            _ => {
+                let each = there.iter().map(|(thread, newest)| match self.threads {
+                    1 => format!("{newest}"),
+                    _ => format!("{newest} of thread {thread}"),
+                });
+                let each: Vec<String> = each.collect();
+                format!("memory has the stores up to {unit} {}", each.join(" and "))
+            }
         }
     }
 }
@@ -211,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_what_is_there_behind_it() {
         let told = told(&[(0, 2, 1, 7), (0, 3, 9, 8), (0, 5, 17, 1), (0, 6, 1, 9)]);
-        assert_eq!(of(&told, &[]), "memory has none of the stores");
+        assert_eq!(of(&told, &[]), "no store can be told to be there");
         assert_eq!(of(&told, &[(1, 7), (9, 8)]), "memory has the stores up to line 3");
         let without = "memory has the store of line 5, and not that of line";
         assert_eq!(of(&told, &[(9, 8), (17, 1)]), format!("{without} 2"));
@@ -238,7 +254,8 @@ mod tests {
     fn threads_are_told_of_apart_and_what_they_share_is_not() {
         let told = told(&[(0, 1, 1, 7), (1, 2, 2, 3), (1, 3, 3, 4), (0, 4, 9, 1), (1, 5, 9, 2)]);
         assert_eq!(of(&told, &[(3, 4)]), "memory has the store of line 3, and not that of line 2");
-        assert_eq!(of(&told, &[(2, 3), (3, 4), (9, 2)]), "memory has the stores up to line 3");
+        let expect = "memory has the stores up to line 3 of thread 1";
+        assert_eq!(of(&told, &[(2, 3), (3, 4), (9, 2)]), expect);
     }
 
     #[test]
@@ -249,6 +266,6 @@ mod tests {
         history.store(Ptr::to(8), 5, 0xff);
         history.abort();
         assert_eq!(history.line(Line(0)), [0; LINE_BYTES as usize]);
-        assert_eq!(of(&history.told("line"), &[(1, 5)]), "memory has none of the stores");
+        assert_eq!(of(&history.told("line"), &[(1, 5)]), "no store can be told to be there");
     }
 }
