@@ -14,7 +14,7 @@ use crate::workload::Workload;
 
 mod choices;
 mod keeper;
-mod versions;
+pub mod versions;
 
 use choices::Choices;
 use keeper::Keeper;
@@ -109,7 +109,7 @@ pub struct Probe {
     pub oracle: Oracle,
     /// What order of stores it may hold, if that is what is checked.
     pub stores: Option<Stores>,
-    /// What lines have held, if they may leave the caches at any time and a checker looks at that.
+    /// What lines may hold, if a checker looks and the hardware promises durability at fences.
     versions: Option<Versions>,
     /// The images that are kept.
     pub keeper: Keeper,
@@ -136,13 +136,12 @@ pub struct Probe {
 const INSPECT_EVERY: u64 = 97;
 
 impl Probe {
-    /// A campaign that begins, on hardware whose dirty lines may `leave` the caches at any time, or
-    /// not.
+    /// A campaign that begins.
     pub fn new(
         campaign: Campaign,
         oracle: Oracle,
         order: Persistency,
-        leave: bool,
+        versions: Option<Versions>,
         workload: Rc<dyn Workload>,
     ) -> Probe {
         let stores = match &campaign.check {
@@ -163,7 +162,7 @@ impl Probe {
             marks: vec![0; usize::from(oracle.cores())],
             oracle,
             stores,
-            versions: (leave && workload.checker().is_some()).then(Versions::default),
+            versions,
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
@@ -193,21 +192,16 @@ impl Probe {
         view: &View,
     ) {
         if let Some(versions) = &mut self.versions {
-            versions.stored(word.line(), view.line(word.line()));
+            versions.stored(word, values.0, view);
+            if past_caches {
+                versions.flush(core, word.line());
+            }
         }
         if let Some(stores) = &mut self.stores {
             stores.order.store(core, word, values.0, values.1);
             if past_caches {
                 stores.order.flush(core, word.line());
             }
-        }
-    }
-
-    /// A controller has made a line durable.
-    pub fn durable(&mut self, line: Line, durable: &Contents) {
-        self.oracle.compare(line, durable);
-        if let Some(versions) = &mut self.versions {
-            versions.durable(line, durable.line(line));
         }
     }
 
@@ -224,6 +218,22 @@ impl Probe {
         if let Some(stores) = &mut self.stores {
             stores.order.fence(core, kind);
         }
+        if let Some(versions) = &mut self.versions {
+            versions.fence(core, kind);
+        }
+    }
+
+    /// A core makes a locked operation, which is a fence, too.
+    pub fn locked(&mut self, core: CoreId) {
+        if let Some(versions) = &mut self.versions {
+            versions.fence(core, FenceKind::Order);
+            versions.fenced(core);
+        }
+    }
+
+    /// Whether anybody wants to know when fences are done.
+    pub fn watches_fences(&self) -> bool {
+        self.stores.is_some() || self.versions.is_some()
     }
 
     /// What a core asked for is done.
@@ -232,6 +242,9 @@ impl Probe {
             // Less is allowed from now on.
             stores.ask();
             stores.order.fenced(core);
+        }
+        if let Some(versions) = &mut self.versions {
+            versions.fenced(core);
         }
     }
 
@@ -270,7 +283,10 @@ impl Probe {
         }
         let seed = mix(self.campaign.seed ^ self.passed);
         let tries_every = self.stores.is_some() || self.workload.checker().is_some();
-        let mut choices = if tries_every { Choices::every() } else { Choices::none() };
+        let mut choices = match tries_every && self.versions.is_none() {
+            true => Choices::every(),
+            false => Choices::none(),
+        };
         let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
         let mut candidate = None;
         for order in 0_u64.. {
@@ -279,9 +295,11 @@ impl Probe {
             match fail(at, design, below, combining, &mut self.saved, torn, &mut choices) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
                 Ok(mut image) => {
-                    if let Some(versions) = &self.versions {
-                        let durable = below.memory.durable();
-                        versions.leave(&mut image, durable, &mut || choices.arrived());
+                    if let Some(versions) = &self.versions
+                        && order > 0
+                        && !versions.lay(order, torn, &mut image)
+                    {
+                        break;
                     }
                     if chosen.is_some_and(|chosen| chosen.may_be(order)) {
                         candidate = Some((order, image.clone()));
@@ -291,6 +309,7 @@ impl Probe {
                 Err(text) => self.report(at, None, text, None),
             }
             let last = match self.campaign.reorders {
+                _ if self.versions.is_some() => false,
                 most if order < most => choices.next(mix(seed ^ (order + 1) << 48)),
                 most if tries_every && order < 2 * most => {
                     choices.at_random(mix(seed ^ (order + 1) << 48))

@@ -12,6 +12,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::checker::Checker;
 use crate::config::Config;
 use crate::contents::Contents;
+use crate::crash::versions::Versions;
 use crate::crash::{Booted, Campaign, Probe, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
@@ -248,9 +249,14 @@ fn probe<D: Design>(
     let Shape { cores, log_base, .. } = machine.below.shape;
     let oracle = Oracle::new(&machine.below.view.pm, cores, log_base, D::CARD.durability)?;
     let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), cores);
-    let leave = matches!(D::MODEL, Some(Model::Fenced | Model::Unordered));
-    let leave = leave && !machine.below.shape.caches_survive();
-    Ok(Probe::new(campaign, oracle, order, leave, workload))
+    let at_fences = match D::MODEL {
+        _ if workload.checker().is_none() || machine.below.shape.caches_survive() => None,
+        Some(Model::Fenced) => Some(true),
+        Some(Model::Unordered) => Some(false),
+        _ => None,
+    };
+    let versions = at_fences.map(|has_fences| Versions::new(cores, has_fences));
+    Ok(Probe::new(campaign, oracle, order, versions, workload))
 }
 
 /// Switches a machine on again over what recovery left.

@@ -294,7 +294,7 @@ impl<D: Design> Machine<D> {
 
     fn deliver(&mut self, at: Cycle, accepted: Accepted<D::Event>) {
         if let Some(probe) = &mut self.probe {
-            probe.durable(accepted.line, self.below.memory.durable());
+            probe.oracle.compare(accepted.line, self.below.memory.durable());
         }
         for notify in std::iter::once(accepted.notify).chain(accepted.others) {
             match notify {
@@ -315,7 +315,7 @@ impl<D: Design> Machine<D> {
     fn compare_given(&mut self) {
         let Some(probe) = &mut self.probe else { return self.below.memory.forget_given() };
         for line in self.below.memory.take_given() {
-            probe.durable(line, self.below.memory.durable());
+            probe.oracle.compare(line, self.below.memory.durable());
         }
     }
 
@@ -346,7 +346,7 @@ impl<D: Design> Machine<D> {
             }
             match stall {
                 Stall::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
-                Stall::Fence if self.checks_stores() => {
+                Stall::Fence if self.watches_fences() => {
                     self.below.agenda.enter(at, Event::Fenced { core: id });
                 }
                 _ => (),

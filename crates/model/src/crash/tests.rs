@@ -130,7 +130,7 @@ fn recovery_is_interrupted_at_each_of_its_writes() {
         check: Check::Transactions,
     };
     let order = Persistency::new(Model::Unordered, 1);
-    let mut probe = Probe::new(campaign, oracle, order, false, Rc::new(Nothing));
+    let mut probe = Probe::new(campaign, oracle, order, None, Rc::new(Nothing));
     let shape = Shape::new(&Config::default(), 1);
     let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
     probe.recover::<Hasty>(Cycle(0), Image::over(&durable), &setup);

@@ -1,66 +1,141 @@
-//! What lines have held since they were last durable.
+//! What lines may hold on hardware that promises durability behind a fence, and nothing before.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::contents::Contents;
-use crate::image::Image;
-use crate::units::{Line, LineData};
+use crate::contents::View;
+use crate::design::FenceKind;
+use crate::image::{Image, word_of};
+use crate::units::{CoreId, Line, LineData, PerCore, Word, mix};
+use crate::workload::Flush;
 
-/// So many of a line are kept (ours: what was stored over more often than that since it was last
-/// durable is hardly what a program waits for).
+/// So many versions of a line are kept (ours: what was stored over more often since the last fence
+/// is hardly what a program waits for).
 const KEPT: usize = 64;
 
-/// What each line has held since it was last durable, oldest first. Where a dirty line may leave
-/// the caches at any time, it may have done so with any of that.
-#[derive(Default)]
+/// So many images are made of a crash point that has more.
+const IMAGES: u64 = 16;
+
+/// What each line has held since the last fence that made it durable. A processor may write a line
+/// back at any time, and need not before the fence behind its flush, so any of that may be there.
 pub struct Versions {
-    lines: BTreeMap<Line, VecDeque<LineData>>,
+    lines: BTreeMap<Line, History>,
+    cores: PerCore<Flushed>,
+    /// Whether fences do anything.
+    has_fences: bool,
+}
+
+/// A line's versions.
+struct History {
+    /// What it holds for certain, if nothing newer is there.
+    settled: LineData,
+    /// What it held afterwards, oldest first, and the number of the first of these.
+    open: VecDeque<LineData>,
+    first: u64,
+}
+
+/// What a core's next fence makes durable: lines, up to the version before that number.
+#[derive(Default)]
+struct Flushed {
+    lines: Vec<(Line, u64)>,
+    /// What the core has asked for and waits for.
+    asked: Option<FenceKind>,
 }
 
 impl Versions {
-    /// A store took effect in a line, which holds `data` now.
-    pub fn stored(&mut self, line: Line, data: &LineData) {
-        let versions = self.lines.entry(line).or_default();
-        if versions.len() == KEPT {
-            versions.pop_front();
-        }
-        versions.push_back(*data);
+    /// Those of a machine with so many cores, whose fences do something or not.
+    pub fn new(cores: u8, has_fences: bool) -> Versions {
+        let cores = PerCore::new(cores, |_| Flushed::default());
+        Versions { lines: BTreeMap::new(), cores, has_fences }
     }
 
-    /// A line is durable, and holds `data` there: what it held before is gone.
-    pub fn durable(&mut self, line: Line, data: &LineData) {
-        let Some(versions) = self.lines.get_mut(&line) else { return };
-        if let Some(last) = versions.iter().rposition(|version| version == data) {
-            versions.drain(..=last);
+    /// A store took effect in a word that held `old`; its line is now as in `view`.
+    pub fn stored(&mut self, word: Word, old: u64, view: &View) {
+        let line = word.line();
+        let now = *view.line(line);
+        debug_assert!(word_of(&now, word) == view.word(word), "the line is that of the word");
+        let history = self.lines.entry(line).or_insert_with(|| {
+            let mut settled = now;
+            settled[word.place() * 8..][..8].copy_from_slice(&old.to_le_bytes());
+            History { settled, open: VecDeque::new(), first: 0 }
+        });
+        if history.open.len() == KEPT {
+            history.open.pop_front();
+            history.first += 1;
         }
-        if versions.is_empty() {
-            self.lines.remove(&line);
+        history.open.push_back(now);
+    }
+
+    /// A core asks for a fence or for a line to be written back.
+    pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
+        if let FenceKind::Flush(line, ..) = kind {
+            self.flush(core, line);
+        }
+        self.cores[core].asked = Some(kind);
+    }
+
+    /// What a line holds now is durable when the core's next fence is done.
+    pub fn flush(&mut self, core: CoreId, line: Line) {
+        if let Some(History { open, first, .. }) = self.lines.get(&line) {
+            self.cores[core].lines.push((line, first + open.len() as u64));
         }
     }
 
-    /// Some of the lines have left early, as far as `arrived` says so: the newest version first,
-    /// and then the older ones. Those of which `image` has more than `durable` have left already.
-    pub fn leave(
-        &self,
-        image: &mut Image<'_>,
-        durable: &Contents,
-        arrived: &mut dyn FnMut() -> bool,
-    ) {
-        for (&line, versions) in &self.lines {
-            if image.line(line) != durable.line(line) || !arrived() {
-                continue;
+    /// What a core asked for is done.
+    pub fn fenced(&mut self, core: CoreId) {
+        let flushed = &mut self.cores[core];
+        let reports = match flushed.asked.take() {
+            Some(FenceKind::Flush(.., how)) => how == Flush::EvictInOrder,
+            kind => kind.is_some(),
+        };
+        if !reports || !self.has_fences {
+            return;
+        }
+        for (line, until) in std::mem::take(&mut flushed.lines) {
+            let Some(history) = self.lines.get_mut(&line) else { continue };
+            while history.first < until
+                && let Some(version) = history.open.pop_front()
+            {
+                history.settled = version;
+                history.first += 1;
             }
-            let mut older = versions.iter().rev();
-            let mut left = older.next();
-            for version in older {
-                if !arrived() {
-                    break;
+        }
+    }
+
+    /// Makes one of the images that there could be, by its number from 1 on; whether there is one
+    /// of that number. If there are few, each has one. Otherwise it is everything, nothing,
+    /// everything but one line, nothing but one line, and what chance gives.
+    pub fn lay(&self, number: u64, seed: u64, image: &mut Image<'_>) -> bool {
+        let open: Vec<_> = self.lines.iter().filter(|(_, line)| !line.open.is_empty()).collect();
+        let ways = |history: &History| history.open.len() as u64 + 1;
+        let all = open.iter().fold(1, |all: u64, (_, line)| all.saturating_mul(ways(line)));
+        if open.is_empty() || number > all.min(IMAGES) {
+            return false;
+        }
+        let drawn = |index: u64, below: u64| mix(seed ^ mix(number ^ index << 32)) % below;
+        let alone = drawn(u64::from(u32::MAX), open.len() as u64);
+        let mut rest = number - 1;
+        for (index, (line, history)) in (0..).zip(open) {
+            let (ways, is_alone) = (ways(history), index == alone);
+            let newest = ways - 1;
+            let way = if all <= IMAGES {
+                let way = rest % ways;
+                rest /= ways;
+                way
+            } else {
+                match number {
+                    1 => newest,
+                    2 => 0,
+                    3..=7 if is_alone => drawn(index, newest),
+                    3..=7 => newest,
+                    8..=12 if is_alone => 1 + drawn(index, newest),
+                    8..=12 => 0,
+                    _ => drawn(index, ways),
                 }
-                left = Some(version);
-            }
-            if let Some(data) = left {
-                image.set_line(line, data, u64::MAX).expect("the power is on");
-            }
+            };
+            let older = (way as usize).checked_sub(1).and_then(|way| history.open.get(way));
+            let data = older.unwrap_or(&history.settled);
+            image.set_line(*line, data, u64::MAX).expect("the power is on");
         }
+        true
     }
 }

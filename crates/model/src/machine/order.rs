@@ -103,19 +103,19 @@ impl<D: Design> Machine<D> {
             (Stall::Commit, Some(at)) => {
                 self.below.agenda.enter(at, Event::Acknowledge { core: id });
             }
-            (Stall::Fence, Some(at)) if self.checks_stores() && at > now => {
+            (Stall::Fence, Some(at)) if self.watches_fences() && at > now => {
                 self.below.agenda.enter(at, Event::Fenced { core: id });
             }
-            (Stall::Fence, Some(_)) if self.checks_stores() => self.fenced(id, now),
+            (Stall::Fence, Some(_)) if self.watches_fences() => self.fenced(id, now),
             _ => (),
         }
     }
 
-    pub(super) fn checks_stores(&self) -> bool {
-        self.probe.as_ref().is_some_and(|probe| probe.stores.is_some())
+    pub(super) fn watches_fences(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.watches_fences())
     }
 
-    /// A fence is done, and the order of stores is checked.
+    /// A fence is done, and somebody wants to know.
     pub(super) fn fenced(&mut self, id: CoreId, at: Cycle) {
         if let Some(probe) = &mut self.probe {
             probe.fenced(id);
@@ -236,6 +236,9 @@ impl<D: Design> Machine<D> {
     pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
         let at = self.cores[id].timing.clock();
         self.send_all_combined(id, at);
+        if let Some(probe) = &mut self.probe {
+            probe.locked(id);
+        }
         self.locks.take(id, lock)
     }
 
