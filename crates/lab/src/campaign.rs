@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use model::checker::Examiner;
 use model::design::{Granularity, Needs};
 use model::engine::Control;
 use model::image::Cut;
@@ -33,11 +34,14 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     if let Some(checker) = &resolved.checker {
         checker.heed(&control.cancelled);
     }
+    resolved.heard()?;
     let all = resolved.make_workload()?.ends_after();
     let txs = *spec.txs.get_or_insert(all.unwrap_or(TRANSACTIONS));
     let start = Instant::now();
     let without = spec.without.as_deref();
-    let found = live(&spec, &resolved, without, txs, control)?;
+    let found = live(&spec, &resolved, without, txs, control);
+    resolved.heard()?;
+    let found = found?;
     let seconds = start.elapsed().as_secs_f64();
     let Found { first, later } = &found;
     let mut answer = json!({
@@ -70,6 +74,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     }
     if spec.mutants {
         answer["mutants"] = mutants(&spec, &resolved, control)?;
+        resolved.heard()?;
         let needless = resolved.design.needless.iter();
         let reason = |(rule, why): &(&str, &str)| json!({ "rule": rule, "why": why });
         answer["needless_rules"] = needless.map(reason).collect::<Vec<_>>().into();
@@ -135,10 +140,12 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
             if control.cancelled.load(Ordering::Relaxed) {
                 break;
             }
-            let on = match trial.resolve(Some(CORES)) {
-                // What it sets does not go with the user's machine.
-                Err(_) if index >= OWN_TRIALS => continue,
-                on => on?,
+            let on = if index < OWN_TRIALS {
+                resolved.keeping_nothing()
+            } else {
+                // What it sets may not go with the user's machine.
+                let Ok(on) = trial.resolve(Some(CORES)) else { continue };
+                on
             };
             let run = |without| live(&trial, &on, without, txs, control);
             let found = match run(Some(*rule)) {
@@ -195,10 +202,11 @@ fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<(usize, (Spec
     trials
 }
 
-/// The user's own run, cut at every crash point, with every rule and nothing kept.
+/// The user's own run, cut at every crash point, with every rule; the program that checks it, if
+/// there is one, is the one of the campaign.
 fn own(spec: &Spec) -> Spec {
-    let points = PointsAsked::All;
-    Spec { points, nested: false, without: None, images: None, ..spec.clone() }
+    let (points, nested) = (PointsAsked::All, false);
+    Spec { points, nested, without: None, check: None, images: None, ..spec.clone() }
 }
 
 /// The runs in which a mutant is looked for, from short to long, and then with other seeds again.
@@ -235,7 +243,6 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
             workload: "scribble".into(),
             lives: Some(if index < SEEDS { 1 } else { 3 }),
             script: None,
-            check: None,
             seed: spec.seed + index,
             cores: Some((index / 3 % 3 + 2).min(limit)),
             ..base.clone()

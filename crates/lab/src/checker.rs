@@ -1,13 +1,15 @@
 //! `--check`: a program of the user's is run on what a power failure leaves.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::checker::{Examiner, Piece};
@@ -27,14 +29,27 @@ const MARK: &str = "INDELIBLE_MARK";
 const SAID_MAX: usize = 200;
 const SAID_BYTES_MAX: i64 = 4096;
 
-/// A command, and where it finds its files.
-#[derive(Debug)]
+/// Exit codes with which a shell says that it cannot run a program, and that there is none.
+const NOT_RUN: [i32; 2] = [126, 127];
+
+/// A command, and what is known of it.
+#[derive(Clone, Debug)]
 pub struct Program {
     command: String,
     /// Where what it does not accept is kept.
     images: Option<PathBuf>,
+    known: Arc<Known>,
+}
+
+/// What is known of a program, wherever it is used.
+#[derive(Debug, Default)]
+struct Known {
     /// Set when the user wants an end.
     cancelled: OnceLock<Arc<AtomicBool>>,
+    /// What it has said, and of what in short: it is not asked twice.
+    answers: Mutex<BTreeMap<u64, Result<(), String>>>,
+    /// Why it could not be run.
+    broken: OnceLock<String>,
 }
 
 /// How a program ended.
@@ -42,7 +57,7 @@ enum Ended {
     By(ExitStatus),
     /// It did not, in time, and was killed.
     Late,
-    /// The user wanted an end.
+    /// An end is wanted.
     Cancelled,
 }
 
@@ -59,14 +74,45 @@ impl Program {
             }
             fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
         }
-        Ok(Program { command: command.to_owned(), images, cancelled: OnceLock::new() })
+        Ok(Program { command: command.to_owned(), images, known: Arc::default() })
+    }
+
+    /// The same program, of which nothing is kept.
+    pub fn without_images(&self) -> Program {
+        Program { images: None, ..self.clone() }
+    }
+
+    /// From now on an end is wanted as soon as this is set, and it is set when the program cannot
+    /// be run: what is asked then is accepted.
+    pub fn heed(&self, cancelled: &Arc<AtomicBool>) {
+        self.known.cancelled.get_or_init(|| Arc::clone(cancelled));
+    }
+
+    /// Whether it could be run, as often as it was to be.
+    ///
+    /// # Errors
+    /// A sentence that says why not.
+    pub fn ran(&self) -> Result<(), String> {
+        let why = self.known.broken.get();
+        why.map_or(Ok(()), |why| Err(format!("--check {}: {why}", self.command)))
     }
 
     fn is_cancelled(&self) -> bool {
-        self.cancelled.get().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+        let cancelled = self.known.cancelled.get();
+        cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }
 
-    fn run(&self, memory: &[Piece], said: &[&str]) -> io::Result<Result<(), String>> {
+    /// It says nothing of the image that it is asked about, nor of others.
+    fn give_up(&self, why: String) {
+        // Whichever reason came first.
+        let _ = self.known.broken.set(why);
+        if let Some(cancelled) = self.known.cancelled.get() {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What it says of memory; nothing if an end is wanted.
+    fn run(&self, memory: &[Piece], said: &[&str]) -> io::Result<Option<Result<(), String>>> {
         // What it leaves beside its files is none of the next one's business.
         let folder = TempDir::with_prefix("indelible-check-")?;
         let files = write(memory, &folder.path().join("image"))?;
@@ -80,18 +126,24 @@ impl Program {
             command.env(format!("{MARK}_{thread}"), said);
         }
         command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
-        let how = match self.wait(&mut command)? {
-            Ended::Cancelled => return Ok(Ok(())),
-            Ended::By(status) if status.success() => return Ok(Ok(())),
-            Ended::By(status) => how(status),
-            Ended::Late => format!("did not end within {} s", LIMIT.as_secs()),
+        let (how, is_run) = match self.wait(&mut command)? {
+            Ended::Cancelled => return Ok(None),
+            Ended::By(status) if status.success() => return Ok(Some(Ok(()))),
+            Ended::By(status) => {
+                (how(status), !status.code().is_some_and(|code| NOT_RUN.contains(&code)))
+            }
+            Ended::Late => (format!("did not end within {} s", LIMIT.as_secs()), true),
         };
         let length = output.seek(SeekFrom::End(0))?;
         output.seek(SeekFrom::End(-SAID_BYTES_MAX.min(length as i64)))?;
         let mut said = Vec::new();
         output.read_to_end(&mut said)?;
         let told = format!("the checker {how}{}", last_line(&String::from_utf8_lossy(&said)));
-        Ok(Err(told))
+        if is_run {
+            return Ok(Some(Err(told)));
+        }
+        self.give_up(told);
+        Ok(None)
     }
 
     /// Runs a program until it ends, or for as long as it may take.
@@ -123,8 +175,23 @@ impl Program {
 
 impl Examiner for Program {
     fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), String> {
-        let not_run = |error| Err(format!("the checker could not be run: {error}"));
-        self.run(memory, said).unwrap_or_else(not_run)
+        let mut hasher = DefaultHasher::new();
+        (memory, said).hash(&mut hasher);
+        let key = hasher.finish();
+        // Each answer is whole, whoever panicked.
+        let answers = || self.known.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = answers().get(&key) {
+            return answer.clone();
+        }
+        match self.run(memory, said) {
+            Ok(Some(answer)) => {
+                answers().insert(key, answer.clone());
+                return answer;
+            }
+            Ok(None) => (),
+            Err(error) => self.give_up(format!("the checker could not be run: {error}")),
+        }
+        Ok(())
     }
 
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String> {
@@ -137,10 +204,6 @@ impl Examiner for Program {
 
     fn name(&self) -> &str {
         &self.command
-    }
-
-    fn heed(&self, cancelled: &Arc<AtomicBool>) {
-        self.cancelled.get_or_init(|| Arc::clone(cancelled));
     }
 }
 

@@ -97,6 +97,7 @@ pub enum PointsAsked {
 }
 
 /// What a spec comes to.
+#[derive(Clone)]
 pub struct Resolved {
     /// The design.
     pub design: &'static designs::Entry,
@@ -117,7 +118,7 @@ pub struct Resolved {
     /// The workload's script.
     pub script: Option<(String, String)>,
     /// The program of the user's that is shown images.
-    pub checker: Option<Arc<dyn Examiner>>,
+    pub checker: Option<Arc<Program>>,
     /// How often a machine is switched on.
     pub lives: u64,
     /// What the user should know about how the words were understood.
@@ -235,7 +236,7 @@ impl Spec {
     fn asked_checker(
         &self,
         workload: &workloads::Entry,
-    ) -> Result<Option<Arc<dyn Examiner>>, InputError> {
+    ) -> Result<Option<Arc<Program>>, InputError> {
         let Some(command) = self.check.clone() else {
             return match self.images {
                 Some(_) => {
@@ -445,6 +446,20 @@ pub fn workload_names() -> Vec<&'static str> {
 }
 
 impl Resolved {
+    /// The same, of which no images are kept.
+    pub fn keeping_nothing(&self) -> Resolved {
+        let checker = self.checker.as_ref().map(|program| Arc::new(program.without_images()));
+        Resolved { checker, ..self.clone() }
+    }
+
+    /// Whether the user's program, if there is one, had its say of every image.
+    ///
+    /// # Errors
+    /// A sentence that says why it could not be run.
+    pub fn heard(&self) -> Result<(), InputError> {
+        self.checker.as_ref().map_or(Ok(()), |program| program.ran()).map_err(InputError)
+    }
+
     /// Where the workload's data lie.
     pub fn site(&self) -> Site {
         let shape = Shape::new(&self.machine.config, self.cores);
@@ -454,7 +469,7 @@ impl Resolved {
             heap: LINE_BYTES..shape.log_base,
             items: self.machine.config.workload.items,
             script: self.script.clone(),
-            checker: self.checker.clone(),
+            checker: self.checker.clone().map(|program| program as Arc<dyn Examiner>),
         }
     }
 

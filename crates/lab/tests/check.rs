@@ -260,6 +260,32 @@ fn a_checker_that_hangs_or_is_killed_or_accepts_everything_is_told_of() {
     }
 }
 
+/// Nothing is said of images that it was not run on.
+#[test]
+fn a_checker_that_cannot_be_run_in_the_middle_of_a_campaign_ends_it() {
+    let bench = Bench::new(
+        r#"
+        echo >> "$0.runs"
+        [ "$(wc -l < "$0.runs")" -lt 5 ] || exec ./nothing
+        [ "$(od -An -v -tu8 -j 128 -N 8 "$1" | tr -d ' ')" = 7 ] || exit 0"#,
+    );
+    let text = bench.refusal("undo@x86 replay", GOOD);
+    let expect =
+        format!("--check sh '{}': the checker ended with exit code 127: ", bench.path("verify.sh"));
+    assert!(text.starts_with(&expect), "{text}");
+}
+
+/// The workload is made more than once, and a checker is shown nothing twice.
+#[test]
+fn nothing_is_shown_to_a_checker_twice() {
+    let bench = Bench::new(&format!("echo >> \"$0.runs\"\n{VERIFY}"));
+    let found = bench.answer("undo@x86 replay", GOOD);
+    let images = found["checker"]["images"].as_u64().expect("a number");
+    let runs = fs::read_to_string(bench.path("verify.sh.runs")).expect("it ran").lines().count();
+    // What is left without a power failure is one of the images, and garbage is not.
+    assert_eq!(runs as u64, images + 1);
+}
+
 #[test]
 fn what_does_not_go_with_a_checker_is_refused() {
     let bench = Bench::new(VERIFY);

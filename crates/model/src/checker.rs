@@ -2,8 +2,6 @@
 //! of the user's, which knows what the stores, flushes and fences of another one promise.
 
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::image::Image;
 use crate::units::LineData;
@@ -40,15 +38,12 @@ pub trait Examiner: Debug + Send + Sync {
     /// A sentence that says why that cannot be done.
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String>;
 
-    /// From now on an end is wanted as soon as this is set; what is asked then is accepted.
-    fn heed(&self, cancelled: &Arc<AtomicBool>);
-
     /// What it is called.
     fn name(&self) -> &str;
 }
 
 /// A piece of memory, of which most may be zeros.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Piece {
     /// Bytes.
     pub length: u64,
