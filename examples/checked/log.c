@@ -38,14 +38,14 @@ static void append(uint64_t key)
         PM_STORE(&record->words[word], word_of(key, word));
 #ifdef FORGETS_A_FLUSH
     /* A record has 96 bytes and lies in two lines, and this is the first. */
-    pm_flush(record, 1);
+    PM_FLUSH(record, 1);
 #else
-    pm_flush(record, sizeof *record);
+    PM_FLUSH(record, sizeof *record);
 #endif
-    pm_fence();
+    PM_FENCE();
     PM_STORE(&pool.count, pool.count + 1);
-    pm_flush(&pool.count, sizeof pool.count);
-    pm_fence();
+    PM_FLUSH(&pool.count, sizeof pool.count);
+    PM_FENCE();
     PM_MARK("%lu", (unsigned long)pool.count);
 }
 

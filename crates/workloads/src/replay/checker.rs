@@ -68,7 +68,7 @@ impl Examined {
             lines,
             marks: trace.threads.iter().map(|thread| thread.marks.clone()).collect(),
             stores: history.has_stores(),
-            told: history.told(trace.unit),
+            told: history.told(trace),
             accepts_garbage: false,
             seen: RefCell::default(),
         };

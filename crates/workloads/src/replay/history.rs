@@ -1,9 +1,12 @@
 //! What a trace stores, word by word, and what of it an image has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::units::{Cycle, LINE_BYTES, Line, LineData, WORD_BYTES, Word};
 use model::workload::{Flush, LockId, Overwritten, Port, Ptr};
+
+use super::recording::Trace;
 
 /// Memory that remembers where in a trace each store to persistent memory is.
 #[derive(Default)]
@@ -39,12 +42,8 @@ pub struct Told {
     stored: Vec<(Word, Stores)>,
     /// Threads that store.
     threads: usize,
-    /// What a place in the file is called.
-    unit: &'static str,
+    trace: Arc<Trace>,
 }
-
-/// So many missing stores are named.
-const MISSING_TOLD: usize = 3;
 
 impl History {
     /// What was stored until now was there before the trace began.
@@ -81,8 +80,8 @@ impl History {
         self.now.get(&word).copied().unwrap_or_default()
     }
 
-    /// What can be told of images, in a file whose places are called `unit`.
-    pub fn told(self, unit: &'static str) -> Told {
+    /// What can be told of images of a trace.
+    pub fn told(self, trace: &Arc<Trace>) -> Told {
         let mut stored: Vec<_> = self.stored.into_iter().collect();
         // Which of two threads stored to a word first is not known.
         stored.retain(|(_, Stores { each, .. })| {
@@ -90,7 +89,7 @@ impl History {
         });
         let each = stored.iter().flat_map(|(_, stores)| &stores.each);
         let threads = each.map(|stored| stored.thread).collect::<BTreeSet<_>>().len();
-        Told { stored, threads, unit }
+        Told { stored, threads, trace: Arc::clone(trace) }
     }
 }
 
@@ -176,30 +175,29 @@ impl Told {
                 missing.extend(lost.iter().map(|stored| (stored.thread, stored.place)));
             }
         }
-        let unit = self.unit;
         for (thread, newest) in &there {
             let before = missing.iter().filter(|(of, place)| of == thread && place < newest);
-            let before: Vec<String> = before.map(|(_, place)| place.to_string()).collect();
-            let (plural, more) = match before.len() {
-                0 => continue,
-                1 => ("", String::new()),
-                2..=MISSING_TOLD => ("s", String::new()),
-                all => ("s", format!(" and {} more", all - MISSING_TOLD)),
-            };
-            let told = before[..before.len().min(MISSING_TOLD)].join(", ");
-            return format!(
-                "memory has the store of {unit} {newest}, and not that of {unit}{plural} {told}{more}"
-            );
+            let before: Vec<usize> = before.map(|(_, place)| *place).collect();
+            if !before.is_empty() {
+                return format!(
+                    "memory has the store of {}, and not that of {}",
+                    self.trace.told(&[*newest]),
+                    self.trace.told(&before)
+                );
+            }
         }
         match there.len() {
             0 => "no store can be told to be there".to_owned(),
             _ => {
-                let each = there.iter().map(|(thread, newest)| match self.threads {
-                    1 => format!("{newest}"),
-                    _ => format!("{newest} of thread {thread}"),
+                let each = there.iter().map(|(thread, newest)| {
+                    let place = self.trace.told(&[*newest]);
+                    match self.threads {
+                        1 => place,
+                        _ => format!("{place} of thread {thread}"),
+                    }
                 });
                 let each: Vec<String> = each.collect();
-                format!("memory has the stores up to {unit} {}", each.join(" and "))
+                format!("memory has the stores up to {}", each.join(" and "))
             }
         }
     }
@@ -209,14 +207,24 @@ impl Told {
 mod tests {
     use super::*;
 
+    /// A trace whose places are lines, of which some come from known places in the program.
+    fn trace(sources: &[(usize, &str)]) -> Arc<Trace> {
+        let sources = sources.iter().map(|(line, source)| (*line, (*source).to_owned())).collect();
+        Arc::new(Trace { unit: "line", sources, ..Trace::default() })
+    }
+
     /// Stores of threads, each with its place, word and value.
     fn told(stores: &[(usize, usize, u64, u64)]) -> Told {
+        told_of(stores, &[])
+    }
+
+    fn told_of(stores: &[(usize, usize, u64, u64)], sources: &[(usize, &str)]) -> Told {
         let mut history = History::default();
         for &(thread, place, word, value) in stores {
             history.at(thread, place);
             history.store(Ptr::to(8 * word), value, u64::MAX);
         }
-        history.told("line")
+        history.told(&trace(sources))
     }
 
     fn of(told: &Told, words: &[(u64, u64)]) -> String {
@@ -239,6 +247,28 @@ mod tests {
         let told = told(&[(0, 1, 1, 1), (0, 2, 2, 1), (0, 3, 3, 1), (0, 4, 4, 1), (0, 5, 5, 1)]);
         let expect = "memory has the store of line 5, and not that of lines 1, 2, 3 and 1 more";
         assert_eq!(of(&told, &[(5, 1)]), expect);
+    }
+
+    #[test]
+    fn what_is_known_of_the_program_is_told_with_the_line() {
+        let stores = [(0, 1, 1, 1), (0, 2, 2, 1), (0, 3, 3, 1)];
+        let of =
+            |sources: &[(usize, &str)], words: &[(u64, u64)]| of(&told_of(&stores, sources), words);
+        let all = &[(1, 1), (2, 1), (3, 1)];
+        assert_eq!(of(&[(3, "b.c:7")], all), "memory has the stores up to line 3 (b.c:7)");
+        let last = &[(3, 1)];
+        assert_eq!(
+            of(&[(1, "a.c:5"), (2, "a.c:5"), (3, "b.c:7")], last),
+            "memory has the store of line 3 (b.c:7), and not that of lines 1, 2 (a.c:5)"
+        );
+        assert_eq!(
+            of(&[(1, "a.c:5"), (2, "a.c:6")], last),
+            "memory has the store of line 3, and not that of lines 1 (a.c:5), 2 (a.c:6)"
+        );
+        assert_eq!(
+            of(&[(1, "a.c:5")], last),
+            "memory has the store of line 3, and not that of lines 1 (a.c:5), 2"
+        );
     }
 
     #[test]
@@ -266,6 +296,6 @@ mod tests {
         history.store(Ptr::to(8), 5, 0xff);
         history.abort();
         assert_eq!(history.line(Line(0)), [0; LINE_BYTES as usize]);
-        assert_eq!(of(&history.told("line"), &[(1, 5)]), "no store can be told to be there");
+        assert_eq!(of(&history.told(&trace(&[])), &[(1, 5)]), "no store can be told to be there");
     }
 }

@@ -66,6 +66,8 @@ pub enum Op {
 pub struct Trace {
     /// What a place in its file is called.
     pub unit: &'static str,
+    /// Where in the program what is in a place comes from, if the file says so.
+    pub sources: BTreeMap<usize, String>,
     /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
     pub persistent: u64,
     pub volatile: u64,
@@ -76,6 +78,31 @@ pub struct Trace {
     /// What was done before measuring begins.
     pub before: Vec<Op>,
     pub threads: Vec<Thread>,
+}
+
+/// So many places are named, where there are several.
+const PLACES_TOLD: usize = 3;
+
+impl Trace {
+    /// Places in the file as they are told, with where in the program they come from.
+    pub fn told(&self, places: &[usize]) -> String {
+        let source = |place: &usize| self.sources.get(place);
+        let first = places.first().and_then(source);
+        let common = first.filter(|_| places.iter().all(|place| source(place) == first));
+        let from =
+            |source: Option<&String>| source.map_or(String::new(), |from| format!(" ({from})"));
+        let each = places.iter().take(PLACES_TOLD).map(|place| match common {
+            Some(_) => place.to_string(),
+            None => format!("{place}{}", from(source(place))),
+        });
+        let more = match places.len().saturating_sub(PLACES_TOLD) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let plural = if places.len() == 1 { "" } else { "s" };
+        let each: Vec<String> = each.collect();
+        format!("{}{plural} {}{more}{}", self.unit, each.join(", "), from(common))
+    }
 }
 
 /// What one thread did.
@@ -175,6 +202,13 @@ impl<'a> Recorder<'a> {
     pub fn does_not_fit<T>(&self, value: &str, bytes: usize) -> Step<T> {
         let plural = if bytes == 1 { "" } else { "s" };
         self.wrong(format!("`{value}` does not fit into {bytes} byte{plural}"))
+    }
+
+    /// What is read now comes from there in the program; empty if the file does not say.
+    pub fn comes_from(&mut self, source: &str) {
+        if self.is_measured && !source.is_empty() {
+            self.trace.sources.insert(self.place, source.to_owned());
+        }
     }
 
     /// What follows until [`Recorder::measure`] is there when measuring begins.

@@ -1,4 +1,5 @@
-//! The text format of traces: an operation a line. docs/replay.md describes it.
+//! The text format of traces: an operation a line, and behind `#` where in the program it comes
+//! from. docs/replay.md describes it.
 
 use model::workload::Step;
 
@@ -34,22 +35,23 @@ pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
     let mut recorder = Recorder::new(name, "line", grain);
     let lines = || {
         text.lines().zip(1..).filter_map(|(line, place)| {
-            let line = line.split('#').next().unwrap_or_default();
+            let (line, source) = line.split_once('#').unwrap_or((line, ""));
             let words: Vec<&str> = line.split_whitespace().collect();
-            (!words.is_empty()).then_some((place, words))
+            (!words.is_empty()).then_some((place, words, source.trim()))
         })
     };
-    if lines().any(|(_, words)| words[0] == "measured") {
+    if lines().any(|(_, words, _)| words[0] == "measured") {
         recorder.begin_before();
     }
     // Where persistent memory is, is known before anything is done there.
-    for (place, words) in lines().filter(|(_, words)| words[0] == "region") {
+    for (place, words, _) in lines().filter(|(_, words, _)| words[0] == "region") {
         recorder.place = place;
         let [start, bytes] = numbers(&recorder, &words)?;
         recorder.region(start, bytes)?;
     }
-    for (place, words) in lines().filter(|(_, words)| words[0] != "region") {
+    for (place, words, source) in lines().filter(|(_, words, _)| words[0] != "region") {
         recorder.place = place;
+        recorder.comes_from(source);
         perform(&mut recorder, &words)?;
     }
     recorder.finish()
