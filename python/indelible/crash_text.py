@@ -56,6 +56,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
     lines += _violations(violations, width)
     if "mutants" in row:
         lines += ["", _mutants(row, width), ""]
+    if "left_out" in row:
+        lines += ["", _left_out(row, width), ""]
     for note in row.get("notes") or []:
         lines.append(paragraph("note", str(note), width))
     if violations and violations[0]["timeline"] is not None:
@@ -193,3 +195,45 @@ def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
     if not tried:
         return f"none of {untried} tried to the end: interrupted"
     return f"{caught} of {tried} tried to the end caught ({untried} not: interrupted)"
+
+
+#: What a checker says of a trace without a flush or a fence.
+NOTICED = {True: "notices", False: "NOTICES NOTHING", None: "not tried"}
+
+#: How many flushes and fences are told of.
+LEFT_OUT_SHOWN = 20
+
+
+def _left_out(row: Mapping[str, Any], width: int) -> str:
+    """Return which flushes and fences a checker missed, those first of which it noticed nothing."""
+    left_out = row["left_out"]
+    if not left_out:
+        wrong = "the program is wrong as it is" if row["violations"] else "the trace has neither"
+        return paragraph("left out", f"no flush and no fence: {wrong}", width)
+    ordered = sorted(left_out, key=lambda each: each["noticed"] is not False)
+    table = [
+        [
+            each["operation"],
+            word(each["place"]),
+            word(each["source"]),
+            word(each["times"]),
+            NOTICED[each["noticed"]],
+            word(each.get("event")),
+        ]
+        for each in ordered[:LEFT_OUT_SHOWN]
+    ]
+    headers = ["left out", "line", "comes from", "times", "the checker", "event"]
+    lines = [columns(headers, table, width, right=(1, 3, 5))]
+    if ordered[LEFT_OUT_SHOWN:]:
+        lines.append(f"... and {len(ordered) - LEFT_OUT_SHOWN} more; --json has them all")
+    noticed = [each for each in left_out if each["noticed"]]
+    missed = [each for each in left_out if each["noticed"] is False]
+    untried = len(left_out) - len(noticed) - len(missed)
+    interrupted = f" ({untried} not tried: interrupted)" if untried else ""
+    lines.append(f"{len(noticed)} of {len(left_out)} noticed{interrupted}")
+    if missed:
+        needless = f"what it does not notice {row['design']} does not need, or it does not check"
+        lines.append(footnote("*", needless, width))
+    if noticed:
+        lines.append(command("see one", noticed[0]["replay"], width))
+    return "\n".join(lines)

@@ -218,12 +218,13 @@ class Campaign:
     lives: int | None = None
     check: str | None = None
     images: str | None = None
+    leave_out: int | str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers of any library."""
-        for name in ("points", "lives"):
+        for name in ("points", "lives", "leave_out"):
             value = getattr(self, name)
-            if value is not None and (name, str(value)) != ("points", "all"):
+            if value is not None and (name == "lives" or str(value) != "all"):
                 object.__setattr__(self, name, whole(name, value))
         for name in ("mutants", "nested"):
             truth(name, getattr(self, name))
@@ -242,6 +243,7 @@ class Campaign:
         words += [f"--lives {self.lives}"] if self.lives is not None else []
         words += [f"--check {shlex.quote(self.check)}"] if self.check is not None else []
         words += [f"--images {shlex.quote(self.images)}"] if self.images is not None else []
+        words += [f"--leave-out {self.leave_out}"] if self.leave_out is not None else []
         return " ".join(words)
 
     def mutant(self, row: Mapping[str, Any]) -> Campaign:
@@ -259,6 +261,18 @@ class Campaign:
         check = self.check if row["workload"] == asked.workload else None
         return Campaign(
             caught_in, nested=False, without=row["rule"], lives=row["lives"], check=check
+        )
+
+    def without_persist(self, row: Mapping[str, Any]) -> Campaign:
+        """Return the campaign in which a flush or a fence of a trace is left out."""
+        settings = dict(self.experiment.settings) | {"workload.leave_out": str(row["place"])}
+        return replace(
+            self,
+            experiment=replace(self.experiment, settings=tuple(settings.items())),
+            mutants=False,
+            nested=False,
+            images=None,
+            leave_out=None,
         )
 
     def recording(self, violation: Mapping[str, Any]) -> Recording | None:
@@ -288,6 +302,8 @@ class Campaign:
             spec["check"] = self.check
         if self.images is not None:
             spec["images"] = self.images
+        if self.leave_out is not None:
+            spec["leave_out"] = self.leave_out
         return json.loads(core.crash(json.dumps(spec), control))
 
 

@@ -88,7 +88,7 @@ class Crash(Answer):
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
         lives = data["lives"] if data["lives"] > 1 else campaign.lives
         campaign = replace(campaign, experiment=said, lives=lives)
-        replay = replace(campaign, mutants=False).command()
+        replay = replace(campaign, mutants=False, leave_out=None).command()
         data["violations"] = [
             row | {"replay": replay, "timeline": seen and f"{seen.command()} --list"}
             for row in data["violations"]
@@ -98,6 +98,11 @@ class Crash(Answer):
             data["mutants"] = [
                 row | {"replay": campaign.mutant(row).command()} if row["caught"] else row
                 for row in _judged(data["mutants"], data["cancelled"])
+            ]
+        if "left_out" in data:
+            data["left_out"] = [
+                row | {"replay": campaign.without_persist(row).command()}
+                for row in data["left_out"]
             ]
         return Crash(data, campaign)
 

@@ -196,6 +196,7 @@ def crash(
     lives: int | None = None,
     check: str | None = None,
     images: str | None = None,
+    leave_out: int | str | None = None,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -207,12 +208,13 @@ def crash(
     `lives` is how often a machine is switched on: of what recovery left some images boot, run on,
     and are cut again. `check` is a command that is run on the memory that a power failure leaves of
     a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
-    kept in the folder `images`.
+    kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
+    out, one at a time, for it to notice: a number, or `all`.
     """
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
-    campaign = Campaign(asked, points, mutants, nested, without, lives, check, images)
+    campaign = Campaign(asked, points, mutants, nested, without, lives, check, images, leave_out)
     try:
         return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
     except pool.Interrupted as interrupt:

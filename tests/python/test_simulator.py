@@ -437,6 +437,10 @@ def test_a_program_checks_what_power_failures_leave_of_its_trace(tmp_path: Path)
     code, shown, _ = indelible(*words)
     assert (code, "ok: every one recovered" in shown) == (0, True)
     assert re.search(r"checker     run on [\d,]+ images that differ", shown)
+    needed = verbs.crash("undo@x86", replay=trace, check=program, leave_out="all").data["left_out"]
+    lines = {each["operation"]: each["source"].partition(":")[0] for each in needed}
+    assert lines == {"flush": "log.c", "fence": "log.c"}
+    assert [(each["times"], each["noticed"]) for each in needed] == [(12, True)] * 4
     program, trace = recorded(tmp_path, "bad", "-DFORGETS_A_FLUSH")
     found = {
         design: verbs.crash(design, replay=trace, check=program)

@@ -13,8 +13,9 @@ use model::oracle::Violation;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
+use crate::left_out::left_out;
 use crate::lives::{Found, history, live, violations_max};
-use crate::spec::{PointsAsked, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec};
 
 /// Transactions of each core, if the user does not say.
 pub const TRANSACTIONS: u64 = 500;
@@ -66,7 +67,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "violations": found.violations().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
         "points_per_s": found.images() as f64 / seconds.max(1e-9),
-        "stopped": later.stopped || first.violations.len() >= violations_max(without),
+        "stopped": later.stopped || first.violations.len() >= violations_max(&spec, without),
         "notes": resolved.notes,
     });
     if let (Some(asked), Some(images)) = (&resolved.checker, first.checker_images) {
@@ -78,6 +79,13 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         let needless = resolved.design.needless.iter();
         let reason = |(rule, why): &(&str, &str)| json!({ "rule": rule, "why": why });
         answer["needless_rules"] = needless.map(reason).collect::<Vec<_>>().into();
+    }
+    if let Some(asked) = &spec.leave_out {
+        // Of a program that is wrong as it is nothing would be shown.
+        let is_right = found.violations().next().is_none();
+        let rows = is_right.then(|| left_out(&spec, &resolved, asked, txs, control)).transpose()?;
+        resolved.heard()?;
+        answer["left_out"] = rows.unwrap_or_else(|| json!([]));
     }
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())
@@ -205,7 +213,7 @@ fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<(usize, (Spec
 /// The user's own run, cut at every crash point, with every rule; the program that checks it, if
 /// there is one, is the one of the campaign.
 fn own(spec: &Spec) -> Spec {
-    let (points, nested) = (PointsAsked::All, false);
+    let (points, nested) = (HowMany::All, false);
     Spec { points, nested, without: None, check: None, images: None, ..spec.clone() }
 }
 

@@ -10,6 +10,7 @@ pub mod spec;
 pub mod results;
 pub mod experiment;
 mod lives;
+mod left_out;
 pub mod campaign;
 pub mod describe;
 pub mod battery;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::experiment::failed;
-use crate::spec::{PointsAsked, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec};
 
 /// From when a machine is switched on until the run on it ends.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ fn cut(
         points,
         nested: spec.nested,
         reorders: if resolved.checker.is_some() { REORDERS_CHECKED } else { REORDERS },
-        violations_max: violations_max(without),
+        violations_max: violations_max(spec, without),
         seed: boot.map_or(spec.seed, |(_, seed)| seed),
         keep,
         check: Check::Transactions,
@@ -106,9 +106,13 @@ const REORDERS_CHECKED: u64 = 8;
 /// A campaign ends after so many violations.
 const VIOLATIONS: usize = 5;
 
-/// A broken design is convicted by one violation.
-pub fn violations_max(without: Option<&str>) -> usize {
-    if without.is_some() { 1 } else { VIOLATIONS }
+/// The parameter of a trace of which a flush or a fence is left out.
+pub const LEAVE_OUT: &str = "leave_out";
+
+/// A broken design, or program, is convicted by one violation.
+pub fn violations_max(spec: &Spec, without: Option<&str>) -> usize {
+    let is_broken = spec.settings.contains_key(&format!("workload.{LEAVE_OUT}"));
+    if without.is_some() || is_broken { 1 } else { VIOLATIONS }
 }
 
 /// So many crash points of the run that the spec describes, spread over it; which ones follows
@@ -128,8 +132,8 @@ fn chosen(
     Ok(Points::These(spread(all, wanted, seed)))
 }
 
-/// So many of the crash points from 1 to `all`: one of each of as many parts, by the seed.
-fn spread(all: u64, wanted: u64, seed: u64) -> Vec<u64> {
+/// So many of the numbers from 1 to `all`: one of each of as many parts, by the seed.
+pub fn spread(all: u64, wanted: u64, seed: u64) -> Vec<u64> {
     let point = |index: u64| {
         let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
         1 + from + mix(seed ^ index) % (until - from)
@@ -204,12 +208,12 @@ pub fn live(
     let life = Life { without, txs, keep, boot: None };
     let boots = BOOTS * (resolved.lives - 1);
     // Where the power is cut at some points, each run is made once before, to count them.
-    let runs = 1 + u64::from(spec.points != PointsAsked::All);
+    let runs = 1 + u64::from(spec.points != HowMany::All);
     let planned = runs * u64::from(resolved.cores) * (txs + boots * txs_of_later(txs));
     let done = control.done.load(Ordering::Relaxed);
     control.total.fetch_max(done + planned, Ordering::Relaxed);
     let points = match spec.points {
-        PointsAsked::Some(wanted) => chosen(spec, resolved, wanted, &life, control)?,
+        HowMany::Some(wanted) => chosen(spec, resolved, wanted, &life, control)?,
         _ => Points::All,
     };
     let mut first = cut(spec, resolved, points, &life, control)?;
@@ -256,7 +260,7 @@ fn live_on(
             };
             let life = Life { txs, keep, boot: Some((&remains, seed)), ..*first };
             let points = match spec.points {
-                PointsAsked::Some(wanted) => {
+                HowMany::Some(wanted) => {
                     chosen(spec, resolved, wanted.div_ceil(BOOTS), &life, control)
                         .map_err(on_what_was_left)?
                 }

@@ -50,7 +50,7 @@ pub struct Spec {
     pub epochs: bool,
     /// Where the power is cut.
     #[serde(default)]
-    pub points: PointsAsked,
+    pub points: HowMany,
     /// A rule of the design to be switched off.
     pub without: Option<String>,
     /// Whether each rule of the design is switched off, one at a time, too.
@@ -69,6 +69,8 @@ pub struct Spec {
     pub check: Option<String>,
     /// Where the images that it does not accept are kept.
     pub images: Option<PathBuf>,
+    /// How many of the trace's flushes and fences are left out, one at a time, for it to notice.
+    pub leave_out: Option<HowMany>,
 }
 
 fn default_machine() -> String {
@@ -83,17 +85,33 @@ fn default_nested() -> bool {
     true
 }
 
-/// Where the power is to be cut: at `"all"` crash points, or at so many.
+/// How many of the things that there are: `"all"`, or a number.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(untagged)]
-pub enum PointsAsked {
-    /// At every one.
+pub enum HowMany {
+    /// Every one.
     #[default]
     All,
-    /// At so many, spread over the run.
+    /// So many, spread over all.
     Some(u64),
     /// In words; only `all` is understood.
     Word(String),
+}
+
+impl HowMany {
+    /// Sees to it that it is a number above 0, or all.
+    fn check(&mut self, what: &str, shows: &str) -> Result<(), InputError> {
+        let refused = match self {
+            HowMany::Word(word) if word == "all" => {
+                *self = HowMany::All;
+                return Ok(());
+            }
+            HowMany::Word(word) => format!("`{word}` is not a number of {what}"),
+            HowMany::Some(0) => format!("0 {what} {shows} nothing"),
+            HowMany::Some(_) | HowMany::All => return Ok(()),
+        };
+        Err(InputError(format!("{refused}; give a number or `all`")))
+    }
 }
 
 /// What a spec comes to.
@@ -142,16 +160,9 @@ impl Spec {
     /// A sentence that says what is not.
     pub fn checked(mut self) -> Result<Spec, InputError> {
         let spec = &mut self;
-        if let PointsAsked::Word(word) = &spec.points {
-            if word != "all" {
-                return Err(InputError(format!(
-                    "`{word}` is not a number of crash points; give a number or `all`"
-                )));
-            }
-            spec.points = PointsAsked::All;
-        }
-        if spec.points == PointsAsked::Some(0) {
-            return Err(InputError("0 crash points check nothing; give a number or `all`".into()));
+        spec.points.check("crash points", "check")?;
+        if let Some(leave_out) = &mut spec.leave_out {
+            leave_out.check("flushes and fences", "show")?;
         }
         if spec.txs == Some(0) {
             return Err(InputError("txs is 0; it takes 1 or more".into()));
@@ -238,11 +249,14 @@ impl Spec {
         workload: &workloads::Entry,
     ) -> Result<Option<Arc<Program>>, InputError> {
         let Some(command) = self.check.clone() else {
-            return match self.images {
-                Some(_) => {
+            return match (&self.images, &self.leave_out) {
+                (Some(_), _) => {
                     Err(InputError("--images keeps what --check does not accept: give both".into()))
                 }
-                None => Ok(None),
+                (None, Some(_)) => {
+                    Err(InputError("--leave-out is for --check to notice: give both".into()))
+                }
+                (None, None) => Ok(None),
             };
         };
         if workload.about.name != "replay" {

@@ -260,6 +260,63 @@ fn a_checker_that_hangs_or_is_killed_or_accepts_everything_is_told_of() {
     }
 }
 
+/// What is left out, of how many places, and whether that was noticed.
+fn left_out(found: &Value) -> Vec<(u64, String, u64, Option<bool>)> {
+    let rows = found["left_out"].as_array().expect("a list");
+    let row = |row: &Value| {
+        let operation = row["operation"].as_str().expect("a word").to_owned();
+        let number = |name: &str| row[name].as_u64().expect("a number");
+        (number("place"), operation, number("times"), row["noticed"].as_bool())
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn a_flush_or_a_fence_that_is_left_out_is_noticed_if_it_is_needed() {
+    let bench = Bench::new(VERIFY);
+    let asked =
+        |design: &str| left_out(&bench.answer(&format!("{design} replay leave_out=all"), GOOD));
+    let row = |place, operation: &str, noticed| (place, operation.to_owned(), 1, Some(noticed));
+    let rows = |needed: [bool; 5]| {
+        let [first, second, third, fourth, fifth] = needed;
+        vec![
+            row(5, "flush", first),
+            row(6, "flush", second),
+            row(7, "fence", third),
+            row(9, "flush", fourth),
+            row(10, "fence", fifth),
+        ]
+    };
+    assert_eq!(asked("undo@x86"), rows([true; 5]));
+    // Persist buffers need fences alone, and caches that survive nothing.
+    assert_eq!(asked("undo@hops"), rows([false, false, true, false, true]));
+    assert_eq!(asked("undo@eadr"), rows([false; 5]));
+    // What comes from one place in the program is one row.
+    let marked = GOOD.replace("flush 0x10080", "flush 0x10080 # c:3");
+    let marked = marked.replace("flush 0x100c0", "flush 0x100c0 # c:3");
+    let found = bench.answer("undo@x86 replay leave_out=all", &marked);
+    assert_eq!(left_out(&found)[0], (5, "flush".to_owned(), 2, Some(true)), "{found}");
+    assert_eq!(
+        (&found["left_out"][0]["source"], &found["violations"]),
+        (&json!("c:3"), &json!([]))
+    );
+    let few = left_out(&bench.answer("undo@x86 replay leave_out=2", GOOD));
+    assert_eq!(few.len(), 2, "{few:?}");
+    // A row says what repeats it.
+    let event = &found["left_out"][0]["event"];
+    let again = bench.answer("undo@x86 replay workload.leave_out=5", &marked);
+    assert_eq!(&again["violations"][0]["event"], event, "{again}");
+    assert_eq!(again["violations"][0]["text"], found["left_out"][0]["text"]);
+}
+
+#[test]
+fn of_a_program_that_is_wrong_nothing_is_left_out() {
+    let bench = Bench::new(VERIFY);
+    let found = bench.answer("undo@x86 replay leave_out=all", &without(5));
+    assert_ne!(found["violations"], json!([]));
+    assert_eq!(found["left_out"], json!([]));
+}
+
 /// Nothing is said of images that it was not run on.
 #[test]
 fn a_checker_that_cannot_be_run_in_the_middle_of_a_campaign_ends_it() {
@@ -322,6 +379,18 @@ fn what_does_not_go_with_a_checker_is_refused() {
         refusal(json!({ "design": "silo", "workload": "replay", "images": "here" })),
         "--images keeps what --check does not accept: give both"
     );
+    assert_eq!(
+        refusal(json!({ "design": "silo", "workload": "replay", "leave_out": "all" })),
+        "--leave-out is for --check to notice: give both"
+    );
+    for (asked, expect) in
+        [(json!(0), "0 flushes and fences show nothing"), (json!("few"), "`few`")]
+    {
+        let text = refusal(
+            json!({ "design": "silo", "workload": "replay", "check": "true", "leave_out": asked }),
+        );
+        assert!(text.starts_with(expect) && text.ends_with("give a number or `all`"), "{text}");
+    }
 }
 
 /// What images held in two words, as a checker has seen them.

@@ -32,6 +32,7 @@ use model::workload::{
 
 mod checker;
 mod history;
+mod persists;
 mod pmemcheck;
 mod recording;
 mod text;
@@ -39,6 +40,8 @@ mod text;
 use crate::rng::mix;
 use checker::Examined;
 use recording::{Op, Thread, Trace};
+
+pub use persists::Persist;
 
 /// The trace that is replayed if the user names none.
 const LEDGER: (&str, &str) = ("ledger.trace", include_str!("replay/ledger.trace"));
@@ -52,6 +55,9 @@ model::params! {
         /// Of what two threads may not both store to a part in transactions without a lock in
         /// common: lines, or words.
         lock_grain = "line" of ["line", "word"];
+        /// A line of the trace (an operation of a store log) with a flush or a fence that is left
+        /// out, with all such that have the same comment; 0 leaves nothing out.
+        leave_out = 0 in 0..=u64::MAX;
     }
 }
 
@@ -110,6 +116,16 @@ pub fn threads(script: Option<&(String, String)>) -> Step<u8> {
     Ok(read(name, text, WORD_BYTES)?.threads.len() as u8)
 }
 
+/// The flushes and fences of a trace, which is the user's `script`, or the ledger, by where in the
+/// program they come from.
+///
+/// # Errors
+/// [`Stop::Input`] when it is wrong.
+pub fn persists(script: Option<&(String, String)>) -> Step<Vec<Persist>> {
+    let (name, text) = named(script);
+    Ok(read(name, text, WORD_BYTES)?.persists())
+}
+
 impl Declared for Replay {
     const ABOUT: About = About {
         name: "replay",
@@ -125,7 +141,15 @@ impl Declared for Replay {
     fn new(params: &ReplayParams, site: &Site) -> Step<Replay> {
         let (name, text) = named(site.script.as_ref());
         let grain = if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES };
-        let trace = read(name, text, grain)?;
+        let mut trace = read(name, text, grain)?;
+        let place = params.leave_out;
+        if place != 0 && !trace.leave_out(place as usize) {
+            let unit = trace.unit;
+            return Err(Stop::Input(format!(
+                "{name}, {unit} {place}: what is left out is a flush or a fence behind `measured`, \
+                 and there is none"
+            )));
+        }
         let threads = trace.threads.len() as u8;
         if !site.cores.is_multiple_of(threads) {
             return Err(Stop::Input(format!(

@@ -113,6 +113,54 @@ fn next(bench: &mut Bench, core: u8, (persistent, volatile): (u64, u64)) -> Vec<
     port.notes
 }
 
+/// What of a trace with transactions is done in each, without what comes from there.
+fn left_out(line: usize, text: &str) -> Vec<Vec<String>> {
+    let settings = format!("leave_out={line}");
+    let mut bench =
+        Bench::new(entry("replay"), &settings, &scripted(1, text)).expect("it is right");
+    (0..2).map(|_| next(&mut bench, 0, ONLY)).collect()
+}
+
+#[test]
+fn flushes_and_fences_may_be_left_out_with_those_of_the_same_comment() {
+    let text = "
+        fence # c:1
+        begin
+        commit
+        flush 60 8 # c:2
+        fence # c:2
+        begin
+        commit
+        order
+        flush 0 # c:2
+        fence # c:1";
+    let first = ["durable", "begin", "commit", "flush p0", "flush p64", "durable"];
+    let second = ["begin", "commit", "order", "flush p0", "durable"];
+    let cases: [(usize, &[usize], &[usize]); 5] =
+        [(0, &[], &[]), (2, &[0], &[4]), (5, &[3, 4], &[3]), (6, &[5], &[]), (9, &[], &[2])];
+    for (line, of_first, of_second) in cases {
+        let rest = |all: &[&str], gone: &[usize]| -> Vec<String> {
+            let each = (0..).zip(all).filter(|(index, _)| !gone.contains(index));
+            each.map(|(_, text)| (*text).to_owned()).collect()
+        };
+        let expect = [rest(&first, of_first), rest(&second, of_second)];
+        assert_eq!(left_out(line, text), expect, "line {line}");
+    }
+    let script = ("mine.trace".to_owned(), text.to_owned());
+    let found = workloads::replay::persists(Some(&script)).expect("it is right");
+    let found: Vec<_> = found.iter().map(|row| (row.place, row.operation, row.times)).collect();
+    assert_eq!(found, [(2, "fence", 2), (5, "flush", 2), (6, "fence", 1), (9, "order", 1)]);
+    for line in [3, 99] {
+        assert_eq!(
+            refused(&format!("leave_out={line}"), 1, text),
+            format!(
+                "mine.trace, line {line}: what is left out is a flush or a fence behind `measured`, \
+                 and there is none"
+            )
+        );
+    }
+}
+
 /// Where the only copy lies, in a trace without locks.
 const ONLY: (u64, u64) = (PAGE_BYTES, DRAM_BASE);
 

@@ -25,6 +25,7 @@ examples:
   indelible crash --design ssp --workload sqlite --txs 50 --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
   indelible crash --design undo@x86 --replay mine.trace --check ./verify
+  indelible crash --design undo@x86 --replay a.trace --check ./a --leave-out all
 """
 
 
@@ -67,6 +68,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--images", metavar="FOLDER", help="where to keep the files that --check does not accept"
     )
+    parser.add_argument(
+        "--leave-out",
+        type=points,
+        metavar="all|N",
+        help="also leave out each flush and fence of the trace, one at a time, or N of them:"
+        " those that --check does not notice are not needed, or not checked",
+    )
     options.add_experiment(parser, CRASH_MACHINE, "500, or a trace once with --check")
     options.add_common(parser)
 
@@ -107,6 +115,7 @@ def call(args: argparse.Namespace) -> int:
             lives=args.lives,
             check=args.check,
             images=args.images,
+            leave_out=args.leave_out,
             **options.experiment_arguments(args),
         ),
         show,

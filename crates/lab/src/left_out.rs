@@ -1,0 +1,63 @@
+//! What a user's checker says of a trace without some of its flushes or fences: of one that is
+//! needed it has to notice that it is not there.
+
+use std::sync::atomic::Ordering;
+
+use model::engine::Control;
+use serde_json::{Value, json};
+
+use crate::error::InputError;
+use crate::experiment::stopped;
+use crate::lives::{LEAVE_OUT, live, spread};
+use crate::spec::{HowMany, Resolved, Spec};
+
+/// Leaves out each flush and each fence, one after the other, those of one place in the program
+/// together; or so many of them.
+///
+/// # Errors
+/// A sentence that says what does not fit.
+pub fn left_out(
+    spec: &Spec,
+    resolved: &Resolved,
+    asked: &HowMany,
+    txs: u64,
+    control: &Control,
+) -> Result<Value, InputError> {
+    let all = workloads::replay::persists(resolved.script.as_ref());
+    let all = all.map_err(|stop| stopped(stop, resolved))?;
+    let count = all.len() as u64;
+    let chosen: Vec<u64> = match *asked {
+        HowMany::Some(wanted) if wanted < count => spread(count, wanted, spec.seed),
+        _ => (1..=count).collect(),
+    };
+    let mut rows = Vec::new();
+    for persist in chosen.into_iter().map(|number| &all[number as usize - 1]) {
+        let place = persist.place as u64;
+        let mut row = json!({
+            "operation": persist.operation,
+            "place": place,
+            "source": persist.source,
+            "times": persist.times,
+            "noticed": null,
+        });
+        if !control.cancelled.load(Ordering::Relaxed) {
+            let mut without = Spec { nested: false, ..spec.clone() };
+            without.settings.insert(format!("workload.{LEAVE_OUT}"), place.to_string());
+            let mut on = resolved.keeping_nothing();
+            on.workload_settings.retain(|(name, _)| name != LEAVE_OUT);
+            on.workload_settings.push((LEAVE_OUT.to_owned(), place));
+            let found = live(&without, &on, spec.without.as_deref(), txs, control)?;
+            let violation = found.violations().next();
+            let was_cut_short = control.cancelled.load(Ordering::Relaxed);
+            if violation.is_some() || !was_cut_short {
+                row["noticed"] = violation.is_some().into();
+            }
+            if let Some((_, violation)) = violation {
+                row["event"] = violation.point.into();
+                row["text"] = violation.text.clone().into();
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows.into())
+}

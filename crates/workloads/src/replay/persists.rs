@@ -1,0 +1,87 @@
+//! The flushes and fences of a trace, and the trace without some of them.
+
+use super::recording::{Op, Thread, Trace};
+
+/// Flushes, or fences, that come from one place in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persist {
+    /// What they are: `flush`, `order` or `fence`.
+    pub operation: &'static str,
+    /// Where in the file the first one is.
+    pub place: usize,
+    /// Where in the program they come from, if the file says so; otherwise there is one.
+    pub source: Option<String>,
+    /// In how many places of the file they are.
+    pub times: u64,
+}
+
+/// What a flush or a fence is called.
+fn operation(op: &Op) -> Option<&'static str> {
+    match op {
+        Op::Flush { .. } => Some("flush"),
+        Op::Order => Some("order"),
+        Op::Durable => Some("fence"),
+        _ => None,
+    }
+}
+
+impl Trace {
+    /// Each place in the program from which flushes or fences come, in the order of the file.
+    pub fn persists(&self) -> Vec<Persist> {
+        let mut found: Vec<Persist> = Vec::new();
+        let mut each: Vec<(usize, &str)> = self.threads.iter().flat_map(Thread::persists).collect();
+        each.sort_unstable();
+        // A flush of several lines is one.
+        each.dedup();
+        for (place, operation) in each {
+            let source = self.sources.get(&place);
+            let is_same = |other: &&mut Persist| {
+                source.is_some() && other.operation == operation && other.source.as_ref() == source
+            };
+            match found.iter_mut().find(is_same) {
+                Some(other) => other.times += 1,
+                None => {
+                    found.push(Persist { operation, place, source: source.cloned(), times: 1 });
+                }
+            }
+        }
+        found
+    }
+
+    /// The trace without the flushes or fences that come from where in the program one in this
+    /// place of the file does; whether there is any.
+    pub fn leave_out(&mut self, place: usize) -> bool {
+        let Trace { sources, threads, .. } = self;
+        let found = threads.iter().flat_map(Thread::persists).find(|(other, _)| *other == place);
+        let Some((_, left_out)) = found else { return false };
+        let source = sources.get(&place);
+        let comes_from_there =
+            |other: usize| other == place || source.is_some() && sources.get(&other) == source;
+        for thread in threads {
+            thread.keep(|op, place| operation(op) != Some(left_out) || !comes_from_there(place));
+        }
+        true
+    }
+}
+
+impl Thread {
+    /// Where in the file its flushes and fences are, and what they are.
+    fn persists(&self) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+        let each = self.places.iter().zip(&self.ops);
+        each.filter_map(|(place, op)| Some((*place, operation(op)?)))
+    }
+
+    /// Keeps some of its operations, which have as many transactions.
+    fn keep(&mut self, stays: impl Fn(&Op, usize) -> bool) {
+        let Thread { ops, places, marks, parts } = std::mem::take(self);
+        self.marks = marks;
+        for part in parts {
+            let start = self.ops.len();
+            for index in part.filter(|&index| stays(&ops[index], places[index])) {
+                self.ops.push(ops[index]);
+                self.places.push(places[index]);
+            }
+            self.parts.push(start..self.ops.len());
+        }
+    }
+}
