@@ -194,7 +194,7 @@ impl Declared for Replay {
 
 impl Workload for Replay {
     fn has_invariants(&self) -> bool {
-        self.checker.as_ref().is_some_and(|checker| checker.stores)
+        self.checker.as_ref().is_some_and(Examined::has_stores)
     }
 
     fn checker(&self) -> Option<&dyn Checker> {

@@ -30,13 +30,13 @@ pub struct Examined {
     examiner: Arc<dyn Examiner>,
     /// Where the regions lie.
     regions: Vec<Range<u64>>,
-    /// The lines that the trace stores to; the others are zeros.
+    /// The lines that the trace stores to, in order; the others are zeros.
     lines: Vec<Line>,
+    /// Those that change behind `measured`, in which images differ.
+    changing: Vec<Line>,
     /// What the threads tell the world.
     marks: Vec<Vec<String>>,
     told: Told,
-    /// Whether the trace stores anything that it could find wrong.
-    pub stores: bool,
     /// Whether it accepts garbage, too.
     pub accepts_garbage: bool,
     /// What memory and marks it has seen, in short.
@@ -59,15 +59,14 @@ impl Examined {
             regions.push(copy.of(0)..copy.of(trace.persistent));
         }
         let history = history(replay)?;
-        let mut lines: Vec<Line> = history.words().map(Word::line).collect();
-        lines.dedup();
+        let lines = lines_of(history.words());
         let left: Vec<LineData> = lines.iter().map(|&line| history.line(line)).collect();
         let mut examined = Examined {
             examiner: Arc::clone(examiner),
             regions,
             lines,
+            changing: lines_of(history.stored()),
             marks: trace.threads.iter().map(|thread| thread.marks.clone()).collect(),
-            stores: history.has_stores(),
             told: history.told(trace),
             accepts_garbage: false,
             seen: RefCell::default(),
@@ -97,27 +96,41 @@ impl Examined {
     }
 
     fn pieces(&self, lines: &[LineData]) -> Vec<Piece> {
+        let before = |address: u64| self.lines.partition_point(|line| line.address() < address);
         let piece = |region: &Range<u64>| {
-            let each = self.lines.iter().zip(lines);
-            let within = each.filter(|(line, _)| region.contains(&line.address()));
-            let lines = within.map(|(line, data)| (line.address() - region.start, *data));
+            let within = before(region.start)..before(region.end);
+            let each = self.lines[within.clone()].iter().zip(&lines[within]);
+            let lines = each.map(|(line, data)| (line.address() - region.start, *data));
             Piece { length: region.end - region.start, lines: lines.collect() }
         };
         self.regions.iter().map(piece).collect()
     }
 
+    /// Whether the trace stores anything that could be found wrong.
+    pub fn has_stores(&self) -> bool {
+        !self.changing.is_empty()
+    }
+
     /// What is said of an image that was not seen before; where it is wrong, with what it has of
     /// the trace.
-    fn judge(&self, image: &Image<'_>, lines: &[LineData], marks: &[u64]) -> Result<(), String> {
-        let Err(mut text) = self.examine(lines, marks) else { return Ok(()) };
+    fn judge(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String> {
+        let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
+        let Err(mut text) = self.examine(&lines, marks) else { return Ok(()) };
         text = format!("{text}; {}", self.told.of(|word| image.word(word)));
-        match self.examiner.keep(&self.pieces(lines), self.images()) {
+        match self.examiner.keep(&self.pieces(&lines), self.images()) {
             Ok(None) => (),
             Ok(Some(place)) => text += &format!("; it is in {place}"),
             Err(why) => text += &format!("; it is not kept: {why}"),
         }
         Err(text)
     }
+}
+
+/// The lines of words that are in order.
+fn lines_of(words: impl Iterator<Item = Word>) -> Vec<Line> {
+    let mut lines: Vec<Line> = words.map(Word::line).collect();
+    lines.dedup();
+    lines
 }
 
 /// All that a trace stores, its threads one after the other.
@@ -141,15 +154,15 @@ fn history(replay: &Replay) -> Step<History> {
 
 impl Checker for Examined {
     fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String> {
-        let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
         let mut hasher = DefaultHasher::new();
-        (&lines, marks).hash(&mut hasher);
+        self.changing.iter().for_each(|&line| image.line(line).hash(&mut hasher));
+        marks.hash(&mut hasher);
         let key = hasher.finish();
         // What is wrong with an image is told once, so that others have their turn.
         if !self.seen.borrow_mut().insert(key) {
             return Ok(());
         }
-        self.judge(image, &lines, marks)
+        self.judge(image, marks)
     }
 
     fn images(&self) -> u64 {

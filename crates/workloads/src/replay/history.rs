@@ -61,9 +61,9 @@ impl History {
         self.now.keys().copied().filter(|word| word.line().is_persistent())
     }
 
-    /// Whether anything was stored to persistent memory since the trace began.
-    pub fn has_stores(&self) -> bool {
-        !self.stored.is_empty()
+    /// Those that were stored to since the trace began.
+    pub fn stored(&self) -> impl Iterator<Item = Word> + '_ {
+        self.stored.keys().copied()
     }
 
     /// What a line holds.
