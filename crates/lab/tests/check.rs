@@ -236,6 +236,17 @@ fn a_store_log_has_its_markers_as_marks() {
     let texts = bench.texts("undo@x86 replay", trace);
     assert!(texts.iter().all(|text| text.contains("exit code 4")), "{texts:?}");
     assert!(texts[0].ends_with("no store can be told to be there"), "{texts:?}");
+    // Where stores come from is told, if the log says it.
+    let stacks = trace.replace(
+        "STORE;0x4000000;0x2;0x8",
+        "STORE;0x4000080;0x1;0x8;0x401: fill (pool.c:7);0x402: main (pool.c:9);0x403: start\
+         |STORE;0x4000000;0x2;0x8;0x404: publish (pool.c:8)|FLUSH;0x4000000;0x40",
+    );
+    let texts = Bench::new(r#"[ "$(od -An -v -tu8 -j 128 -N 8 "$1" | tr -d ' ')" = 1 ]"#)
+        .texts("undo@x86 replay", &stacks);
+    let expect = "memory has the store of operation 7 (publish (pool.c:8)), and not that of \
+                  operation 6 (fill (pool.c:7) < main (pool.c:9))";
+    assert!(texts.iter().any(|text| text.ends_with(expect)), "{texts:?}");
     let flushed = trace.replace("0x2;0x8|", "0x2;0x8|FLUSH;0x4000000;0x40|");
     assert_eq!(bench.texts("undo@x86 replay", &flushed), [""; 0]);
 }

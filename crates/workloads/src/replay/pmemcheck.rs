@@ -5,10 +5,12 @@
 //! |STORE;address;value;size|FLUSH;address;size|FENCE|STOP
 //! ```
 //!
-//! It is one line, and numbers are hexadecimal. What the tool says before and after is passed over,
-//! and so are the call stacks behind a store. Markers, `NAME.BEGIN` and `NAME.END`, are marks, but
-//! for those of two names: `tx` are a transaction's begin and commit, and measuring begins with
-//! `measured.BEGIN`, if that is there; what is before is then only stored.
+//! It is one line, and numbers are hexadecimal. What the tool says before and after is passed over.
+//! The call stack behind a store (`--log-stores-stacktraces=yes`, frames such as
+//! `;0x400CDB: insert (list.c:144)`) says where in the program it comes from. Markers,
+//! `NAME.BEGIN` and `NAME.END`, are marks, but for those of two names: `tx` are a transaction's
+//! begin and commit, and measuring begins with `measured.BEGIN`, if that is there; what is before
+//! is then only stored.
 
 use model::workload::Step;
 
@@ -20,6 +22,9 @@ const STOP: &str = "STOP";
 
 /// The marker with which measuring begins.
 const MEASURED: &str = "measured.BEGIN";
+
+/// So many frames of a call stack are told.
+const FRAMES_TOLD: usize = 2;
 
 /// Whether a text is such a log; the format of ours has no bars.
 pub fn is_store_log(text: &str) -> bool {
@@ -63,7 +68,8 @@ pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
 
 fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
     match *fields {
-        ["STORE", address, value, size, ..] => {
+        ["STORE", address, value, size, ref stack @ ..] => {
+            to.comes_from(&source(stack));
             let (address, size) = (hex(to, address)?, hex(to, size)?);
             let size = to.within("the number of bytes", size, 1, ACCESS_MAX)?;
             let bytes = bytes_of(to, value, size as usize)?;
@@ -86,6 +92,16 @@ fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
             fields.join(";")
         )),
     }
+}
+
+/// The innermost frames of a call stack, without their addresses.
+fn source(stack: &[&str]) -> String {
+    let place = |frame: &&str| {
+        let (_, place) = frame.split_once(": ").unwrap_or(("", frame));
+        place.to_owned()
+    };
+    let frames: Vec<String> = stack.iter().take(FRAMES_TOLD).map(place).collect();
+    frames.join(" < ")
 }
 
 fn is_marker(field: &str) -> bool {
