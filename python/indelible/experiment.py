@@ -292,18 +292,10 @@ class Campaign:
     def start(self, control: core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
-        if self.points is not None:
-            spec["points"] = self.points
-        if self.without is not None:
-            spec["without"] = self.without
-        if self.lives is not None:
-            spec["lives"] = self.lives
-        if self.check is not None:
-            spec["check"] = self.check
-        if self.images is not None:
-            spec["images"] = self.images
-        if self.leave_out is not None:
-            spec["leave_out"] = self.leave_out
+        for name in ("points", "without", "lives", "check", "images", "leave_out"):
+            value = getattr(self, name)
+            if value is not None:
+                spec[name] = value
         return json.loads(core.crash(json.dumps(spec), control))
 
 
