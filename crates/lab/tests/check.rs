@@ -446,6 +446,28 @@ fn a_line_may_be_there_as_it_was_before_until_it_is_durable() {
     assert_eq!(pairs(&past), ["0 0", "1 0", "2 0", "2 1"]);
 }
 
+/// However often a line is stored to: what was flushed before is there behind the fence.
+#[test]
+fn what_was_flushed_is_durable_behind_the_fence_however_much_came_after_it() {
+    let bench = Bench::new(
+        r#"
+        word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+        [ "$(word "$1" 0)" -le 1 ] || exit 1
+        [ -z "$INDELIBLE_MARK" ] || [ "$(word "$1" 0)" = 1 ] || exit 2"#,
+    );
+    let trace = |flush: &str, values: std::ops::Range<u64>| {
+        let stores: String = values.map(|value| format!("store 0x10008 {value}\n")).collect();
+        let after = "store 0x10040 1\n".repeat(300);
+        format!(
+            "region 0x10000 128\nmeasured\nstore 0x10000 1\n{flush}{stores}fence\nmark done\n{after}"
+        )
+    };
+    let flushed = trace("flush 0x10000\n", 1..1500);
+    assert_eq!(bench.texts("undo@x86 replay points=40", &flushed), [""; 0]);
+    let late = trace("", 1..20);
+    assert!(bench.texts("undo@x86 replay", &late)[0].contains("exit code 2"));
+}
+
 /// Of more lines than all combinations can be tried of, each one is missed alone, and is there
 /// alone.
 #[test]

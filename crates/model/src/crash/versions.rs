@@ -8,9 +8,10 @@ use crate::image::{Image, word_of};
 use crate::units::{CoreId, Line, LineData, PerCore, Word, mix};
 use crate::workload::Flush;
 
-/// So many versions of a line are kept (ours: what was stored over more often since the last fence
-/// is hardly what a program waits for).
-const KEPT: usize = 64;
+/// Of more versions of a line than that each second one is forgotten, but for those that a fence is
+/// to make durable (ours: a line that is stored to for ever and never flushed fills the host's
+/// memory, and what it held between two versions is much like them).
+const KEPT: usize = 1024;
 
 /// So many images are made of a crash point that has more.
 const IMAGES: u64 = 16;
@@ -28,9 +29,10 @@ pub struct Versions {
 struct History {
     /// What it holds for certain, if nothing newer is there.
     settled: LineData,
-    /// What it held afterwards, oldest first, and the number of the first of these.
-    open: VecDeque<LineData>,
-    first: u64,
+    /// What it held afterwards, oldest first, each with its number.
+    open: VecDeque<(u64, LineData)>,
+    /// The number of the next one.
+    next: u64,
 }
 
 /// What a core's next fence makes durable: lines, up to the version before that number.
@@ -39,6 +41,18 @@ struct Flushed {
     lines: Vec<(Line, u64)>,
     /// What the core has asked for and waits for.
     asked: Option<FenceKind>,
+}
+
+impl History {
+    /// Forgets each second version that nobody waits for; the newest stays.
+    fn thin(&mut self, awaited: &[u64]) {
+        let newest = self.next - 1;
+        let mut is_second = true;
+        self.open.retain(|(number, _)| {
+            is_second = !is_second;
+            !is_second || *number == newest || awaited.contains(number)
+        });
+    }
 }
 
 impl Versions {
@@ -56,13 +70,15 @@ impl Versions {
         let history = self.lines.entry(line).or_insert_with(|| {
             let mut settled = now;
             settled[word.place() * 8..][..8].copy_from_slice(&old.to_le_bytes());
-            History { settled, open: VecDeque::new(), first: 0 }
+            History { settled, open: VecDeque::new(), next: 0 }
         });
-        if history.open.len() == KEPT {
-            history.open.pop_front();
-            history.first += 1;
+        history.open.push_back((history.next, now));
+        history.next += 1;
+        if history.open.len().is_multiple_of(KEPT) {
+            let flushed = self.cores.iter().flat_map(|(_, core)| &core.lines);
+            let awaited = flushed.filter(|(other, _)| *other == line).map(|(_, until)| until - 1);
+            history.thin(&awaited.collect::<Vec<_>>());
         }
-        history.open.push_back(now);
     }
 
     /// A core asks for a fence or for a line to be written back.
@@ -75,8 +91,10 @@ impl Versions {
 
     /// What a line holds now is durable when the core's next fence is done.
     pub fn flush(&mut self, core: CoreId, line: Line) {
-        if let Some(History { open, first, .. }) = self.lines.get(&line) {
-            self.cores[core].lines.push((line, first + open.len() as u64));
+        if let Some(History { open, next, .. }) = self.lines.get(&line)
+            && !open.is_empty()
+        {
+            self.cores[core].lines.push((line, *next));
         }
     }
 
@@ -92,11 +110,10 @@ impl Versions {
         }
         for (line, until) in std::mem::take(&mut flushed.lines) {
             let Some(history) = self.lines.get_mut(&line) else { continue };
-            while history.first < until
-                && let Some(version) = history.open.pop_front()
+            while history.open.front().is_some_and(|(number, _)| *number < until)
+                && let Some((_, version)) = history.open.pop_front()
             {
                 history.settled = version;
-                history.first += 1;
             }
         }
     }
@@ -133,7 +150,7 @@ impl Versions {
                 }
             };
             let older = (way as usize).checked_sub(1).and_then(|way| history.open.get(way));
-            let data = older.unwrap_or(&history.settled);
+            let data = older.map_or(&history.settled, |(_, version)| version);
             image.set_line(*line, data, u64::MAX).expect("the power is on");
         }
         true
