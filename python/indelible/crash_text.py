@@ -25,6 +25,11 @@ NOTHING_CHECKED = (
     "transactions nothing is promised"
 )
 
+#: Why a checker was not asked about anything that could be wrong.
+NOTHING_STORED = (
+    "nothing was checked: behind `measured` the trace stores nothing to persistent memory"
+)
+
 
 def crash(answer: Crash, width: int | None = None) -> str:
     """Return one campaign: how many power failures, what they broke, and how to see it again."""
@@ -53,7 +58,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         ran = "run on 1 image" if images == 1 else f"run on {images:,} images that differ"
         lines.append(paragraph("checker", ran, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
-    lines += _violations(violations, width)
+    lines += _violations(violations, width, OTHER if "checker" in row else EARLY)
     if "mutants" in row:
         lines += ["", _mutants(row, width), ""]
     if "left_out" in row:
@@ -82,20 +87,28 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     if not row["points"]:
         return "none, and nothing was tried"
     if not found:
-        return "ok: every one recovered" if row["checked"] else NOTHING_CHECKED
+        if row["checked"]:
+            return "ok: every one recovered"
+        return NOTHING_STORED if "checker" in row else NOTHING_CHECKED
     life = row["violations"][0]["life"]
     if life > 1:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
-    stopped = f": stopped after {found} violations" if row.get("stopped") else ""
+    violations = "violation" if found == 1 else "violations"
+    stopped = f": stopped after {found} {violations}" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
 
-def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+#: What an image is beside the one that timing left: some writes came early, or it is another one
+#: of those that the hardware may leave.
+EARLY, OTHER = "some writes early", "another image"
+
+
+def _violations(violations: Sequence[Mapping[str, Any]], width: int, early: str) -> list[str]:
     """Return the first violation with its history, and the others as far as they differ."""
     # Several images of a crash point have one place, which is told once.
     places: dict[str, dict[str, None]] = {}
     for violation in violations:
-        places.setdefault(violation["text"], {})[_place(violation)] = None
+        places.setdefault(violation["text"], {})[_place(violation, early)] = None
     lines = []
     for index, (what, told_at) in enumerate(places.items()):
         where = list(told_at)
@@ -111,12 +124,12 @@ def _violations(violations: Sequence[Mapping[str, Any]], width: int) -> list[str
     return lines
 
 
-def _place(violation: Mapping[str, Any]) -> str:
+def _place(violation: Mapping[str, Any], other: str) -> str:
     """Return where the power went: the event, and in its recovery the write, or in booting."""
     nested = violation.get("nested")
     if violation["event"]:
         write = f", write {nested} of the recovery" if nested is not None else ""
-        early = ", some writes early" if violation["order"] else ""
+        early = f", {other}" if violation["order"] else ""
         place = f"at event {violation['event']:,} (cycle {violation['cycle']:,}{early}{write})"
         of_life = "of"
     else:
@@ -210,6 +223,8 @@ def _left_out(row: Mapping[str, Any], width: int) -> str:
     if not left_out:
         wrong = "the program is wrong as it is" if row["violations"] else "the trace has neither"
         return paragraph("left out", f"no flush and no fence: {wrong}", width)
+    if all(each["noticed"] is None for each in left_out):
+        return paragraph("left out", "no flush and no fence: interrupted before", width)
     ordered = sorted(left_out, key=lambda each: each["noticed"] is not False)
     table = [
         [
@@ -222,7 +237,7 @@ def _left_out(row: Mapping[str, Any], width: int) -> str:
         ]
         for each in ordered[:LEFT_OUT_SHOWN]
     ]
-    headers = ["left out", "line", "comes from", "times", "the checker", "event"]
+    headers = ["left out", left_out[0]["unit"], "comes from", "times", "the checker", "event"]
     lines = [columns(headers, table, width, right=(1, 3, 5))]
     if ordered[LEFT_OUT_SHOWN:]:
         lines.append(f"... and {len(ordered) - LEFT_OUT_SHOWN} more; --json has them all")
@@ -232,7 +247,8 @@ def _left_out(row: Mapping[str, Any], width: int) -> str:
     interrupted = f" ({untried} not tried: interrupted)" if untried else ""
     lines.append(f"{len(noticed)} of {len(left_out)} noticed{interrupted}")
     if missed:
-        needless = f"what it does not notice {row['design']} does not need, or it does not check"
+        reasons = f"{row['design']} does not need, or it does not check, or the points that were"
+        needless = f"what it does not notice {reasons} tried do not show"
         lines.append(footnote("*", needless, width))
     if noticed:
         lines.append(command("see one", noticed[0]["replay"], width))

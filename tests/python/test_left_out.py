@@ -18,8 +18,8 @@ ASKED = [*CRASH, "--leave-out", "all"]
 def row(place: int, noticed: bool | None, source: str | None = None) -> dict[str, Any]:
     """Return a row of the simulator's answer."""
     seen = {"event": 7, "text": "the checker ended with exit code 1"} if noticed else {}
-    place_of = {"operation": "flush", "place": place, "source": source, "times": 2}
-    return place_of | {"noticed": noticed} | seen
+    place_of = {"operation": "flush", "unit": "line", "place": place, "source": source}
+    return place_of | {"times": 2} | {"noticed": noticed} | seen
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ def test_what_is_not_noticed_comes_first(
     ]
     assert "1 of 3 noticed (1 not tried: interrupted)" in shown
     assert "* what it does not notice undo@x86 does not need, or it does not check" in shown
+    assert "line  comes from" in shown
     assert "--set workload.leave_out=5" in shown
     found = json.loads(command(*ASKED, "--json")[1])["left_out"]
     assert [each["noticed"] for each in found] == [True, False, None]
@@ -65,6 +66,8 @@ def test_where_nothing_can_be_left_out_the_reason_is_told(
 ) -> None:
     answers()
     assert "left out    no flush and no fence: the trace has neither" in command(*ASKED)[1]
+    answers(row(5, None), row(6, None))
+    assert "left out    no flush and no fence: interrupted before" in command(*ASKED)[1]
     answers(*(row(place, True) for place in range(30)))
     assert "... and 10 more; --json has them all" in command(*ASKED)[1]
 

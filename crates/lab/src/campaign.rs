@@ -214,7 +214,8 @@ fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<(usize, (Spec
 /// there is one, is the one of the campaign.
 fn own(spec: &Spec) -> Spec {
     let (points, nested) = (HowMany::All, false);
-    Spec { points, nested, without: None, check: None, images: None, ..spec.clone() }
+    let (check, images, leave_out) = (None, None, None);
+    Spec { points, nested, without: None, check, images, leave_out, ..spec.clone() }
 }
 
 /// The runs in which a mutant is looked for, from short to long, and then with other seeds again.

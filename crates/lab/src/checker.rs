@@ -97,11 +97,6 @@ impl Program {
         why.map_or(Ok(()), |why| Err(format!("--check {}: {why}", self.command)))
     }
 
-    fn is_cancelled(&self) -> bool {
-        let cancelled = self.known.cancelled.get();
-        cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
-    }
-
     /// It says nothing of the image that it is asked about, nor of others.
     fn give_up(&self, why: String) {
         // Whichever reason came first.
@@ -200,6 +195,11 @@ impl Examiner for Program {
             .map_err(|error| format!("--images {}: {error}", folder.display()))?;
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         Ok(Some(names.join(", ")))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let cancelled = self.known.cancelled.get();
+        cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
     }
 
     fn name(&self) -> &str {

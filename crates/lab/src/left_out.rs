@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::experiment::stopped;
-use crate::lives::{LEAVE_OUT, live, spread};
-use crate::spec::{HowMany, Resolved, Spec};
+use crate::lives::{live, spread};
+use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
 
 /// Leaves out each flush and each fence, one after the other, those of one place in the program
 /// together; or so many of them.
@@ -35,6 +35,7 @@ pub fn left_out(
         let place = persist.place as u64;
         let mut row = json!({
             "operation": persist.operation,
+            "unit": persist.unit,
             "place": place,
             "source": persist.source,
             "times": persist.times,
@@ -44,7 +45,6 @@ pub fn left_out(
             let mut without = Spec { nested: false, ..spec.clone() };
             without.settings.insert(format!("workload.{LEAVE_OUT}"), place.to_string());
             let mut on = resolved.keeping_nothing();
-            on.workload_settings.retain(|(name, _)| name != LEAVE_OUT);
             on.workload_settings.push((LEAVE_OUT.to_owned(), place));
             let found = live(&without, &on, spec.without.as_deref(), txs, control)?;
             let violation = found.violations().next();

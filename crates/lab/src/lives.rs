@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::experiment::failed;
-use crate::spec::{HowMany, Resolved, Spec};
+use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
 
 /// From when a machine is switched on until the run on it ends.
 #[derive(Clone, Copy)]
@@ -105,9 +105,6 @@ const REORDERS_CHECKED: u64 = 8;
 
 /// A campaign ends after so many violations.
 const VIOLATIONS: usize = 5;
-
-/// The parameter of a trace of which a flush or a fence is left out.
-pub const LEAVE_OUT: &str = "leave_out";
 
 /// A broken design, or program, is convicted by one violation.
 pub fn violations_max(spec: &Spec, without: Option<&str>) -> usize {

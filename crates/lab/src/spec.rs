@@ -85,6 +85,9 @@ fn default_nested() -> bool {
     true
 }
 
+/// The parameter of a trace of which a flush or a fence is left out.
+pub const LEAVE_OUT: &str = "leave_out";
+
 /// How many of the things that there are: `"all"`, or a number.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(untagged)]
@@ -268,6 +271,12 @@ impl Spec {
         }
         if command.trim().is_empty() {
             return Err(InputError("--check names no program: its word is empty".into()));
+        }
+        let left_out = format!("workload.{LEAVE_OUT}");
+        if self.leave_out.is_some() && self.settings.contains_key(&left_out) {
+            return Err(InputError(format!(
+                "--leave-out leaves out one after the other, and {left_out} is set: give one"
+            )));
         }
         if self.lives.is_some_and(|lives| lives > 1) {
             return Err(InputError(

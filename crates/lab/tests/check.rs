@@ -6,6 +6,8 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use common::request;
 use lab::Control;
@@ -328,6 +330,47 @@ fn of_a_program_that_is_wrong_nothing_is_left_out() {
     assert_eq!(found["left_out"], json!([]));
 }
 
+/// Each rule is looked for as without it.
+#[test]
+fn mutants_are_caught_also_where_flushes_are_left_out() {
+    let bench = Bench::new(VERIFY);
+    let found = bench.answer("undo@x86 replay mutants=true leave_out=1", GOOD);
+    let mutants = found["mutants"].as_array().expect("a list");
+    assert!(mutants.len() > 5 && mutants.iter().all(|row| row["caught"] == true), "{found}");
+}
+
+/// From when the user wants an end on nothing is counted that was not asked.
+#[test]
+fn an_interrupted_campaign_counts_what_the_checker_was_asked() {
+    let bench = Bench::new(
+        r#"
+        echo >> "$0.runs"
+        [ "$(od -An -v -tu8 -N 8 "$1" | tr -d ' ')" -lt 9999 ]"#,
+    );
+    let stores: String = (1..500).map(|value| format!("store 0x10000 {value}\n")).collect();
+    let mut request = request("undo@x86 replay");
+    request["script"] = json!(["mine.trace", format!("region 0x10000 64\nmeasured\n{stores}")]);
+    request["check"] = format!("sh '{}'", bench.path("verify.sh")).into();
+    let control = Control::default();
+    let runs = || fs::read_to_string(bench.path("verify.sh.runs")).map_or(0, |text| text.len());
+    let answer = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while runs() < 20 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            control.cancelled.store(true, Ordering::Relaxed);
+        });
+        lab::crash(&request.to_string(), &control)
+    });
+    let found: Value = serde_json::from_str(&answer.expect("an answer")).expect("JSON");
+    let images = found["checker"]["images"].as_u64().expect("a number") as usize;
+    assert_eq!(found["cancelled"], true);
+    // It was asked about what is left in the end, and about garbage, and what it was asked about
+    // last may have no answer.
+    assert!((images + 2..=images + 3).contains(&runs()), "{} for {images}", runs());
+    assert!(found["points"].as_u64() < found["crash_points"].as_u64(), "{found}");
+}
+
 /// Nothing is said of images that it was not run on.
 #[test]
 fn a_checker_that_cannot_be_run_in_the_middle_of_a_campaign_ends_it() {
@@ -389,6 +432,14 @@ fn what_does_not_go_with_a_checker_is_refused() {
     assert_eq!(
         refusal(json!({ "design": "silo", "workload": "replay", "images": "here" })),
         "--images keeps what --check does not accept: give both"
+    );
+    let twice = json!({
+        "design": "silo", "workload": "replay", "check": "true", "leave_out": "all",
+        "settings": { "workload.leave_out": "5" }
+    });
+    assert_eq!(
+        refusal(twice),
+        "--leave-out leaves out one after the other, and workload.leave_out is set: give one"
     );
     assert_eq!(
         refusal(json!({ "design": "silo", "workload": "replay", "leave_out": "all" })),

@@ -20,6 +20,9 @@ pub trait Checker {
 
     /// How many images that differ it was asked about.
     fn images(&self) -> u64;
+
+    /// Whether an end is wanted: it says nothing of what it is asked about now.
+    fn is_cancelled(&self) -> bool;
 }
 
 /// A program of the user's that is shown memory.
@@ -37,6 +40,9 @@ pub trait Examiner: Debug + Send + Sync {
     /// # Errors
     /// A sentence that says why that cannot be done.
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String>;
+
+    /// Whether an end is wanted: what it is asked about now it accepts unseen.
+    fn is_cancelled(&self) -> bool;
 
     /// What it is called.
     fn name(&self) -> &str;

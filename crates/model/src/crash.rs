@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::checker::Checker;
 use crate::config::Domain;
 use crate::contents::{Contents, View};
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
@@ -176,9 +177,10 @@ impl Probe {
         }
     }
 
-    /// Whether enough was found for the run to end.
+    /// Whether enough was found for the run to end, or nobody looks at images any more.
     pub fn is_done(&self) -> bool {
         self.violations.len() >= self.campaign.violations_max
+            || self.workload.checker().is_some_and(Checker::is_cancelled)
     }
 
     /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`,

@@ -82,7 +82,9 @@ impl Examined {
         }
         let garbage: Vec<LineData> = examined.lines.iter().map(|&line| garbage(line)).collect();
         let none = vec![0; trace.threads.len()];
-        examined.accepts_garbage = examined.examine(&garbage, &none).is_ok();
+        // Of no lines there is none.
+        let is_shown = !garbage.is_empty();
+        examined.accepts_garbage = is_shown && examined.examine(&garbage, &none).is_ok();
         Ok(examined)
     }
 
@@ -117,7 +119,7 @@ impl Examined {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
         let Err(mut text) = self.examine(&lines, marks) else { return Ok(()) };
         text = format!("{text}; {}", self.told.of(|word| image.word(word)));
-        match self.examiner.keep(&self.pieces(&lines), self.images()) {
+        match self.examiner.keep(&self.pieces(&lines), self.images() + 1) {
             Ok(None) => (),
             Ok(Some(place)) => text += &format!("; it is in {place}"),
             Err(why) => text += &format!("; it is not kept: {why}"),
@@ -159,10 +161,18 @@ impl Checker for Examined {
         marks.hash(&mut hasher);
         let key = hasher.finish();
         // What is wrong with an image is told once, so that others have their turn.
-        if !self.seen.borrow_mut().insert(key) {
+        if self.seen.borrow().contains(&key) {
             return Ok(());
         }
-        self.judge(image, marks)
+        let answer = self.judge(image, marks);
+        if !self.is_cancelled() {
+            self.seen.borrow_mut().insert(key);
+        }
+        answer
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.examiner.is_cancelled()
     }
 
     fn images(&self) -> u64 {

@@ -7,6 +7,8 @@ use super::recording::{Op, Thread, Trace};
 pub struct Persist {
     /// What they are: `flush`, `order` or `fence`.
     pub operation: &'static str,
+    /// What a place in the file is called.
+    pub unit: &'static str,
     /// Where in the file the first one is.
     pub place: usize,
     /// Where in the program they come from, if the file says so; otherwise there is one.
@@ -41,7 +43,8 @@ impl Trace {
             match found.iter_mut().find(is_same) {
                 Some(other) => other.times += 1,
                 None => {
-                    found.push(Persist { operation, place, source: source.cloned(), times: 1 });
+                    let (unit, source) = (self.unit, source.cloned());
+                    found.push(Persist { operation, unit, place, source, times: 1 });
                 }
             }
         }

@@ -207,7 +207,8 @@ impl<'a> Recorder<'a> {
     /// What is read now comes from there in the program; empty if the file does not say.
     pub fn comes_from(&mut self, source: &str) {
         if self.is_measured && !source.is_empty() {
-            self.trace.sources.insert(self.place, source.to_owned());
+            let plain = |char: char| if char.is_control() { ' ' } else { char };
+            self.trace.sources.insert(self.place, source.chars().map(plain).collect());
         }
     }
 
