@@ -116,6 +116,11 @@ impl Program {
         let mut command = Command::new("sh");
         // The word behind a shell's script is what the script is called; `$@` is what follows.
         command.arg("-c").arg(format!("{} \"$@\"", self.command)).arg("sh").args(&files);
+        // What threads say that this trace does not have is none of its business, either.
+        let of_others = std::env::vars_os().map(|(name, _)| name);
+        for name in of_others.filter(|name| name.to_string_lossy().starts_with(MARK)) {
+            command.env_remove(name);
+        }
         command.env(MARK, said.first().unwrap_or(&""));
         for (thread, said) in said.iter().enumerate() {
             command.env(format!("{MARK}_{thread}"), said);
