@@ -107,20 +107,27 @@ def _violations(violations: Sequence[Mapping[str, Any]], width: int, early: str)
     """Return the first violation with its history, and the others as far as they differ."""
     # Several images of a crash point have one place, which is told once.
     places: dict[str, dict[str, None]] = {}
+    files: dict[str, list[str]] = {}
     for violation in violations:
         places.setdefault(violation["text"], {})[_place(violation, early)] = None
+        files.setdefault(violation["text"], []).extend(violation.get("files", ()))
     lines = []
     for index, (what, told_at) in enumerate(places.items()):
         where = list(told_at)
+        also = []
+        if where[1:]:
+            also.append(f"the same {', '.join(where[1:])}")
+        if files[what]:
+            also.append(f"kept in {', '.join(files[what])}")
         told = f"{where[0]}: {what}"
         lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
         if index == 0:
             lines += _history(violations[0], width)
-        if where[1:]:
-            again = f"the same {', '.join(where[1:])}"
-            lines.append(
-                textwrap.fill(again, width, initial_indent="    ", subsequent_indent="    ")
-            )
+        indents = {"initial_indent": "    ", "subsequent_indent": "    "}
+        lines += [
+            textwrap.fill(one, width, break_long_words=False, break_on_hyphens=False, **indents)
+            for one in also
+        ]
     return lines
 
 

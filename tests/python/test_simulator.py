@@ -454,7 +454,20 @@ def test_a_program_checks_what_power_failures_leave_of_its_trace(tmp_path: Path)
     assert (code, "timeline" in shown) == (1, False)
     kept = sorted((tmp_path / "images").iterdir())
     assert kept
+    assert f"kept in {kept[0]}" in re.sub(r"\s+", " ", shown)
     assert all(subprocess.run([program, image], check=False).returncode == 1 for image in kept)
+
+
+def test_a_checker_hears_nothing_that_this_trace_does_not_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INDELIBLE_MARK_7", "of another one")
+    (tmp_path / "a.trace").write_text("region 0 64\nmeasured\nstore 0 1\nmark done\n")
+    check = ["--check", 'heard() { test -z "$INDELIBLE_MARK_7"; }; heard']
+    code, shown, _ = indelible(
+        "crash", "--design", "undo@x86", "--replay", str(tmp_path / "a.trace"), *check
+    )
+    assert (code, "FAIL" in shown) == (0, False)
 
 
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])

@@ -101,6 +101,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "cycle": violation.at.0,
         "nested": violation.nested,
         "address": violation.word.map(|word| format!("{:#x}", word.address())),
+        "files": violation.files,
         "history": violation.history,
     })
 }

@@ -194,12 +194,11 @@ impl Examiner for Program {
         Ok(())
     }
 
-    fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String> {
-        let Some(folder) = &self.images else { return Ok(None) };
+    fn keep(&self, memory: &[Piece], number: u64) -> Result<Vec<String>, String> {
+        let Some(folder) = &self.images else { return Ok(Vec::new()) };
         let files = write(memory, &folder.join(format!("image-{number}")))
             .map_err(|error| format!("--images {}: {error}", folder.display()))?;
-        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        Ok(Some(names.join(", ")))
+        Ok(files.iter().map(|file| file.display().to_string()).collect())
     }
 
     fn is_cancelled(&self) -> bool {

@@ -92,8 +92,8 @@ fn ends_badly(failure: &Failure, life: &Life<'_>) -> Option<String> {
 
 /// A violation that no power failure of its life showed.
 fn violation(text: String) -> Violation {
-    let (at, history) = (Cycle(0), Vec::new());
-    Violation { point: 0, order: 0, at, nested: None, text, word: None, history }
+    let (at, files, history) = (Cycle(0), Vec::new(), Vec::new());
+    Violation { point: 0, order: 0, at, nested: None, text, files, word: None, history }
 }
 
 /// Orders that timing did not produce, tried at each crash point.

@@ -144,17 +144,20 @@ fn a_checker_catches_hardware_that_breaks_its_rules() {
 fn what_is_there_and_what_is_not_is_told_and_the_image_kept() {
     let bench = Bench::new(VERIFY);
     let images = bench.path("images");
-    let texts = bench.texts(&format!("undo@x86 replay images={images}"), &without(6));
-    let (before, file) = texts[0].split_once("; it is in ").expect("a file");
+    let found = bench.answer(&format!("undo@x86 replay images={images}"), &without(6));
+    let first = &found["violations"][0];
     assert_eq!(
-        before,
+        first["text"],
         "the checker ended with exit code 1: valid, and not whole; memory has the store of line 7, \
          and not that of line 4"
     );
-    let image = fs::read(file).expect("an image");
+    assert_eq!(first["files"].as_array().map(Vec::len), Some(1), "a file for each region");
+    let image = fs::read(first["files"][0].as_str().expect("a name")).expect("an image");
     assert_eq!((image.len(), image[0], image[128], image[192]), (4096, 1, 7, 0));
-    let again = bench.texts(&format!("undo@x86 replay images={images}"), &without(6));
-    assert_eq!(again, texts, "the same request has the same answer");
+    let again = bench.answer(&format!("undo@x86 replay images={images}"), &without(6));
+    assert_eq!(again["violations"], found["violations"], "the same request, the same answer");
+    let unkept = bench.answer("undo@x86 replay", &without(6));
+    assert_eq!(unkept["violations"][0]["files"], json!([]));
 }
 
 #[test]

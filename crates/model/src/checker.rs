@@ -15,14 +15,29 @@ pub trait Checker {
     /// world so many times how far it has come.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
-    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String>;
+    /// What is wrong with it.
+    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal>;
 
     /// How many images that differ it was asked about.
     fn images(&self) -> u64;
 
     /// Whether an end is wanted: it says nothing of what it is asked about now.
     fn is_cancelled(&self) -> bool;
+}
+
+/// Why what a power failure left is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong, in a sentence.
+    pub text: String,
+    /// The files in which it is kept, if the user wants that.
+    pub files: Vec<String>,
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Refusal {
+        Refusal { text, files: Vec::new() }
+    }
 }
 
 /// A program of the user's that is shown memory.
@@ -35,11 +50,11 @@ pub trait Examiner: Debug + Send + Sync {
     fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), String>;
 
     /// Keeps memory that it does not accept, if the user wants that, under a number that no other
-    /// has. Says where.
+    /// has, in the files that it names.
     ///
     /// # Errors
     /// A sentence that says why that cannot be done.
-    fn keep(&self, memory: &[Piece], number: u64) -> Result<Option<String>, String>;
+    fn keep(&self, memory: &[Piece], number: u64) -> Result<Vec<String>, String>;
 
     /// Whether an end is wanted: what it is asked about now it accepts unseen.
     fn is_cancelled(&self) -> bool;

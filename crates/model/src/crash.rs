@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::checker::Checker;
+use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
@@ -420,9 +420,9 @@ impl Probe {
             return self.report(at, nested, text, Some(word));
         }
         if let Some(checker) = self.workload.checker()
-            && let Err(text) = checker.check(image, &self.marks)
+            && let Err(refusal) = checker.check(image, &self.marks)
         {
-            return self.report(at, nested, text, None);
+            return self.report(at, nested, refusal, None);
         }
         if nested.is_none()
             && self.points % INSPECT_EVERY == 1
@@ -432,17 +432,24 @@ impl Probe {
         }
     }
 
-    fn report(&mut self, at: Cycle, nested: Option<u64>, text: String, word: Option<Word>) {
+    fn report(
+        &mut self,
+        at: Cycle,
+        nested: Option<u64>,
+        why: impl Into<Refusal>,
+        word: Option<Word>,
+    ) {
         if self.is_done() {
             return;
         }
+        let Refusal { text, files } = why.into();
         let history = word.map(|word| match &self.stores {
             Some(stores) => stores.order.history(word),
             None => self.oracle.history(word),
         });
         let history = history.unwrap_or_default();
         let (point, order) = (self.passed, self.order);
-        self.violations.push(Violation { point, order, at, nested, text, word, history });
+        self.violations.push(Violation { point, order, at, nested, text, files, word, history });
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Violation {
     pub nested: Option<u64>,
     /// What is wrong, in a sentence.
     pub text: String,
+    /// Files in which the image is kept, if a checker of the user's keeps it.
+    pub files: Vec<String>,
     /// The word that is wrong, if it is one.
     pub word: Option<Word>,
     /// What the transactions that touched the word did, oldest first.

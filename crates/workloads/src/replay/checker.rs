@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::checker::{Checker, Examiner, Piece};
+use model::checker::{Checker, Examiner, Piece, Refusal};
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
 use model::workload::{Pm, Step, Stop};
@@ -115,16 +115,16 @@ impl Examined {
 
     /// What is said of an image that was not seen before; where it is wrong, with what it has of
     /// the trace.
-    fn judge(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String> {
+    fn judge(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal> {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
         let Err(mut text) = self.examine(&lines, marks) else { return Ok(()) };
         text = format!("{text}; {}", self.told.of(|word| image.word(word)));
-        match self.examiner.keep(&self.pieces(&lines), self.images() + 1) {
-            Ok(None) => (),
-            Ok(Some(place)) => text += &format!("; it is in {place}"),
-            Err(why) => text += &format!("; it is not kept: {why}"),
-        }
-        Err(text)
+        let files = self.examiner.keep(&self.pieces(&lines), self.images() + 1);
+        let files = files.unwrap_or_else(|why| {
+            text += &format!("; it is not kept: {why}");
+            Vec::new()
+        });
+        Err(Refusal { text, files })
     }
 }
 
@@ -155,7 +155,7 @@ fn history(replay: &Replay) -> Step<History> {
 }
 
 impl Checker for Examined {
-    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), String> {
+    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal> {
         let mut hasher = DefaultHasher::new();
         self.changing.iter().for_each(|&line| image.line(line).hash(&mut hasher));
         marks.hash(&mut hasher);
