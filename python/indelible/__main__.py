@@ -6,9 +6,10 @@ import sys
 def main() -> int:
     """Run the command; Ctrl-C while it is still being imported ends it like any other."""
     try:
-        from indelible.cli import main as command
+        from indelible import cli
 
-        code = command()
+        code = cli.main()
+        cli.leave(code)
     except KeyboardInterrupt:
         if sys.stderr is not None:
             print("indelible: interrupted", file=sys.stderr)

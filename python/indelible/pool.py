@@ -95,6 +95,9 @@ def execute(
                     raise _explained(result, jobs[index])
                 meter.finish(index)
                 results[index] = result
+        # Nothing waits for them any more, and they have nothing left to do.
+        for thread in threads:
+            thread.join()
     except KeyboardInterrupt:
         _stop(waiting, controls)
         _collect(finished, threads, results)

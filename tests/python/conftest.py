@@ -31,6 +31,19 @@ if not BUILT:
 needs_core = pytest.mark.skipif(not BUILT, reason="the extension is not built: run `make build`")
 
 
+@pytest.fixture(autouse=True)
+def nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test end the process: those behind it would not run, and all would seem well."""
+    leave, own = os._exit, os.getpid()
+
+    def refused(code: int) -> None:
+        if os.getpid() != own:
+            leave(code)
+        raise AssertionError(f"a test ends the process with exit code {code}")
+
+    monkeypatch.setattr(os, "_exit", refused)
+
+
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Put canned answers in the place of the simulator."""

@@ -6,14 +6,18 @@ import builtins
 import os
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from types import ModuleType
 
 import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import benchmark
+from indelible import benchmark, cli, pool
 
 #: Presses Ctrl-C when a module is looked for, in code that is made as a data class's is.
 PRESSED = """
@@ -48,6 +52,41 @@ def test_without_stderr_the_exit_code_is_the_same() -> None:
     words = "-m indelible run --design foo --workload hash"
     done = subprocess.run(["sh", "-c", f'"$0" {words} 2>&-', sys.executable])
     assert done.returncode == 2
+
+
+def test_a_simulation_that_goes_on_ends_the_process_and_not_its_caller(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(os, "_exit", left.append)
+    cli.leave(2)
+    assert left == []
+    is_over = threading.Event()
+    goes_on = threading.Thread(target=is_over.wait, daemon=True)
+    goes_on.start()
+    try:
+        assert (command("list", "designs")[0], left) == (0, [])
+        cli.leave(2)
+        assert left == [2]
+    finally:
+        is_over.set()
+        goes_on.join()
+
+
+def test_nothing_is_left_of_jobs_that_are_done(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = pool._take
+
+    def slowly(waiting: SimpleQueue[int]) -> int | None:
+        index = take(waiting)
+        time.sleep(0.1 if index is None else 0)
+        return index
+
+    monkeypatch.setattr(pool, "_take", slowly)
+    before = threading.active_count()
+    assert command("compare", "--no-crash")[0] == 0
+    assert threading.active_count() == before
 
 
 def test_every_name_of_the_package_is_there() -> None:

@@ -42,13 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         complain(f"error: {_refused(error)}")
         code = BAD_INPUT
-    if any(thread.daemon for thread in threading.enumerate()):
-        # A simulation that did not stop in time must not keep the user waiting.
-        sys.stdout.flush()
-        if sys.stderr is not None:
-            sys.stderr.flush()
-        os._exit(code)
     return code
+
+
+def leave(code: int) -> None:
+    """End the process if a simulation that did not stop in time would keep the user waiting."""
+    if any(thread.daemon for thread in threading.enumerate()):
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)
 
 
 def _answer(argv: Sequence[str]) -> int:
