@@ -34,6 +34,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let resolved = spec.resolve(Some(CORES))?;
     if let Some(checker) = &resolved.checker {
         checker.heed(&control.cancelled);
+        checker.forget_kept().map_err(InputError)?;
     }
     resolved.heard()?;
     let all = resolved.make_workload()?.ends_after();

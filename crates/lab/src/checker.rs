@@ -29,6 +29,8 @@ const MARK: &str = "INDELIBLE_MARK";
 const SAID_MAX: usize = 200;
 const SAID_BYTES_MAX: i64 = 4096;
 
+/// What is kept is called so, with a number behind it.
+const KEPT: &str = "image-";
 /// Exit codes with which a shell says that it cannot run a program, and that there is none.
 const NOT_RUN: [i32; 2] = [126, 127];
 
@@ -75,6 +77,25 @@ impl Program {
             fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
         }
         Ok(Program { command: command.to_owned(), images, known: Arc::default() })
+    }
+
+    /// Removes the images that an earlier campaign has kept in the same folder: what is there
+    /// afterwards is of this one.
+    ///
+    /// # Errors
+    /// A sentence, when the folder cannot be read, or a file in it not be removed.
+    pub fn forget_kept(&self) -> Result<(), String> {
+        let Some(folder) = &self.images else { return Ok(()) };
+        let forget = || -> io::Result<()> {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(is_kept) && entry.file_type()?.is_file() {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        forget().map_err(|error| format!("--images {}: {error}", folder.display()))
     }
 
     /// The same program, of which nothing is kept.
@@ -196,7 +217,7 @@ impl Examiner for Program {
 
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Vec<String>, String> {
         let Some(folder) = &self.images else { return Ok(Vec::new()) };
-        let files = write(memory, &folder.join(format!("image-{number}")))
+        let files = write(memory, &folder.join(format!("{KEPT}{number}")))
             .map_err(|error| format!("--images {}: {error}", folder.display()))?;
         Ok(files.iter().map(|file| file.display().to_string()).collect())
     }
@@ -209,6 +230,16 @@ impl Examiner for Program {
     fn name(&self) -> &str {
         &self.command
     }
+}
+
+/// Whether a file's name is one that [`Examiner::keep`] gives: with a number, and with another if
+/// memory has several pieces.
+fn is_kept(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix(KEPT).is_some_and(|numbers| match numbers.split_once('.') {
+        Some((image, piece)) => is_number(image) && is_number(piece),
+        None => is_number(numbers),
+    })
 }
 
 /// Writes memory to a file for each piece, numbered if there are several.

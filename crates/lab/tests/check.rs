@@ -154,7 +154,14 @@ fn what_is_there_and_what_is_not_is_told_and_the_image_kept() {
     assert_eq!(first["files"].as_array().map(Vec::len), Some(1), "a file for each region");
     let image = fs::read(first["files"][0].as_str().expect("a name")).expect("an image");
     assert_eq!((image.len(), image[0], image[128], image[192]), (4096, 1, 7, 0));
+    // What an earlier campaign left is not there beside it, and what is not of a campaign stays.
+    let files = ["image-9999", "image-9999.1", "image-mine"].map(|name| format!("{images}/{name}"));
+    for file in &files {
+        std::fs::write(file, "").expect("the folder is there");
+    }
     let again = bench.answer(&format!("undo@x86 replay images={images}"), &without(6));
+    let left = files.each_ref().map(|file| std::fs::exists(file).expect("the folder is there"));
+    assert_eq!(left, [false, false, true]);
     assert_eq!(again["violations"], found["violations"], "the same request, the same answer");
     let unkept = bench.answer("undo@x86 replay", &without(6));
     assert_eq!(unkept["violations"][0]["files"], json!([]));
