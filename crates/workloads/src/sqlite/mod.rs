@@ -38,9 +38,9 @@
 //! Counted as the difference of runs with `TRANSACTIONS=9000` and `TRANSACTIONS=0` of `valgrind
 //! --tool=callgrind --toggle-collect=sqlite3_step` (and with `--toggle-collect=` of each of
 //! `workloads::sqlite::vfs::{read, write, file_control, file_size, progress}`, which takes them
-//! out) on the test `profile` of tests/sqlite.rs. The steps of a statement are charged while it
-//! runs, every 128, and the rest when it is done. Those of the statements that virtual tables (FTS,
-//! R-tree) run inside of another are charged every 128 only, without the rest.
+//! out) on the test `profile` of tests/suites/sqlite.rs. The steps of a statement are charged while
+//! it runs, every 128, and the rest when it is done. Those of the statements that virtual tables
+//! (FTS, R-tree) run inside of another are charged every 128 only, without the rest.
 //!
 //! **Scripts.** `--sql FILE` is plain SQL in UTF-8. What stands before a line `-- measured` (or
 //! `--measured`, in any case) fills the database; what stands after it is measured, and repeated

@@ -1,0 +1,320 @@
+//! What a user gets wrong, and the one sentence that says how to mend it.
+
+use crate::common::request;
+use lab::Control;
+use serde_json::{Value, json};
+
+/// A request, as in `common`, and the whole sentence; `[all]` stands for a list of all names.
+const MISTAKES: &[(&str, &str)] = &[
+    ("sillo hash", "unknown design `sillo`; did you mean `silo`? there are: silo, [all]"),
+    ("qqqq hash", "unknown design `qqqq`; there are: [all]"),
+    (
+        "silo hsh",
+        "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, hash-rand, [all]",
+    ),
+    (
+        "silo hash machine=sillo",
+        "unknown machine `sillo`; did you mean `silo`? there are: silo, [all]",
+    ),
+    ("silo hash cores=0", "cores is 0; machine tiny takes 1..=4 (core.cores_max)"),
+    ("silo hash cores=5", "cores is 5; machine tiny takes 1..=4 (core.cores_max)"),
+    ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1..=8 (core.cores_max)"),
+    (
+        "fwb hash core.migrate=10",
+        "fwb keeps what belongs to a transaction beside its core, so threads stay: leave \
+          core.migrate at 0, or take one of count@eadr, count@ideal, count@x86, native, \
+          redo@eadr, redo@ideal, redo@x86, s-wal, silo, undo@eadr, undo@ideal, undo@x86",
+    ),
+    ("silo hash txs=0", "txs is 0; it takes 1 or more"),
+    (
+        "silo hash controller.wpq=0",
+        "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
+    ),
+    (
+        "silo hash controller.wpq=4096B",
+        "controller.write_buffer_size (wpq): `4096B` has a unit, but this counts things; write 4096",
+    ),
+    (
+        "silo hash controler.wpq=4",
+        "unknown section `controler`; did you mean `controller`? there are: controller, core, \
+          workload, tlb, energy, l1d, l2, llc, dram, design, pm",
+    ),
+    (
+        "silo hash controller.wqp=4",
+        "unknown parameter `wqp` of controller; did you mean `write_buffer_size` (wpq)? there \
+          are: write_low_thresh_perc, min_writes_per_switch, write_high_thresh_perc, \
+          mem_sched_policy, write_buffer_size, writeback_buffer_size, count, intlv_size, \
+          read_buffer_size, static_frontend_latency, static_backend_latency, noc_latency, \
+          link_latency, arrival_jitter, domain, flush_bytes",
+    ),
+    (
+        "silo hash pm.tREAD=50",
+        "pm.tREAD: `50` lacks its unit; write a time in ps, ns, us, ms, s or cycles, such as \
+          \"50ns\"",
+    ),
+    (
+        "silo hash l1d.size=4KiB l1d.assoc=3",
+        "machine tiny: l1d.assoc: 3 ways do not divide 4096 bytes of 64-byte lines; 2 and 4 do",
+    ),
+    (
+        "silo hash design.entires=4",
+        "unknown parameter `entires` of design silo; did you mean `entries`? there are: \
+          entries, update_interval, controller_hop, first_transaction, buffer_latency, channel, \
+          overflow_batch, overflow",
+    ),
+    (
+        "silo hash design.entries=0",
+        "`entries` of design silo is out of range: `0`; it takes 1 to 4096",
+    ),
+    ("native hash design.entries=4", "design native has no parameter `entries`, nor any other"),
+    (
+        "silo hash workload.item=4",
+        "unknown parameter `item` of workload hash; did you mean `items`? there are: items, \
+         alignment, shared, distribution, bucket, buckets, operations, alloc_meta, value, count",
+    ),
+    (
+        "silo hash workload.shared=yes",
+        "unknown value `yes` of `shared` of workload hash; there are: shared, private",
+    ),
+    ("silo hash points=0", "0 crash points check nothing; give a number or `all`"),
+    ("silo hash points=some", "`some` is not a number of crash points; give a number or `all`"),
+    (
+        "silo hash cores=1 workload.items=1000000",
+        "workload hash asked for 68.6 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo array cores=1 workload.items=1000000",
+        "workload array asked for 61 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo probe workload.dependent=yes",
+        "workload.dependent=yes is of loads: a store gives no value to the next one; add --set \
+         workload.access=load",
+    ),
+    (
+        "silo probe workload.memory=dram workload.items=1000000",
+        "workload probe needs 55611392 bytes of volatile memory more than there are: raise --set \
+         dram.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo ycsb cores=1 workload.items=1000000",
+        "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "silo sqlite cores=1 workload.rows=100000000",
+        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.rows=...",
+    ),
+    (
+        "silo tpcc cores=1 workload.stock=1000000",
+        "workload tpcc asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.stock=...",
+    ),
+    (
+        "silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4",
+        "machine tiny: pm.log_size: 4 logs of 1024KiB, one for each core, take more than half of \
+         pm.device_size, 1024KiB: raise that to 8192KiB, or lower the log's to 128KiB",
+    ),
+];
+
+/// A sentence and the one that was expected, below the request that they answer.
+fn difference(request: &str, error: &str, expect: &str) -> String {
+    format!("{request}\n    says      {error}\n    expected  {expect}\n")
+}
+
+fn error(request: &Value, ask: fn(&str, &Control) -> Result<String, lab::InputError>) -> String {
+    match ask(&request.to_string(), &Control::default()) {
+        Ok(answer) => panic!("{request} is answered: {answer}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Whether a sentence lists every design, every workload or every machine.
+fn lists_all(error: &str) -> bool {
+    let listed = |name: &str| error.split([' ', ',']).any(|word| word == name);
+    designs::ALL.iter().all(|entry| listed(entry.card.name))
+        || workloads::ALL.iter().all(|entry| listed(entry.about.name))
+        || lab::machines::names().into_iter().all(listed)
+}
+
+#[test]
+fn a_mistake_is_one_sentence() {
+    let mut differ = String::new();
+    for (line, expect) in MISTAKES {
+        let request = request(line);
+        for ask in [lab::run, lab::crash] {
+            let error = error(&request, ask);
+            assert!(!error.contains('\n'), "{error:?} is more than one line");
+            let as_expected = match expect.strip_suffix("[all]") {
+                Some(beginning) => error.starts_with(beginning) && lists_all(&error),
+                None => error == *expect,
+            };
+            if !as_expected {
+                differ += &difference(line, &error, expect);
+                // The other call says the same.
+                break;
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{differ}");
+}
+
+/// What a log cannot hold is the user's to mend, not a panic.
+#[test]
+fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
+    for design in ["count@x86", "lad", "redo-log", "redo@x86", "undo-log", "undo@x86"] {
+        let line = format!(
+            "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 workload.lock_grain=word"
+        );
+        let error = error(&request(&line), lab::run);
+        assert!(error.contains("pm.log_size"), "{line}: {error}");
+    }
+}
+
+/// A workload, a script, and the whole sentence.
+const SCRIPTS: &[(&str, &str, &str)] = &[
+    (
+        "hash",
+        "SELECT 1;",
+        "workload hash takes no script: --replay goes with replay, --sql goes with sqlite, --ycsb goes \
+         with ycsb",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nSELCT 1;\n",
+        "script `mine.txt`, line 2: near \"SELCT\": syntax error",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nINSERT INTO u VALUES (1);\n",
+        "script `mine.txt`, line 2: no such table: u",
+    ),
+    ("sqlite", "", "script `mine.txt`, line 1: the script ends, and has no statement to measure"),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\n-- measured\n",
+        "script `mine.txt`, line 2: the script ends, and has no statement to measure: put what is \
+         to be measured after a line `-- measured`",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a PRIMARY KEY);\n-- measured\nINSERT INTO t VALUES (1);\n",
+        "script `mine.txt`, line 3: UNIQUE constraint failed: t.a (in pass 2: what is measured is \
+         repeated; what is to be done once belongs before a line `-- measured`)",
+    ),
+    ("sqlite", "CREATE TABLE t(a", "script `mine.txt`, line 1: near \";\": syntax error"),
+    (
+        "ycsb",
+        "recordcount=100\nreadproportion=much\n",
+        "mine.txt, line 2: `readproportion` is a number from 0 to 1, not `much`",
+    ),
+    (
+        "ycsb",
+        "recordcount=100\n\nrecordcount\n",
+        "mine.txt, line 3: expected `name=value`, a comment or nothing, not `recordcount`",
+    ),
+    (
+        "ycsb",
+        "requestdistribution=sideways\n",
+        "mine.txt, line 1: `requestdistribution` is `uniform`, `zipfian` or `latest`, not \
+          `sideways`",
+    ),
+    (
+        "ycsb",
+        "recordcount=0\n",
+        "mine.txt, line 1: `recordcount` is a whole number from 1 to 4294967296, not `0`",
+    ),
+    (
+        "ycsb",
+        "readproportion=0\nupdateproportion=0\n",
+        "mine.txt: the proportions of all operations are 0",
+    ),
+    (
+        "ycsb",
+        "recordcount=1000000\n",
+        "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
+    ),
+    (
+        "ycsb",
+        "minscanlength=7\nmaxscanlength=6\n",
+        "mine.txt: `minscanlength` is 7, which is more than `maxscanlength`, 6",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(99999999));\n",
+        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free: raise it with --set pm.device_size=..., or have mine.txt insert less",
+    ),
+    (
+        "sqlite",
+        "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9999999 * :rows));\n",
+        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.rows=..., which is :rows in \
+         mine.txt",
+    ),
+];
+
+#[test]
+fn a_mistake_in_a_script_names_its_line() {
+    let mut differ = String::new();
+    for (workload, script, expect) in SCRIPTS {
+        let mut request = request(&format!("silo {workload} cores=1 txs=3"));
+        request["script"] = json!(["mine.txt", script]);
+        let error = error(&request, lab::run);
+        assert!(!error.contains('\n'), "{error:?} is more than one line");
+        if error != *expect {
+            differ += &difference(&format!("{workload} {script:?}"), &error, expect);
+        }
+    }
+    assert!(differ.is_empty(), "{differ}");
+}
+
+#[test]
+fn an_unknown_list_or_name_to_explain_says_what_there_is() {
+    let error =
+        |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
+    assert_eq!(
+        error(lab::list("desings")),
+        "unknown list `desings`; did you mean `designs`? there are: designs, machines, profiles, \
+         workloads"
+    );
+    assert_eq!(
+        error(lab::list("")),
+        "unknown list ``; there are: designs, workloads, profiles, machines"
+    );
+    let machine = error(lab::explain("tiny", &[], None, Some(("silo", None))));
+    assert_eq!(
+        machine,
+        "tiny is no design, so it has no hardware on machine silo; `indelible explain \
+         machine:silo` is about the machine"
+    );
+    let text = error(lab::explain("sillo", &[], None, None));
+    let start = "unknown design, workload, machine or ordering hardware `sillo`; did you mean \
+        `silo`? there are: silo, ";
+    assert!(text.starts_with(start), "{text}");
+    let known = |name: &str| lab::explain(name, &[], None, None).expect("it is one");
+    assert_eq!(known("design:silo"), known("silo"));
+    assert_eq!(known("workload:btree-rand"), known("btree-rand"));
+    assert!(
+        error(lab::explain("design:hash", &[], None, None)).starts_with("unknown design `hash`")
+    );
+    let text = error(lab::explain("workload:silo", &[], None, None));
+    assert!(text.starts_with("unknown workload `silo`"), "{text}");
+    let text = error(lab::explain("order:silo", &[], None, None));
+    assert!(text.starts_with("unknown ordering hardware `silo`; there are: "), "{text}");
+}
+
+#[test]
+fn what_is_not_a_request_is_refused() {
+    for (text, expect) in
+        [("", ""), ("{}", ""), (r#"{"design": "silo", "workload": "hash", "cores": "two"}"#, "")]
+    {
+        let error = lab::run(text, &Control::default()).expect_err("a mistake").to_string();
+        assert!(error.starts_with("the request is not understood: "), "{error}");
+        assert!(error.contains(expect), "{error}");
+    }
+}

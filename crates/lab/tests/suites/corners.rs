@@ -1,0 +1,248 @@
+//! Corners of single designs that random programs hardly reach: logs that are exactly full, and
+//! times that nobody waits for unless a program is made for it.
+
+use std::sync::Arc;
+
+use crate::common::{order, resolve, run};
+use designs::Order;
+use lab::Control;
+use model::crash::{Campaign, Check, Points};
+use model::engine::{Failure, Outcome};
+use model::meters::Stall;
+use model::units::{CoreId, LINE_BYTES};
+use model::workload::{Pm, Program, Ptr, Step, Stop, Workload};
+use serde_json::Value;
+
+/// A program of every core, as a closure.
+#[derive(Clone)]
+struct Body(Arc<dyn Fn(&mut Pm<'_>) -> Step + Send + Sync>);
+
+impl Workload for Body {
+    fn populate(&mut self, _pm: &mut Pm<'_>) -> Step {
+        Ok(())
+    }
+
+    fn program(&self, _core: CoreId) -> Step<Box<dyn Program>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Program for Body {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        (self.0)(pm)
+    }
+}
+
+/// Runs a closure on the design, the machine and the settings of a line, and cuts the power
+/// everywhere, or nowhere.
+fn try_on(
+    line: &str,
+    points: Points,
+    body: impl Fn(&mut Pm<'_>) -> Step + Send + Sync + 'static,
+) -> Result<Outcome, Failure> {
+    let resolved = resolve(line);
+    let campaign = Campaign {
+        points,
+        nested: true,
+        reorders: 2,
+        violations_max: 5,
+        seed: 1,
+        keep: 0,
+        check: Check::Transactions,
+    };
+    let (config, control) = (&resolved.machine.config, Control::default());
+    let body = Box::new(Body(Arc::new(body)));
+    let run = order(config, resolved.cores, body, Some(campaign), &control);
+    (resolved.design.run)(Order { settings: &resolved.design_settings, ..run })
+}
+
+fn on(line: &str, body: impl Fn(&mut Pm<'_>) -> Step + Send + Sync + 'static) -> Outcome {
+    try_on(line, Points::Count, body).expect("the run ends")
+}
+
+/// The word `word` of the line `line` of data.
+fn at(line: u64, word: u64) -> Ptr {
+    Ptr::to(LINE_BYTES * (1 + line) + 8 * word)
+}
+
+/// A transaction that stores a value to so many words of each of some lines.
+fn store(pm: &mut Pm<'_>, words: &[u64], value: u64) -> Step {
+    pm.begin()?;
+    for (line, &words) in (0..).zip(words) {
+        for word in 0..words {
+            pm.store(at(line, word), value);
+        }
+    }
+    pm.commit();
+    Ok(())
+}
+
+/// What becomes of two transactions in a log of 1 KiB, a line of marks and a ring of 112 words: a
+/// small one, so that the other begins in the middle of the ring, and one that may not fit. Caches
+/// hold all of it.
+fn in_a_small_log(line: &str, words: &[u64]) -> Result<(), String> {
+    let line =
+        format!("{line} cores=1 pm.log_size=1KiB l1d.size=32KiB l2.size=64KiB llc.size=128KiB");
+    let words = words.to_vec();
+    let outcome = try_on(&line, Points::All, move |pm| {
+        store(pm, &[1], 1)?;
+        pm.work(100_000);
+        store(pm, &words, 2)
+    });
+    match outcome {
+        Ok(outcome) => {
+            assert_eq!(outcome.report.transactions, 2);
+            let violations = outcome.crashes.expect("a campaign").violations;
+            assert!(violations.is_empty(), "{violations:#?}");
+            Ok(())
+        }
+        Err(Failure::Stopped(Stop::Input(text))) => Err(text),
+        Err(failure) => panic!("{failure:?}"),
+    }
+}
+
+/// An entry of the undo log has 16 words. Recovery finds all of those of a full ring.
+#[test]
+fn an_undo_log_is_full_when_no_entry_fits() {
+    assert_eq!(in_a_small_log("undo-log scribble", &[1; 7]), Ok(()));
+    let refused =
+        in_a_small_log("undo-log scribble", &[1; 8]).expect_err("eight entries do not fit");
+    assert!(refused.contains("more than 7 lines does not fit the log of 1024 bytes"), "{refused}");
+}
+
+/// A redo record of words has a word, and those that were stored.
+#[test]
+fn a_redo_log_is_full_when_no_word_fits() {
+    const REDO: &str = "redo-log scribble design.record=words";
+    assert_eq!(in_a_small_log(REDO, &[1; 56]), Ok(()));
+    let mut one_more = [1; 56];
+    one_more[30] = 2;
+    let refused = in_a_small_log(REDO, &one_more).expect_err("it has 113 words");
+    assert!(refused.contains("do not fit the log of 1024 bytes"), "{refused}");
+}
+
+/// A commit of Kiln clears the tags of its lines one a cycle, and whoever needs its TxID waits.
+#[test]
+fn kilns_tags_take_a_cycle_a_line_to_clear() {
+    let cycles = |ids, lines: u64| {
+        let line = format!("kiln scribble cores=1 machine=loc design.tx_ids={ids}");
+        let outcome = on(&line, move |pm| {
+            store(pm, &vec![1; lines as usize], 1)?;
+            store(pm, &[1], 2)
+        });
+        outcome.report.cycles
+    };
+    for lines in [20, 60] {
+        let waits = cycles(1, lines) - cycles(2, lines);
+        assert!((lines - 10..=lines).contains(&waits), "{waits} cycles for {lines} lines");
+    }
+}
+
+/// A commit whose pages another core may find in its TLB waits until it cannot.
+#[test]
+fn shooting_down_a_translation_takes_its_time() {
+    let latest = |cycles: u64| {
+        let line = format!("shadow-paging scribble cores=2 design.shootdown={cycles}");
+        let outcome = on(&line, |pm| {
+            for round in 0..4 {
+                pm.load(at(0, 0));
+                pm.work(20_000 + 10_000 * u64::from(pm.core().0));
+                pm.begin()?;
+                pm.store(at(0, u64::from(pm.core().0)), round);
+                pm.commit();
+            }
+            Ok(())
+        });
+        let count = outcome.report.counters.iter().find(|(name, _)| *name == "shootdowns");
+        assert!(count.is_some_and(|&(_, count)| count > 0), "{count:?}");
+        outcome.report.commit_latency.max()
+    };
+    let (at_once, slow) = (latest(0), latest(4_000));
+    assert!((3_990..=4_010).contains(&(slow - at_once)), "{at_once} and {slow}");
+}
+
+/// Entries of HOPS's persist buffer that nobody asks for are sent one an interval: a fence that
+/// comes later has nothing to wait for.
+#[test]
+fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
+    let waits = |lines: u64, cycles: u64| {
+        let line = "undo@hops scribble cores=1 core.width=1 design.drain=lazy \
+                    design.interval=2000";
+        let outcome = on(line, move |pm| {
+            for line in 0..lines {
+                pm.store(at(line, 0), 7);
+            }
+            pm.work(cycles);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize] > 0
+    };
+    for lines in 1..=3 {
+        let sent = 2_000 * lines;
+        assert!(waits(lines, sent - 500) && !waits(lines, sent + 500), "{lines} lines");
+    }
+}
+
+/// An acknowledgement of Silo comes from its log buffer, which takes its time.
+#[test]
+fn silo_acknowledges_after_the_latency_of_its_buffer() {
+    let latency = |cycles: u64| {
+        let line = format!("silo scribble cores=1 design.buffer_latency={cycles}");
+        on(&line, |pm| store(pm, &[3], 1)).report.commit_latency.max()
+    };
+    assert_eq!(latency(1_008) - latency(8), 1_000);
+}
+
+/// A buffer that is full of committed words has room when they have been updated, one an interval.
+#[test]
+fn silo_updates_a_word_an_interval() {
+    let cycles = |interval: u64| {
+        let line = format!(
+            "silo scribble cores=1 machine=silo design.entries=20 design.update_interval={interval}"
+        );
+        let outcome = on(&line, |pm| {
+            store(pm, &[8, 8, 4], 1)?;
+            store(pm, &[8, 8, 4], 2)
+        });
+        outcome.report.cycles
+    };
+    let more = cycles(1_008) - cycles(8);
+    assert!(more >= 15 * 1_000, "{more} cycles for 20 words that wait 1,000 more each");
+}
+
+/// A line is evicted twice in a transaction that stored to a word of it each time: the first log
+/// has its flush-bit by then.
+#[test]
+fn a_flush_bit_of_silo_is_set_once() {
+    let outcome = on("silo scribble cores=1", |pm| {
+        pm.begin()?;
+        for word in 0..2 {
+            pm.store(at(0, word), 7);
+            // As many lines of the set as push any line out of it.
+            for push in 0..8 {
+                pm.load(Ptr::to((1 << 20) + LINE_BYTES + 256 * push));
+            }
+        }
+        pm.work(10_000);
+        pm.commit();
+        Ok(())
+    });
+    let count = outcome.report.counters.iter().find(|(name, _)| *name == "flush_bits_set");
+    assert_eq!(count, Some(&("flush_bits_set", 2)));
+}
+
+/// Where nobody flushes the log of software, it reaches memory as what it is.
+#[test]
+fn an_evicted_line_of_a_log_is_counted_as_log() {
+    let bytes = |design: &str| {
+        let small = "llc.size=256B l2.size=128B l1d.size=128B";
+        let row: Value = run(&format!("{design} scribble cores=1 txs=50 warmup=0 {small}"));
+        ["log", "home_write_back", "data"]
+            .map(|class| row["pm_writes"]["by_class"][class].as_u64().expect("a number"))
+    };
+    let [log, home, data] = bytes("undo@eadr");
+    assert!(log > 0 && home > 0 && data == 0, "{log}, {home}, {data}");
+    let [log, home, _] = bytes("native");
+    assert!(log == 0 && home > 0, "{log}, {home}");
+}

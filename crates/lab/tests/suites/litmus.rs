@@ -1,0 +1,319 @@
+//! Litmus tests: the table that the simulator comes with, what a wrong rule makes of it, and what a
+//! bad file is told.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use lab::Control;
+use lab::litmus::file::{self, Test};
+use lab::litmus::{Found, TESTS, run};
+use serde_json::{Value, json};
+
+/// The table of specs/ordering.md section 2, and two tests more: where a power failure may leave
+/// the image. Everywhere else it must not.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("two_stores", &["hops", "ideal", "x86"]),
+    ("order_between", &["ideal"]),
+    ("line_again", &["ideal"]),
+    ("seen_by_another", &["ideal"]),
+    ("volatile_flag", &["hops", "ideal"]),
+    ("durable_returned", &["ideal"]),
+    ("older_value_returns", &["ideal"]),
+    ("after_a_read", &["hops", "ideal"]),
+    ("overwritten_by_another", &["ideal"]),
+    ("third_core", &["ideal"]),
+];
+
+/// What is allowed and does not happen: caches write a word's stores in their order, though nothing
+/// promises it.
+const ALLOWED_AND_NOT_SEEN: &[(&str, &str)] = &[("older_value_returns", "ideal")];
+
+fn ask(request: &Value) -> Result<Value, String> {
+    let answer = lab::litmus(&request.to_string(), &Control::default());
+    let answer = answer.map_err(|error| error.to_string())?;
+    Ok(serde_json::from_str(&answer).expect("an answer is JSON"))
+}
+
+#[test]
+fn the_table_is_the_models() {
+    let orders: Vec<&str> = crate::common::orders().map(|order| order.card.name).collect();
+    if orders.is_empty() {
+        return;
+    }
+    let answer = ask(&json!({ "orders": orders })).expect("an answer");
+    let rows = answer["rows"].as_array().expect("a list");
+    assert_eq!(rows.len(), TESTS.len() * orders.len());
+    let differ: String = rows.iter().filter_map(difference).collect();
+    assert!(differ.is_empty(), "{differ}\nThe tables are in crates/lab/tests/suites/litmus.rs.");
+}
+
+/// How a row differs from the tables above, as a sentence that says what would make them agree; or
+/// what is wrong with it in any case.
+fn difference(row: &Value) -> Option<String> {
+    let (test, order) = (row["test"].as_str().expect("text"), row["order"].as_str().expect("text"));
+    let again = format!("`indelible litmus --order {order}` shows it");
+    let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == test) else {
+        return Some(format!("`{test}` has no line in ALLOWED: list the orders that allow it.\n"));
+    };
+    if row["violation"] != Value::Null {
+        let violation = &row["violation"];
+        return Some(format!("{order} breaks its model in `{test}`: {violation}; {again}.\n"));
+    }
+    if row["counted"].as_u64() < Some(20) {
+        return Some(format!("too few runs of `{test}` on {order} say anything: {row}.\n"));
+    }
+    let is_listed = allowed.contains(&order);
+    let mend = match (row["allowed"] == true, is_listed) {
+        (true, false) => format!("allows `{test}`: add \"{order}\" to its line in ALLOWED"),
+        (false, true) => format!("forbids `{test}`: take \"{order}\" out of its line in ALLOWED"),
+        _ => match (row["seen"] == true, ALLOWED_AND_NOT_SEEN.contains(&(test, order))) {
+            (false, false) if is_listed => format!(
+                "allows `{test}`, and no run left it: if that is so by its nature, add (\"{test}\", \
+                 \"{order}\") to ALLOWED_AND_NOT_SEEN"
+            ),
+            (true, true) => format!(
+                "left `{test}` in a run: take (\"{test}\", \"{order}\") out of ALLOWED_AND_NOT_SEEN"
+            ),
+            _ => return None,
+        },
+    };
+    Some(format!("{order} {mend}; {again}.\n"))
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// The table that people read says the same: `no`, `allowed` or `seen` of every test, for all
+/// hardware there is.
+#[test]
+fn the_table_of_the_documentation_is_this_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/litmus.md");
+    let text = std::fs::read_to_string(path).expect("docs/litmus.md");
+    let table = text.split("## What the answers are").nth(1).expect("its section");
+    let mut rows = table.lines().filter(|line| line.starts_with('|')).map(cells);
+    let heads = rows.next().expect("heads").split_off(1);
+    let told: Vec<&str> = heads.iter().flat_map(|head| head.split(", ")).collect();
+    let mut differ = String::new();
+    for order in designs::ORDERS.iter().map(|order| order.card.name) {
+        if !told.contains(&order) {
+            differ += &format!("{order} has no column in the table of docs/litmus.md.\n");
+        }
+    }
+    let rows: Vec<Vec<&str>> = rows.skip(1).collect();
+    for (test, allowed) in ALLOWED {
+        let Some(row) = rows.iter().find(|row| row[0].trim_matches('`') == *test) else {
+            differ += &format!("`{test}` has no line in the table of docs/litmus.md.\n");
+            continue;
+        };
+        for (head, cell) in heads.iter().zip(&row[1..]) {
+            for order in head.split(", ") {
+                let expect = match allowed.contains(&order) {
+                    false => "no",
+                    true if ALLOWED_AND_NOT_SEEN.contains(&(*test, order)) => "allowed",
+                    true => "seen",
+                };
+                if *cell != expect {
+                    differ += &format!(
+                        "docs/litmus.md says `{cell}` of `{test}` on {order}, and ALLOWED in \
+                         crates/lab/tests/suites/litmus.rs says `{expect}`.\n"
+                    );
+                }
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{differ}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rows() {
+    let request = json!({ "orders": ["hops", "x86"], "seed": 7 });
+    assert_eq!(ask(&request), ask(&request));
+}
+
+/// A rule of HOPS, and a test whose image is seen without it.
+const WRONG: &[(&str, &str)] = &[
+    ("ofence_opens_epoch", "order_between"),
+    ("oldest_epoch_first", "order_between"),
+    ("keep_versions", "line_again"),
+    ("order_after_read", "seen_by_another"),
+    ("wait_for_dependences", "seen_by_another"),
+    ("drop_evictions", "order_between"),
+];
+
+/// What HOPS leaves of a test, with a rule switched off.
+fn ran(without: Option<&str>, test: &Test) -> Found {
+    let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
+    run(hops, without, test, 1, &Arc::default()).expect("room").expect("nobody cancels it")
+}
+
+#[test]
+fn a_wrong_rule_is_seen() {
+    for (rule, name) in WRONG {
+        let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with(name)).expect("a test");
+        let test = file::read(path, text).expect("a test");
+        let found = ran(Some(rule), &test);
+        assert!(found.violation.is_some(), "{name} without {rule}: {found:?}");
+        assert!(found.seen, "{name} without {rule}: {found:?}");
+    }
+}
+
+/// A rule may be wrong though the image that is asked about is not seen.
+#[test]
+fn whatever_the_hardware_leaves_is_judged() {
+    let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with("overwritten")).expect("it");
+    let test = file::read(path, text).expect("a test");
+    let found = ran(Some("order_after_write"), &test);
+    assert!(found.violation.is_some_and(|text| text.starts_with("order: ")));
+    let test =
+        file::read("one.litmus", "thread\nstore A 1\ndurable\nstore B 1\ndurable\nimage A=0 B=1")
+            .expect("a test");
+    let found = ran(Some("dfence_waits"), &test);
+    assert_eq!((found.allowed, found.seen), (false, false));
+    let text = found.violation.expect("what was durable is not there");
+    assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
+}
+
+/// Two cores that wait for each other's stores: without the split of the source's epoch the first
+/// waits for an epoch that the second ends only when it has seen what the first stores after that.
+const CROSSING: &str = "thread\n wait B 1\n store C 1\n durable\n store D 1\n\
+    thread\n store B 1\n wait D 1\n durable\nimage C=0 D=1\n";
+
+#[test]
+fn cores_that_wait_for_each_other_are_seen() {
+    let test = file::read("crossing.litmus", CROSSING).expect("a test");
+    let found = ran(None, &test);
+    assert_eq!(found.violation, None);
+    let text = ran(Some("split_source"), &test).violation;
+    assert!(text.as_ref().is_some_and(|text| text.starts_with("liveness: ")), "{text:?}");
+}
+
+#[test]
+fn a_test_that_is_cut_short_says_nothing() {
+    let test = file::read("crossing.litmus", CROSSING).expect("a test");
+    let cancelled = Arc::new(AtomicBool::new(true));
+    let found = run(&designs::ORDERS[0], None, &test, 1, &cancelled).expect("room");
+    assert!(found.is_none());
+}
+
+/// A file, and the whole sentence.
+const MISTAKES: &[(&str, &str)] = &[
+    ("", "mine.litmus, line 1: the test ends without an `image`"),
+    ("thread\nstore A 1\n", "mine.litmus, line 2: the test ends without an `image`"),
+    (
+        "thread\nstor A 1\nimage A=0",
+        "mine.litmus, line 2: unknown word `stor`; did you mean `store`? there are: store, work, \
+          order, title, thread, volatile, load, wait, durable, line, image",
+    ),
+    ("store A 1", "mine.litmus, line 1: `store` stands before the first `thread`"),
+    ("thread\nstore A", "mine.litmus, line 2: `store` is followed by a variable and a value"),
+    ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number of 64 bits"),
+    (
+        "thread\nstore 1A 1",
+        "mine.litmus, line 2: `1A` is no name; one has letters, digits and `_`, a letter first",
+    ),
+    ("thread\nstore A 1\nimage A=7", "mine.litmus, line 3: no thread stores 7 to `A`"),
+    ("thread\norder A", "mine.litmus, line 2: `order` stands alone"),
+    ("thread\nwork", "mine.litmus, line 2: `work` is followed by a number of instructions"),
+    ("thread\nwork 99999", "mine.litmus, line 2: `work` takes at most 10000 instructions"),
+    ("thread 1", "mine.litmus, line 1: `thread` stands alone; its steps follow"),
+    ("thread\nthread\nthread\nthread\nthread", "mine.litmus, line 5: a test has at most 4 threads"),
+    ("line", "mine.litmus, line 1: `line` is followed by names of variables"),
+    ("line A B C D E F G H I", "mine.litmus, line 1: a line has 8 words"),
+    (
+        "thread\nstore A 1\nline A B",
+        "mine.litmus, line 3: `A` is there already; declare it before its use",
+    ),
+    ("title", "mine.litmus, line 1: `title` is followed by a few words"),
+    (
+        "thread\nstore A 1\nimage",
+        "mine.litmus, line 3: `image` is followed by values, such as `A=0 B=1`",
+    ),
+    ("thread\nstore A 1\nimage A", "mine.litmus, line 3: `A` is not a value, such as `A=1`"),
+    ("thread\nstore A 1\nimage B=1", "mine.litmus, line 3: unknown variable `B`; there are: A"),
+    (
+        "volatile F\nthread\nstore F 1\nimage F=1",
+        "mine.litmus, line 4: `F` is volatile: no image holds it",
+    ),
+    (
+        "thread\nstore A 1\nimage A=1\nthread",
+        "mine.litmus, line 4: the image is the last thing that a test says",
+    ),
+    ("thread\nload A 0\nthread\nimage A=0\n# x", ""),
+    ("line A\nthread\nimage A=0", "mine.litmus, line 3: no thread does anything"),
+    (
+        "thread\nwait A 1\nstore A 2\nimage A=2",
+        "mine.litmus, line 2: it expects a value that no thread stores",
+    ),
+    (
+        "thread\nload A 5\nthread\nstore A 1\nimage A=1",
+        "mine.litmus, line 2: it expects a value that no thread stores",
+    ),
+    (
+        "thread\nstore A 1\nimage A=1 A=0",
+        "mine.litmus, line 3: `A` has a value in the image already",
+    ),
+];
+
+#[test]
+fn a_mistake_in_a_file_names_its_line() {
+    let mut differ = String::new();
+    for (text, expect) in MISTAKES {
+        let found = ask(&json!({ "orders": ["ideal"], "tests": [["mine.litmus", text]] }));
+        let found = found.err().unwrap_or_default();
+        if found != *expect {
+            differ += &format!("{text:?}\n    says      {found}\n    expected  {expect}\n");
+        }
+    }
+    assert!(differ.is_empty(), "{differ}");
+    let unknown = ask(&json!({ "orders": ["hop"] })).expect_err("a mistake");
+    let start = "unknown ordering hardware `hop`; did you mean `hops`? there are: hops, ";
+    assert!(unknown.starts_with(start), "{unknown}");
+    for order in designs::ORDERS {
+        assert!(unknown.contains(order.card.name), "{unknown}");
+    }
+}
+
+#[test]
+fn ordering_hardware_is_explained() {
+    let about = |name: &str| -> Value {
+        let text = lab::explain(name, &[], None, None).expect("it is known");
+        serde_json::from_str(&text).expect("an answer is JSON")
+    };
+    for order in designs::ORDERS {
+        let name = order.card.name;
+        let told = about(&format!("order:{name}"));
+        assert_eq!((&told["name"], &told["kind"]), (&json!(name), &json!("order")));
+        assert_eq!(told["rules"].as_array().map(Vec::len), Some(order.rules.len()));
+        assert_eq!(told["params"].as_array().map(Vec::len), Some(order.fields.len()));
+        let on_it = |design: &Value| design == name || design.as_str().unwrap().ends_with(name);
+        let pairings = told["pairings"].as_array().expect("a list");
+        assert!(pairings.iter().any(on_it), "{told}");
+        // A name that something else has stays that thing's.
+        let others = ["design", "machine"].map(|kind| format!("{kind}:{name}"));
+        let is_taken = others.iter().any(|other| lab::explain(other, &[], None, None).is_ok());
+        assert_eq!(about(name) == told, !is_taken, "{name}");
+    }
+    let x86 = about("x86");
+    assert!(x86["pairings"].as_array().unwrap().contains(&json!("s-wal")));
+    let waits = x86["rules"].as_array().unwrap().iter().find(|rule| rule["name"] == "fence_waits");
+    assert_eq!(waits.unwrap()["needless"][0]["design"], "s-wal");
+}
+
+/// The words of the format, as docs/litmus.md gives them.
+#[test]
+fn variables_lie_where_the_file_says() {
+    let text = "title words of a line\nline A B\nvolatile F G\nthread\nstore B 1 # a comment\n\
+        load F 0\nwork 5\nwait A 0\nstore C 2\ndurable\nimage A=0 C=2\n";
+    let test = file::read("some/where/one.litmus", text).expect("a test");
+    assert_eq!((test.name.as_str(), test.title.as_str()), ("one", "words of a line"));
+    let [file::Step::Store(b, 1), file::Step::Load(f, 0), .., file::Step::Store(c, 2), _] =
+        test.threads[0][..]
+    else {
+        panic!("{test:?}")
+    };
+    let [(a, 0), (other, 2)] = test.image[..] else { panic!("{test:?}") };
+    assert_eq!((b, other.address()), (a.address() + 8, c));
+    assert_ne!(b / 64, c / 64);
+    assert!(f >= model::units::DRAM_BASE);
+}

@@ -1,0 +1,167 @@
+//! What is special to the write-ahead logs of LOC (`h-wal`, `ec-wal`, `loc-wal`), and to the caches
+//! that survive (`kiln`, `loc-kiln`).
+
+use crate::common::{all_hold, crash, run, without_host};
+use serde_json::Value;
+
+/// The row of a run without what names the design.
+fn anonymous(line: &str) -> String {
+    let mut row: Value = serde_json::from_str(&without_host(run(line))).expect("JSON");
+    for field in ["design", "durability", "id"] {
+        row.as_object_mut().expect("an object").remove(field);
+    }
+    row.to_string()
+}
+
+/// Without speculation, LOC is eager commit (specs/ordering.md sections 12 and 13.9).
+#[test]
+fn loc_with_a_window_of_one_is_eager_commit_to_the_cycle() {
+    for workload in ["scribble", "hash", "btree", "queue", "sqlite workload.rows=20", "ycsb"] {
+        for machine in ["tiny cores=1", "tiny cores=3", "loc cores=2 workload.items=500"] {
+            let machine = if workload.starts_with("sqlite") || workload == "scribble" {
+                machine.replace(" workload.items=500", "")
+            } else {
+                machine.into()
+            };
+            let line = format!("{workload} txs=60 machine={machine} exact=true");
+            let loc = anonymous(&format!("loc-wal {line} design.sd=1"));
+            assert_eq!(loc, anonymous(&format!("ec-wal {line}")), "{line}");
+        }
+    }
+}
+
+fn counter(row: &Value, name: &str) -> u64 {
+    row["design_counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+/// Everything that is counted happens.
+#[test]
+fn every_counter_counts() {
+    let small = "llc.size=256B l2.size=128B l1d.size=128B";
+    let lines = [
+        format!(
+            "loc-wal scribble txs=300 cores=2 {small} pm.log_size=18KiB design.id_bits=6 design.sd=4 \
+             workload.aborts=10"
+        ),
+        format!(
+            "loc-wal scribble txs=300 cores=2 {small} pm.log_size=2KiB design.sd=4 \
+             design.truncate_perc=100 design.drain=oldest"
+        ),
+    ];
+    all_count(&lines);
+}
+
+/// So it does with a last level that survives.
+#[test]
+fn every_counter_of_a_last_level_that_survives_counts() {
+    let small = "llc.size=256B l2.size=128B l1d.size=128B";
+    all_count(&[
+        format!("kiln scribble txs=300 cores=4 {small} design.tx_ids=1"),
+        "kiln scribble txs=300 cores=2".to_owned(),
+    ]);
+    all_count(&[
+        format!("loc-kiln scribble txs=300 cores=2 {small} design.sd=4"),
+        "loc-kiln scribble txs=300 cores=2 design.sd=4 design.drain=oldest".to_owned(),
+    ]);
+}
+
+/// Each counter of a design is above 0 in one of its runs.
+fn all_count(lines: &[String]) {
+    let rows: Vec<Value> = lines.iter().map(|line| run(line)).collect();
+    let names = rows[0]["design_counters"].as_object().expect("an object").keys();
+    for name in names {
+        assert!(rows.iter().any(|row| counter(row, name) > 0), "{name}");
+    }
+}
+
+/// What speculation is for, and what it costs: the program goes on sooner, hears later that its
+/// transactions are durable, and memory is written less.
+#[test]
+fn speculation_trades_latency_for_throughput() {
+    let row = |sd: u64| run(&format!("loc-wal hash machine=loc cores=1 txs=400 design.sd={sd}"));
+    let (strict, loose) = (row(1), row(32));
+    let number = |row: &Value, path: &str| row.pointer(path).and_then(Value::as_f64).expect(path);
+    let over = |path: &str| number(&loose, path) / number(&strict, path);
+    assert!(over("/throughput_tx_per_s") > 1.0);
+    assert!(over("/commit_latency_cycles/mean") > 1.0);
+    assert!(over("/pm_writes/wpq_bytes") < 1.0);
+}
+
+/// The writes of a transaction that fits a group (specs/ordering.md section 12): its blocks, their
+/// metadata, and with H-WAL a record.
+#[test]
+fn a_log_writes_blocks_and_metadata_and_only_h_wal_a_record() {
+    for (design, record) in [("h-wal", 64), ("ec-wal", 0)] {
+        let row = run(&format!("{design} scribble cores=1 txs=50 warmup=0 workload.words=16"));
+        let bytes = |class: &str| row["pm_writes"]["by_class"][class].as_u64().expect("bytes");
+        let transactions = counter(&row, "transactions_with_stores");
+        assert_eq!(bytes("log"), 64 * counter(&row, "log_blocks"), "{design}");
+        assert_eq!(bytes("commit"), record * transactions, "{design}");
+        assert_eq!(counter(&row, "log_groups"), transactions, "{design}");
+        assert_eq!(bytes("metadata"), 64 * transactions, "{design}: no truncation yet");
+    }
+}
+
+/// S-WAL's fences are needless with `clflush`, which waits by itself, and needed with `clwb`.
+#[test]
+fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
+    let found = |rule: &str, flush: &str, seed: u64| {
+        let line = format!(
+            "s-wal scribble cores=3 txs=150 nested=false workload.words=16 controller.count=2 \
+             controller.intlv_size=64B controller.write_buffer_size=1 pm.xpbuffer_entries=1 \
+             pm.tWRITE=400cycles without={rule} design.flush={flush} seed={seed}"
+        );
+        !crash(&line)["violations"].as_array().expect("a list").is_empty()
+    };
+    for rule in [
+        "order_log_before_record",
+        "durable_record",
+        "order_data_before_truncation",
+        "truncate_before_unlock",
+    ] {
+        assert!((1..=6).any(|seed| found(rule, "clwb", seed)), "{rule}");
+        assert!(!(1..=3).any(|seed| found(rule, "clflush", seed)), "{rule}");
+    }
+    for flush in ["clflushopt", "clwb"] {
+        all_hold(
+            (1..=3).map(|seed| format!("s-wal scribble txs=80 design.flush={flush} seed={seed}")),
+        );
+    }
+}
+
+/// A core that waits for the overflow area may have a lock, and what ends meanwhile is drained,
+/// too.
+#[test]
+fn who_waits_for_the_overflow_area_does_not_wait_for_ever() {
+    let small = "l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 llc.size=256B";
+    let design = "design.overflow_lines=8 design.drain=oldest design.flush_interval=1000 \
+                  workload.words=48 workload.stores=16 llc.assoc=4 pm.tWRITE=30ns";
+    all_hold(
+        ["cores=2 seed=464463 design.sd=4", "cores=3 seed=788810 design.sd=2"]
+            .map(|rest| format!("loc-kiln scribble txs=20 nested=false {small} {design} {rest}")),
+    );
+}
+
+/// Transactions that have ended fill the overflow area once they are drained, if the last level
+/// has no room for them: no more begin than it can take. (Transactions have 160 lines; 16 of each
+/// core have more than the 2,048 lines of the area.)
+#[test]
+fn no_more_transactions_begin_than_the_overflow_area_can_take() {
+    all_hold(["loc-kiln echo cores=2 txs=40 points=40 nested=false seed=1".to_owned()]);
+}
+
+/// A line that was away and came back is clean, and has a version all the same: the cells hold no
+/// more lines than there are ways.
+#[test]
+fn versions_of_clean_lines_leave_with_them() {
+    let small = "l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 llc.size=128B llc.assoc=2";
+    let slow = "controller.write_buffer_size=1 controller.writeback_buffer_size=1 core.mshrs=1";
+    let lines = (2..=4).map(|seed| {
+        format!(
+            "loc-kiln scribble cores=1 txs=1000 seed={seed} points=400 nested=false {small} {slow} \
+             design.old_versions=1 design.overflow_lines=8 design.sd=1 design.redirect_latency=0 \
+             workload.words=4096 workload.stores=64 pm.tWRITE=1ns"
+        )
+    });
+    all_hold(lines);
+}

@@ -1,0 +1,94 @@
+//! What is special to the hardware logs: each of their paths is taken, and what they rely on is
+//! what keeps them right.
+
+use std::collections::BTreeMap;
+
+use crate::common::{all, all_hold, crash, run};
+
+/// Machines and structures that fill, wrap, overflow and hold back; each design takes of the
+/// structures those that it has.
+const HARD: &[&str] = &[
+    "",
+    "design.log_buffer=1 design.log_lines=64 design.entries=4 design.overflow_batch=3 \
+     design.channel=2 design.ur_entries=2 design.r_entries=2",
+    "llc.size=256B l2.size=128B l1d.size=128B design.log_lines=100 design.entries=4 \
+     design.flush_mode=at_commit",
+    "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
+     pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B \
+     design.log_lines=64 design.entries=4 design.channel=2",
+];
+
+/// Paths that need more than that: rings with room for little more than what runs, and logs of one
+/// word that are still to be written when another core's overflow writes that word.
+const HARDER: &[&str] = &[
+    "base cores=4 seed=2 workload.words=16 design.log_lines=20 design.log_buffer=8 \
+     design.flush_mode=at_commit",
+    "fwb cores=4 seed=2 workload.words=16 design.log_lines=23",
+    "morlog cores=4 seed=4 workload.words=16 design.log_lines=18 design.ur_entries=8 \
+     design.r_entries=8",
+    "morlog cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
+    "morlog-dp cores=4 seed=2 workload.words=16 design.log_lines=20 design.ur_entries=8 \
+     design.r_entries=8",
+    "morlog-dp cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
+    "silo cores=4 seed=1 workload.words=8 design.entries=2 design.overflow_batch=1 \
+     controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles",
+];
+
+/// Whoever says that it survives must have been there: every overflow, wrap, truncation, stall and
+/// hold that a hardware log counts happens in these runs, and they are right wherever the power is
+/// cut.
+#[test]
+fn every_path_of_a_hardware_log_is_taken() {
+    let mut missed = String::new();
+    // Those of lines cannot have words of a line locked apart; they have suites of their own.
+    let words = |entry: &&designs::Entry| !crate::common::is_line_granular(entry);
+    for entry in all().filter(|entry| entry.card.family == "hardware logging").filter(words) {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for line in lines_of(entry) {
+            let line = line.replacen(' ', " scribble txs=80 workload.lock_grain=word ", 1);
+            for (name, count) in run(&line)["design_counters"].as_object().expect("counters") {
+                *counts.entry(name.clone()).or_default() += count.as_u64().expect("a number");
+            }
+            all_hold([format!("{line} nested=false")]);
+        }
+        for (name, _) in counts.iter().filter(|(_, count)| **count == 0) {
+            missed += &format!("{}: {name} stays 0\n", entry.card.name);
+        }
+    }
+    assert!(missed.is_empty(), "{missed}");
+}
+
+/// The runs of a design.
+fn lines_of(entry: &designs::Entry) -> Vec<String> {
+    let has = |word: &&str| {
+        let name = word.split('=').next().and_then(|key| key.strip_prefix("design."));
+        name.is_none_or(|name| entry.fields.iter().any(|field| field.name == name))
+    };
+    let mut lines = Vec::new();
+    for hard in HARD {
+        let own: Vec<&str> = hard.split_whitespace().filter(has).collect();
+        for program in ["cores=2 seed=1 workload.words=16", "cores=4 seed=2 workload.words=48"] {
+            lines.push(format!("{} {program} {}", entry.card.name, own.join(" ")));
+        }
+    }
+    let is_own = |line: &&&str| line.split(' ').next() == Some(entry.card.name);
+    lines.extend(HARDER.iter().filter(is_own).map(|line| (*line).to_owned()));
+    lines
+}
+
+/// What the period of the scan is for (HPCA'18; specs/logging.md section 13, 6): with the one that
+/// follows from the ring and the banks, old records are of no use when they are overwritten, and
+/// nobody has to wait for that; with one that is too long, committed data are lost. The design
+/// itself waits and loses nothing.
+#[test]
+fn the_derived_period_of_fwb_is_short_enough_and_a_long_one_is_not() {
+    let roomy = "scribble cores=2 txs=200 nested=false workload.words=512 design.log_lines=256 \
+                 llc.size=64KiB l2.size=8KiB";
+    for seed in 1..=3 {
+        let trusting = format!("fwb {roomy} seed={seed} without=stall_when_full");
+        all_hold([trusting.clone(), format!("fwb {roomy} seed={seed} design.period=30000")]);
+        let late = crash(&format!("{trusting} design.period=30000"));
+        let text = late["violations"][0]["text"].as_str().expect("a violation");
+        assert!(text.starts_with("durability"), "{text}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Every suite of the crate, one module each and one program together: ten seconds of linking are
+//! spent once, and the tests of all of them share the processors.
+
+mod audit;
+mod bad_input;
+mod battery;
+mod check;
+mod common;
+mod conformance;
+mod corners;
+mod coverage_lad;
+mod litmus;
+mod lives;
+mod loc;
+mod logcache;
+mod logging;
+mod machines;
+mod mutants;
+mod outside;
+mod persistency;
+mod replay;
+mod scenarios;
+mod shadow;
+mod silo;
+mod sql;
+mod ssp;
+mod tidy;
+mod trace;

@@ -1,0 +1,98 @@
+//! Each rule of each design, switched off, is caught: every guarantee has a mutant that breaks it,
+//! and the same run with the rule is right.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::common::{crash_as, request};
+use designs::Entry;
+
+/// For each design, the rules that are not caught in the first trials, and the seed of the trial
+/// that catches them. To begin there spares most of the search; a rule that is not caught there any
+/// more is looked for everywhere, which takes longer and is as good.
+type Known = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// `UPDATE=1 cargo test mutants::` looks for all of them anew, and writes it; with `ONLY=mine`
+/// those of other designs stay.
+fn known_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots/mutants.json")
+}
+
+fn known() -> Known {
+    let text = std::fs::read_to_string(known_path()).expect("snapshots/mutants.json is there");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// What is wrong with the mutants of a design, as text, and in which trials rules were caught.
+fn uncaught(entry: &Entry, known: &BTreeMap<String, u64>) -> (String, BTreeMap<String, u64>) {
+    let line =
+        format!("{} scribble cores=2 txs=40 nested=false mutants=true lives=2", entry.card.name);
+    let mut request = request(&line);
+    request["caught_with"] = serde_json::json!(known);
+    let answer = crash_as(&request);
+    let mutants = answer["mutants"].as_array().expect("a list");
+    let needless = answer["needless_rules"].as_array().expect("a list");
+    assert_eq!(mutants.len() + needless.len(), entry.rules.len(), "{line}");
+    let mut found = String::new();
+    let mut seeds = BTreeMap::new();
+    for mutant in mutants {
+        if let Some(intact) = mutant.get("intact") {
+            found += &format!("{line}: without any mutation: {intact}\n");
+        }
+        if mutant["caught"] != true {
+            found += &format!("{line}: {} is not caught\n", mutant["rule"]);
+            continue;
+        }
+        assert!(mutant["event"].is_u64(), "{mutant}");
+        let seed = mutant["seed"].as_u64().expect("a seed");
+        if seed > 1 {
+            seeds.insert(mutant["rule"].as_str().expect("a name").to_owned(), seed);
+        }
+    }
+    (found, seeds)
+}
+
+/// Designs take from a tenth of a second to a minute: each of two threads takes the next one.
+#[test]
+fn every_rule_is_needed_and_every_mutant_caught() {
+    let is_update = std::env::var_os("UPDATE").is_some();
+    let written = known();
+    let known = if is_update { Known::new() } else { written.clone() };
+    let entries: Vec<_> = crate::common::all().filter(|entry| !entry.rules.is_empty()).collect();
+    let next = AtomicUsize::new(0);
+    let caught = Mutex::new(written);
+    let search = || {
+        let mut found = String::new();
+        while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let nothing = BTreeMap::new();
+            let name = entry.card.name;
+            let (wrong, seeds) = uncaught(entry, known.get(name).unwrap_or(&nothing));
+            found += &wrong;
+            caught.lock().expect("no thread panicked").insert(name.to_owned(), seeds);
+        }
+        found
+    };
+    let found: String = thread::scope(|scope| {
+        let other = scope.spawn(search);
+        search() + &other.join().expect("the search ends")
+    });
+    if is_update {
+        let text = serde_json::to_string_pretty(&*caught.lock().expect("no thread panicked"));
+        std::fs::write(known_path(), text.expect("it is JSON") + "\n").expect("a file");
+    }
+    assert!(found.is_empty(), "{found}");
+}
+
+/// A rule is declared needless only with a reason, and only if it exists.
+#[test]
+fn needless_rules_exist_and_say_why() {
+    for entry in designs::ALL {
+        for (needless, why) in entry.needless {
+            assert!(entry.rules.iter().any(|(rule, _)| rule == needless), "{needless}");
+            assert!(!why.is_empty(), "{needless}");
+        }
+    }
+}

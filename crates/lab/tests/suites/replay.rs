@@ -1,0 +1,182 @@
+//! `replay` on designs: the power is cut in traces of several threads, a program's own flushes and
+//! fences take their time, and volatile memory is nobody's business.
+
+use crate::common::request;
+use lab::Control;
+use serde_json::{Value, json};
+
+type Ask = fn(&str, &Control) -> Result<String, lab::InputError>;
+
+fn ask(line: &str, trace: &str, ask: Ask) -> Result<Value, lab::InputError> {
+    let mut request = request(line);
+    request["script"] = json!(["mine.trace", trace]);
+    let answer = ask(&request.to_string(), &Control::default())?;
+    Ok(serde_json::from_str(&answer).expect("an answer is JSON"))
+}
+
+fn answer(line: &str, trace: &str, how: Ask) -> Value {
+    ask(line, trace, how).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// Two threads that move amounts between what they share, behind locks, and keep something of their
+/// own. One of them aborts.
+const TWO_THREADS: &str = "
+    region 0x10000 0x1000
+    store 0x10000 100
+    store 0x10040 100
+    measured
+    thread 0
+        lock 0
+        lock 1
+        begin
+        load 0x10000
+        store 0x10000 ?
+        store 0x10040 ?
+        store 0x7f0000000000 3
+        commit
+        unlock 1
+        unlock 0
+        begin
+        store 0x10083 ? 21
+        commit
+    thread 1
+        lock 1
+        begin
+        load 0x10040
+        store 0x10040 ? 4
+        store 0x10100 ?
+        abort
+        begin
+        store 0x10048 ?
+        commit
+        unlock 1
+        begin
+        store 0x10140 ?
+        store 0x10148 ?
+        commit";
+
+#[test]
+fn a_power_failure_leaves_transactions_of_a_trace_whole() {
+    for design in ["silo", "undo@x86", "redo@hops", "lad", "kiln", "loc-wal", "ssp"] {
+        let line = format!("{design} replay cores=2 txs=12 lives=2");
+        let found = answer(&line, TWO_THREADS, lab::crash);
+        assert_eq!(found["violations"], json!([]), "{line}");
+        assert!(found["points"].as_u64() >= Some(12), "{line}: {found}");
+    }
+}
+
+/// A program that publishes what it has not flushed: the oracle promises nothing of either store.
+const OUTSIDE: &str = "
+    region 0x10000 8192
+    measured
+    store 0x10040 42
+    store 0x10000 0x10040
+    flush 0x10000
+    fence
+    flush 0x10040
+    fence";
+
+#[test]
+fn a_trace_of_which_nothing_is_promised_is_not_called_right() {
+    let outside = OUTSIDE.to_owned();
+    let volatile = OUTSIDE.replace("measured", "measured\nbegin\nstore 0x7f0000000000 3\ncommit");
+    let aborted = OUTSIDE.replace("measured", "measured\nbegin\nstore 0x10080 3\nabort");
+    for (trace, checked) in [(outside, false), (volatile, false), (aborted, true)] {
+        for design in ["native", "lad", "undo@x86"] {
+            let line = format!("{design} replay cores=1 txs=20");
+            assert_eq!(answer(&line, &trace, lab::crash)["checked"], checked, "{line} {trace}");
+            let notes = answer(&line, &trace, lab::run)["notes"].to_string();
+            assert_eq!(notes.contains("nothing to make atomic"), !checked, "{notes}");
+        }
+    }
+    let own = request("native logcache cores=1 txs=20").to_string();
+    let own = lab::crash(&own, &Control::default()).expect("a campaign");
+    assert!(own.contains(r#""checked":true"#), "it checks its own log: {own}");
+}
+
+#[test]
+fn where_the_memory_of_a_trace_lies_is_told() {
+    let line = "silo replay cores=2 txs=20";
+    for how in [lab::run as Ask, lab::crash] {
+        let notes = answer(line, OUTSIDE, how)["notes"].to_string();
+        assert!(notes.contains("0x10000 to 0x12000 of the trace lie from 0x1000 on"), "{notes}");
+    }
+    let regions: String = (1..=6).map(|page| format!("region 0x{page}0000 64\n")).collect();
+    let notes = answer(line, &format!("{regions}store 0x10000 1"), lab::run)["notes"].to_string();
+    assert!(notes.contains("and 2 more regions"), "{notes}");
+}
+
+#[test]
+fn a_rule_that_is_off_is_caught_in_a_trace() {
+    for (design, rule) in [("undo@x86", "log_before_store"), ("silo", "undo_newest_first")] {
+        let line = format!("{design} replay cores=4 txs=40 without={rule} design.entries=1");
+        let line = if design == "silo" { line } else { line.replace(" design.entries=1", "") };
+        let found = answer(&line, TWICE, lab::crash);
+        assert_ne!(found["violations"], json!([]), "{line}");
+    }
+}
+
+/// A word that is stored to again and again in a transaction of many words.
+const TWICE: &str = "begin\nstore 0 ?\nstore 64 ?\nstore 128 ?\nstore 192 ?\nstore 0 ?\nstore 64 ?\n\
+    store 0 ?\ncommit\n";
+
+/// The same stores, as a program that is not told of transactions flushes and fences them.
+#[test]
+fn flushes_and_fences_of_a_program_take_their_time() {
+    let plain = "begin\nstore 0 ?\nstore 64 ?\ncommit\n";
+    let flushed = "store 0 ?\nflush 0\nfence\nstore 64 ?\nflush 64\nfence\n";
+    let written = |design: &str, trace| {
+        let found = answer(&format!("{design} replay cores=1 txs=50"), trace, lab::run);
+        (found["cycles"].as_u64(), found["pm_writes"]["wpq_bytes"].as_u64())
+    };
+    let (fast, none) = written("native", plain);
+    assert_eq!(none, Some(0));
+    // A design without flushes has nothing to do for them; software on x86 has.
+    assert_eq!(written("native", flushed).1, Some(0));
+    let (slow, bytes) = written("undo@x86", flushed);
+    assert_eq!(bytes, Some(100 * 64));
+    assert!(slow > fast, "{slow:?} {fast:?}");
+    let (eadr, _) = written("undo@eadr", flushed);
+    assert!(eadr < slow, "{eadr:?} {slow:?}");
+}
+
+/// Persist buffers bring stores past the caches to memory, and nobody else does it again.
+#[test]
+fn a_store_past_the_caches_is_written_once() {
+    let line: String = (0..8).map(|word| format!("ntstore {} 5\n", word * 8)).collect();
+    let trace = format!("{line}fence\nstore 64 ?\nflush 64\nntstore 72 6\nload 72\nfence\n");
+    // HOPS writes whole lines, and what survives in a buffer stays there.
+    for (order, bytes) in [("x86", 64 + 64 + 8), ("hops", 64 + 64), ("bbb", 0)] {
+        let line = format!("undo@{order} replay cores=1 txs=50");
+        let found = answer(&line, &trace, lab::run);
+        let written = found["pm_writes"]["wpq_bytes"].as_u64();
+        assert_eq!(written, Some(50 * bytes), "{order}");
+        let found = answer(&line, &trace, lab::crash);
+        assert_eq!(found["violations"], json!([]), "{order}");
+    }
+}
+
+#[test]
+fn what_is_volatile_is_not_logged() {
+    let trace = "region 0 4096\nbegin\nstore 0x8000 ?\nload 0x8000\nstore 0x8008 ?\ncommit\n";
+    for design in ["undo@x86", "redo@x86", "count@x86", "silo", "base", "loc-wal", "ssp"] {
+        let found = answer(&format!("{design} replay cores=1 txs=50"), trace, lab::run);
+        let class = &found["pm_writes"]["by_class"];
+        assert_eq!(class["log"].as_u64(), Some(0), "{design}: {class}");
+        assert_eq!(found["write_set"]["words_avg"].as_f64(), Some(0.0), "{design}");
+    }
+}
+
+#[test]
+fn a_trace_that_does_not_fit_says_what_to_do() {
+    let refused = |line: &str, trace: &str| ask(line, trace, lab::run).expect_err(line).to_string();
+    let said = refused("silo replay cores=1", "store 0x7f0000000000 1\n");
+    assert!(
+        said.contains("say with `region` where persistent memory lies in mine.trace"),
+        "{said}"
+    );
+    let pages: String = (1..300).map(|page| format!("load {}\n", page * 4096)).collect();
+    let wide = format!("region 0 64\nload 0\n{pages}");
+    let said = refused("silo replay cores=1 dram.device_size=1MiB", &wide);
+    assert!(said.ends_with("raise --set dram.device_size=..."), "{said}");
+}

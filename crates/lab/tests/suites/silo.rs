@@ -1,0 +1,113 @@
+//! What is special to Silo beyond what every design is held to: numbers that wrap, and controllers
+//! that have to agree.
+
+use crate::common::all_hold;
+use model::crash::{Campaign, Check, Points};
+use model::design::Durability;
+
+/// Transaction numbers have 16 bits: they wrap with records in the log region and tuples on chip.
+#[test]
+fn transaction_numbers_wrap() {
+    let small = "txs=40 nested=false design.first_transaction=65515";
+    let lines =
+        ["scribble cores=2", "btree cores=1", "queue cores=4"].into_iter().flat_map(|run| {
+            [
+                format!("silo {run} {small}"),
+                format!("silo {run} {small} design.entries=4 design.overflow_batch=3"),
+            ]
+        });
+    all_hold(lines);
+}
+
+/// Controllers that are near and far from each other, with small buffers and small caches, so that
+/// deliveries, overflows and evictions cross.
+#[test]
+fn several_controllers_agree() {
+    let mut lines = Vec::new();
+    for controllers in [2, 3, 4] {
+        for hop in [0, 3, 200] {
+            for seed in 1..=3 {
+                lines.push(format!(
+                    "silo scribble txs=60 cores=4 seed={seed} nested=false workload.words=48 \
+                     workload.lock_grain=word controller.count={controllers} \
+                     controller.intlv_size=64B llc.size=256B l2.size=128B l1d.size=128B \
+                     design.entries=4 design.overflow_batch=3 design.controller_hop={hop}"
+                ));
+            }
+        }
+    }
+    all_hold(lines);
+}
+
+/// Threads that move to another core in the middle of a transaction, and leave its lines behind in
+/// the caches of the former one: with small caches, small buffers, and controllers that are apart.
+#[test]
+fn threads_move_in_transactions() {
+    let mut lines = Vec::new();
+    let small = "llc.size=512B l2.size=128B l1d.size=128B";
+    for design in crate::common::all().filter(|entry| entry.migrates) {
+        if design.card.durability == Durability::None {
+            continue;
+        }
+        for (seed, every) in [(1, 1), (2, 3), (3, 7)] {
+            let name = design.card.name;
+            let run =
+                format!("txs=40 seed={seed} nested=false core.migrate={every} core.t_switch=20ns");
+            lines.push(format!("{name} scribble cores=1 {run}"));
+            lines.push(format!("{name} scribble cores=3 {run} {small}"));
+            lines.push(format!("{name} btree cores=2 {run} {small}"));
+            lines.push(format!(
+                "{name} hash cores=2 {run} {small} controller.count=2 controller.intlv_size=64B"
+            ));
+        }
+        if design.card.name == "silo" {
+            lines.push(format!(
+                "silo btree cores=2 txs=40 nested=false core.migrate=4 {small} design.entries=4 \
+                 design.overflow_batch=3 controller.count=2 controller.intlv_size=64B"
+            ));
+        }
+    }
+    all_hold(lines);
+}
+
+/// In such runs threads do move, and their lines follow them from one core's caches to another's.
+#[test]
+fn a_thread_that_moves_finds_its_lines_elsewhere() {
+    let stays = crate::common::run("silo array cores=1 txs=50");
+    let moves = crate::common::run("silo array cores=1 txs=50 core.migrate=5 core.t_switch=0ns");
+    assert!(stays.get("migrations").is_none());
+    assert!(moves["migrations"].as_u64().unwrap() > 50, "{moves}");
+    assert_eq!(stays["pm_writes"]["wpq_bytes"], moves["pm_writes"]["wpq_bytes"]);
+    assert!(moves["cycles"].as_u64() > stays["cycles"].as_u64());
+}
+
+/// Both kinds of message cross in such a run, so the test above means something.
+#[test]
+fn deliveries_are_made_and_refused() {
+    let (mut made, mut refused) = (0, 0);
+    for seed in 1..=10 {
+        let on = crate::common::resolve(&format!(
+            "silo scribble cores=4 seed={seed} controller.count=2 controller.intlv_size=64B \
+             llc.size=256B l2.size=128B l1d.size=128B"
+        ));
+        let workload = on.make_workload().expect("a workload");
+        let campaign = Campaign {
+            points: Points::Count,
+            nested: false,
+            reorders: 0,
+            violations_max: 1,
+            seed,
+            keep: 0,
+            check: Check::Transactions,
+        };
+        let outcome =
+            crate::common::play(on.design, &on.machine.config, 4, workload, 100, Some(campaign));
+        let counter = |name| {
+            let found = outcome.report.counters.iter().find(|(other, _)| *other == name);
+            found.expect("Silo counts it").1
+        };
+        made += counter("deliveries");
+        refused += counter("deliveries_refused");
+    }
+    assert!(made > 0 && refused > 0, "{made} made and {refused} refused");
+}

@@ -1,0 +1,69 @@
+//! Scripts for `sqlite` as they are found, without a line `-- measured`: they run whole, as often
+//! as needed, on every kind of design, and a power failure leaves an empty database or a whole one.
+
+use crate::common::request;
+use lab::Control;
+use serde_json::{Value, json};
+
+/// What `.dump` writes.
+const DUMP: &str = "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n\
+    CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT);\n\
+    INSERT INTO t VALUES(1,'one');\nINSERT INTO t VALUES(2,'two');\n\
+    CREATE INDEX i ON t(b);\nCOMMIT;\n";
+
+const SCRIPTS: [&str; 3] = [
+    DUMP,
+    "DROP TABLE IF EXISTS t; CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2), (3, 4);\n\
+     CREATE INDEX i ON t(a); INSERT INTO t VALUES (5, 6); SELECT * FROM t; DROP TABLE t;\n",
+    "CREATE TABLE t(a PRIMARY KEY); INSERT INTO t VALUES(1); INSERT INTO t VALUES(2);\n",
+];
+
+fn answer(
+    line: &str,
+    script: &str,
+    ask: fn(&str, &Control) -> Result<String, lab::InputError>,
+) -> Value {
+    let mut request = request(line);
+    request["script"] = json!(["mine.sql", script]);
+    let answer = ask(&request.to_string(), &Control::default());
+    let answer = answer.unwrap_or_else(|error| panic!("{line}: {error}"));
+    serde_json::from_str(&answer).expect("an answer is JSON")
+}
+
+/// What it writes and how long it takes follows from its words; each transaction is one of `txs`.
+#[test]
+fn a_script_without_a_marker_runs_for_several_passes() {
+    for script in SCRIPTS {
+        for design in ["native", "undo@x86", "silo"] {
+            let line = format!("{design} sqlite cores=2 txs=20");
+            let run = || answer(&line, script, lab::run);
+            let (mut first, mut again) = (run(), run());
+            assert_eq!(first["txs"], 40, "{line}");
+            for answer in [&mut first, &mut again] {
+                answer.as_object_mut().expect("an object").retain(|name, _| !name.contains("host"));
+            }
+            assert_eq!(first, again, "{line}");
+        }
+    }
+}
+
+/// Some log words, some whole lines; `kiln` and `ssp` have none of either.
+#[test]
+fn a_power_failure_leaves_an_empty_database_or_a_whole_one() {
+    for design in ["silo", "undo@x86", "redo-log", "kiln", "ssp"] {
+        for (script, lives) in [(DUMP, 1), (DUMP, 2), (SCRIPTS[2], 2)] {
+            let nested = lives == 1;
+            let line = format!("{design} sqlite cores=2 txs=5 lives={lives} nested={nested}");
+            let campaign = || answer(&line, script, lab::crash);
+            let (found, again) = (campaign(), campaign());
+            assert_eq!(found["violations"], json!([]), "{line}");
+            assert_eq!(found["lives"], lives, "{line}");
+            let also = if nested { "nested_points" } else { "later_points" };
+            for name in ["points", also] {
+                let points = found[name].as_u64().expect("a number");
+                assert_eq!(found[name], again[name], "{line}");
+                assert!(points > 100, "{line}: {points} {name}");
+            }
+        }
+    }
+}

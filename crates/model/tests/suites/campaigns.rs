@@ -1,0 +1,72 @@
+//! Where a campaign cuts the power, and what it has a battery do.
+
+use crate::common::{at, card, config, on, try_on_design};
+use model::crash::Points;
+use model::design::{Bare, Card, Design, Gasp, KeptBy, NoParams, NoRules, Setup, Structure};
+use model::image::PowerLoss;
+
+#[test]
+fn the_power_is_cut_after_each_acknowledgement_and_at_the_end() {
+    for transactions in [0, 1, 5] {
+        let outcome = on(&config(|_| ()), 1, Some(Points::All), move |pm| {
+            for _ in 0..transactions {
+                pm.begin()?;
+                pm.work(10);
+                pm.commit();
+            }
+            Ok(())
+        });
+        let crashes = outcome.crashes.expect("there was a campaign");
+        assert_eq!((crashes.passed, crashes.points), (transactions + 1, transactions + 1));
+    }
+}
+
+/// A design whose battery keeps 8 bytes, and that saves `SAVES`.
+struct Greedy<const SAVES: usize>;
+
+impl<const SAVES: usize> Design for Greedy<SAVES> {
+    const CARD: Card = card("greedy", "saves more than it declares");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Greedy
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        // Zeros, so that nothing else is wrong.
+        gasp.save(0, &[0; SAVES])
+    }
+
+    fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
+        let structure = |bits, kept_by| Structure {
+            name: "buffer",
+            bits,
+            count: 1,
+            place: "beside the core",
+            kept_by,
+        };
+        vec![structure(64, KeptBy::Battery), structure(512, KeptBy::Nothing)]
+    }
+}
+
+/// What a campaign of it finds at its only crash point.
+fn found<const SAVES: usize>() -> Vec<String> {
+    let run = try_on_design::<Greedy<SAVES>>(&config(|_| ()), 1, Some(Points::All), (0, 1), |pm| {
+        pm.load(at(1, 0));
+        Ok(())
+    });
+    let crashes = run.expect("the run ends").crashes.expect("there was a campaign");
+    crashes.violations.into_iter().map(|violation| violation.text).collect()
+}
+
+#[test]
+fn a_design_that_saves_more_than_it_declares_is_caught() {
+    assert_eq!(found::<8>(), [""; 0]);
+    for text in [found::<9>(), found::<16>(), found::<64>()].concat() {
+        assert!(text.starts_with("energy: ") && text.contains("the 8 bytes"), "{text}");
+    }
+    assert_eq!([found::<9>().len(), found::<16>().len(), found::<64>().len()], [1; 3]);
+}

@@ -1,0 +1,410 @@
+//! The memory controller: what it accepts when, in which order, what merges, what is forwarded,
+//! and when writes are drained.
+
+use crate::common::config;
+use model::agenda::Agenda;
+use model::config::Config;
+use model::controller::{Event, Memory, Notify};
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, Word};
+
+/// A controller, its agenda, and what became durable when.
+struct Bench {
+    memory: Memory<u32>,
+    agenda: Agenda<Event<u32>>,
+    accepted: Vec<(u64, u64)>,
+    told: Vec<(u64, u32)>,
+    unblocked: Vec<(u64, CoreId)>,
+}
+
+fn bench(change: impl FnOnce(&mut Config)) -> Bench {
+    Bench {
+        memory: Memory::new(&config(change)).expect("room"),
+        agenda: Agenda::default(),
+        accepted: Vec::new(),
+        told: Vec::new(),
+        unblocked: Vec::new(),
+    }
+}
+
+/// A write of the first `words` words of a line.
+fn write(line: u64, words: u32, value: u8) -> Write {
+    let mask = if words == 8 { u64::MAX } else { (1 << (8 * words)) - 1 };
+    Write { line: Line(line), data: [value; 64], mask, class: Class::Data }
+}
+
+impl Bench {
+    fn reserve(&mut self, at: u64, line: u64) -> bool {
+        let Bench { memory, agenda, .. } = self;
+        memory.reserve(Cycle(at), Line(line), agenda)
+    }
+
+    fn send(&mut self, at: u64, write: Write) -> &mut Bench {
+        self.memory.send(Cycle(at), write, Notify::Nobody, &mut self.agenda);
+        self
+    }
+
+    /// Lets everything happen that is due by `until`.
+    fn run(&mut self, until: u64) -> &mut Bench {
+        while let Some((at, event)) = self.agenda.take(Cycle(until)) {
+            let (memory, agenda) = (&mut self.memory, &mut self.agenda);
+            let accepted = match event {
+                Event::Arrive { controller, write } => memory.arrive(at, controller, write, agenda),
+                Event::Accept { controller } => memory.accept_waiting(at, controller, agenda),
+                Event::Drain { controller } => {
+                    memory.drain(at, controller, agenda);
+                    None
+                }
+                Event::Free { controller, slot } => {
+                    memory.free(at, controller, slot, agenda);
+                    None
+                }
+                Event::Programmed { controller, slot } => {
+                    memory.programmed(at, controller, slot, agenda)
+                }
+                Event::Acknowledge { .. } | Event::Fenced { .. } | Event::Announce { .. } => {
+                    unreachable!("a bench has no cores")
+                }
+                Event::Design(event) => {
+                    self.told.push((at.0, event));
+                    None
+                }
+            };
+            if let Some(accepted) = accepted {
+                self.accepted.push((at.0, accepted.line.0));
+            }
+            for controller in 0..2.min(self.memory.controller_of(Line(1)) + 1) {
+                let cores = self.memory.unblocked(controller);
+                self.unblocked.extend(cores.into_iter().map(|core| (at.0, core)));
+            }
+        }
+        self
+    }
+
+    fn word(&self, line: u64) -> u64 {
+        self.memory.durable().word(Word(8 * line))
+    }
+}
+
+const END: u64 = 1 << 40;
+const KEEP_ALL: fn(&mut Config) = |config| config.controller.low = 100;
+
+#[test]
+fn a_write_that_finds_room_is_durable_when_it_has_arrived() {
+    let mut bench = bench(|_| ());
+    bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).send(15, write(2, 8, 1));
+    bench.run(11);
+    assert_eq!((bench.accepted.len(), bench.word(0)), (0, 0));
+    bench.run(12);
+    assert_eq!((bench.accepted.len(), bench.word(0)), (2, 0x0101_0101_0101_0101));
+    assert_eq!(bench.run(END).accepted, [(12, 0), (12, 1), (17, 2)]);
+}
+
+#[test]
+fn a_write_waits_while_the_queue_is_full_and_the_first_waits_least() {
+    let mut bench = bench(|config| config.controller.wpq = 1);
+    for (at, line) in [(10, 0), (10, 1), (11, 2)] {
+        bench.send(at, write(line, 8, 1));
+    }
+    assert_eq!(bench.run(112).accepted, [(12, 0)]);
+    assert_eq!((bench.word(1), bench.memory.has_room(Line(3))), (0, false));
+    // The bus takes 1 cycle, and the only bank 100 for each.
+    assert_eq!(bench.run(END).accepted, [(12, 0), (113, 1), (214, 2)]);
+    assert!(bench.memory.has_room(Line(3)));
+}
+
+#[test]
+fn a_write_that_would_join_another_waits_behind_those_that_wait() {
+    let mut bench = bench(|config| {
+        config.controller.wpq = 1;
+        config.controller.low = 100;
+        config.controller.policy = 0;
+    });
+    // Line 1 waits; a later write of line 0 could join the one in the queue, if it were still
+    // there.
+    bench.send(10, write(0, 8, 1)).send(11, write(1, 8, 1)).send(12, write(0, 8, 2));
+    let order: Vec<u64> = bench.run(END).accepted.iter().map(|&(_, line)| line).collect();
+    assert_eq!(order, [0, 1, 0]);
+    assert_eq!(bench.word(0), 0x0202_0202_0202_0202);
+}
+
+#[test]
+fn writes_of_one_line_stay_in_order() {
+    let mut bench = bench(|_| ());
+    bench.send(50, write(0, 8, 1)).send(10, write(0, 8, 2)).send(10, write(1, 8, 3));
+    assert_eq!(bench.run(END).accepted, [(12, 1), (52, 0), (52, 0)]);
+    assert_eq!(bench.word(0), 0x0202_0202_0202_0202);
+}
+
+#[test]
+fn ways_of_drawn_lengths_mix_lines_and_keep_the_order_of_one() {
+    // 50 cycles.
+    let mut bench =
+        bench(|config| (config.controller.jitter, config.controller.wpq) = (50_000, 64));
+    for line in 1..=32 {
+        bench.send(10, write(line, 8, 1)).send(10, write(line, 8, 2));
+    }
+    bench.run(END);
+    assert!((1..=32).all(|line| bench.word(line) == 0x0202_0202_0202_0202));
+    let times: Vec<u64> = bench.accepted.iter().map(|&(at, _)| at).collect();
+    assert!(times[0] < 25 && times[63] > 50 && times[63] <= 12 + 50, "{times:?}");
+    assert!(!bench.accepted.iter().is_sorted_by_key(|&(_, line)| line));
+}
+
+#[test]
+fn a_design_has_a_path_of_its_own() {
+    let mut bench = bench(|_| ());
+    bench.send(50, write(0, 8, 1));
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.send_direct(Cycle(10), write(0, 8, 2), Notify::Nobody, agenda);
+    assert_eq!(bench.run(END).accepted, [(12, 0), (52, 0)]);
+    assert_eq!(bench.word(0), 0x0101_0101_0101_0101);
+}
+
+#[test]
+fn writes_of_one_line_merge_in_the_queue() {
+    let mut bench = bench(KEEP_ALL);
+    bench.send(10, write(0, 1, 1)).send(20, write(0, 2, 2)).send(30, write(1, 8, 3)).run(END);
+    let meters = bench.memory.meters();
+    assert_eq!((meters.wpq_writes, meters.wpq_merged, meters.media_lines), (3, 1, 0));
+    assert_eq!(meters.wpq_bytes[Class::Data as usize], 8 + 16 + 64);
+    bench.memory.settle(Cycle(100));
+    let meters = bench.memory.meters();
+    // The merged one covers two words of its line, so the rest of it is read first.
+    assert_eq!((meters.media_lines, meters.media_fill_reads), (2, 1));
+    assert_eq!(bench.word(0), 0x0202_0202_0202_0202);
+}
+
+#[test]
+fn the_queue_holds_what_each_of_the_writes_that_merged_covered() {
+    let mut bench = bench(KEEP_ALL);
+    let half = |mask, value| Write { mask, ..write(0, 8, value) };
+    bench.send(10, half(0xffff_ffff, 1)).send(20, half(0xffff_ffff << 32, 2)).run(END);
+    bench.memory.read(Cycle(100), Line(0));
+    assert_eq!(bench.memory.meters().reads_forwarded, 1, "the queue has the whole line");
+    bench.memory.settle(Cycle(200));
+    let meters = bench.memory.meters();
+    assert_eq!((meters.media_lines, meters.media_fill_reads), (1, 0));
+}
+
+/// What a design leaves in the on-DIMM buffer at the end is written, too: nobody hides it there.
+#[test]
+fn what_is_in_the_queue_and_in_the_buffer_at_the_end_is_counted() {
+    let mut bench = bench(|config| config.pm.buffer = 2);
+    bench.send(10, write(0, 8, 1)).send(10, write(64, 8, 1)).run(END);
+    assert_eq!(bench.memory.meters().media_lines, 0, "both are in the buffer");
+    bench.send(END, write(128, 8, 1)).run(END + 2);
+    bench.memory.settle(Cycle(END + 2));
+    assert_eq!(bench.memory.meters().media_lines, 3);
+    bench.memory.settle(Cycle(END + 3));
+    assert_eq!(bench.memory.meters().media_lines, 3, "once");
+}
+
+/// The measured region begins: what was counted is forgotten, but for the wear of cells.
+#[test]
+fn the_wear_of_the_warm_up_stays() {
+    let mut bench = bench(|_| ());
+    bench.send(10, write(0, 8, 1)).run(1_000);
+    bench.send(1_010, write(0, 8, 2)).run(2_000);
+    assert_eq!(bench.memory.meters().wear_max, 2);
+    bench.memory.reset_meters();
+    let meters = bench.memory.meters();
+    assert_eq!((meters.wear_max, meters.media_lines, meters.wpq_writes), (2, 0, 0));
+    bench.send(2_010, write(1, 8, 1)).run(3_000);
+    assert_eq!(bench.memory.meters().wear_max, 2, "another line is worn less");
+    bench.send(3_010, write(0, 8, 3)).run(4_000);
+    assert_eq!(bench.memory.meters().wear_max, 3);
+}
+
+#[test]
+fn a_write_on_its_way_to_the_cells_is_joined_by_nobody() {
+    let mut bench = bench(|config| {
+        config.controller.low = 100;
+        config.controller.wpq = 2;
+        config.pm.t_write = 10_000_000;
+    });
+    // The first is being written when the others come: a slot on its way to the cells is joined
+    // by nobody.
+    bench.send(10, write(0, 8, 1)).send(11, write(1, 8, 1)).run(40);
+    assert_eq!(bench.accepted, [(12, 0), (13, 1)]);
+    assert!(!bench.memory.has_room(Line(2)));
+    assert!(!bench.memory.has_room(Line(0)), "the cells are at it");
+}
+
+#[test]
+fn a_read_is_answered_by_the_queue_if_it_holds_the_whole_line() {
+    for (words, forwarded, done) in [(8, 1, 100 + 2 + 1), (7, 0, 100 + 2 + 10 + 1 + 1)] {
+        let mut bench = bench(KEEP_ALL);
+        bench.send(10, write(0, words, 1)).run(END);
+        assert_eq!(bench.memory.read(Cycle(100), Line(0)), Cycle(done), "{words}");
+        let meters = bench.memory.meters();
+        assert_eq!((meters.reads, meters.reads_forwarded), (1, forwarded), "{words} words");
+    }
+}
+
+#[test]
+fn a_row_that_is_open_is_read_faster() {
+    let mut bench = bench(|_| ());
+    let mut read = |at, line| bench.memory.read(Cycle(at), Line(line)).since(Cycle(at));
+    assert_eq!((read(0, 0), read(100, 1), read(200, 4)), (14, 6, 14));
+}
+
+#[test]
+fn a_read_in_the_future_does_not_push_others() {
+    let alone = bench(|_| ()).memory.read(Cycle(0), Line(4));
+    let mut bench = bench(|_| ());
+    let future = bench.memory.read(Cycle(10_000), Line(0));
+    assert_eq!(bench.memory.read(Cycle(0), Line(4)), alone, "the past is free");
+    assert_eq!(future, Cycle(10_014));
+    let same = bench.memory.read(Cycle(10_000), Line(8));
+    assert_eq!(same, Cycle(10_024), "the future is taken");
+}
+
+#[test]
+fn so_many_reads_are_outstanding_and_no_more() {
+    for (places, last) in [(2, 14 + 14), (1, 3 * 14)] {
+        let mut bench = bench(|config| {
+            config.controller.read_queue = places;
+            config.pm.banks = 16;
+        });
+        let mut done: Vec<u64> =
+            (0..3).map(|index| bench.memory.read(Cycle(0), Line(4 * index)).0).collect();
+        done.sort_unstable();
+        assert!(done[2].abs_diff(last) <= 3, "{places} places: {done:?}");
+    }
+}
+
+/// Writes that reached the cells by cycle 500, of `writes` that arrived at 12, with the marks at 3
+/// and 1 of 4 entries, at least `burst` in a row, after reads of one other bank at `reads`.
+fn drained(writes: u64, burst: u64, reads: &[u64]) -> u64 {
+    let mut bench = bench(|config| {
+        let controller = &mut config.controller;
+        (controller.high, controller.low, controller.burst) = (75, 25, burst);
+        config.pm.t_write = 10_000;
+        config.pm.t_read = 1_000_000;
+        config.pm.banks = 16;
+    });
+    for &at in reads {
+        bench.memory.read(Cycle(at), Line(60));
+    }
+    for line in 0..writes {
+        bench.send(10, write(4 * line, 8, 1));
+    }
+    bench.run(500);
+    bench.memory.meters().media_lines
+}
+
+#[test]
+fn writes_are_drained_between_the_marks() {
+    assert_eq!(drained(1, 1, &[]), 0, "the low mark: one is kept, to be joined by others");
+    assert_eq!(drained(2, 1, &[]), 1);
+    assert_eq!(drained(3, 1, &[]), 2);
+    assert_eq!(drained(3, 3, &[]), 3, "at least three in a row once the high mark is reached");
+    assert_eq!(drained(2, 1, &[0, 0]), 0, "reads that wait come first");
+    assert_eq!(drained(3, 1, &[0, 0]), 2, "but not before a queue at its high mark");
+    assert_eq!(drained(2, 1, &[0]), 1, "nothing waits for the answers of those that have begun");
+    assert_eq!(drained(2, 1, &[0, 400]), 1, "nor for those that come later");
+}
+
+/// When each of the writes of lines, sent at cycle 10, is in the cells, and when a line of the
+/// first bank that is asked for at 50 is there.
+fn programmed(high: u64, lines: &[u64]) -> (Vec<(u64, u64)>, u64) {
+    let mut bench = bench(|config| {
+        (config.controller.domain, config.controller.high, config.pm.banks) = (0, high, 2);
+    });
+    for &line in lines {
+        bench.send(10, write(line, 8, 1));
+    }
+    bench.run(49);
+    let read = bench.memory.read(Cycle(50), Line(8)).0;
+    bench.run(END);
+    (bench.accepted, read)
+}
+
+#[test]
+fn writes_wait_for_their_banks_in_the_queue_and_a_later_read_goes_first() {
+    let (done, read) = programmed(100, &[0, 1, 4]);
+    assert_eq!(read, 125, "behind the one write that its bank is in the middle of");
+    assert_eq!(done, [(113, 0), (114, 4), (225, 1)], "another bank waits for nobody");
+    let (done, read) = programmed(75, &[0, 1, 4]);
+    assert_eq!(read, 225, "a queue at its high mark has writes go first");
+    assert_eq!(done, [(113, 0), (114, 4), (213, 1)]);
+}
+
+#[test]
+fn a_controller_under_pressure_does_not_hold_up_another() {
+    let mut bench = bench(|config| {
+        config.controller.count = 2;
+        config.controller.interleave = 64;
+        config.controller.wpq = 1;
+    });
+    assert_eq!([0, 1, 2, 3].map(|line| bench.memory.controller_of(Line(line))), [0, 1, 0, 1]);
+    bench.send(10, write(0, 8, 1)).send(10, write(2, 8, 1)).send(11, write(1, 8, 1));
+    assert_eq!(bench.run(END).accepted, [(12, 0), (13, 1), (113, 2)]);
+}
+
+#[test]
+fn a_design_and_cores_are_told_when_there_is_room() {
+    let mut bench = bench(|config| {
+        config.controller.wpq = 1;
+        config.controller.writebacks = 1;
+    });
+    assert!(!bench.memory.congested(CoreId(3)));
+    bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).run(20);
+    bench.memory.when_room(Line(5), 7);
+    assert!(bench.memory.congested(CoreId(3)), "one write waits");
+    bench.run(END);
+    assert_eq!(bench.unblocked, [(113, CoreId(3))]);
+    assert_eq!(bench.told, [(214, 7)], "when nobody is before the design");
+}
+
+#[test]
+fn what_a_design_gives_is_durable_in_that_moment() {
+    let mut bench = bench(|_| ());
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.give(Cycle(5), write(3, 1, 9), agenda);
+    assert_eq!(memory.take_given(), [Line(3)]);
+    assert_eq!(memory.take_given(), []);
+    assert_eq!(bench.word(3), 0x0909_0909_0909_0909);
+}
+
+#[test]
+#[should_panic(expected = "the write-pending queue has room for the write")]
+fn a_design_gives_nothing_to_a_full_queue() {
+    let mut bench = bench(|config| config.controller.wpq = 1);
+    bench.send(10, write(0, 8, 1)).run(20);
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.give(Cycle(20), write(3, 1, 9), agenda);
+}
+
+#[test]
+fn a_reserved_slot_is_no_room_answers_reads_and_becomes_a_write() {
+    let mut bench = bench(|config| config.controller.wpq = 2);
+    assert!(bench.reserve(1, 3) && bench.reserve(1, 4));
+    assert!(!bench.memory.has_room(Line(3)) && !bench.reserve(1, 5));
+    bench.memory.read(Cycle(5), Line(3));
+    assert_eq!(bench.memory.meters().reads_forwarded, 1);
+    bench.memory.read_beneath(Cycle(5), Line(3));
+    assert_eq!(bench.memory.meters().reads_forwarded, 1, "memory has what lies beneath");
+    bench.send(10, write(0, 8, 1)).run(50);
+    assert_eq!(bench.accepted, [], "it waits for room");
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.unreserve(Cycle(60), Line(3), Some(write(3, 1, 9)), agenda);
+    assert_eq!(bench.word(3), 0x0909_0909_0909_0909, "before what waits");
+    let Bench { memory, agenda, .. } = &mut bench;
+    memory.unreserve(Cycle(70), Line(4), None, agenda);
+    assert_eq!(bench.run(70).accepted, [(70, 0)]);
+}
+
+/// Writes that would stay in the queue, to be joined by others, leave it when slots are short.
+#[test]
+fn reserved_slots_press_the_queue() {
+    let mut bench = bench(|config| {
+        (config.controller.wpq, config.controller.high, config.controller.low) = (4, 75, 50);
+    });
+    bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).run(500);
+    assert!(bench.reserve(500, 3) && bench.reserve(500, 4) && !bench.reserve(500, 5));
+    bench.run(2_000);
+    assert!(bench.reserve(2_000, 5), "one has been drained");
+}

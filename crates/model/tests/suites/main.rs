@@ -1,0 +1,10 @@
+//! Every suite of the crate, one module each and one program together, which is linked once.
+
+mod campaigns;
+mod common;
+mod controller;
+mod domains;
+mod link;
+mod measured;
+mod past_caches;
+mod turns;

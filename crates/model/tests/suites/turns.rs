@@ -1,0 +1,290 @@
+//! Time on several cores: whose turn it is, who has a lock, and what is known of the future.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::common::{CIRCLES, HURRIES, Seen, at, config, on, seen, try_on};
+use model::calendar::{Calendar, Places};
+use model::engine::Failure;
+use model::meters::Stall;
+use model::units::{CoreId, DRAM_BASE, Line};
+use model::workload::{LockId, Ptr};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// What others can see happens in order of time, however far cores may run ahead.
+#[test]
+fn what_others_see_happens_in_order_of_time() {
+    for quantum in [0, 20, 1_000] {
+        let config = config(|config| config.core.quantum = quantum);
+        on(&config, 4, None, |pm| {
+            let own = u64::from(pm.core().0);
+            for round in 0..50 {
+                pm.begin()?;
+                pm.store(at(1 + (own + round) % 5, own), round);
+                pm.work((own + 1) * 7 + round % 3);
+                _ = pm.load(at(10 + own, 0));
+                pm.commit();
+            }
+            Ok(())
+        });
+        let (mut latest, mut count) = (0, 0);
+        for seen in seen() {
+            let at = match seen {
+                Seen::Begin(_, at) | Seen::Store(_, at) | Seen::Commit(_, at) => at,
+                _ => continue,
+            };
+            assert!(at >= latest, "quantum {quantum}: {at} after {latest}");
+            latest = latest.max(at);
+            count += 1;
+        }
+        assert_eq!(count, 4 * 50 * 3);
+    }
+}
+
+/// At the same time, the core with the lower number comes first.
+#[test]
+fn a_tie_goes_to_the_lower_number() {
+    on(&config(|_| ()), 3, None, |pm| {
+        pm.work(100);
+        pm.begin()?;
+        pm.commit();
+        Ok(())
+    });
+    let begins: Vec<CoreId> = seen()
+        .into_iter()
+        .filter_map(|seen| match seen {
+            Seen::Begin(core, _) => Some(core),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(begins, [0, 1, 2].map(CoreId));
+}
+
+/// A lock goes to whoever has waited longest.
+#[test]
+fn a_lock_goes_to_whoever_asked_first() {
+    // When each core asks, in instructions; the first one holds the lock for long.
+    for (asks, expect) in [
+        ([0, 100, 200, 300], [0, 1, 2, 3]),
+        ([0, 300, 200, 100], [0, 3, 2, 1]),
+        ([300, 0, 100, 200], [1, 2, 3, 0]),
+    ] {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let had = Rc::clone(&order);
+        let outcome = on(&config(|_| ()), 4, None, move |pm| {
+            pm.work(asks[usize::from(pm.core().0)] * 4);
+            pm.lock(LockId(0));
+            had.borrow_mut().push(u64::from(pm.core().0));
+            pm.work(8_000);
+            pm.unlock(LockId(0));
+            Ok(())
+        });
+        assert_eq!(*order.borrow(), expect, "{asks:?}");
+        let waited = outcome.report.stalls[Stall::Lock as usize];
+        assert!(waited > 3 * 2_000, "{waited} core-cycles of waiting");
+    }
+}
+
+/// Between a lock and its release nobody else is there, and what was stored is seen.
+#[test]
+fn a_counter_behind_a_lock_loses_nothing() {
+    for quantum in [0, 1_000] {
+        let values = Rc::new(RefCell::new(Vec::new()));
+        let saw = Rc::clone(&values);
+        on(&config(|config| config.core.quantum = quantum), 4, None, move |pm| {
+            for _ in 0..50 {
+                pm.lock(LockId(3));
+                let value = pm.load(at(1, 0));
+                saw.borrow_mut().push(value);
+                pm.work(value % 11);
+                pm.store(at(1, 0), value + 1);
+                pm.unlock(LockId(3));
+            }
+            Ok(())
+        });
+        assert_eq!(*values.borrow(), (0..200).collect::<Vec<u64>>(), "quantum {quantum}");
+    }
+}
+
+#[test]
+fn programs_that_wait_for_each_other_are_reported() {
+    let failure = try_on(&config(|_| ()), 2, None, |pm| {
+        let own = u32::from(pm.core().0);
+        pm.lock(LockId(own));
+        pm.work(1_000);
+        pm.lock(LockId(1 - own));
+        Ok(())
+    });
+    let Err(Failure::Deadlock(text)) = failure else { panic!("they go on") };
+    let since = |core| format!("core {core} waits for Lock since cycle ");
+    assert!(text.starts_with(&since(0)) && text.contains(&since(1)), "{text}");
+    assert!(text.ends_with(", and nothing is due"), "{text}");
+}
+
+/// A design whose events follow each other in one cycle neither lets its cores go on nor hangs.
+#[test]
+fn events_without_end_are_reported() {
+    for cores in [1, 2] {
+        let failure = try_on(&config(|_| ()), cores, None, |pm| {
+            pm.store(at(1 + u64::from(pm.core().0), 0), CIRCLES);
+            pm.work(1_000);
+            _ = pm.load(at(10, 0));
+            Ok(())
+        });
+        let Err(Failure::Deadlock(text)) = failure else { panic!("they go on") };
+        assert!(text.starts_with("at cycle ") && text.contains("for ever"), "{text}");
+    }
+}
+
+/// A design that answers with a time that has passed is told so, by its name and the hook's.
+#[test]
+#[should_panic(expected = "design watcher: `store` was asked at cycle ")]
+fn an_answer_from_the_past_ends_the_run() {
+    on(&config(|_| ()), 1, None, |pm| {
+        pm.work(1_000);
+        pm.store(at(1, 0), HURRIES);
+        Ok(())
+    });
+}
+
+/// Inclusion: when the last level lets a line go, private caches lose it too, and what leaves is
+/// the newest of its bytes, which only a first level had.
+#[test]
+fn a_line_that_the_last_level_lets_go_carries_the_newest_bytes() {
+    let config = config(|config| {
+        (config.l2.size, config.l2.assoc) = (256, 4);
+        (config.llc.size, config.llc.assoc) = (256, 1);
+    });
+    on(&config, 2, None, |pm| {
+        pm.store(at(1, 0), 1);
+        if pm.core() == CoreId(0) {
+            pm.store(at(1, 0), 2);
+            // The private levels have room for both lines, and the last level has not.
+            for line in (5..200).step_by(4) {
+                _ = pm.load(at(line, 0));
+                if line < 80 {
+                    pm.store(at(1, 3), line);
+                }
+            }
+        }
+        Ok(())
+    });
+    let mut evicted = Vec::new();
+    for seen in seen() {
+        if let Seen::Evict(line, data) = seen {
+            assert_eq!(line, Line(1), "nothing else was stored to");
+            evicted.push(u64::from_le_bytes(data[24..32].try_into().expect("8 bytes")));
+        }
+    }
+    assert!(evicted.len() > 1, "it was let go while in use: {evicted:?}");
+    assert!(evicted.is_sorted(), "{evicted:?}");
+    assert_eq!(evicted.last(), Some(&77));
+}
+
+/// A load whose address is known late starts late; one that is known now does not wait for it.
+#[test]
+fn dependent_loads_wait_and_independent_ones_do_not() {
+    let cycles = |dependent: bool| {
+        let outcome = on(&config(|config| config.pm.banks = 16), 1, None, move |pm| {
+            let mut known = Ptr::to(0).known;
+            for index in 0..8 {
+                let from = Ptr { known, ..at(4 * index + 1, 0) };
+                let next = pm.load_ptr(from);
+                if dependent {
+                    known = next.known;
+                }
+            }
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    let (chased, together) = (cycles(true), cycles(false));
+    assert!(chased > 3 * together, "{chased} cycles one by one, {together} together");
+}
+
+#[test]
+fn volatile_memory_is_no_business_of_persistence() {
+    let outcome = on(&config(|_| ()), 1, None, |pm| {
+        for line in 0..100 {
+            pm.store(Ptr::to(DRAM_BASE + 4096 + 64 * line), 1);
+            pm.flush(Ptr::to(DRAM_BASE + 4096 + 64 * line));
+        }
+        pm.durable();
+        Ok(())
+    });
+    assert_eq!(outcome.report.meters.wpq_writes, 0);
+    assert_eq!(seen(), []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::with_cases(2_000)
+    })]
+
+    /// A request gets the first interval that is free, at or after its time; none overlap.
+    #[test]
+    fn a_calendar_gives_the_first_free_interval(
+        requests in prop::collection::vec((0_u64..200, 1_u64..30, 0_u64..4), 1..80),
+    ) {
+        let mut calendar = Calendar::default();
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        let mut now = 0;
+        for (ahead, duration, advance) in requests {
+            now += advance;
+            let at = now + ahead;
+            let free = |start: u64| {
+                start >= at && taken.iter().all(|&(from, to)| start + duration <= from || to <= start)
+            };
+            let ends = taken.iter().map(|&(_, end)| end);
+            let expect = ends.chain([at]).filter(|&start| free(start)).min().expect("after all");
+            let idle = taken.iter().all(|&(from, to)| at < from || to <= at);
+            prop_assert_eq!(calendar.free_from(at) == at, idle);
+            let start = calendar.reserve(at, duration, now);
+            prop_assert_eq!(start, expect);
+            taken.push((start, start + duration));
+        }
+    }
+
+    /// No more requests are in than there are places, and each starts as soon as one is free.
+    #[test]
+    fn places_hold_so_many_and_no_more(
+        places in 1_u64..5,
+        requests in prop::collection::vec((0_u64..20, 1_u64..30), 1..60),
+    ) {
+        let mut pool = Places::new(places);
+        let mut inside: Vec<(u64, u64)> = Vec::new();
+        let mut at = 0;
+        for (gap, duration) in requests {
+            at += gap;
+            let (place, start) = pool.first_free(at);
+            prop_assert!(start >= at);
+            pool.take(place, start + duration);
+            inside.push((start, start + duration));
+            let count = inside.iter().filter(|&&(from, to)| from <= start && start < to).count();
+            prop_assert!(count as u64 <= places);
+            let full = |time: u64| {
+                let inside = inside[..inside.len() - 1].iter();
+                inside.filter(|&&(from, to)| from <= time && time < to).count() as u64 == places
+            };
+            prop_assert!(start == at || full(start - 1), "it waited for nothing");
+        }
+    }
+}
+
+/// A line is with one core after the other, also while it is on its way.
+#[test]
+fn a_line_goes_from_core_to_core_one_way_after_the_other() {
+    let (cores, stores) = (8, 50);
+    let outcome = on(&config(|_| ()), cores, None, move |pm| {
+        for value in 0..stores {
+            pm.store(at(1, 0), value);
+        }
+        Ok(())
+    });
+    // Another core's cache is 3 cycles away, and a core has 4 stores in its turn.
+    let least = 3 * u64::from(cores) * stores / 4;
+    assert!(outcome.report.cycles > least, "{} cycles", outcome.report.cycles);
+}

@@ -1,0 +1,9 @@
+//! Every suite of the crate, one module each and one program together, which is linked once.
+
+mod common;
+mod every;
+mod kernels;
+mod replay;
+mod sqlite;
+mod structures;
+mod traffic;
