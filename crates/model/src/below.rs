@@ -234,23 +234,28 @@ impl<'a, 'i> Gasp<'a, 'i> {
     /// Saves `bytes` at an address of persistent memory.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the battery has no energy for them; what it had saved before stays.
+    /// [`PowerLoss`] when the battery has no energy for all of them; the whole words that it had
+    /// saved before stay.
     pub fn save(&mut self, address: u64, bytes: &[u8]) -> Result<(), PowerLoss> {
         let mut done = 0;
         while done < bytes.len() {
             let at = address + done as u64;
             let offset = (at % LINE_BYTES) as usize;
-            let length = (LINE_BYTES as usize - offset).min(bytes.len() - done);
-            if self.left < length as u64 {
-                self.left = 0;
-                return Err(PowerLoss);
-            }
+            let wanted = (LINE_BYTES as usize - offset).min(bytes.len() - done);
+            let length = match usize::try_from(self.left) {
+                Ok(left) if left < wanted => whole_words(offset, left),
+                _ => wanted,
+            };
             self.left -= length as u64;
             self.saved += length as u64;
             let mut data = [0; LINE_BYTES as usize];
             data[offset..offset + length].copy_from_slice(&bytes[done..done + length]);
             let ones = if length == 64 { u64::MAX } else { (1 << length) - 1 };
             self.image.set_line(Line::of(at), &data, ones << offset)?;
+            if length < wanted {
+                self.left = 0;
+                return Err(PowerLoss);
+            }
             done += length;
         }
         Ok(())
@@ -268,10 +273,34 @@ impl<'a, 'i> Gasp<'a, 'i> {
     }
 }
 
+/// Of so many bytes from an offset in a line on, those that end with a word.
+fn whole_words(offset: usize, bytes: usize) -> usize {
+    let word = WORD_BYTES as usize;
+    ((offset + bytes) / word * word).saturating_sub(offset)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::contents::Contents;
+
+    #[test]
+    fn the_last_words_that_a_battery_saves_are_whole() {
+        let memory = Contents::new(0, 4096).expect("room");
+        // Where it begins, what the energy is enough for, and how much of 100 bytes is then there.
+        for (address, energy, saved) in
+            [(0, 7, 0), (0, 8, 8), (0, 71, 64), (4, 3, 0), (4, 5, 4), (4, 99, 92), (60, 4, 4)]
+        {
+            let mut image = Image::over(&memory);
+            let mut gasp = Gasp::new(&mut image, Cycle(0), energy);
+            assert_eq!(gasp.save(address, &[7; 100]), Err(PowerLoss), "{energy} bytes");
+            assert_eq!(gasp.saved, saved, "{energy} bytes at {address}");
+            let there = (0..4).flat_map(|line| image.line(Line(line)));
+            let there: Vec<u64> =
+                (0..).zip(there).filter(|(_, is)| *is == 7).map(|(at, _)| at).collect();
+            assert_eq!(there, (address..address + saved).collect::<Vec<u64>>());
+        }
+    }
 
     #[test]
     fn a_battery_saves_every_byte_that_it_has_energy_for_and_no_more() {
