@@ -50,9 +50,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
     if row["boots"]:
         lines.append(paragraph("later lives", _later_lives(row), width))
     if row["declared_bytes"]:
-        most, declared = row["saved_bytes_max"], row["declared_bytes"]
-        saved = f"{most:,} bytes at most, of {declared:,} that the design declares to survive"
-        lines.append(paragraph("saved", saved, width))
+        lines.append(paragraph("saved", _saved(row), width))
     if "checker" in row:
         images = row["checker"]["images"]
         ran = "run on 1 image" if images == 1 else f"run on {images:,} images that differ"
@@ -72,6 +70,17 @@ def crash(answer: Crash, width: int | None = None) -> str:
             lines.append(paragraph("", early, width))
     lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
+
+
+def _saved(row: dict[str, Any]) -> str:
+    most, declared, energy = row["saved_bytes_max"], row["declared_bytes"], row["energy_bytes"]
+    saved = f"{most:,} bytes at most, of {declared:,} that the design declares to survive"
+    if energy == declared:
+        return saved
+    cuts = row["energy_ended"]
+    return (
+        f"{saved}; the energy is enough for {energy:,}, and was not at {cuts:,} of the power cuts"
+    )
 
 
 def _later_lives(row: Mapping[str, Any]) -> str:

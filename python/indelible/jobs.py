@@ -18,7 +18,11 @@ SAMPLED_POINTS = 200
 SAMPLED_CORES = 2
 
 #: What survives on that machine, unless the one that was asked for has it otherwise.
-SURVIVAL = {"controller.domain": "adr", "controller.flush_bytes": "1GiB"}
+SURVIVAL = {
+    "controller.domain": "adr",
+    "controller.flush_bytes": "1GiB",
+    "controller.battery_perc": "100%",
+}
 
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")

@@ -392,6 +392,8 @@ def crash(text: str, control: Control) -> str:
         "nested_points": 3_400 if spec["nested"] else 0,
         "saved_bytes_max": 994 if spec["design"] == "silo" else 0,
         "declared_bytes": 2_784 if spec["design"] == "silo" else 0,
+        "energy_bytes": 2_784 if spec["design"] == "silo" else 0,
+        "energy_ended": 0,
         "lives": lives,
         "boots": boots,
         "later_points": 1_500 * boots,

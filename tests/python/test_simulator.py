@@ -111,6 +111,15 @@ def test_batteries_come_from_what_designs_declare() -> None:
     assert (code, "no battery: undo@x86" in shown, "HPCA'23" in shown) == (0, True, False)
 
 
+def test_a_campaign_says_when_the_energy_is_not_enough() -> None:
+    words = ("crash", "--design", "silo", "--workload", "scribble", "--lives", "1", "--txs", "60")
+    code, shown, _ = indelible(*words, "--set", "controller.battery_perc=10%")
+    assert code == 1
+    assert "the energy is enough for" in " ".join(shown.split())
+    code, shown, _ = indelible(*words)
+    assert (code, "the energy" in shown) == (0, False)
+
+
 def test_write_sets_stand_beside_ssp_s() -> None:
     rows = {row["workload"]: row for row in answer("characterize", "--txs", "500")["rows"]}
     profiles = answer("list", "profiles")["rows"]

@@ -61,6 +61,8 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "checked": first.checked,
         "saved_bytes_max": first.saved.most,
         "declared_bytes": first.saved.declared,
+        "energy_bytes": first.saved.energy,
+        "energy_ended": first.saved.short,
         "lives": resolved.lives,
         "boots": later.boots,
         "later_points": later.points,

@@ -246,6 +246,10 @@ config! {
         /// Bytes of dirty cache lines that the energy left at a power failure saves
         /// (`eadr` and `gpf`).
         flush_bytes "flush_bytes" [], Unit::Bytes, GIB, 0..=GIB, "ours: enough for every cache";
+        /// Energy left at a power failure for the structures of a design that its battery or ADR's
+        /// energy keeps, as a share of what saves all of them.
+        battery "battery_perc" ["battery"], Unit::Percent, 100, 0..=100,
+            "ours: as much as the design declares";
     }
     /// The persistent memory of each controller.
     pm Pm {

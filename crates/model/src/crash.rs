@@ -102,6 +102,10 @@ pub struct Saved {
     pub most: u64,
     /// The structures that survive, as the design declares them.
     pub declared: u64,
+    /// What there is energy for, of those.
+    pub energy: u64,
+    /// Power failures at which the energy ended before all was saved.
+    pub short: u64,
 }
 
 /// A campaign under way.
@@ -279,7 +283,8 @@ impl Probe {
             return;
         }
         self.points += 1;
-        self.saved.declared = declared::<D>(setup);
+        self.saved.budget::<D>(setup);
+        let short = self.saved.short;
         if let Some(stores) = &mut self.stores {
             stores.ask();
         }
@@ -322,6 +327,8 @@ impl Probe {
                 break;
             }
         }
+        // Of one power failure, however many images it left.
+        self.saved.short = self.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, image))) = (chosen, candidate) {
             self.keeper.keep(chosen, order, &image, setup);
         }
@@ -463,17 +470,24 @@ impl Stores {
     }
 }
 
-/// Bytes of the structures that survive, as a design declares them.
-fn declared<D: Design>(setup: &Setup<'_, D>) -> u64 {
-    let structures = D::hardware(setup);
-    let kept = |structure: &&Structure| {
-        matches!(structure.kept_by, KeptBy::Adr | KeptBy::Battery | KeptBy::Cells)
-    };
-    structures.iter().filter(kept).map(Structure::bytes).sum()
+impl Saved {
+    /// What a design declares to survive, and how much of it there is energy for: all that its own
+    /// cells keep, and of the rest the machine's share.
+    fn budget<D: Design>(&mut self, setup: &Setup<'_, D>) {
+        let structures = D::hardware(setup);
+        let bytes = |is_kept: fn(KeptBy) -> bool| -> u64 {
+            let kept = structures.iter().filter(|structure| is_kept(structure.kept_by));
+            kept.map(Structure::bytes).sum()
+        };
+        let powered = bytes(|by| matches!(by, KeptBy::Adr | KeptBy::Battery));
+        let cells = bytes(|by| by == KeptBy::Cells);
+        self.declared = cells + powered;
+        self.energy = cells + powered * setup.shape.config.controller.battery / 100;
+    }
 }
 
-/// Cuts the power and returns what is left, before recovery. Its energy is enough for what
-/// the design declares.
+/// Cuts the power and returns what is left, before recovery: all that the design saves, or, on a
+/// machine with less energy than it declares, as much as that is enough for.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared.
@@ -501,11 +515,15 @@ fn fail<'i, D: Design>(
     if below.shape.caches_survive() {
         save_caches(design, below, combining, &mut image);
     }
-    let mut gasp = Gasp::new(&mut image, at, declared);
+    let mut gasp = Gasp::new(&mut image, at, saved.energy);
     let done = design.power_loss(&mut gasp);
     saved.most = saved.most.max(gasp.saved);
     match done {
         Ok(()) => Ok(image),
+        Err(PowerLoss) if saved.energy < declared => {
+            saved.short += 1;
+            Ok(image)
+        }
         Err(PowerLoss) => Err(format!(
             "energy: the design needs more than the {declared} bytes of structures that survive, \
              as it declares them"

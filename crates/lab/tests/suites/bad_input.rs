@@ -45,7 +45,7 @@ const MISTAKES: &[(&str, &str)] = &[
           are: write_low_thresh_perc, min_writes_per_switch, write_high_thresh_perc, \
           mem_sched_policy, write_buffer_size, writeback_buffer_size, count, intlv_size, \
           read_buffer_size, static_frontend_latency, static_backend_latency, noc_latency, \
-          link_latency, arrival_jitter, domain, flush_bytes",
+          link_latency, arrival_jitter, domain, flush_bytes, battery_perc",
     ),
     (
         "silo hash pm.tREAD=50",

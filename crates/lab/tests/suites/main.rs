@@ -9,6 +9,7 @@ mod common;
 mod conformance;
 mod corners;
 mod coverage_lad;
+mod energy;
 mod litmus;
 mod lives;
 mod loc;
