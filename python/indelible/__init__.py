@@ -19,8 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from indelible import native
     from indelible._core import InputError, InternalError
+    from indelible.compiler import cc
     from indelible.pool import Interrupted
     from indelible.probing import Probed, probe
+    from indelible.recording import Recorded, record
     from indelible.results import Comparison, Crash, Litmus, Run
     from indelible.sweeps import Sweep
     from indelible.timeline import Timeline, trace
@@ -48,11 +50,13 @@ __all__ = [
     "Interrupted",
     "Litmus",
     "Probed",
+    "Recorded",
     "Run",
     "Sweep",
     "Timeline",
     "battery",
     "bench",
+    "cc",
     "characterize",
     "compare",
     "crash",
@@ -60,6 +64,7 @@ __all__ = [
     "litmus",
     "native",
     "probe",
+    "record",
     "reproduce",
     "run",
     "sweep",
@@ -72,8 +77,10 @@ _UNSTARRED = ("list",)
 #: Where the names are that are no verbs.
 _HOMES = {
     "_core": ("InputError", "InternalError"),
+    "compiler": ("cc",),
     "pool": ("Interrupted",),
     "probing": ("Probed", "probe"),
+    "recording": ("Recorded", "record"),
     "results": ("Comparison", "Crash", "Litmus", "Run"),
     "sweeps": ("Sweep",),
     "timeline": ("Timeline", "trace"),

@@ -11,6 +11,7 @@ from indelible.cli import (
     battery,
     bench,
     catalog,
+    cc,
     characterize,
     compare,
     crash,
@@ -18,6 +19,7 @@ from indelible.cli import (
     litmus,
     native,
     probe,
+    record,
     reproduce,
     run,
     sweep,
@@ -38,6 +40,8 @@ COMMANDS = {
     "reproduce": reproduce,
     "crash": crash,
     "litmus": litmus,
+    "cc": cc,
+    "record": record,
     "bench": bench,
     "native": native,
 }
@@ -52,6 +56,7 @@ examples:
   indelible sweep --designs silo --workloads hash --vary design.entries=10,20,40
   indelible crash --design silo --workload scribble --mutants
   indelible trace --design silo --workload btree
+  indelible cc -o kv kv.c && indelible record -- ./kv pool
   indelible native logging --quick
 
 `indelible COMMAND --help` has the options of a command, with examples.
@@ -94,7 +99,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     command = next((word for word in argv if not word.startswith("-")), None)
     if command is not None and command not in COMMANDS:
         raise InputError(f"unknown command `{command}`{_meant(command, COMMANDS)}")
-    args, unknown = parser.parse_known_args(argv)
+    own = list(argv)
+    if command is not None and hasattr(COMMANDS[command], "PASSES_ON"):
+        own = own[: own.index(command) + 1]
+        rest = list(argv)[len(own) :]
+        if rest[:1] in ([], ["-h"], ["--help"]):
+            own.append("--help")
+        subparsers[command].set_defaults(rest=rest)
+    args, unknown = parser.parse_known_args(own)
     if unknown:
         _refuse(unknown[0], subparsers.get(args.command, parser))
     if args.command is None:

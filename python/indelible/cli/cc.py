@@ -1,0 +1,42 @@
+"""`indelible cc`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import compiler
+from indelible.experiment import InputError
+
+HELP = "compile a C or C++ program so that `record` can record it"
+DESCRIPTION = (
+    "Run the C compiler with these arguments, so that the program can be recorded\n"
+    "with `indelible record`. It needs no change, and runs as ever otherwise.\n"
+    "What is said before the compiler's own arguments is ours: --with COMPILER names\n"
+    "the compiler (cc). docs/recording.md says what is seen and what is not."
+)
+EPILOG = """\
+examples:
+  indelible cc -O2 -o kv kv.c
+  indelible cc --with g++ -O2 -o kv kv.cc
+  make CC='indelible cc' CXX='indelible cc --with g++'
+  indelible record -- ./kv pool
+"""
+
+#: What is behind the command is the compiler's.
+PASSES_ON = True
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Say what goes behind `cc`: `parser.parse` passes it on as it is."""
+    parser.add_argument("--with", dest="compiler", metavar="COMPILER", help="the compiler (cc)")
+    parser.usage = "indelible cc [-h] [--with COMPILER] ARGUMENTS OF THE COMPILER"
+
+
+def call(args: argparse.Namespace) -> int:
+    """Run the compiler."""
+    words, name = list(args.rest), "cc"
+    if words[0] == "--with":
+        if len(words) < 2:
+            raise InputError("--with names no compiler; `indelible cc --help` has examples")
+        name, words = words[1], words[2:]
+    return compiler.cc(words, name)

@@ -1,0 +1,98 @@
+"""`indelible record`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from indelible import recording
+from indelible.cli import options
+from indelible.experiment import InputError
+
+HELP = "run a program built with `cc`, and write what it does as a trace for --replay"
+DESCRIPTION = (
+    "Run a program that `indelible cc` has built and record what it does to its\n"
+    "persistent memory: files that it maps shared, and what it names with\n"
+    "indelible_region(). The trace can be run on every design and crash-tested with\n"
+    "the program's own recovery (--replay, --check). docs/recording.md has more."
+)
+EPILOG = """\
+examples:
+  indelible record -- ./kv pool
+  indelible record --out kv.trace --pool /mnt/pool -- ./kv --items 100
+  indelible crash --design undo@x86 --replay kv.trace --check './kv --verify'
+  indelible crash --design silo --replay bank.trace    # of its own transactions
+"""
+
+#: The bytes of the units of --most.
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "B": 1}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `record`."""
+    parser.add_argument("--out", metavar="FILE", help="the trace (PROGRAM.trace)")
+    parser.add_argument(
+        "--pool",
+        metavar="FILE",
+        help="this file alone is persistent memory, and no other that is mapped shared",
+    )
+    parser.add_argument(
+        "--no-loads",
+        dest="loads",
+        action="store_false",
+        help="leave loads out: enough for crash tests, and shorter; time is that of stores alone",
+    )
+    parser.add_argument(
+        "--unseen",
+        action="store_true",
+        help="take what changes without a store that was seen for stores just before the next"
+        " flush or fence, and do not refuse it",
+    )
+    parser.add_argument(
+        "--most",
+        type=_bytes,
+        default=recording.BYTES_MAX,
+        metavar="BYTES",
+        help="the most that a trace has (256MiB)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object and nothing else: what the program prints goes to standard"
+        " error",
+    )
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="what is run"
+    )
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `record`."""
+    command = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if not command:
+        raise InputError("`indelible record` needs a program: indelible record -- ./program ...")
+    out = args.out or f"{os.path.basename(command[0])}.trace"
+    options.require_writable("--out", out)
+    answer = recording.record(
+        command,
+        out,
+        pool=args.pool,
+        loads=args.loads,
+        unseen=args.unseen,
+        most=args.most,
+        stdout=sys.stderr if args.json else None,
+    )
+    if args.json:
+        options.show_json(answer)
+    else:
+        options.show(str(answer))
+    return 0
+
+
+def _bytes(word: str) -> int:
+    for unit, size in UNITS.items():
+        number = word.removesuffix(unit)
+        if number != word and number.isdecimal() and number.isascii() and int(number) > 0:
+            return int(number) * size
+    raise argparse.ArgumentTypeError(f"`{word}` is no size such as 64MiB")

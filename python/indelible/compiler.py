@@ -1,0 +1,141 @@
+"""Programs that can be recorded: `indelible cc` compiles and links them with the recorder.
+
+The compiler tells of loads and stores by the calls of its thread sanitizer, whose library is not
+linked; `recorder/shim.py` stands in the place of its assembler and linker, and sees the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from indelible.experiment import InputError
+from indelible.recorder.shim import WRAPPED
+
+SOURCES = Path(__file__).parent / "recorder"
+
+#: What the shared library of the recorder is made of, and how: it may not touch vector registers,
+#: which are a program's where the recorder is called (recorder.c).
+LIBRARY = "libindelible_record.so"
+UNITS = ("recorder.c", "memory.c", "text.c", "hooks.c", "libpmem.c", "thunks.S")
+HOW = (
+    *("-shared", "-fPIC", "-O2", "-std=gnu11", "-DINDELIBLE", "-fno-omit-frame-pointer"),
+    *("-mgeneral-regs-only", "-fno-builtin", "-ftls-model=initial-exec", "-Wl,-z,now"),
+)
+
+#: gcc makes calls of loops that copy bytes, also where it is to know no such functions.
+GCC_HOW = ("-fno-tree-loop-distribute-patterns",)
+
+#: What a program is compiled with. Functions that are wrapped (`shim.WRAPPED`) must stay calls, and
+#: lines of source are told in traces.
+FLAGS = (
+    *("-fsanitize=thread", "-g1", "-DINDELIBLE"),
+    *(f"-fno-builtin-{name}" for name in WRAPPED if not name.startswith("_")),
+)
+
+#: What has to be so whatever the program's own flags are. Frames say where a function was called,
+#: and what checks sizes would put the wrapped functions into the code.
+LAST = ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-U_FORTIFY_SOURCE")
+
+#: What clang is told beside that: it has an assembler of its own, and its sanitizer's library by a
+#: path. When it optimises as it links it makes no assembly that could be seen.
+CLANG_FLAGS = ("-fno-integrated-as", "-fno-sanitize-link-runtime")
+CLANG_LAST = ("-fno-lto",)
+
+
+def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
+    """Compile or link as the compiler would with these arguments; return its exit code.
+
+    What comes of it runs as ever, and `record` records it.
+
+    Raises:
+        InputError: if there is no such compiler, or this is not Linux on x86-64.
+    """
+    require_host()
+    real = _found(compiler)
+    folder = _tools(real)
+    flags, last = [*FLAGS, "-B", f"{folder}/", "-isystem", str(SOURCES)], [*LAST]
+    if _is_clang(real):
+        flags, last = [*flags, *CLANG_FLAGS], [*last, *CLANG_LAST]
+    return subprocess.call([real, *flags, *arguments, *last])
+
+
+def require_host() -> None:
+    """Refuse computers that the recorder knows nothing of."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        raise InputError(
+            f"programs are recorded on Linux on x86-64, and this is {platform.system()} on"
+            f" {platform.machine()}; docs/replay.md has the format of traces made otherwise"
+        )
+
+
+def _found(program: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        raise InputError(f"no `{program}` on this computer: name a compiler with --with COMPILER")
+    return path
+
+
+def _is_clang(compiler: str) -> bool:
+    shown = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return "clang" in shown.stdout
+
+
+def _tools(compiler: str) -> Path:
+    """Return the folder with the recorder and what stands in the place of assembler and linker.
+
+    It is made when it is needed first, and anew when anything of it has changed.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(SOURCES.iterdir()):
+        if source.is_file():
+            digest.update(source.read_bytes())
+    how = [compiler, *HOW, *(() if _is_clang(compiler) else GCC_HOW)]
+    digest.update(" ".join([sys.executable, *how]).encode())
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = caches / "indelible" / f"recorder-{digest.hexdigest()[:16]}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        _make(made, folder, how)
+        made.rename(folder)
+    except OSError:
+        # Another process was faster.
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
+    units = [str(SOURCES / unit) for unit in UNITS]
+    built = subprocess.run(
+        [*how, "-o", str(made / LIBRARY), *units, "-ldl"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if built.returncode != 0:
+        last = (built.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise InputError(f"`{how[0]}` does not compile the recorder: {last}")
+    assembler = "as-of-clang" if _is_clang(how[0]) else "as"
+    roles = {"as": assembler} | dict.fromkeys(("ld", "ld.bfd", "ld.gold", "ld.lld"), "ld")
+    for name, role in roles.items():
+        real = shutil.which(name)
+        if real is None:
+            continue
+        words = [sys.executable, "-I", SOURCES / "shim.py", role, real, folder / LIBRARY]
+        script = made / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+        script.chmod(0o755)

@@ -1,0 +1,1 @@
+"""The recorder of programs: what `indelible cc` builds into them."""

@@ -1,0 +1,273 @@
+/* What programs built with `indelible cc` call: the compiler's calls before accesses (of gcc's and
+ * clang's thread sanitizer, whose library is not there), and functions that the linker has wrapped.
+ * */
+
+#define _GNU_SOURCE
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+void __tsan_init(void) {}
+
+void __tsan_func_entry(void *from)
+{
+    (void)from;
+    recorder_works(1);
+}
+
+void __tsan_func_exit(void)
+{
+    recorder_drain();
+}
+
+void __tsan_ignore_thread_begin(void) {}
+void __tsan_ignore_thread_end(void) {}
+
+/* Plain accesses. */
+
+#define ACCESS(name, bytes)                                                                        \
+    void __tsan_##name##read##bytes(void *at) { recorder_loads(at, bytes, CALLER); }               \
+    void __tsan_##name##write##bytes(void *at)                                                     \
+    {                                                                                              \
+        recorder_will_store((uintptr_t)at, bytes, CALLER);                                         \
+    }
+
+#define ACCESSES(name)                                                                             \
+    ACCESS(name, 1) ACCESS(name, 2) ACCESS(name, 4) ACCESS(name, 8) ACCESS(name, 16)
+
+ACCESSES()
+ACCESSES(unaligned_)
+ACCESSES(volatile_)
+ACCESSES(unaligned_volatile_)
+
+void __tsan_read_range(void *at, size_t bytes)
+{
+    recorder_loads(at, bytes, CALLER);
+}
+
+void __tsan_write_range(void *at, size_t bytes)
+{
+    recorder_will_store((uintptr_t)at, bytes, CALLER);
+}
+
+void __tsan_vptr_update(void **at, void *value)
+{
+    (void)value;
+    recorder_will_store((uintptr_t)at, sizeof *at, CALLER);
+}
+
+void __tsan_vptr_read(void **at)
+{
+    recorder_loads(at, sizeof *at, CALLER);
+}
+
+/* Atomic accesses, which are calls instead of instructions. All are as strong as they can be. */
+
+static void stored_locked(const volatile void *at, size_t bytes, struct from from)
+{
+    recorder_stored(at, bytes, from);
+    recorder_locked(from);
+}
+
+#define FETCH(bits, type, name, operation)                                                         \
+    type __tsan_atomic##bits##_fetch_##name(volatile type *at, type value, int order)              \
+    {                                                                                              \
+        (void)order;                                                                               \
+        recorder_drain();                                                                          \
+        type old = __atomic_fetch_##operation(at, value, __ATOMIC_SEQ_CST);                        \
+        stored_locked(at, sizeof *at, CALLER);                                                     \
+        return old;                                                                                \
+    }
+
+#define EXCHANGE_IF(bits, type, name)                                                              \
+    int __tsan_atomic##bits##_compare_exchange_##name(volatile type *at, type *expected,           \
+                                                      type value, int order, int failed)           \
+    {                                                                                              \
+        (void)order, (void)failed;                                                                 \
+        recorder_drain();                                                                          \
+        int done = __atomic_compare_exchange_n(at, expected, value, 0, __ATOMIC_SEQ_CST,           \
+                                               __ATOMIC_SEQ_CST);                                  \
+        if (done)                                                                                  \
+            recorder_stored(at, sizeof *at, CALLER);                                               \
+        recorder_locked(CALLER);                                                                   \
+        return done;                                                                               \
+    }
+
+#define ATOMIC(bits, type)                                                                         \
+    type __tsan_atomic##bits##_load(const volatile type *at, int order)                            \
+    {                                                                                              \
+        (void)order;                                                                               \
+        recorder_loads(at, sizeof *at, CALLER);                                                    \
+        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                              \
+    }                                                                                              \
+    void __tsan_atomic##bits##_store(volatile type *at, type value, int order)                     \
+    {                                                                                              \
+        recorder_drain();                                                                          \
+        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                             \
+        recorder_stored(at, sizeof *at, CALLER);                                                   \
+        if (order == __ATOMIC_SEQ_CST)                                                             \
+            recorder_locked(CALLER);                                                               \
+    }                                                                                              \
+    type __tsan_atomic##bits##_exchange(volatile type *at, type value, int order)                  \
+    {                                                                                              \
+        (void)order;                                                                               \
+        recorder_drain();                                                                          \
+        type old = __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                               \
+        stored_locked(at, sizeof *at, CALLER);                                                     \
+        return old;                                                                                \
+    }                                                                                              \
+    FETCH(bits, type, add, add)                                                                    \
+    FETCH(bits, type, sub, sub)                                                                    \
+    FETCH(bits, type, and, and)                                                                    \
+    FETCH(bits, type, or, or)                                                                      \
+    FETCH(bits, type, xor, xor)                                                                    \
+    FETCH(bits, type, nand, nand)                                                                  \
+    EXCHANGE_IF(bits, type, strong)                                                                \
+    EXCHANGE_IF(bits, type, weak)                                                                  \
+    type __tsan_atomic##bits##_compare_exchange_val(volatile type *at, type expected, type value,  \
+                                                    int order, int failed)                         \
+    {                                                                                              \
+        __tsan_atomic##bits##_compare_exchange_strong(at, &expected, value, order, failed);        \
+        return expected;                                                                           \
+    }
+
+ATOMIC(8, uint8_t)
+ATOMIC(16, uint16_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
+
+void __tsan_atomic_thread_fence(int order)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (order == __ATOMIC_SEQ_CST)
+        recorder_fences(0, 0, CALLER);
+}
+
+void __tsan_atomic_signal_fence(int order)
+{
+    (void)order;
+}
+
+/* Functions of the C library that store to what they are given. */
+
+static void *moved(void *to, const void *from, size_t bytes, struct from caller)
+{
+    recorder_drain();
+    recorder_loads(from, bytes, caller);
+    memmove(to, from, bytes);
+    recorder_stored(to, bytes, caller);
+    return to;
+}
+
+static void *filled(void *to, int value, size_t bytes, struct from caller)
+{
+    recorder_drain();
+    memset(to, value, bytes);
+    recorder_stored(to, bytes, caller);
+    return to;
+}
+
+void *__wrap_memcpy(void *to, const void *from, size_t bytes)
+{
+    return moved(to, from, bytes, CALLER);
+}
+
+void *__wrap_memmove(void *to, const void *from, size_t bytes)
+{
+    return moved(to, from, bytes, CALLER);
+}
+
+void *__wrap_mempcpy(void *to, const void *from, size_t bytes)
+{
+    return (char *)moved(to, from, bytes, CALLER) + bytes;
+}
+
+void *__wrap_memset(void *to, int value, size_t bytes)
+{
+    return filled(to, value, bytes, CALLER);
+}
+
+void __wrap_bzero(void *to, size_t bytes)
+{
+    filled(to, 0, bytes, CALLER);
+}
+
+void __wrap_bcopy(const void *from, void *to, size_t bytes)
+{
+    moved(to, from, bytes, CALLER);
+}
+
+char *__wrap_strcpy(char *to, const char *from)
+{
+    return moved(to, from, strlen(from) + 1, CALLER);
+}
+
+char *__wrap_stpcpy(char *to, const char *from)
+{
+    size_t length = strlen(from);
+    return (char *)moved(to, from, length + 1, CALLER) + length;
+}
+
+char *__wrap_strcat(char *to, const char *from)
+{
+    moved(to + strlen(to), from, strlen(from) + 1, CALLER);
+    return to;
+}
+
+char *__wrap_strncpy(char *to, const char *from, size_t bytes)
+{
+    size_t length = strnlen(from, bytes);
+    moved(to, from, length, CALLER);
+    filled(to + length, 0, bytes - length, CALLER);
+    return to;
+}
+
+/* What clang calls for the first three, and what they are where sizes are checked. Those that are
+ * too large are not looked for here. */
+#define ALIAS(name, of) __typeof__(of) name __attribute__((alias(#of)))
+ALIAS(__tsan_memcpy, __wrap_memcpy);
+ALIAS(__tsan_memmove, __wrap_memmove);
+ALIAS(__tsan_memset, __wrap_memset);
+
+void *__wrap___memcpy_chk(void *to, const void *from, size_t bytes, size_t room)
+{
+    (void)room;
+    return moved(to, from, bytes, CALLER);
+}
+
+void *__wrap___memmove_chk(void *to, const void *from, size_t bytes, size_t room)
+{
+    (void)room;
+    return moved(to, from, bytes, CALLER);
+}
+
+void *__wrap___memset_chk(void *to, int value, size_t bytes, size_t room)
+{
+    (void)room;
+    return filled(to, value, bytes, CALLER);
+}
+
+char *__wrap___strcpy_chk(char *to, const char *from, size_t room)
+{
+    (void)room;
+    return moved(to, from, strlen(from) + 1, CALLER);
+}
+
+ssize_t __wrap_read(int file, void *to, size_t bytes)
+{
+    recorder_drain();
+    ssize_t count = read(file, to, bytes);
+    if (count > 0)
+        recorder_stored(to, count, CALLER);
+    return count;
+}
+
+ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset)
+{
+    recorder_drain();
+    ssize_t count = pread(file, to, bytes, offset);
+    if (count > 0)
+        recorder_stored(to, count, CALLER);
+    return count;
+}

@@ -1,0 +1,245 @@
+"""Stands in the place of the assembler and of the linker of programs built with `indelible cc`.
+
+The compiler tells of its own loads and stores (hooks.c), and not of flushes, fences, stores past
+the caches, masked stores and what inline assembly does. These are seen here, in the assembly, and a
+call is put in front of each. The linker gets the recorder in the place of the thread sanitizer's
+library.
+
+It runs once for each file that is compiled, so it imports little.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+#: What lies between the stack's end and where it was, when the address is taken: what leaf
+#: functions keep beyond the end, the flags and %rdi.
+MOVED = 128 + 8 + 8
+
+#: Functions of the C library that the recorder calls itself, to see what they store.
+WRAPPED = (
+    *("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy", "read", "pread"),
+    *("strcpy", "stpcpy", "strcat", "strncpy"),
+    *("__memcpy_chk", "__memmove_chk", "__memset_chk", "__strcpy_chk"),
+)
+
+#: Bytes of an operand by the suffix of its instruction, and by its register.
+SUFFIXES = {"b": 1, "w": 2, "l": 4, "q": 8}
+REGISTERS = (
+    (re.compile(r"%zmm"), 64),
+    (re.compile(r"%ymm"), 32),
+    (re.compile(r"%xmm"), 16),
+    (re.compile(r"%mm"), 8),
+    (re.compile(r"%(r[a-d]x|r[sd]i|r[sb]p|r\d+)$"), 8),
+    (re.compile(r"%(e[a-d]x|e[sd]i|e[sb]p|r\d+d)$"), 4),
+    (re.compile(r"%([a-d]x|[sd]i|[sb]p|r\d+w)$"), 2),
+    (re.compile(r"%([a-d][lh]|[sd]il|[sb]pl|r\d+b)$"), 1),
+)
+
+#: Instructions that write their last operand with the bytes of a vector register.
+VECTOR_STORE = re.compile(
+    r"v?mov(?:ap[sd]|up[sd]|dq[au](?:8|16|32|64)?|lps|lpd|hps|hpd|ss|sd|d|q)$"
+)
+#: Those that write and do arithmetic, or move whole numbers.
+PLAIN_STORE = re.compile(
+    r"(?:mov|add|sub|and|or|xor|inc|dec|not|neg|xchg|xadd|cmpxchg|bts|btr|btc|adc|sbb)([bwlq]?)$"
+)
+STREAM = re.compile(r"(?:v?movnt(?:dq|ps|pd|q|i)|movdiri)([lq]?)$")
+#: Halves of a register, and numbers in one.
+PARTS = {"lps": 8, "lpd": 8, "hps": 8, "hpd": 8, "ss": 4, "sd": 8, "d": 4, "q": 8}
+
+STATEMENT = re.compile(r"""((?:[^;"#]|"(?:[^"\\]|\\.)*")*)(;|#.*$|$)""")
+PREFIX = re.compile(r"\s*(lock|rep|repz|repe|\.byte\s+(0x66|102))\s*$")
+INTEL = re.compile(r"^\s*\.intel_syntax", re.MULTILINE)
+LABEL = re.compile(r"\s*([.\w$]+:)\s*")
+
+
+def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
+    """Return the thunk, and its operand, that is called in front of a statement, if one is.
+
+    Plain stores are those of inline assembly; `sees_wide` adds those of more than 16 bytes, of
+    which clang does not tell.
+    """
+    mnemonic, _, rest = statement.partition("#")[0].strip().replace("\t", " ").partition(" ")
+    if mnemonic == "lock":
+        call = call_for(rest.strip(), in_assembly, sees_wide)
+        return call.replace("indelible_store", "indelible_lock") if call else None
+    if mnemonic in ("rep", "repz", "repe"):
+        string = re.match(r"\s*(?:stos|movs)([bwlq])$", rest)
+        return f"indelible_string{SUFFIXES[string[1]]} (%rdi)" if string and in_assembly else None
+    operands = _operands(rest)
+    memory = [operand for operand in operands if _is_memory(operand)]
+    if mnemonic in ("sfence", "mfence"):
+        return "indelible_fence"
+    if mnemonic in ("clwb", "clflushopt", "clflush") and memory:
+        name = "flush_in_order" if mnemonic == "clflush" else "flush"
+        return f"indelible_{name} {memory[0]}"
+    if mnemonic == "movdir64b" and len(operands) == 2:
+        return f"indelible_stream64 ({operands[1]})"
+    if mnemonic in ("maskmovdqu", "vmaskmovdqu", "maskmovq"):
+        return f"indelible_mask{8 if mnemonic == 'maskmovq' else 16} (%rdi)"
+    into = _without_mask(operands[-1]) if operands else ""
+    if not memory or not _is_memory(into):
+        return None
+    size = _bytes(mnemonic, operands)
+    if STREAM.match(mnemonic):
+        return f"indelible_stream{size} {into}"
+    if into != operands[-1] or mnemonic.startswith(("vmaskmov", "vpmaskmov")):
+        return f"indelible_mask{max(size, 16)} {into}"
+    is_seen = in_assembly or (sees_wide and size > 16)
+    if size and is_seen and (PLAIN_STORE.match(mnemonic) or VECTOR_STORE.match(mnemonic)):
+        # An exchange with memory is locked by itself.
+        kind = "lock" if mnemonic.startswith("xchg") else "store"
+        return f"indelible_{kind}{size} {into}"
+    return None
+
+
+def _operands(rest: str) -> list[str]:
+    """Split at commas that are not within parentheses."""
+    found, depth, start = [], 0, 0
+    for at, character in enumerate(rest):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            found.append(rest[start:at].strip())
+            start = at + 1
+    found.append(rest[start:].strip())
+    return [operand for operand in found if operand]
+
+
+def _is_memory(operand: str) -> bool:
+    return not operand.startswith(("%", "$")) or ":" in operand
+
+
+def _without_mask(operand: str) -> str:
+    return re.sub(r"\{%k\d\}$", "", operand)
+
+
+def _bytes(mnemonic: str, operands: list[str]) -> int:
+    """Return how many bytes an instruction stores; 0 where that cannot be seen."""
+    part = re.match(r"v?mov(lps|lpd|hps|hpd|ss|sd|d|q)$", mnemonic)
+    if part and operands[0].startswith("%xmm"):
+        return PARTS[part[1]]
+    for operand in operands[:-1]:
+        for register, size in REGISTERS:
+            if register.match(operand):
+                return size
+    return SUFFIXES.get(mnemonic[-1], 0)
+
+
+def inserted(call: str) -> list[str]:
+    """Return the assembly of a call that leaves everything as it is."""
+    thunk, _, operand = call.partition(" ")
+    lines = ["leaq -128(%rsp), %rsp", "pushfq", "pushq %rdi"]
+    if operand:
+        # What is addressed by the stack's end has moved away from it.
+        if re.search(r"\(\s*%rsp", operand):
+            operand = f"{MOVED}+{operand}" if not operand.startswith("(") else f"{MOVED}{operand}"
+        lines.append(f"leaq {operand}, %rdi")
+    lines += [f"call {thunk}@PLT", "popq %rdi", "popfq", "leaq 128(%rsp), %rsp"]
+    return [f"\t{line}" for line in lines]
+
+
+def instrument(text: str, sees_wide: bool = False) -> str:
+    """Return assembly with a call in front of each instruction that is to be seen."""
+    made: list[str] = []
+    in_assembly = False
+    held = ""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped in ("#APP", "#NO_APP"):
+            in_assembly = stripped == "#APP"
+        if stripped.startswith("#") or not stripped:
+            made.append(line)
+            continue
+        for statement in _statements(line):
+            label = LABEL.match(statement)
+            while label:
+                made.append(label[1])
+                statement = statement[label.end() :]
+                label = LABEL.match(statement)
+            if not statement.strip():
+                continue
+            # A prefix stays with its instruction.
+            if PREFIX.match(statement):
+                held = statement
+                continue
+            call = call_for(_meant(held, statement), in_assembly, sees_wide)
+            if call and not re.search(r"%[fg]s:", call):
+                made += inserted(call)
+            made += [held, statement] if held else [statement]
+            held = ""
+    return "\n".join([*made, held]) + "\n"
+
+
+def _meant(held: str, statement: str) -> str:
+    """Return what an instruction and the prefix before it are."""
+    if held.strip() in ("lock", "rep", "repz", "repe"):
+        return f"{held} {statement.strip()}"
+    # Of assemblers that do not know them: clflushopt is `.byte 0x66; clflush`, and clwb is
+    # `.byte 0x66; xsaveopt`.
+    return re.sub(r"\b(clflush|xsaveopt)\b", "clwb", statement) if held else statement
+
+
+def _statements(line: str) -> list[str]:
+    if ";" not in line or line.lstrip().startswith((".ascii", ".string", ".section", ".file")):
+        return [line]
+    found = []
+    for match in STATEMENT.finditer(line):
+        if match[1].strip():
+            found.append("\t" + match[1].strip())
+        if match[2].startswith("#"):
+            break
+    return found
+
+
+def assemble(real: str, sees_wide: bool, arguments: list[str]) -> int:
+    """Run the assembler on what `instrument` makes of its input."""
+    sources = [word for word in arguments if word.endswith((".s", ".S")) and os.path.isfile(word)]
+    from_input = not sources and ("-" in arguments or "--version" not in arguments)
+    if "--version" in arguments or (not sources and not from_input):
+        return subprocess.call([real, *arguments])
+    with tempfile.TemporaryDirectory() as folder:
+        made = os.path.join(folder, "seen.s")
+        if sources:
+            with open(sources[-1], encoding="utf-8", errors="surrogateescape") as file:
+                text = file.read()
+        else:
+            text = sys.stdin.read()
+        if INTEL.search(text):
+            sys.stderr.write("indelible cc: error: assembly of Intel's syntax is not understood\n")
+            return 1
+        with open(made, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(instrument(text, sees_wide))
+        replaced = sources[-1] if sources else "-"
+        rest = [made if word == replaced else word for word in arguments]
+        return subprocess.call([real, *(rest if made in rest else [*rest, made])])
+
+
+def link(real: str, library: str, arguments: list[str]) -> int:
+    """Run the linker with the recorder in the place of the thread sanitizer's library."""
+    kept = [
+        word
+        for word in arguments
+        if word != "-ltsan"
+        and not re.search(r"libtsan(_preinit\.o|\.so|\.a)|libclang_rt\.tsan", word)
+    ]
+    if not {"-r", "-i", "--relocatable", "--version", "-v"}.isdisjoint(kept):
+        return subprocess.call([real, *kept])
+    folder = os.path.dirname(library)
+    ours = ["--push-state", "--no-as-needed", library, "--pop-state", "-rpath", folder]
+    return subprocess.call([real, *ours, *(f"--wrap={name}" for name in WRAPPED), *kept])
+
+
+def main(role: str, real: str, library: str, *arguments: str) -> int:
+    """Be the assembler of gcc or of clang, or the linker."""
+    if role in ("as", "as-of-clang"):
+        return assemble(real, role == "as-of-clang", list(arguments))
+    return link(real, library, list(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

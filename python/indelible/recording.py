@@ -1,0 +1,301 @@
+"""What a program does to its persistent memory, recorded as a trace that `--replay` takes."""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from indelible import compiler
+from indelible.experiment import InputError
+from indelible.shown import Shown
+
+#: The most bytes that a trace has, unless it is said (ours: some five million operations).
+BYTES_MAX = 256 << 20
+
+#: The counts of a recording, in the order of its JSON.
+COUNTS = (
+    "stores",
+    "streams",
+    "loads",
+    "flushes",
+    "fences",
+    "marks",
+    "transactions",
+    "work",
+    "unseen",
+)
+
+#: Asks Linux for the same addresses in each run, so that pointers in persistent memory are the same
+#: in each trace (personality(2)); where that is refused they are not.
+ADDR_NO_RANDOMIZE = 0x0040000
+
+#: Where in the program an operation comes from, as the recorder writes it.
+FROM = re.compile(r" #@([0-9a-f,]+)$")
+
+#: So many lines of source are told of an operation, the innermost first, as of pmemcheck's stacks.
+FRAMES_TOLD = 2
+
+#: What calls a program's first function.
+LIBC = "libc."
+
+#: Where the compiler's and the system's own headers are.
+SYSTEM = ("/usr/lib/", "/usr/include/", "/usr/local/lib/gcc")
+
+
+class Recorded(Shown, dict[str, Any]):
+    """The object of `record --json`, which prints as its table."""
+
+    def __str__(self) -> str:
+        from indelible import recording_text
+
+        return recording_text.recorded(self)
+
+
+def record(
+    command: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    pool: str | os.PathLike[str] | None = None,
+    loads: bool = True,
+    unseen: bool = False,
+    most: int = BYTES_MAX,
+    stdout: IO[str] | None = None,
+) -> Recorded:
+    """Run a program that `indelible cc` has built, and write what it does to `out`.
+
+    Persistent are files that it maps shared, or with `pool` that one alone, and what it names with
+    `indelible_region`. With `unseen` bytes that change without a store that was seen are taken for
+    stores just before the next flush, fence or end. The trace has at most `most` bytes.
+    What the program prints goes where it ever does, or to `stdout`.
+
+    Raises:
+        InputError: if there is no such program, or what it does cannot be recorded.
+    """
+    compiler.require_host()
+    with tempfile.TemporaryDirectory(prefix="indelible-") as name:
+        folder = Path(name)
+        started = time.monotonic()
+        code = _run(command, _asked(folder, pool, loads, most), stdout)
+        seconds = time.monotonic() - started
+        status = _status(folder, command, code)
+        sources = Sources(folder)
+        _require_whole(status, sources, unseen, most)
+        with open(out, "w", encoding="ascii", errors="replace") as file:
+            file.writelines(_trace(folder, command, status["regions"], sources))
+    counts = {name: status[name] for name in COUNTS}
+    return Recorded(
+        {
+            "trace": os.fspath(out),
+            "command": list(command),
+            "exit_code": code,
+            "seconds": seconds,
+            "regions": status["regions"],
+            **counts,
+            "bytes": Path(out).stat().st_size,
+        }
+    )
+
+
+def _asked(
+    folder: Path, pool: str | os.PathLike[str] | None, loads: bool, most: int
+) -> dict[str, str]:
+    """Return what the recorder finds in the environment (recorder.c)."""
+    asked = {"INDELIBLE_RECORD": str(folder), "INDELIBLE_RECORD_BYTES": str(most)}
+    if pool is not None:
+        asked["INDELIBLE_RECORD_POOL"] = os.path.realpath(pool)
+    return asked | ({"INDELIBLE_RECORD_LOADS": "1"} if loads else {})
+
+
+def _run(command: Sequence[str], asked: Mapping[str, str], stdout: IO[str] | None) -> int:
+    # The C library's handle is made here: a child does little before it is the program.
+    library = ctypes.CDLL(None)
+    try:
+        return subprocess.call(
+            list(command),
+            env={**os.environ, **asked},
+            stdout=stdout,
+            preexec_fn=lambda: library.personality(ADDR_NO_RANDOMIZE),
+        )
+    except OSError as error:
+        raise InputError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
+    """Return what the recorder counted when the program ended."""
+    program = shlex.join(command)
+    if not (folder / "head").exists():
+        raise InputError(
+            f"`{program}` was not built with `indelible cc`, or starts another program that was:"
+            " docs/recording.md has how"
+        )
+    if not (folder / "status").exists():
+        ended = f"by signal {-code}" if code < 0 else "otherwise"
+        raise InputError(f"`{program}` did not return from main or call exit, but ended {ended}")
+    status: dict[str, Any] = {"regions": []}
+    for line in (folder / "status").read_text(errors="replace").splitlines():
+        name, _, rest = line.partition(" ")
+        if name == "region":
+            place, size, file = rest.split(" ", 2)
+            status["regions"].append(
+                {"address": int(place), "bytes": int(size), "file": file or None}
+            )
+        else:
+            status[name] = int(rest)
+    return status
+
+
+def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, most: int) -> None:
+    """Refuse a recording that is not what the program did."""
+    if not status["regions"]:
+        raise InputError(
+            "no persistent memory: the program mapped no file shared and writable, or not that of"
+            " --pool, and named none with indelible_region() of indelible.h"
+        )
+    if status["strangers"]:
+        raise InputError(
+            f"two threads store to persistent memory, the second {status['strangers']:,} times: one"
+            " thread of a program is recorded, since a trace says nothing of when threads meet"
+        )
+    if status["dropped"]:
+        raise InputError(
+            f"the trace does not fit {most:,} bytes: record less, from indelible_measured() on or"
+            " with --no-loads, or raise --most"
+        )
+    if status["unseen"] and not unseen:
+        before = sources.of(status["unseen_from"])
+        place = f"before {before}" if before else "before the end"
+        raise InputError(
+            f"{status['unseen']:,} bytes of persistent memory changed without a store that was"
+            f" seen, the first at {status['unseen_at']:#x} {place}: build what stores there with"
+            " `indelible cc`, or take them for stores just before the next flush or fence with"
+            " --unseen"
+        )
+
+
+def _trace(
+    folder: Path,
+    command: Sequence[str],
+    regions: Iterable[Mapping[str, Any]],
+    sources: Sources,
+) -> Iterator[str]:
+    """Return the lines of a trace: what was there, and what was done."""
+    yield f"# indelible record -- {shlex.join(command)}\n"
+    for region in regions:
+        yield f"region {region['address']:#x} {region['bytes']}\n"
+    with open(folder / "head", encoding="ascii") as lines:
+        yield from lines
+    yield "measured\n"
+    with open(folder / "body", encoding="ascii") as lines:
+        yield from sources.tell(lines)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the program in memory: a file, and what is to be taken off its addresses."""
+
+    start: int
+    end: int
+    file: str
+    bias: int
+
+
+class Sources:
+    """Where in the program's source instructions come from, by the information for debuggers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.parts = _parts((folder / "maps").read_text(errors="replace"))
+        self.starts = [part.start for part in self.parts]
+        self.body = folder / "body"
+        self.frames: dict[int, list[str]] = {}
+
+    def of(self, *calls: int) -> str:
+        """Return the innermost lines of an instruction and the calls that led to it, if known."""
+        self._learn(call for call in calls if call not in self.frames)
+        frames = [frame for call in calls for frame in self.frames[call]]
+        return " < ".join(frames[:FRAMES_TOLD])
+
+    def tell(self, lines: Iterable[str]) -> Iterator[str]:
+        """Say behind each operation where it comes from."""
+        with open(self.body, encoding="ascii") as body:
+            found = {match[1] for line in body if (match := FROM.search(line))}
+        calls = {words: [int(word, 16) for word in words.split(",")] for words in found}
+        self._learn({call for each in calls.values() for call in each})
+        told = {words: self.of(*each) for words, each in calls.items()}
+        for line in lines:
+            operation, at, words = line.rstrip("\n").partition(" #@")
+            source = told[words] if at else ""
+            yield f"{operation} # {source}\n" if source else f"{operation}\n"
+
+    def _learn(self, addresses: Iterable[int]) -> None:
+        asked: dict[str, list[tuple[int, int]]] = {}
+        for address in addresses:
+            self.frames[address] = []
+            index = bisect.bisect_right(self.starts, address) - 1
+            part = self.parts[index] if index >= 0 else None
+            if part and address < part.end and not os.path.basename(part.file).startswith(LIBC):
+                asked.setdefault(part.file, []).append((address, address - part.bias))
+        for file, pairs in asked.items():
+            found = _frames(file, [at for _, at in pairs])
+            self.frames.update((address, found.get(at, [])) for address, at in pairs)
+
+
+def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
+    """Return the lines of addresses in a file of machine code, each with those it is inlined in."""
+    asked = "".join(f"{address:#x}\n" for address in addresses)
+    try:
+        told = subprocess.run(
+            ["addr2line", "-a", "-i", "-e", file],
+            input=asked,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.splitlines()
+    except FileNotFoundError:
+        return {}
+    frames: dict[int, list[str]] = {}
+    address = 0
+    for line in told:
+        if line.startswith("0x"):
+            address = int(line, 16)
+            frames[address] = []
+            continue
+        # `??:0` is what it knows nothing of, and functions of headers are no place in the program.
+        place = line.partition(" ")[0]
+        if "?" not in place and not place.startswith(SYSTEM):
+            frames[address].append(os.path.basename(place))
+    return frames
+
+
+def _parts(maps: str) -> list[Part]:
+    """Return the parts of a process with machine code, in order."""
+    first: dict[str, int] = {}
+    parts = []
+    for line in maps.splitlines():
+        words = line.split(maxsplit=5)
+        if len(words) < 6 or not words[5].startswith("/"):
+            continue
+        start, end = (int(word, 16) for word in words[0].split("-"))
+        file = words[5]
+        first.setdefault(file, start)
+        if "x" in words[1]:
+            parts.append(Part(start, end, file, first[file] if _moves(file) else 0))
+    return sorted(parts, key=lambda part: part.start)
+
+
+def _moves(file: str) -> bool:
+    """Whether a file of machine code lies anywhere in memory, and not where it says."""
+    try:
+        with open(file, "rb") as elf:
+            return int.from_bytes(elf.read(18)[16:], "little") == 3
+    except OSError:
+        return True

@@ -1,0 +1,65 @@
+"""A recording as text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from indelible import text
+
+#: What of persistent memory the crash tests' machine has room for beside its logs (half of `tiny`).
+ROOM = 4 << 20
+
+
+def recorded(answer: Mapping[str, Any], width: int | None = None) -> str:
+    """Return what was recorded, and what to do with it."""
+    width = width or text.terminal_width()
+    lines = [
+        text.paragraph("recorded", shlex.join(answer["command"]), width),
+        text.paragraph("memory", "; ".join(map(_region, answer["regions"])), width),
+        text.paragraph("did", _counts(answer), width),
+    ]
+    if answer["unseen"]:
+        unseen = (
+            f"{answer['unseen']:,} bytes changed without a store that was seen: their order between"
+            " fences is not known"
+        )
+        lines.append(text.paragraph("unseen", unseen, width))
+    if answer["exit_code"] != 0:
+        lines.append(text.paragraph("exit code", str(answer["exit_code"]), width))
+    size = text.quantity(answer["bytes"], "B")
+    lines.append(text.paragraph("trace", f"{answer['trace']} ({size})", width))
+    lines.append(text.command("crash test", _crash(answer), width))
+    return "\n".join(lines)
+
+
+def _crash(answer: Mapping[str, Any]) -> str:
+    """Return the command that crash-tests a trace: transactions by the oracle, or by a checker."""
+    asked = f"--replay {shlex.quote(answer['trace'])}{_room(answer)}"
+    if answer["transactions"]:
+        return f"indelible crash --design silo {asked}"
+    return f"indelible crash --design undo@x86 {asked} --check COMMAND"
+
+
+def _room(answer: Mapping[str, Any]) -> str:
+    """Return the setting that gives a crash test room for a large memory, if it needs it."""
+    held = sum(region["bytes"] for region in answer["regions"])
+    if held <= ROOM:
+        return ""
+    size = 2 * ROOM
+    while size < 2 * held:
+        size *= 2
+    return f" --set pm.device_size={size >> 20}MiB"
+
+
+def _region(region: Mapping[str, Any]) -> str:
+    name = region["file"] or "named by the program"
+    return f"{region['bytes']:,} bytes at {region['address']:#x} ({name})"
+
+
+def _counts(answer: Mapping[str, Any]) -> str:
+    names = {"streams": "stores past the caches"}
+    told = ("stores", "streams", "loads", "flushes", "fences", "marks", "transactions")
+    found = [f"{answer[name]:,} {names.get(name, name)}" for name in told if answer[name]]
+    return ", ".join(found) or "nothing"

@@ -1,0 +1,381 @@
+"""Programs that are built with `indelible cc` and recorded: their traces, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import HERE, needs_core
+from indelible import InputError, cli, compiler
+from indelible.recorder import shim
+
+EXAMPLES = HERE.parents[1] / "examples"
+SOURCES = HERE / "recorder"
+
+pytestmark = pytest.mark.skipif(
+    platform.system() != "Linux" or platform.machine() != "x86_64",
+    reason="programs are recorded on Linux on x86-64",
+)
+
+Build = Callable[..., Path]
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Return what builds a program, from a file or a text, in a folder that is where one works."""
+    monkeypatch.chdir(tmp_path)
+
+    def built(source: Path | str, *flags: str, name: str = "program", with_: str = "cc") -> Path:
+        if isinstance(source, str):
+            text, source = source, tmp_path / f"{name}.c"
+            source.write_text(PRELUDE + text)
+        assert indelible.cc([*flags, "-o", name, str(source)], with_) == 0
+        return tmp_path / name
+
+    return built
+
+
+#: What the small programs below begin with: a pool that is a file.
+PRELUDE = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <indelible.h>
+static uint64_t *map(const char *name, size_t bytes)
+{
+    int file = open(name, O_RDWR | O_CREAT, 0600);
+    if (ftruncate(file, bytes) != 0)
+        abort();
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+}
+"""
+
+
+def memories(trace: Path) -> list[bytes]:
+    """Return what a trace leaves in each of its regions."""
+    starts: dict[int, bytearray] = {}
+    for line in trace.read_text().splitlines():
+        words = line.partition("#")[0].split()
+        if words[:1] == ["region"]:
+            starts[int(words[1], 16)] = bytearray(int(words[2]))
+        elif words[:1] in (["bytes"], ["ntstore"]):
+            at = int(words[1], 16)
+            start = max(start for start in starts if start <= at)
+            stored = (
+                bytes.fromhex(words[2])
+                if words[0] == "bytes"
+                else int(words[2], 16).to_bytes(8, "little")
+            )
+            starts[start][at - start : at - start + len(stored)] = stored
+    return [bytes(memory) for memory in starts.values()]
+
+
+FLAGS = ("-O0", "-O2", "-Os", "-O3 -march=native", "-O2 -flto", "-O2 -pipe -D_FORTIFY_SOURCE=2")
+
+
+@pytest.mark.parametrize("flags", [*FLAGS, "-O2 -fno-pie -no-pie -fomit-frame-pointer"])
+def test_every_way_of_storing_is_seen(build: Build, flags: str) -> None:
+    build(SOURCES / "constructs.c", *flags.split())
+    answer = indelible.record(["./program", "pool"], "a.trace")
+    assert (answer["unseen"], answer["exit_code"], answer["marks"]) == (0, 0, 1)
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+    assert answer["streams"] == 5
+    # Of locked operations none is told: nothing was flushed before them.
+    assert (answer["flushes"], answer["fences"]) == (3, 6)
+
+
+def test_clang_is_a_compiler_too(build: Build) -> None:
+    if shutil.which("clang") is None:
+        # It differs in how it is asked, which shows in what it would be given.
+        assert compiler.CLANG_FLAGS[0] == "-fno-integrated-as"
+        return
+    build(SOURCES / "constructs.c", "-O2", "-march=native", with_="clang")
+    assert indelible.record(["./program", "pool"], "a.trace")["unseen"] == 0
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_operations_come_in_their_order_and_say_where_they_come_from(build: Build) -> None:
+    program = build(SOURCES / "order.c", "-O1")
+    indelible.record(["./program"], "a.trace")
+    lines = (SOURCES / "order.c").read_text().splitlines()
+
+    def line(text: str) -> str:
+        (place,) = [place for place, line in enumerate(lines, 1) if text in line]
+        return f"order.c:{place}"
+
+    flush, fence = line("_clflushopt(at)"), line("_sfence()")
+    persist = line("persist(&pool);")
+    told = Path("a.trace").read_text().splitlines()
+    assert told == [
+        f"# indelible record -- ./{program.name}",
+        "region 0x10000 128",
+        "bytes 0x10000 " + "00" * 56 + "0100000000000000",
+        "measured",
+        f"bytes 0x10000 0200000000000000 # {line('words[0] = 2')}",
+        f"bytes 0x10028 0300000000000000 # {line('words[5] = 3')}",
+        "work 2",
+        f"flush 0x10000 1 # {flush} < {persist}",
+        f"fence # {fence} < {persist}",
+        f"load 0x10000 8 # {line('copy[1] = pool')}",
+        f"bytes 0x10048 0200000000000000 # {line('copy[1] = pool')}",
+        f"load 0x10000 16 # {line('memcpy')}",
+        f"bytes 0x10050 02000000000000000000000000000000 # {line('memcpy')}",
+        f"flush 0x10048 1 # {line('_clflush(&')}",
+        f"order # {line('_clflush(&')}",
+        f"bytes 0x10008 0500000000000000 # {line('fetch_add')}",
+        f"begin # {line('_begin')}",
+        f"bytes 0x10010 0600000000000000 # {line('words[2], 6')}",
+        f"commit # {line('_commit')}",
+        f"ntstore 0x10018 0x7 # {line('words[3], 7')}",
+        f"mark told  8 # {line('_mark')}",
+    ]
+
+
+def test_a_locked_operation_is_a_fence_behind_a_flush(build: Build) -> None:
+    build(
+        """int main(void) {
+            static int lock;
+            uint64_t *at = map("pool", 4096);
+            at[0] = 1;
+            __sync_lock_test_and_set(&lock, 1);
+            __asm__ volatile(".byte 0x66; clflush %0" : "+m"(*at));
+            __sync_lock_test_and_set(&lock, 1);
+            return 0;
+        }"""
+    )
+    indelible.record(["./program"], "a.trace")
+    verbs = [line.split()[0] for line in Path("a.trace").read_text().splitlines()]
+    assert [verb for verb in verbs[3:] if verb != "work"] == ["bytes", "flush", "fence"]
+
+
+def test_what_was_not_built_so_is_noticed(build: Build) -> None:
+    Path("other.c").write_text(
+        "#include <stdint.h>\nvoid other(uint64_t *at) { at[9] = 0x010203; }\n"
+    )
+    subprocess.run(["cc", "-c", "other.c"], check=True)
+    text = 'void other(uint64_t *at); int main(void){ uint64_t *at = map("pool", 4096); other(at);'
+    build(text + " at[0] = 1; __builtin_ia32_clflush(at + 9); return 0; }", "other.o")
+    with pytest.raises(InputError, match=r"3 bytes .* first at 0x10048 before program\.c:\d+"):
+        indelible.record(["./program"], "a.trace")
+    assert not Path("a.trace").exists()
+    Path("pool").unlink()
+    answer = indelible.record(["./program"], "a.trace", unseen=True)
+    assert (answer["unseen"], memories(Path("a.trace"))) == (3, [Path("pool").read_bytes()])
+    assert "3 bytes changed without a store that was seen" in " ".join(str(answer).split())
+
+
+def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> None:
+    build(SOURCES / "constructs.c", "-O1", "-DUNSEEN")
+    with pytest.raises(InputError, match="13 bytes of persistent memory changed"):
+        indelible.record(["./program", "pool"], "a.trace")
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        ("return 0;", "no persistent memory"),
+        ('map("pool", 4096)[0] = 1; raise(SIGKILL);', "by signal 9"),
+        (
+            'static uint64_t *at; at = map("pool", 4096); at[0] = 1;'
+            "pthread_t other; pthread_create(&other, NULL, (void *(*)(void *))store, at);"
+            "pthread_join(other, NULL);",
+            "two threads store",
+        ),
+        ('for (uint64_t *at = map("pool", 1 << 20), n = 0; n < 99999; n++) at[n] = 1;', "--most"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(build: Build, body: str, refusal: str) -> None:
+    build(f"void *store(uint64_t *at) {{ at[1] = 2; return 0; }} int main(void) {{ {body} }}")
+    with pytest.raises(InputError, match=refusal):
+        indelible.record(["./program"], "a.trace", most=1 << 20)
+    assert not Path("a.trace").exists()
+
+
+def test_assembly_that_is_not_understood_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "a.c"
+    source.write_text("int main(void) { return 0; }")
+    assert indelible.cc(["-masm=intel", "-c", "-o", str(tmp_path / "a.o"), str(source)]) != 0
+    assert "Intel's syntax is not understood" in capfd.readouterr().err
+
+
+def test_programs_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"true` was not built with `indelible cc`"):
+        indelible.record(["true"], tmp_path / "a.trace")
+    with pytest.raises(InputError, match="no such file"):
+        indelible.record([str(tmp_path / "nothing")], tmp_path / "a.trace")
+    with pytest.raises(InputError, match="no `nothing` on this computer"):
+        indelible.cc(["a.c"], "nothing")
+
+
+def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:
+    build(
+        """int main(void) {
+            uint64_t *first = map("pool", 8192), *again;
+            first[1] = 1;
+            int file = open("pool", O_RDWR);
+            again = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 4096);
+            again[2] = 2;
+            munmap(first, 4096);
+            first = map("pool", 16384);
+            first[1500] = first[1] + 2;
+            first = mremap(first, 16384, 32768, MREMAP_MAYMOVE);
+            first[1501] = 3;
+            if (ftruncate(file, 30004) != 0)
+                return 1;
+            first[3750] = 4;
+            map("other", 4096)[0] = 9;
+            return 7;
+        }"""
+    )
+    answer = indelible.record(["./program"], "a.trace")
+    assert [region["bytes"] for region in answer["regions"]] == [30016, 4096]
+    pool = Path("pool").read_bytes() + bytes(12)
+    assert memories(Path("a.trace")) == [pool, Path("other").read_bytes()]
+    assert pool[30000] == 4
+    assert answer["exit_code"] == 7
+    # What a file has when it is mapped is there when recording begins. One can be asked for alone.
+    answer = indelible.record(["./program"], "a.trace", pool="other", loads=False)
+    assert [region["file"] for region in answer["regions"]] == [str(Path("other").resolve())]
+    assert Path("a.trace").read_text().splitlines()[2].startswith("bytes 0x10000 0900")
+    assert answer["loads"] == 0
+
+
+def test_children_are_not_recorded_and_every_exit_is_one(build: Build) -> None:
+    build(
+        """int main(void) {
+            uint64_t *at = map("pool", 4096);
+            if (fork() == 0) { at[7] = 1; exit(0); }
+            wait(NULL); at[7] = 0;
+            at[0] = 1; _exit(0);
+        }"""
+    )
+    answer = indelible.record(["./program"], "a.trace")
+    assert (answer["stores"], answer["unseen"]) == (2, 0)
+
+
+def test_two_runs_write_the_same_trace(build: Build) -> None:
+    build(
+        """int main(void) {
+            uint64_t *at = map("pool", 4096); at[0] = (uint64_t)at; at[1] = (uint64_t)malloc(9);
+            msync(at, 4096, MS_SYNC); at[0] = at[1] = 0; return 0;
+        }"""
+    )
+    indelible.record(["./program"], "a.trace")
+    indelible.record(["./program"], "b.trace")
+    assert Path("a.trace").read_text() == Path("b.trace").read_text()
+    assert "flush 0x10000 4096" in Path("a.trace").read_text()
+
+
+@needs_core
+def test_a_program_of_ones_own_is_crash_tested(build: Build) -> None:
+    example = EXAMPLES / "recorded" / "kv.c"
+    for flags, holds in (((), True), (("-DLINKS_FIRST",), False)):
+        build(example, "-O2", *flags, name="kv")
+        indelible.record(["./kv", "pool"], "kv.trace")
+        assert subprocess.call(["./kv", "--verify", "pool"]) == 0
+        answer = crash("--points", "100")
+        assert (answer["violations"] == []) == holds
+    text = answer["violations"][0]["text"]
+    assert "kv.c:" in text
+    assert " < kv.c:" in text
+
+
+def crash(*words: str) -> dict[str, object]:
+    """Return the answer of the command, of a process of its own."""
+    asked = ["crash", "--design", "undo@x86", "--replay", "kv.trace", "--check", "./kv --verify"]
+    made = subprocess.run(
+        [sys.executable, "-m", "indelible", *asked, "--json", *words],
+        env={"PYTHONPATH": str(HERE.parents[1] / "python"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(made.stdout)
+
+
+def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
+    """What `cc` and `record` say, and what they pass on."""
+    Path("a.c").write_text(
+        PRELUDE + 'int main(void) { map("pool", 4096)[0] = 1; puts("mine"); return 3; }'
+    )
+    assert cli.main(["cc", "-O1", "-o", "a", "a.c"]) == 0
+    assert cli.main(["cc", "--with", "cc", "-c", "nothing.c"]) == 1
+    assert "nothing.c" in capfd.readouterr().err
+    assert cli.main(["record", "--json", "--", "./a"]) == 0
+    out, err = capfd.readouterr()
+    assert (json.loads(out)["stores"], err) == (1, "mine\n")
+    assert cli.main(["record", "--out", "b.trace", "./a"]) == 0
+    out, _ = capfd.readouterr()
+    assert out.startswith("mine\n")
+    assert "exit code   3" in out
+    assert memories(Path("a.trace")) == memories(Path("b.trace"))
+    for words, refusal in (
+        (["record"], "needs a program"),
+        (["record", "--most", "3", "./a"], "no size such as 64MiB"),
+        (["record", "--out", "none/b", "./a"], "--out none/b"),
+        (["cc", "--with"], "names no compiler"),
+    ):
+        assert cli.main(words) == 2
+        assert refusal in capfd.readouterr().err
+    assert cli.main(["cc"]) == 0
+    assert "make CC='indelible cc'" in capfd.readouterr().out
+
+
+def test_statements_of_assembly() -> None:
+    """What is put in front of instructions, one for each form."""
+    plain = {
+        "clwb (%rax)": "indelible_flush (%rax)",
+        "clflushopt 8(%rdi,%rcx,4)": "indelible_flush 8(%rdi,%rcx,4)",
+        "clflush x(%rip)": "indelible_flush_in_order x(%rip)",
+        "sfence": "indelible_fence",
+        "lfence": None,
+        "movntiq %rax, (%rdx)": "indelible_stream8 (%rdx)",
+        "vmovntdq %zmm0, 64(%rdx)": "indelible_stream64 64(%rdx)",
+        "movdir64b (%rsi), %rdi": "indelible_stream64 (%rdi)",
+        "vmovdqu8 %zmm0, (%rdi){%k1}": "indelible_mask64 (%rdi)",
+        "vmovdqu8 (%rdi), %zmm0{%k1}": None,
+        "maskmovdqu %xmm1, %xmm0": "indelible_mask16 (%rdi)",
+        "movq %rax, (%rdi)": None,
+        "lock addq $1, (%rdi)": None,
+    }
+    assembly = {
+        "movq %rax, (%rdi)": "indelible_store8 (%rdi)",
+        "movb $1, (%rdi)": "indelible_store1 (%rdi)",
+        "movq (%rdi), %rax": None,
+        "vmovups %ymm3, (%rdi)": "indelible_store32 (%rdi)",
+        "movsd %xmm0, (%rdi)": "indelible_store8 (%rdi)",
+        "lock cmpxchgl %ecx, (%rdi)": "indelible_lock4 (%rdi)",
+        "xchgw %ax, (%rdi)": "indelible_lock2 (%rdi)",
+        "rep stosq": "indelible_string8 (%rdi)",
+        "cmpq %rax, (%rdi)": None,
+    }
+    for statements, in_assembly in ((plain, False), (assembly, True)):
+        for statement, call in statements.items():
+            assert shim.call_for(statement, in_assembly, False) == call, statement
+    assert shim.call_for("vmovups %zmm0, (%rdi)", False, True) == "indelible_store64 (%rdi)"
+    assert shim.inserted("indelible_flush 8(%rsp)")[3] == "\tleaq 144+8(%rsp), %rdi"
+    # A prefix stays in front of its instruction, behind the call.
+    made = shim.instrument("#APP\n\tlock; incl (%rax)\n\t.byte 0x66; xsaveopt (%rax)\n#NO_APP\n")
+    words = [line.strip() for line in made.splitlines()]
+    assert words.index("lock") + 1 == words.index("incl (%rax)")
+    assert words.index(".byte 0x66") + 1 == words.index("xsaveopt (%rax)")
+    assert "call indelible_lock4@PLT" in words
+    assert "call indelible_flush@PLT" in words
