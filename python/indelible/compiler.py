@@ -22,13 +22,14 @@ from indelible.recorder.shim import WRAPPED
 
 SOURCES = Path(__file__).parent / "recorder"
 
-#: What the shared library of the recorder is made of, and how: it may not touch vector registers,
-#: which are a program's where the recorder is called (recorder.c).
+#: What the shared library of the recorder is made of, and how. Where thunks call it a program's
+#: vector registers are live, so it may not touch them there (recorder.c).
 LIBRARY = "libindelible_record.so"
-UNITS = ("recorder.c", "memory.c", "text.c", "hooks.c", "libpmem.c", "thunks.S")
+CALLED_BY_THUNKS = ("recorder.c", "memory.c", "text.c")
+UNITS = (*CALLED_BY_THUNKS, "hooks.c", "libpmem.c", "thunks.S")
 HOW = (
-    *("-shared", "-fPIC", "-O2", "-std=gnu11", "-DINDELIBLE", "-fno-omit-frame-pointer"),
-    *("-mgeneral-regs-only", "-fno-builtin", "-ftls-model=initial-exec", "-Wl,-z,now"),
+    *("-fPIC", "-O2", "-std=gnu11", "-DINDELIBLE", "-fno-omit-frame-pointer"),
+    *("-fno-builtin", "-ftls-model=initial-exec"),
 )
 
 #: gcc makes calls of loops that copy bytes, also where it is to know no such functions.
@@ -119,16 +120,12 @@ def _tools(compiler: str) -> Path:
 
 
 def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
-    units = [str(SOURCES / unit) for unit in UNITS]
-    built = subprocess.run(
-        [*how, "-o", str(made / LIBRARY), *units, "-ldl"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if built.returncode != 0:
-        last = (built.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise InputError(f"`{how[0]}` does not compile the recorder: {last}")
+    objects = []
+    for unit in UNITS:
+        flags = ["-mgeneral-regs-only"] if unit in CALLED_BY_THUNKS else []
+        objects.append(str(made / f"{unit}.o"))
+        _run([*how, *flags, "-c", "-o", objects[-1], str(SOURCES / unit)])
+    _run([how[0], "-shared", "-Wl,-z,now", "-o", str(made / LIBRARY), *objects, "-ldl"])
     assembler = "as-of-clang" if _is_clang(how[0]) else "as"
     roles = {"as": assembler} | dict.fromkeys(("ld", "ld.bfd", "ld.gold", "ld.lld"), "ld")
     for name, role in roles.items():
@@ -139,3 +136,10 @@ def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
         script = made / name
         script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
         script.chmod(0o755)
+
+
+def _run(command: Sequence[str]) -> None:
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise InputError(f"`{command[0]}` does not build the recorder: {last}")

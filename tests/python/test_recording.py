@@ -95,6 +95,8 @@ def test_every_way_of_storing_is_seen(build: Build, flags: str) -> None:
     answer = indelible.record(["./program", "pool"], "a.trace")
     assert (answer["unseen"], answer["exit_code"], answer["marks"]) == (0, 0, 1)
     assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+    assert b"2.25\0" in Path("pool").read_bytes()
+    assert "mark done 1   of many, 0.5" in Path("a.trace").read_text()
     assert answer["streams"] == 5
     # Of locked operations none is told: nothing was flushed before them.
     assert (answer["flushes"], answer["fences"]) == (3, 6)

@@ -3,9 +3,12 @@
  * */
 
 #define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "indelible.h"
 #include "recorder.h"
 
 void __tsan_init(void) {}
@@ -149,6 +152,17 @@ void __tsan_atomic_signal_fence(int order)
     (void)order;
 }
 
+/* What a program tells in words. */
+void indelible_mark(const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    recorder_marks(text, CALLER);
+}
+
 /* Functions of the C library that store to what they are given. */
 
 static void *moved(void *to, const void *from, size_t bytes, struct from caller)
@@ -252,6 +266,54 @@ char *__wrap___strcpy_chk(char *to, const char *from, size_t room)
 {
     (void)room;
     return moved(to, from, strlen(from) + 1, CALLER);
+}
+
+/* Text of so many characters, or as much as there is room for, has been written, with a zero. */
+static int written(char *to, size_t room, int length, struct from caller)
+{
+    if (length >= 0 && room > 0)
+        recorder_stored(to, (size_t)length < room ? (size_t)length + 1 : room, caller);
+    return length;
+}
+
+int __wrap_vsnprintf(char *to, size_t room, const char *format, va_list arguments)
+{
+    recorder_drain();
+    return written(to, room, vsnprintf(to, room, format, arguments), CALLER);
+}
+
+int __wrap_vsprintf(char *to, const char *format, va_list arguments)
+{
+    recorder_drain();
+    return written(to, SIZE_MAX, vsprintf(to, format, arguments), CALLER);
+}
+
+int __wrap_snprintf(char *to, size_t room, const char *format, ...)
+{
+    recorder_drain();
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(to, room, format, arguments);
+    va_end(arguments);
+    return written(to, room, length, CALLER);
+}
+
+int __wrap_sprintf(char *to, const char *format, ...)
+{
+    recorder_drain();
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsprintf(to, format, arguments);
+    va_end(arguments);
+    return written(to, SIZE_MAX, length, CALLER);
+}
+
+size_t __wrap_fread(void *to, size_t bytes, size_t count, FILE *file)
+{
+    recorder_drain();
+    size_t read = fread(to, bytes, count, file);
+    recorder_stored(to, bytes * read, CALLER);
+    return read;
 }
 
 ssize_t __wrap_read(int file, void *to, size_t bytes)

@@ -7,12 +7,12 @@
  * the store may be told first.
  *
  * Nothing here may use vector registers, or call what does, on the way of a thunk: the program's
- * are live. The file is compiled with general registers only, and copies bytes by itself. */
+ * are live. These files are compiled with general registers only (compiler.py), and copy bytes by
+ * themselves. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,20 +397,15 @@ void indelible_measured(void)
         tell_head(&memories[index], 0, memories[index].bytes);
 }
 
-void indelible_mark(const char *format, ...)
+void recorder_marks(const char *text, struct from from)
 {
     recorder_drain();
     if (!is_recording || !is_recorded() || !begin_operation())
         return;
-    char text[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     put(&body, "mark ");
     for (const char *at = text; *at != 0; at++)
         put_character(&body, *at < ' ' || *at == '#' ? ' ' : *at);
-    put_from(CALLER);
+    put_from(from);
     counts.marks++;
 }
 

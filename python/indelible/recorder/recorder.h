@@ -46,6 +46,9 @@ void recorder_flushes_in_order(uintptr_t at, size_t bytes, struct from from);
 void recorder_fences(uintptr_t at, size_t bytes, struct from from);
 void recorder_locked(struct from from);
 
+/* The program tells the world something. */
+void recorder_marks(const char *text, struct from from);
+
 /* Instructions that touch no persistent memory. */
 void recorder_works(uint64_t instructions);
 

@@ -22,8 +22,9 @@ MOVED = 128 + 8 + 8
 
 #: Functions of the C library that the recorder calls itself, to see what they store.
 WRAPPED = (
-    *("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy", "read", "pread"),
+    *("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"),
     *("strcpy", "stpcpy", "strcat", "strncpy"),
+    *("sprintf", "snprintf", "vsprintf", "vsnprintf", "read", "pread", "fread"),
     *("__memcpy_chk", "__memmove_chk", "__memset_chk", "__strcpy_chk"),
 )
 

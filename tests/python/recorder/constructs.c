@@ -78,7 +78,7 @@ static void plain(void)
         row[place] = place * place;
 }
 
-static void functions(void)
+static void functions(int argument)
 {
     char *text = next(300);
     memset(text, 'a', 100);
@@ -97,6 +97,13 @@ static void functions(void)
     if (read(zeros, text + 20, 10) != 10 || pread(zeros, text + 40, 5, 0) != 5)
         abort();
     close(zeros);
+    snprintf(next(20), 10, "%d and more than that", argument);
+    snprintf(next(20), 20, "%.2f", argument + 0.25);
+    sprintf(next(20), "%x", argument);
+    FILE *stream = fopen("/dev/zero", "r");
+    if (fread(memset(next(20), 'f', 20), 3, 4, stream) != 4)
+        abort();
+    fclose(stream);
 }
 
 static void atomics(void)
@@ -179,13 +186,13 @@ int main(int argc, char **argv)
         return 2;
     pool = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     plain();
-    functions();
+    functions(argc);
     atomics();
     past_the_caches();
     assembly();
     flushes();
     if (!keeps_registers())
         return 3;
-    indelible_mark("done %d # of %s", 1, "many");
+    indelible_mark("done %d # of %s, %.1f", 1, "many", argc / 4.0);
     return munmap(pool, 16384);
 }
