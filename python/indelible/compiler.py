@@ -26,10 +26,10 @@ SOURCES = Path(__file__).parent / "recorder"
 #: vector registers are live, so it may not touch them there (recorder.c).
 LIBRARY = "libindelible_record.so"
 CALLED_BY_THUNKS = ("recorder.c", "memory.c", "text.c")
-UNITS = (*CALLED_BY_THUNKS, "hooks.c", "libpmem.c", "thunks.S")
+UNITS = (*CALLED_BY_THUNKS, "process.c", "hooks.c", "libpmem.c", "thunks.S")
 HOW = (
     *("-fPIC", "-O2", "-std=gnu11", "-DINDELIBLE", "-fno-omit-frame-pointer"),
-    *("-fno-builtin", "-ftls-model=initial-exec"),
+    *("-fno-builtin", "-ftls-model=initial-exec", "-I", str(SOURCES / "include")),
 )
 
 #: gcc makes calls of loops that copy bytes, also where it is to know no such functions.
@@ -38,7 +38,7 @@ GCC_HOW = ("-fno-tree-loop-distribute-patterns",)
 #: What a program is compiled with. Functions that are wrapped (`shim.WRAPPED`) must stay calls, and
 #: lines of source are told in traces.
 FLAGS = (
-    *("-fsanitize=thread", "-g1", "-DINDELIBLE"),
+    *("-fsanitize=thread", "-U__SANITIZE_THREAD__", "-g1", "-DINDELIBLE"),
     *(f"-fno-builtin-{name}" for name in WRAPPED if not name.startswith("_")),
 )
 
@@ -63,7 +63,9 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     require_host()
     real = _found(compiler)
     folder = _tools(real)
-    flags, last = [*FLAGS, "-B", f"{folder}/", "-isystem", str(SOURCES)], [*LAST]
+    include = SOURCES / "include"
+    found = ["-B", f"{folder}/", "-isystem", str(include), "-include", str(include / "builtins.h")]
+    flags, last = [*FLAGS, *found], [*LAST]
     if _is_clang(real):
         flags, last = [*flags, *CLANG_FLAGS], [*last, *CLANG_LAST]
     return subprocess.call([real, *flags, *arguments, *last])
@@ -96,7 +98,7 @@ def _tools(compiler: str) -> Path:
     It is made when it is needed first, and anew when anything of it has changed.
     """
     digest = hashlib.sha256()
-    for source in sorted(SOURCES.iterdir()):
+    for source in sorted(SOURCES.rglob("*")):
         if source.is_file():
             digest.update(source.read_bytes())
     how = [compiler, *HOW, *(() if _is_clang(compiler) else GCC_HOW)]
@@ -124,7 +126,8 @@ def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
     for unit in UNITS:
         flags = ["-mgeneral-regs-only"] if unit in CALLED_BY_THUNKS else []
         objects.append(str(made / f"{unit}.o"))
-        _run([*how, *flags, "-c", "-o", objects[-1], str(SOURCES / unit)])
+        language = "c" if unit.endswith(".c") else "assembler-with-cpp"
+        _run([*how, *flags, "-x", language, "-c", "-o", objects[-1], str(SOURCES / unit)])
     _run([how[0], "-shared", "-Wl,-z,now", "-o", str(made / LIBRARY), *objects, "-ldl"])
     assembler = "as-of-clang" if _is_clang(how[0]) else "as"
     roles = {"as": assembler} | dict.fromkeys(("ld", "ld.bfd", "ld.gold", "ld.lld"), "ld")
@@ -141,5 +144,6 @@ def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
 def _run(command: Sequence[str]) -> None:
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        last = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise InputError(f"`{command[0]}` does not build the recorder: {last}")
+        told = made.stderr.strip().splitlines() or ["it says nothing"]
+        wrong = next((line for line in told if "error" in line), told[-1])
+        raise InputError(f"`{command[0]}` does not build the recorder: {wrong}")

@@ -90,7 +90,7 @@ def record(
         status = _status(folder, command, code)
         sources = Sources(folder)
         _require_whole(status, sources, unseen, most)
-        with open(out, "w", encoding="ascii", errors="replace") as file:
+        with open(out, "w", encoding="utf-8", errors="replace") as file:
             file.writelines(_trace(folder, command, status["regions"], sources))
     counts = {name: status[name] for name in COUNTS}
     return Recorded(
@@ -138,6 +138,11 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
             f"`{program}` was not built with `indelible cc`, or starts another program that was:"
             " docs/recording.md has how"
         )
+    if (folder / "others").exists():
+        raise InputError(
+            f"`{program}` starts several programs that were built with `indelible cc`: record each"
+            " alone"
+        )
     if not (folder / "status").exists():
         ended = f"by signal {-code}" if code < 0 else "otherwise"
         raise InputError(f"`{program}` did not return from main or call exit, but ended {ended}")
@@ -163,14 +168,27 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
         )
     if status["strangers"]:
         raise InputError(
-            f"two threads store to persistent memory, the second {status['strangers']:,} times: one"
-            " thread of a program is recorded, since a trace says nothing of when threads meet"
+            "two threads store to persistent memory, write it back, or mark, the second"
+            f" {status['strangers']:,} times: one thread of a program is recorded, since a trace"
+            " says nothing of when threads meet"
         )
-    if status["dropped"]:
+    if status["nested"]:
+        raise InputError(
+            f"{status['nested']:,} accesses of a signal's handler came while another was recorded:"
+            " a program is recorded without such handlers"
+        )
+    if status["full"]:
         raise InputError(
             f"the trace does not fit {most:,} bytes: record less, from indelible_measured() on or"
             " with --no-loads, or raise --most"
         )
+    if status["crowded"] or status["failed"]:
+        reason = (
+            "more than 64 files, or 256 mappings of them at a time, are persistent memory"
+            if status["crowded"]
+            else "a file could not be read, or the temporary folder is full"
+        )
+        raise InputError(f"the recording is not whole: {reason}")
     if status["unseen"] and not unseen:
         before = sources.of(status["unseen_from"])
         place = f"before {before}" if before else "before the end"
@@ -189,13 +207,14 @@ def _trace(
     sources: Sources,
 ) -> Iterator[str]:
     """Return the lines of a trace: what was there, and what was done."""
-    yield f"# indelible record -- {shlex.join(command)}\n"
+    words = "".join(letter if letter.isprintable() else "?" for letter in shlex.join(command))
+    yield f"# indelible record -- {words}\n"
     for region in regions:
         yield f"region {region['address']:#x} {region['bytes']}\n"
     with open(folder / "head", encoding="ascii") as lines:
         yield from lines
     yield "measured\n"
-    with open(folder / "body", encoding="ascii") as lines:
+    with open(folder / "body", encoding="utf-8", errors="replace") as lines:
         yield from sources.tell(lines)
 
 
@@ -226,7 +245,7 @@ class Sources:
 
     def tell(self, lines: Iterable[str]) -> Iterator[str]:
         """Say behind each operation where it comes from."""
-        with open(self.body, encoding="ascii") as body:
+        with open(self.body, encoding="utf-8", errors="replace") as body:
             found = {match[1] for line in body if (match := FROM.search(line))}
         calls = {words: [int(word, 16) for word in words.split(",")] for words in found}
         self._learn({call for each in calls.values() for call in each})
@@ -270,7 +289,7 @@ def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
             frames[address] = []
             continue
         # `??:0` is what it knows nothing of, and functions of headers are no place in the program.
-        place = line.partition(" ")[0]
+        place = line.partition(" (")[0]
         if "?" not in place and not place.startswith(SYSTEM):
             frames[address].append(os.path.basename(place))
     return frames

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ void __tsan_init(void) {}
 void __tsan_func_entry(void *from)
 {
     (void)from;
+    recorder_drain();
     recorder_works(1);
 }
 
@@ -67,19 +69,13 @@ void __tsan_vptr_read(void **at)
 
 /* Atomic accesses, which are calls instead of instructions. All are as strong as they can be. */
 
-static void stored_locked(const volatile void *at, size_t bytes, struct from from)
-{
-    recorder_stored(at, bytes, from);
-    recorder_locked(from);
-}
-
 #define FETCH(bits, type, name, operation)                                                         \
     type __tsan_atomic##bits##_fetch_##name(volatile type *at, type value, int order)              \
     {                                                                                              \
         (void)order;                                                                               \
-        recorder_drain();                                                                          \
+        recorder_locked(CALLER);                                                                   \
         type old = __atomic_fetch_##operation(at, value, __ATOMIC_SEQ_CST);                        \
-        stored_locked(at, sizeof *at, CALLER);                                                     \
+        recorder_stored(at, sizeof *at, CALLER);                                                   \
         return old;                                                                                \
     }
 
@@ -88,12 +84,11 @@ static void stored_locked(const volatile void *at, size_t bytes, struct from fro
                                                       type value, int order, int failed)           \
     {                                                                                              \
         (void)order, (void)failed;                                                                 \
-        recorder_drain();                                                                          \
+        recorder_locked(CALLER);                                                                   \
         int done = __atomic_compare_exchange_n(at, expected, value, 0, __ATOMIC_SEQ_CST,           \
                                                __ATOMIC_SEQ_CST);                                  \
         if (done)                                                                                  \
             recorder_stored(at, sizeof *at, CALLER);                                               \
-        recorder_locked(CALLER);                                                                   \
         return done;                                                                               \
     }
 
@@ -106,18 +101,19 @@ static void stored_locked(const volatile void *at, size_t bytes, struct from fro
     }                                                                                              \
     void __tsan_atomic##bits##_store(volatile type *at, type value, int order)                     \
     {                                                                                              \
-        recorder_drain();                                                                          \
-        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                             \
-        recorder_stored(at, sizeof *at, CALLER);                                                   \
         if (order == __ATOMIC_SEQ_CST)                                                             \
             recorder_locked(CALLER);                                                               \
+        else                                                                                       \
+            recorder_drain();                                                                      \
+        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                             \
+        recorder_stored(at, sizeof *at, CALLER);                                                   \
     }                                                                                              \
     type __tsan_atomic##bits##_exchange(volatile type *at, type value, int order)                  \
     {                                                                                              \
         (void)order;                                                                               \
-        recorder_drain();                                                                          \
+        recorder_locked(CALLER);                                                                   \
         type old = __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                               \
-        stored_locked(at, sizeof *at, CALLER);                                                     \
+        recorder_stored(at, sizeof *at, CALLER);                                                   \
         return old;                                                                                \
     }                                                                                              \
     FETCH(bits, type, add, add)                                                                    \
@@ -325,6 +321,34 @@ ssize_t __wrap_read(int file, void *to, size_t bytes)
     return count;
 }
 
+/* What was about to be stored to memory that is given back is looked at before. */
+void __wrap_free(void *at)
+{
+    recorder_drain();
+    free(at);
+}
+
+void *__wrap_realloc(void *at, size_t bytes)
+{
+    recorder_drain();
+    return realloc(at, bytes);
+}
+
+/* A file that is mapped may be longer now. */
+ssize_t __wrap_write(int file, const void *from, size_t bytes)
+{
+    recorder_drain();
+    ssize_t count = write(file, from, bytes);
+    return recorder_resized(file, count < 0) ? -1 : count;
+}
+
+ssize_t __wrap_pwrite(int file, const void *from, size_t bytes, off_t offset)
+{
+    recorder_drain();
+    ssize_t count = pwrite(file, from, bytes, offset);
+    return recorder_resized(file, count < 0) ? -1 : count;
+}
+
 ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset)
 {
     recorder_drain();
@@ -333,3 +357,7 @@ ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset)
         recorder_stored(to, count, CALLER);
     return count;
 }
+
+/* As they are called where offsets have 64 bits by name. */
+ALIAS(__wrap_pread64, __wrap_pread);
+ALIAS(__wrap_pwrite64, __wrap_pwrite);

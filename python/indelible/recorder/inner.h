@@ -29,19 +29,25 @@ void put_hex(struct text *to, uint64_t number);
 void put_bytes(struct text *to, const unsigned char *bytes, size_t count);
 void write_out(struct text *to);
 
+/* A system call, which returns a negative number where it fails. */
+long system_call(long number, const long arguments[6]);
+
 /* memory.c */
 
 /* Persistent memory: a file, of which all is, or what the program has named. */
 struct memory {
     /* Where a trace has it. */
     uintptr_t place;
-    size_t bytes;
+    /* What it has held at the most, and what a file that has been cut off has left of that. */
+    size_t bytes, left;
     /* What the trace says that it holds. */
     unsigned char *told;
+    /* For each line, whether it was stored to since it was written back. */
+    unsigned char *dirty;
     int is_file;
     dev_t device;
     ino_t file;
-    char name[256];
+    char name[4096];
 };
 
 /* Where the program has a part of it. It may be longer than the file is by now. */
@@ -64,14 +70,16 @@ extern const char *pool;
 /* The part of persistent memory that holds an address. */
 struct mapping *mapping_of(uintptr_t at);
 
+/* The memory that is a file, if one is. */
+struct memory *memory_of_file(int file);
+
 /* Where the part of a mapping ends that is memory. */
 static inline uintptr_t end_of(const struct mapping *mapping)
 {
     size_t mapped = mapping->end - mapping->start;
-    size_t held = mapping->memory->bytes > mapping->offset
-                      ? mapping->memory->bytes - mapping->offset
-                      : 0;
-    return mapping->start + (mapped < held ? mapped : held);
+    size_t left =
+        mapping->memory->left > mapping->offset ? mapping->memory->left - mapping->offset : 0;
+    return mapping->start + (mapped < left ? mapped : left);
 }
 
 static inline uintptr_t place_of(const struct mapping *mapping, uintptr_t at)
@@ -88,28 +96,38 @@ static inline unsigned char *told_of(const struct mapping *mapping, uintptr_t at
 
 extern int is_recording;
 
-/* What is there when recording begins. */
-extern struct text head;
+/* What is there when recording begins, and what is done then. */
+extern struct text head, body;
+
+/* The most bytes of each, and whether loads are told. */
+extern uint64_t bytes_max;
+extern int tells_loads;
 
 struct counts {
     uint64_t stores, streams, loads, flushes, fences, marks, transactions, work;
     /* Bytes that changed without a store that was seen, the first of them, and what came after it.
      * */
     uint64_t unseen, unseen_at, unseen_from;
-    /* Stores of other threads, and what the trace has no room for. */
-    uint64_t strangers, dropped;
+    /* What other threads did, and what came while something was told (from a signal's handler). */
+    uint64_t strangers, nested;
+    /* Why something is not there: the trace is full, there are too many files, or the system failed. */
+    uint64_t full, crowded, failed;
 };
 
 extern struct counts counts;
 
 extern const struct from NOWHERE;
 
-/* Looks in a part of a mapping for bytes that changed without a store that was seen, and tells
- * them. */
-void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
+/* Looks in a part of a mapping, or in all of them, for bytes that changed without a store that was
+ * seen, and tells them. What cannot be read any more is passed over. */
+void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
+void compare_all(struct from from);
 
 /* Tells what a part of memory holds when recording begins, which is what is told of it. */
 void tell_head(const struct memory *memory, size_t from, size_t to);
+
+/* Forgets all that was told. */
+void forget(void);
 
 #pragma GCC visibility pop
 

@@ -40,7 +40,7 @@ struct mapping *mapping_of(uintptr_t at)
 static struct memory *new_memory(const char *name)
 {
     if (memory_count == MEMORIES_MAX) {
-        counts.dropped++;
+        counts.crowded++;
         return NULL;
     }
     struct memory *memory = &memories[memory_count];
@@ -50,19 +50,29 @@ static struct memory *new_memory(const char *name)
     return memory;
 }
 
+static void *enlarged(void *before, size_t had, size_t bytes)
+{
+    if (before != NULL)
+        return (void *)syscall(SYS_mremap, before, had, bytes, MREMAP_MAYMOVE);
+    return (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 /* Has a memory hold so many bytes, of which nothing is told yet. */
 static int enlarge(struct memory *memory, size_t bytes)
 {
-    void *told = memory->told == NULL
-                     ? (void *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                     : (void *)syscall(SYS_mremap, memory->told, memory->bytes, bytes,
-                                       MREMAP_MAYMOVE);
+    void *told = enlarged(memory->told, memory->bytes, bytes);
     if (told == MAP_FAILED) {
-        counts.dropped++;
+        counts.failed++;
         return 0;
     }
     memory->told = told;
+    void *dirty = enlarged(memory->dirty, memory->bytes / LINE, bytes / LINE);
+    if (dirty == MAP_FAILED) {
+        counts.failed++;
+        return 0;
+    }
+    memory->dirty = dirty;
     memory->bytes = bytes;
     return 1;
 }
@@ -70,7 +80,7 @@ static int enlarge(struct memory *memory, size_t bytes)
 static void map(uintptr_t start, size_t bytes, struct memory *memory, size_t offset)
 {
     if (mapping_count == MAPPINGS_MAX) {
-        counts.dropped++;
+        counts.crowded++;
         return;
     }
     mappings[mapping_count++] = (struct mapping){start, start + bytes, memory, offset};
@@ -78,32 +88,57 @@ static void map(uintptr_t start, size_t bytes, struct memory *memory, size_t off
     highest = start + bytes > highest ? start + bytes : highest;
 }
 
-/* The memory that is a file, whole, with what it holds now. */
-static struct memory *memory_of(int file, const struct stat *status, const char *name)
+static struct memory *known(const struct stat *status)
 {
-    struct memory *memory = NULL;
     for (int index = 0; index < memory_count; index++)
         if (memories[index].is_file && memories[index].device == status->st_dev &&
             memories[index].file == status->st_ino)
-            memory = &memories[index];
-    if (memory == NULL && (memory = new_memory(name)) != NULL) {
-        memory->is_file = 1;
-        memory->device = status->st_dev;
-        memory->file = status->st_ino;
-    }
-    /* What is behind the end in its last line is zeros, and there. */
+            return &memories[index];
+    return NULL;
+}
+
+struct memory *memory_of_file(int file)
+{
+    struct stat status;
+    return is_recording && memory_count > 0 && fstat(file, &status) == 0 ? known(&status) : NULL;
+}
+
+/* A memory that is a file has the file's size. What is behind the end in its last line is zeros, and
+ * there. What a file has got since it was first mapped it has from stores, or is zeros. */
+static int resize(struct memory *memory, const struct stat *status)
+{
     size_t bytes = ((size_t)status->st_size + LINE - 1) / LINE * LINE;
-    if (memory == NULL || bytes <= memory->bytes)
-        return memory;
-    size_t before = memory->bytes;
-    if (!enlarge(memory, bytes))
+    memory->left = bytes;
+    return bytes <= memory->bytes || enlarge(memory, bytes);
+}
+
+/* The memory that is a file that is mapped, whole, with what it holds when that is done first. */
+static struct memory *memory_of(int file, const struct stat *status, const char *name)
+{
+    struct memory *memory = known(status);
+    if (memory != NULL)
+        return resize(memory, status) ? memory : NULL;
+    memory = new_memory(name);
+    if (memory == NULL || !resize(memory, status))
         return NULL;
+    memory->is_file = 1;
+    memory->device = status->st_dev;
+    memory->file = status->st_ino;
     ssize_t part = 1;
-    for (size_t done = before; done < bytes && part > 0; done += part)
-        part = pread(file, memory->told + done, bytes - done, done);
-    counts.dropped += part < 0;
-    tell_head(memory, before, bytes);
+    for (size_t done = 0; done < memory->bytes && part > 0; done += part)
+        part = pread(file, memory->told + done, memory->bytes - done, done);
+    counts.failed += part < 0;
+    tell_head(memory, 0, memory->bytes);
     return memory;
+}
+
+int recorder_resized(int file, int failed)
+{
+    struct stat status;
+    struct memory *memory = failed ? NULL : memory_of_file(file);
+    if (memory != NULL && fstat(file, &status) == 0)
+        resize(memory, &status);
+    return failed;
 }
 
 void indelible_region(const void *start, size_t bytes)
@@ -116,40 +151,10 @@ void indelible_region(const void *start, size_t bytes)
     struct memory *memory = new_memory("");
     if (memory == NULL || !enlarge(memory, end - first))
         return;
+    memory->left = end - first;
     memcpy(memory->told, (const void *)first, end - first);
     tell_head(memory, 0, end - first);
     map(first, end - first, memory, 0);
-}
-
-void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
-{
-    void *start = (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
-    int type = flags & MAP_TYPE;
-    int is_shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
-    struct stat status;
-    if (!is_recording || start == MAP_FAILED || file < 0 || !is_shared ||
-        (protection & PROT_WRITE) == 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-        return start;
-    char link[64], name[256];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t length = readlink(link, name, sizeof name - 1);
-    name[length < 0 ? 0 : length] = 0;
-    if (pool != NULL && strcmp(pool, name) != 0)
-        return start;
-    recorder_drain();
-    struct memory *memory = memory_of(file, &status, name);
-    if (memory == NULL)
-        return start;
-    map((uintptr_t)start, bytes, memory, offset);
-    const struct mapping *mapping = mapping_of((uintptr_t)start);
-    if (mapping != NULL)
-        compare(mapping, (uintptr_t)start, (uintptr_t)start + bytes, NOWHERE);
-    return start;
-}
-
-void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset)
-{
-    return mmap(at, bytes, protection, flags, file, offset);
 }
 
 /* What is left of a mapping when a part of it is gone. */
@@ -163,17 +168,54 @@ static void unmap(struct mapping *mapping, uintptr_t start, uintptr_t end)
         map(end, before.end - end, before.memory, before.offset + (end - before.start));
 }
 
+/* Mappings, or parts of them, are gone: what is known of them is compared before. */
+static void unmap_all(uintptr_t start, uintptr_t end)
+{
+    for (int index = mapping_count - 1; is_recording && index >= 0; index--)
+        if (mappings[index].start < end && mappings[index].end > start)
+            unmap(&mappings[index], start, end);
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    void *start = (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+    if (start != MAP_FAILED && (flags & MAP_FIXED) != 0)
+        unmap_all((uintptr_t)start, (uintptr_t)start + bytes);
+    int type = flags & MAP_TYPE;
+    int is_shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
+    struct stat status;
+    if (!is_recording || start == MAP_FAILED || file < 0 || !is_shared ||
+        (protection & PROT_WRITE) == 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+        return start;
+    char link[64], name[sizeof memories->name];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, name, sizeof name - 1);
+    name[length < 0 ? 0 : length] = 0;
+    if (pool != NULL && strcmp(pool, name) != 0)
+        return start;
+    recorder_drain();
+    struct memory *memory = memory_of(file, &status, name);
+    if (memory == NULL)
+        return start;
+    map((uintptr_t)start, bytes, memory, offset);
+    const struct mapping *mapping = mapping_of((uintptr_t)start);
+    if (mapping != NULL)
+        compare_mapping(mapping, (uintptr_t)start, (uintptr_t)start + bytes, NOWHERE);
+    return start;
+}
+
+void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_t offset)
+{
+    return mmap(at, bytes, protection, flags, file, offset);
+}
+
 int munmap(void *at, size_t bytes)
 {
     recorder_drain();
     uintptr_t start = (uintptr_t)at, end = start + bytes;
-    for (int index = mapping_count - 1; is_recording && index >= 0; index--) {
-        struct mapping *mapping = &mappings[index];
-        if (mapping->start >= end || mapping->end <= start)
-            continue;
-        compare(mapping, start, end, CALLER);
-        unmap(mapping, start, end);
-    }
+    for (int index = 0; is_recording && index < mapping_count; index++)
+        compare_mapping(&mappings[index], start, end, CALLER);
+    unmap_all(start, end);
     return syscall(SYS_munmap, at, bytes);
 }
 
@@ -195,20 +237,9 @@ void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
     return start;
 }
 
-/* A file that is mapped may be longer now, and so may what its mappings have of it. */
-static int grown(int file, int failed)
-{
-    struct stat status;
-    for (int index = 0; is_recording && !failed && index < memory_count; index++)
-        if (fstat(file, &status) == 0 && memories[index].is_file &&
-            memories[index].device == status.st_dev && memories[index].file == status.st_ino)
-            memory_of(file, &status, "");
-    return failed;
-}
-
 int ftruncate(int file, off_t bytes)
 {
-    return grown(file, syscall(SYS_ftruncate, file, bytes));
+    return recorder_resized(file, syscall(SYS_ftruncate, file, bytes));
 }
 
 int ftruncate64(int file, off64_t bytes)
@@ -218,7 +249,7 @@ int ftruncate64(int file, off64_t bytes)
 
 int fallocate(int file, int mode, off_t offset, off_t bytes)
 {
-    return grown(file, syscall(SYS_fallocate, file, mode, offset, bytes));
+    return recorder_resized(file, syscall(SYS_fallocate, file, mode, offset, bytes));
 }
 
 int fallocate64(int file, int mode, off64_t offset, off64_t bytes)
@@ -236,10 +267,33 @@ int posix_fallocate64(int file, off64_t offset, off64_t bytes)
     return posix_fallocate(file, offset, bytes);
 }
 
+/* Linux does nothing of its own for MS_ASYNC. */
 int msync(void *at, size_t bytes, int flags)
 {
-    recorder_flushes((uintptr_t)at, bytes, CALLER);
-    if (mapping_of((uintptr_t)at) != NULL && (flags & MS_ASYNC) == 0)
-        recorder_fences(0, 0, CALLER);
-    return syscall(SYS_msync, at, bytes, flags);
+    recorder_drain();
+    int failed = syscall(SYS_msync, at, bytes, flags);
+    if (!failed && (flags & MS_SYNC) != 0)
+        recorder_syncs((uintptr_t)at, bytes, CALLER);
+    return failed;
+}
+
+static int synced(int file, int failed, struct from from)
+{
+    struct memory *memory = failed ? NULL : memory_of_file(file);
+    for (int index = 0; memory != NULL && index < mapping_count; index++)
+        if (mappings[index].memory == memory)
+            recorder_syncs(mappings[index].start, mappings[index].end - mappings[index].start, from);
+    return failed;
+}
+
+int fsync(int file)
+{
+    recorder_drain();
+    return synced(file, syscall(SYS_fsync, file), CALLER);
+}
+
+int fdatasync(int file)
+{
+    recorder_drain();
+    return synced(file, syscall(SYS_fdatasync, file), CALLER);
 }

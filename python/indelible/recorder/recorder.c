@@ -3,23 +3,19 @@
  * thunks.S (what the assembler did). `indelible record` makes a trace of what is written here.
  *
  * An access is told before it is made. So the value of a store is read when the next thing happens:
- * at the next store, flush, fence or end of a function. A load is none of these: of `*to = *from`
- * the store may be told first.
+ * at the next store, flush, fence, call, or end of a function. A load is none of these: of
+ * `*to = *from` the store may be told first.
  *
  * Nothing here may use vector registers, or call what does, on the way of a thunk: the program's
  * are live. These files are compiled with general registers only (compiler.py), and copy bytes by
  * themselves. */
 
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <errno.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#include "indelible.h"
 #include "inner.h"
 
 enum {
@@ -27,6 +23,9 @@ enum {
     OPERATION_MAX = 4096,
     /* Persistent memory that is compared as a whole at each fence. */
     COMPARED_MAX = 1 << 20,
+    /* Bytes that are compared at a time. */
+    PART = 1 << 16,
+    PAGE = 4096,
 };
 
 enum kind { NOTHING, STORE, STREAM, MASKED, LOCKED };
@@ -40,26 +39,56 @@ struct pending {
 };
 
 int is_recording;
+int tells_loads;
+uint64_t bytes_max;
+struct counts counts;
+struct text head = {.file = -1}, body = {.file = -1};
+const struct from NOWHERE;
+
 static __thread struct pending pending;
 static __thread char self;
 /* Calls of functions of which the whole is told, and nothing that they do. */
 static __thread int entered;
-/* The thread that is recorded. */
+/* Whether the thread is here: a signal's handler may come in between. */
+static __thread int is_busy;
+/* The thread that is recorded: the first that stores or writes back. */
 static char *recorded;
 
-static char folder[512];
-static int tells_loads;
-static uint64_t bytes_max;
-
-const struct from NOWHERE;
-struct counts counts;
-struct text head = {.file = -1};
-
-/* What is done when recording has begun. */
-static struct text body = {.file = -1};
-
 static uint64_t work;
-static int in_transaction, has_flushed;
+/* Whether what was written back, or stored past the caches, waits for a fence. */
+static int is_unfenced;
+static int in_transaction;
+
+/* Whether something may be told; `ends` comes behind it. */
+static int begins(void)
+{
+    if (!is_recording || entered > 0)
+        return 0;
+    if (is_busy) {
+        counts.nested++;
+        return 0;
+    }
+    is_busy = 1;
+    return 1;
+}
+
+static void ends(void)
+{
+    is_busy = 0;
+}
+
+/* Whether this thread is the one that is recorded. What others do is counted. */
+static int is_recorded(void)
+{
+    char *none = NULL;
+    if (recorded == &self ||
+        __atomic_compare_exchange_n(&recorded, &none, &self, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return 1;
+    __atomic_fetch_add(&counts.strangers, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Operations. */
 
 /* Behind an operation: the instruction that it comes from. */
 static void put_from(struct from from)
@@ -75,7 +104,7 @@ static void put_from(struct from from)
 static int begin_operation(void)
 {
     if (body.written > bytes_max) {
-        counts.dropped++;
+        counts.full++;
         return 0;
     }
     if (work > 0) {
@@ -88,24 +117,28 @@ static int begin_operation(void)
     return 1;
 }
 
-/* Whether this thread is the one that is recorded. The first that does something is. */
-static int is_recorded(void)
+/* An operation on so many bytes of memory. */
+static void tell_access(const char *verb, uintptr_t place, size_t bytes, struct from from)
 {
-    char *none = NULL;
-    if (recorded == &self)
-        return 1;
-    return recorded == NULL &&
-           __atomic_compare_exchange_n(&recorded, &none, &self, 0, __ATOMIC_SEQ_CST,
-                                       __ATOMIC_SEQ_CST);
+    if (!begin_operation())
+        return;
+    put(&body, verb);
+    put_hex(&body, place);
+    put_character(&body, ' ');
+    put_number(&body, bytes, 10);
+    put_from(from);
 }
 
-/* Tells what a part of memory holds now. */
+/* What a part of memory holds now. */
 static void tell_store(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
 {
     unsigned char *told = told_of(mapping, at);
     const unsigned char *now = (const unsigned char *)at;
     for (size_t byte = 0; byte < bytes; byte++)
         told[byte] = now[byte];
+    size_t first = mapping->offset + (at - mapping->start);
+    for (size_t line = first / LINE; line <= (first + bytes - 1) / LINE; line++)
+        mapping->memory->dirty[line] = 1;
     for (size_t done = 0; done < bytes;) {
         size_t part = bytes - done < OPERATION_MAX ? bytes - done : OPERATION_MAX;
         if (!begin_operation())
@@ -120,11 +153,30 @@ static void tell_store(const struct mapping *mapping, uintptr_t at, size_t bytes
     counts.stores++;
 }
 
-/* Tells the words that a store past the caches was to. */
+/* Lines are written back, as far as anything is known of them. */
+static void tell_flush(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
+{
+    size_t first = mapping->offset + (at - mapping->start);
+    for (size_t line = first / LINE; line <= (first + bytes - 1) / LINE; line++)
+        mapping->memory->dirty[line] = 0;
+    tell_access("flush ", place_of(mapping, at), bytes, from);
+    counts.flushes++;
+    is_unfenced = 1;
+}
+
+/* A store past the caches. The trace has those of whole words; what is less is durable at the same
+ * fence if it is stored and written back. */
 static void tell_stream(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
 {
-    uintptr_t first = at & ~7ul;
-    for (uintptr_t word = first; word < at + bytes; word += 8) {
+    counts.streams++;
+    is_unfenced = 1;
+    if (at % 8 != 0 || bytes % 8 != 0) {
+        counts.stores--;
+        counts.flushes--;
+        tell_store(mapping, at, bytes, from);
+        return tell_flush(mapping, at, bytes, from);
+    }
+    for (uintptr_t word = at; word < at + bytes; word += 8) {
         uint64_t value = *(const uint64_t *)word;
         for (int byte = 0; byte < 8; byte++)
             told_of(mapping, word)[byte] = value >> 8 * byte;
@@ -136,10 +188,19 @@ static void tell_stream(const struct mapping *mapping, uintptr_t at, size_t byte
         put_hex(&body, value);
         put_from(from);
     }
-    counts.streams++;
 }
 
-/* Tells each part that is not as it was told. Returns how many bytes were not. */
+static void tell_fence(const char *which, struct from from)
+{
+    is_unfenced = 0;
+    if (!begin_operation())
+        return;
+    put(&body, which);
+    put_from(from);
+    counts.fences++;
+}
+
+/* Each part that is not as it was told. Returns how many bytes were not. */
 static uint64_t tell_differences(const struct mapping *mapping, uintptr_t at, uintptr_t end,
                                  struct from from)
 {
@@ -164,29 +225,6 @@ static uint64_t tell_differences(const struct mapping *mapping, uintptr_t at, ui
     return differing;
 }
 
-/* Looks for bytes that changed without a store that was seen. */
-void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
-{
-    at = at < mapping->start ? mapping->start : at;
-    end = end > end_of(mapping) ? end_of(mapping) : end;
-    uintptr_t first = at;
-    while (first < end && *(const unsigned char *)first == *told_of(mapping, first))
-        first++;
-    if (first >= end)
-        return;
-    if (counts.unseen == 0) {
-        counts.unseen_at = place_of(mapping, first);
-        counts.unseen_from = from.at;
-    }
-    counts.unseen += tell_differences(mapping, first, end, from);
-}
-
-static void compare_all(struct from from)
-{
-    for (int index = 0; index < mapping_count; index++)
-        compare(&mappings[index], mappings[index].start, mappings[index].end, from);
-}
-
 void tell_head(const struct memory *memory, size_t from, size_t to)
 {
     for (size_t line = from; line < to; line += LINE) {
@@ -196,6 +234,10 @@ void tell_head(const struct memory *memory, size_t from, size_t to)
             any |= words[word];
         if (any == 0)
             continue;
+        if (head.written > bytes_max) {
+            counts.full++;
+            return;
+        }
         put(&head, "bytes ");
         put_hex(&head, memory->place + line);
         put_character(&head, ' ');
@@ -204,9 +246,70 @@ void tell_head(const struct memory *memory, size_t from, size_t to)
     }
 }
 
+/* What was not seen. */
+
+static int is_same(const unsigned char *first, const unsigned char *second, size_t bytes)
+{
+    uint64_t differing = 0;
+    size_t byte = 0;
+    for (; byte + 8 <= bytes; byte += 8)
+        differing |= *(const uint64_t *)(first + byte) ^ *(const uint64_t *)(second + byte);
+    for (; byte < bytes; byte++)
+        differing |= first[byte] ^ second[byte];
+    return differing == 0;
+}
+
+/* Looks for bytes that changed without a store that was seen, where memory can be read. */
+static void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
+{
+    if (is_same((const unsigned char *)at, told_of(mapping, at), end - at))
+        return;
+    if (counts.unseen == 0) {
+        counts.unseen_at = place_of(mapping, at);
+        while (*(const unsigned char *)at == *told_of(mapping, at))
+            at++, counts.unseen_at++;
+        counts.unseen_from = from.at;
+    }
+    counts.unseen += tell_differences(mapping, at, end, from);
+}
+
+/* Copies what the process has in memory; returns how many bytes can be read, or a negative number. */
+static long copy(uintptr_t at, unsigned char *to, size_t bytes)
+{
+    struct iovec here = {to, bytes}, there = {(void *)at, bytes};
+    const long arguments[6] = {getpid(), (long)&here, 1, (long)&there, 1, 0};
+    return system_call(SYS_process_vm_readv, arguments);
+}
+
+void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
+{
+    static unsigned char now[PART];
+    at = at < mapping->start ? mapping->start : at;
+    end = end > end_of(mapping) ? end_of(mapping) : end;
+    while (at < end) {
+        size_t bytes = end - at < PART ? end - at : PART;
+        long copied = copy(at, now, bytes);
+        if (copied == -EFAULT && bytes > PAGE - at % PAGE) {
+            /* A part of it is no memory any more, or cannot be read: it is looked at by the page. */
+            bytes = PAGE - at % PAGE;
+            copied = copy(at, now, bytes);
+        }
+        /* Where the system does not let a process read so, all can be read, or the program ends. */
+        if (copied != -EFAULT && (copied < 0 || !is_same(now, told_of(mapping, at), bytes)))
+            compare(mapping, at, at + bytes, from);
+        at += bytes;
+    }
+}
+
+void compare_all(struct from from)
+{
+    for (int index = 0; index < mapping_count; index++)
+        compare_mapping(&mappings[index], mappings[index].start, mappings[index].end, from);
+}
+
 /* What happens. */
 
-void recorder_drain(void)
+static void drain(void)
 {
     struct pending store = pending;
     pending.kind = NOTHING;
@@ -221,25 +324,41 @@ void recorder_drain(void)
         tell_stream(mapping, store.at, bytes, store.from);
     else
         tell_store(mapping, store.at, bytes, store.from);
-    if (store.kind == LOCKED)
-        recorder_locked(store.from);
+}
+
+void recorder_drain(void)
+{
+    if (begins()) {
+        drain();
+        ends();
+    }
+}
+
+static void works(uint64_t instructions)
+{
+    if (recorded == NULL || recorded == &self)
+        work += instructions;
+}
+
+/* A locked operation waits for what was written back before it, and then stores. */
+static void locked(struct from from)
+{
+    if (recorded == &self && is_unfenced)
+        tell_fence("fence", from);
 }
 
 static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
 {
-    recorder_drain();
-    if (!is_recording || entered > 0)
+    if (!begins())
         return;
-    if (mapping_of(at) == NULL) {
-        recorder_works(1);
-        if (kind == LOCKED)
-            recorder_locked(from);
-        return;
-    }
-    if (is_recorded())
+    drain();
+    if (kind == LOCKED)
+        locked(from);
+    if (mapping_of(at) == NULL)
+        works(1);
+    else if (is_recorded())
         pending = (struct pending){kind, at, bytes, from};
-    else
-        __atomic_fetch_add(&counts.strangers, 1, __ATOMIC_RELAXED);
+    ends();
 }
 
 void recorder_will_store(uintptr_t at, size_t bytes, struct from from)
@@ -272,92 +391,108 @@ void recorder_stored(const volatile void *at, size_t bytes, struct from from)
 
 void recorder_loads(const volatile void *at, size_t bytes, struct from from)
 {
-    struct mapping *mapping = is_recording ? mapping_of((uintptr_t)at) : NULL;
-    if (entered > 0)
+    if (!begins())
         return;
-    if (mapping == NULL || !tells_loads)
-        return recorder_works(1);
-    if (bytes == 0 || !is_recorded())
-        return;
-    size_t room = end_of(mapping) - (uintptr_t)at;
-    bytes = bytes < room ? bytes : room;
-    for (size_t done = 0; done < bytes;) {
-        size_t part = bytes - done < OPERATION_MAX ? bytes - done : OPERATION_MAX;
-        if (!begin_operation())
-            return;
-        put(&body, "load ");
-        put_hex(&body, place_of(mapping, (uintptr_t)at + done));
-        put_character(&body, ' ');
-        put_number(&body, part, 10);
-        put_from(from);
-        done += part;
+    struct mapping *mapping = mapping_of((uintptr_t)at);
+    if (mapping == NULL || !tells_loads || bytes == 0) {
+        works(1);
+    } else if (recorded == &self) {
+        size_t room = end_of(mapping) - (uintptr_t)at;
+        bytes = bytes < room ? bytes : room;
+        for (size_t done = 0; done < bytes; done += OPERATION_MAX) {
+            size_t part = bytes - done < OPERATION_MAX ? bytes - done : OPERATION_MAX;
+            tell_access("load ", place_of(mapping, (uintptr_t)at + done), part, from);
+        }
+        counts.loads++;
     }
-    counts.loads++;
+    ends();
+}
+
+/* Writes lines back, after a look at them; whether they are persistent. */
+static int flush(uintptr_t at, size_t bytes, struct from from)
+{
+    drain();
+    struct mapping *mapping = mapping_of(at);
+    if (mapping == NULL || bytes == 0 || !is_recorded())
+        return 0;
+    size_t room = end_of(mapping) - at;
+    bytes = bytes < room ? bytes : room;
+    uintptr_t first = at / LINE * LINE, end = (at + bytes + LINE - 1) / LINE * LINE;
+    end = end < end_of(mapping) ? end : end_of(mapping);
+    compare(mapping, first, end, from);
+    tell_flush(mapping, at, bytes, from);
+    return 1;
 }
 
 void recorder_flushes(uintptr_t at, size_t bytes, struct from from)
 {
-    recorder_drain();
-    struct mapping *mapping = is_recording ? mapping_of(at) : NULL;
-    if (mapping == NULL || bytes == 0 || entered > 0 || !is_recorded())
-        return;
-    size_t room = end_of(mapping) - at;
-    bytes = bytes < room ? bytes : room;
-    compare(mapping, at / LINE * LINE, (at + bytes + LINE - 1) / LINE * LINE, from);
-    if (!begin_operation())
-        return;
-    put(&body, "flush ");
-    put_hex(&body, place_of(mapping, at));
-    put_character(&body, ' ');
-    put_number(&body, bytes, 10);
-    put_from(from);
-    counts.flushes++;
-    has_flushed = 1;
-}
-
-static void tell_fence(const char *which, struct from from)
-{
-    if (!begin_operation())
-        return;
-    put(&body, which);
-    put_from(from);
-    counts.fences++;
-    has_flushed = 0;
+    if (begins()) {
+        flush(at, bytes, from);
+        ends();
+    }
 }
 
 void recorder_flushes_in_order(uintptr_t at, size_t bytes, struct from from)
 {
-    recorder_flushes(at, bytes, from);
-    if (is_recording && mapping_of(at) != NULL && is_recorded())
+    if (!begins())
+        return;
+    /* It comes before the stores behind it, and has no others come before them. */
+    int others = is_unfenced;
+    if (flush(at, bytes, from) && !others)
         tell_fence("order", from);
+    ends();
 }
 
 void recorder_fences(uintptr_t at, size_t bytes, struct from from)
 {
     (void)at;
     (void)bytes;
-    recorder_drain();
-    /* Before there is persistent memory fences are of other things. */
-    if (!is_recording || memory_count == 0 || entered > 0 || !is_recorded())
+    if (!begins())
         return;
-    uintptr_t all = 0;
-    for (int index = 0; index < mapping_count; index++)
-        all += mappings[index].end - mappings[index].start;
-    if (all <= COMPARED_MAX)
-        compare_all(from);
-    tell_fence("fence", from);
+    drain();
+    /* Before anything was stored fences are of other things, and so are those of other threads. */
+    if (recorded == &self) {
+        uintptr_t all = 0;
+        for (int index = 0; index < mapping_count; index++)
+            all += mappings[index].end - mappings[index].start;
+        if (all <= COMPARED_MAX)
+            compare_all(from);
+        tell_fence("fence", from);
+    }
+    ends();
+}
+
+void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
+{
+    struct mapping *mapping = begins() ? mapping_of(at) : NULL;
+    if (mapping != NULL && is_recorded()) {
+        drain();
+        uintptr_t end = at + bytes < end_of(mapping) ? at + bytes : end_of(mapping);
+        compare_mapping(mapping, at, end, from);
+        const unsigned char *dirty = mapping->memory->dirty;
+        for (uintptr_t line = at / LINE * LINE; line < end; line += LINE)
+            if (dirty[(mapping->offset + (line - mapping->start)) / LINE])
+                tell_flush(mapping, line, LINE, from);
+        tell_fence("fence", from);
+    }
+    ends();
 }
 
 void recorder_locked(struct from from)
 {
-    if (is_recording && recorded == &self && has_flushed && entered == 0)
-        tell_fence("fence", from);
+    if (begins()) {
+        drain();
+        locked(from);
+        ends();
+    }
 }
 
 void recorder_works(uint64_t instructions)
 {
-    if (entered == 0 && (recorded == NULL || recorded == &self))
-        work += instructions;
+    if (begins()) {
+        works(instructions);
+        ends();
+    }
 }
 
 void recorder_enter(void)
@@ -371,153 +506,56 @@ void recorder_leave(void)
     entered--;
 }
 
-/* What the program tells. */
-
-static void empty(struct text *text)
-{
-    text->used = 0;
-    text->written = 0;
-    if (ftruncate(text->file, 0) != 0 || lseek(text->file, 0, SEEK_SET) != 0)
-        counts.dropped++;
-}
-
-void indelible_measured(void)
-{
-    recorder_drain();
-    if (!is_recording)
-        return;
-    compare_all(NOWHERE);
-    empty(&head);
-    empty(&body);
-    uint64_t strangers = counts.strangers;
-    memset(&counts, 0, sizeof counts);
-    counts.strangers = strangers;
-    work = 0;
-    for (int index = 0; index < memory_count; index++)
-        tell_head(&memories[index], 0, memories[index].bytes);
-}
-
 void recorder_marks(const char *text, struct from from)
 {
-    recorder_drain();
-    if (!is_recording || !is_recorded() || !begin_operation())
+    if (!begins())
         return;
-    put(&body, "mark ");
-    for (const char *at = text; *at != 0; at++)
-        put_character(&body, *at < ' ' || *at == '#' ? ' ' : *at);
-    put_from(from);
-    counts.marks++;
+    drain();
+    if (is_recorded() && begin_operation()) {
+        put(&body, "mark ");
+        int any = 0;
+        for (const char *at = text; *at != 0; at++) {
+            char letter = (unsigned char)*at < ' ' || *at == '#' ? ' ' : *at;
+            any |= letter != ' ';
+            put_character(&body, letter);
+        }
+        /* The format wants something there. */
+        if (!any)
+            put_character(&body, '-');
+        put_from(from);
+        counts.marks++;
+    }
+    ends();
 }
 
-static void transaction(const char *which, int begins, struct from from)
+void recorder_transaction(const char *which, int is_begin, struct from from)
 {
-    recorder_drain();
-    if (!is_recording || !is_recorded() || !begin_operation())
+    if (!begins())
         return;
-    put(&body, which);
-    put_from(from);
-    in_transaction = begins;
-    counts.transactions += begins;
+    drain();
+    if (is_recorded() && begin_operation()) {
+        put(&body, which);
+        put_from(from);
+        in_transaction = is_begin;
+        counts.transactions += is_begin;
+    }
+    ends();
 }
 
-void indelible_begin(void)
+void forget(void)
 {
-    transaction("begin", 1, CALLER);
-}
-
-void indelible_commit(void)
-{
-    transaction("commit", 0, CALLER);
-}
-
-void indelible_abort(void)
-{
-    transaction("abort", 0, CALLER);
-}
-
-/* The beginning and the end. */
-
-static int create(const char *name)
-{
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-}
-
-/* Where the program's parts lie, for who looks for lines of its source. */
-static void copy_maps(void)
-{
-    int from = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), to = create("maps");
-    char part[4096];
-    ssize_t bytes;
-    while ((bytes = read(from, part, sizeof part)) > 0)
-        if (write(to, part, bytes) != bytes)
-            counts.dropped++;
-    close(from);
-    close(to);
-}
-
-static void finish(void)
-{
-    if (!is_recording)
-        return;
-    recorder_drain();
+    drain();
     compare_all(NOWHERE);
-    is_recording = 0;
-    write_out(&head);
-    write_out(&body);
-    copy_maps();
-    int status = create("status");
-    dprintf(status,
-            "stores %lu\nstreams %lu\nloads %lu\nflushes %lu\nfences %lu\nmarks %lu\n"
-            "transactions %lu\nwork %lu\nunseen %lu\nunseen_at %lu\nunseen_from %lu\n"
-            "strangers %lu\ndropped %lu\n",
-            counts.stores, counts.streams, counts.loads, counts.flushes, counts.fences,
-            counts.marks, counts.transactions, counts.work, counts.unseen, counts.unseen_at,
-            counts.unseen_from, counts.strangers, counts.dropped);
-    for (int index = 0; index < memory_count; index++)
-        dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
-                memories[index].name);
-    close(status);
-}
-
-/* A child of the program is not recorded. */
-static void leave(void)
-{
-    is_recording = 0;
-}
-
-__attribute__((constructor)) static void start(void)
-{
-    const char *where = getenv("INDELIBLE_RECORD");
-    if (where == NULL)
-        return;
-    snprintf(folder, sizeof folder, "%s", where);
-    unsetenv("INDELIBLE_RECORD");
-    pool = getenv("INDELIBLE_RECORD_POOL");
-    tells_loads = getenv("INDELIBLE_RECORD_LOADS") != NULL;
-    const char *most = getenv("INDELIBLE_RECORD_BYTES");
-    bytes_max = most == NULL ? UINT64_MAX : strtoul(most, NULL, 10);
-    head.file = create("head");
-    body.file = create("body");
-    pthread_atfork(NULL, NULL, leave);
-    is_recording = head.file >= 0 && body.file >= 0;
-}
-
-__attribute__((destructor)) static void end(void)
-{
-    finish();
-}
-
-/* A program that leaves so has no destructors. */
-__attribute__((noreturn)) void _exit(int code)
-{
-    finish();
-    for (;;)
-        syscall(SYS_exit_group, code);
-}
-
-__attribute__((noreturn)) void _Exit(int code)
-{
-    _exit(code);
+    counts = (struct counts){.strangers = counts.strangers,
+                             .nested = counts.nested,
+                             .crowded = counts.crowded,
+                             .failed = counts.failed};
+    work = 0;
+    is_unfenced = 0;
+    for (int index = 0; index < memory_count; index++) {
+        struct memory *memory = &memories[index];
+        for (size_t line = 0; line < memory->bytes / LINE; line++)
+            memory->dirty[line] = 0;
+        tell_head(memory, 0, memory->bytes);
+    }
 }

@@ -42,9 +42,18 @@ void recorder_loads(const volatile void *at, size_t bytes, struct from from);
 void recorder_flushes(uintptr_t at, size_t bytes, struct from from);
 void recorder_flushes_in_order(uintptr_t at, size_t bytes, struct from from);
 
+/* What was stored to these bytes has been written back, by who waits for that. */
+void recorder_syncs(uintptr_t at, size_t bytes, struct from from);
+
+/* A file may have another size now. Returns the second argument. */
+int recorder_resized(int file, int failed);
+
 /* A fence, which a locked operation is where something was written back before it. */
 void recorder_fences(uintptr_t at, size_t bytes, struct from from);
 void recorder_locked(struct from from);
+
+/* A transaction begins, or ends. */
+void recorder_transaction(const char *which, int is_begin, struct from from);
 
 /* The program tells the world something. */
 void recorder_marks(const char *text, struct from from);

@@ -24,7 +24,9 @@ MOVED = 128 + 8 + 8
 WRAPPED = (
     *("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"),
     *("strcpy", "stpcpy", "strcat", "strncpy"),
-    *("sprintf", "snprintf", "vsprintf", "vsnprintf", "read", "pread", "fread"),
+    *("sprintf", "snprintf", "vsprintf", "vsnprintf", "fread"),
+    *("free", "realloc"),
+    *("read", "pread", "pread64", "write", "pwrite", "pwrite64"),
     *("__memcpy_chk", "__memmove_chk", "__memset_chk", "__strcpy_chk"),
 )
 
@@ -55,6 +57,8 @@ PARTS = {"lps": 8, "lpd": 8, "hps": 8, "hpd": 8, "ss": 4, "sd": 8, "d": 4, "q": 
 
 STATEMENT = re.compile(r"""((?:[^;"#]|"(?:[^"\\]|\\.)*")*)(;|#.*$|$)""")
 PREFIX = re.compile(r"\s*(lock|rep|repz|repe|\.byte\s+(0x66|102))\s*$")
+#: Operands of which the address cannot be taken: of other segments, and of many places at once.
+ELSEWHERE = re.compile(r"%[fg]s:|%[xyz]mm")
 INTEL = re.compile(r"^\s*\.intel_syntax", re.MULTILINE)
 LABEL = re.compile(r"\s*([.\w$]+:)\s*")
 
@@ -66,6 +70,7 @@ def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
     which clang does not tell.
     """
     mnemonic, _, rest = statement.partition("#")[0].strip().replace("\t", " ").partition(" ")
+    mnemonic = mnemonic.lower()
     if mnemonic == "lock":
         call = call_for(rest.strip(), in_assembly, sees_wide)
         return call.replace("indelible_store", "indelible_lock") if call else None
@@ -83,6 +88,9 @@ def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
         return f"indelible_stream64 ({operands[1]})"
     if mnemonic in ("maskmovdqu", "vmaskmovdqu", "maskmovq"):
         return f"indelible_mask{8 if mnemonic == 'maskmovq' else 16} (%rdi)"
+    if mnemonic.startswith("xchg"):
+        # The operand in memory may be any of the two.
+        operands.sort(key=_is_memory)
     into = _without_mask(operands[-1]) if operands else ""
     if not memory or not _is_memory(into):
         return None
@@ -140,7 +148,8 @@ def inserted(call: str) -> list[str]:
         if re.search(r"\(\s*%rsp", operand):
             operand = f"{MOVED}+{operand}" if not operand.startswith("(") else f"{MOVED}{operand}"
         lines.append(f"leaq {operand}, %rdi")
-    lines += [f"call {thunk}@PLT", "popq %rdi", "popfq", "leaq 128(%rsp), %rsp"]
+    # Not through a table that is filled when it is used first: that keeps fewer registers.
+    lines += [f"call *{thunk}@GOTPCREL(%rip)", "popq %rdi", "popfq", "leaq 128(%rsp), %rsp"]
     return [f"\t{line}" for line in lines]
 
 
@@ -169,7 +178,7 @@ def instrument(text: str, sees_wide: bool = False) -> str:
                 held = statement
                 continue
             call = call_for(_meant(held, statement), in_assembly, sees_wide)
-            if call and not re.search(r"%[fg]s:", call):
+            if call and not ELSEWHERE.search(call):
                 made += inserted(call)
             made += [held, statement] if held else [statement]
             held = ""

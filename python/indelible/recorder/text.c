@@ -4,12 +4,16 @@
 
 #include "inner.h"
 
-static long system_call(long number, long first, long second, long third)
+long system_call(long number, const long arguments[6])
 {
+    register long fourth __asm__("r10") = arguments[3];
+    register long fifth __asm__("r8") = arguments[4];
+    register long sixth __asm__("r9") = arguments[5];
     long result;
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "a"(number), "D"(first), "S"(second), "d"(third)
+                     : "a"(number), "D"(arguments[0]), "S"(arguments[1]), "d"(arguments[2]),
+                       "r"(fourth), "r"(fifth), "r"(sixth)
                      : "rcx", "r11", "memory");
     return result;
 }
@@ -17,9 +21,10 @@ static long system_call(long number, long first, long second, long third)
 void write_out(struct text *to)
 {
     for (size_t done = 0; done < to->used;) {
-        long wrote = system_call(SYS_write, to->file, (long)(to->buffer + done), to->used - done);
+        const long part[6] = {to->file, (long)(to->buffer + done), to->used - done};
+        long wrote = system_call(SYS_write, part);
         if (wrote <= 0) {
-            counts.dropped++;
+            counts.failed++;
             break;
         }
         done += wrote;

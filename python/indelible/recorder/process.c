@@ -1,0 +1,143 @@
+/* The recorded process: from its beginning to its end, and what it says of itself. */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "indelible.h"
+#include "inner.h"
+
+static char folder[512];
+/* A child that shares this memory (vfork) is another one. */
+static pid_t process;
+
+/* What the program says. */
+
+static void empty(struct text *text)
+{
+    text->used = 0;
+    text->written = 0;
+    counts.failed += ftruncate(text->file, 0) != 0 || lseek(text->file, 0, SEEK_SET) != 0;
+}
+
+void indelible_measured(void)
+{
+    recorder_drain();
+    if (!is_recording)
+        return;
+    empty(&head);
+    empty(&body);
+    forget();
+}
+
+void indelible_begin(void)
+{
+    recorder_transaction("begin", 1, CALLER);
+}
+
+void indelible_commit(void)
+{
+    recorder_transaction("commit", 0, CALLER);
+}
+
+void indelible_abort(void)
+{
+    recorder_transaction("abort", 0, CALLER);
+}
+
+/* Files for who asked for the recording. */
+
+static int create(const char *name, int more)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | more, 0600);
+}
+
+/* Where the program's parts lie, for who looks for lines of its source. */
+static void copy_maps(void)
+{
+    int from = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), to = create("maps", 0);
+    char part[4096];
+    ssize_t bytes;
+    while ((bytes = read(from, part, sizeof part)) > 0)
+        counts.failed += write(to, part, bytes) != bytes;
+    close(from);
+    close(to);
+}
+
+static void finish(void)
+{
+    if (!is_recording || getpid() != process)
+        return;
+    recorder_drain();
+    compare_all(NOWHERE);
+    is_recording = 0;
+    write_out(&head);
+    write_out(&body);
+    copy_maps();
+    int status = create("status", 0);
+    dprintf(status,
+            "stores %lu\nstreams %lu\nloads %lu\nflushes %lu\nfences %lu\nmarks %lu\n"
+            "transactions %lu\nwork %lu\nunseen %lu\nunseen_at %lu\nunseen_from %lu\n"
+            "strangers %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n",
+            counts.stores, counts.streams, counts.loads, counts.flushes, counts.fences,
+            counts.marks, counts.transactions, counts.work, counts.unseen, counts.unseen_at,
+            counts.unseen_from, counts.strangers, counts.nested, counts.full, counts.crowded,
+            counts.failed);
+    for (int index = 0; index < memory_count; index++)
+        dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
+                memories[index].name);
+    close(status);
+}
+
+/* A child of the program is not recorded. */
+static void leave(void)
+{
+    is_recording = 0;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *where = getenv("INDELIBLE_RECORD");
+    if (where == NULL)
+        return;
+    snprintf(folder, sizeof folder, "%s", where);
+    unsetenv("INDELIBLE_RECORD");
+    pool = getenv("INDELIBLE_RECORD_POOL");
+    tells_loads = getenv("INDELIBLE_RECORD_LOADS") != NULL;
+    const char *most = getenv("INDELIBLE_RECORD_BYTES");
+    bytes_max = most == NULL ? UINT64_MAX : strtoul(most, NULL, 10);
+    head.file = create("head", O_EXCL);
+    if (head.file < 0) {
+        /* Another program was here, under the same shell. */
+        close(create("others", 0));
+        return;
+    }
+    body.file = create("body", 0);
+    process = getpid();
+    pthread_atfork(NULL, NULL, leave);
+    is_recording = body.file >= 0;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    finish();
+}
+
+/* A program that leaves so has no destructors. */
+__attribute__((noreturn)) void _exit(int code)
+{
+    finish();
+    for (;;)
+        syscall(SYS_exit_group, code);
+}
+
+__attribute__((noreturn)) void _Exit(int code)
+{
+    _exit(code);
+}
