@@ -297,7 +297,7 @@ mod tests {
             assert_eq!(gasp.saved, saved, "{energy} bytes at {address}");
             let there = (0..4).flat_map(|line| image.line(Line(line)));
             let there: Vec<u64> =
-                (0..).zip(there).filter(|(_, is)| *is == 7).map(|(at, _)| at).collect();
+                (0..).zip(there).filter(|(_, is)| **is == 7).map(|(at, _)| at).collect();
             assert_eq!(there, (address..address + saved).collect::<Vec<u64>>());
         }
     }
