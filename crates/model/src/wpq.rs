@@ -210,10 +210,17 @@ impl<E: Copy> Controller<E> {
         self.late_reads.push((comes, begins));
     }
 
-    /// When every read that has come by `at` has begun.
-    pub(crate) fn reads_until(&self, at: u64) -> u64 {
-        let waiting = self.late_reads.iter().filter(|&&(comes, _)| comes <= at);
-        waiting.map(|&(_, begins)| begins).max().unwrap_or(0)
+    /// When every read that has come by `at` has begun. Those that have begun by then are
+    /// forgotten: nobody asks about an earlier time.
+    pub(crate) fn reads_until(&mut self, at: u64) -> u64 {
+        let mut until = 0;
+        self.late_reads.retain(|&(comes, begins)| {
+            if comes <= at {
+                until = until.max(begins);
+            }
+            begins > at
+        });
+        until
     }
 
     /// Whether writes are to be drained before reads.
