@@ -17,12 +17,12 @@ use crate::crash::{Booted, Campaign, Probe, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
 use crate::image::{Image, Remains};
-use crate::machine::{IDLE_EVENTS_MAX, Machine};
+use crate::machine::Machine;
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::timeline::{Asked, Recorded};
-use crate::units::{CoreId, Cycle, LINE_WORDS, Word};
+use crate::units::{CoreId, LINE_WORDS, Word};
 use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
 mod on_core;
@@ -301,7 +301,6 @@ fn damaged(recovered: &Image<'_>, booted: &Image<'_>, log_base: u64) -> Option<W
 /// Resumes cores until all have finished; whether the run was cancelled.
 fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<bool, Failure> {
     let mut cancelled = false;
-    let mut idle = 0;
     loop {
         let machine = shared.machine();
         if let Some(stop) = machine.take_stop() {
@@ -312,12 +311,7 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             return Err(Failure::Deadlock(text));
         }
         let Some(core) = machine.choose() else {
-            idle += 1;
-            if idle < IDLE_EVENTS_MAX && machine.process_one(Cycle::NEVER) {
-                continue;
-            }
-            if idle == IDLE_EVENTS_MAX {
-                machine.circles = Some(machine.below.agenda.next());
+            if machine.process_until_awake() {
                 continue;
             }
             let stuck: Vec<String> = machine
@@ -333,7 +327,6 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             }
             return Err(Failure::Deadlock(stuck.join(", ") + ", and nothing is due"));
         };
-        idle = 0;
         match threads[usize::from(core.0)].resume(()) {
             CoroutineResult::Yield(()) => (),
             CoroutineResult::Return(result) => {

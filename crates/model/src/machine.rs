@@ -237,6 +237,22 @@ impl<D: Design> Machine<D> {
         self.cores[id].timing.clock().0 <= limit.saturating_add(self.quantum)
     }
 
+    /// No core can go on: processes events until one can, or the run is to stop. False: nothing is
+    /// due any more.
+    pub(crate) fn process_until_awake(&mut self) -> bool {
+        for _ in 1..IDLE_EVENTS_MAX {
+            if !self.process_one(Cycle::NEVER) {
+                return false;
+            }
+            // Nobody limits who may go on but a core that can ([`Machine::let_lead`]).
+            if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
+                return true;
+            }
+        }
+        self.circles = Some(self.below.agenda.next());
+        true
+    }
+
     /// Processes the first event that is due at or before `until`; whether there was one.
     pub(crate) fn process_one(&mut self, until: Cycle) -> bool {
         let Some((at, event)) = self.below.agenda.take(until) else { return false };
