@@ -9,12 +9,19 @@ use crate::units::Cycle;
 const SPAN: u64 = 1024;
 const WORDS: usize = (SPAN / 64) as usize;
 
+/// Events that lie before the wheel, at most (ours: a machine of one core seldom has more).
+const FRONT: usize = 4;
+
 /// Events in order of time; of several at one time, the one entered first comes first.
 ///
 /// What is due soon lies in a wheel with a queue for each cycle, and what is due later in a heap;
-/// nearly every event is due soon.
+/// nearly every event is due soon. A few that are due before all of these lie beside both, in
+/// order: most events are among the first when they are entered, and never see the wheel.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
+    /// The events that are due first, in order, the very first last. Others of the same time are in
+    /// the wheel only, and came after them.
+    front: Vec<(Cycle, E)>,
     /// The first and the last event of each of the next cycles, in order of entry.
     wheel: Vec<Queue>,
     /// The events of the wheel, and those that are free, as linked lists.
@@ -28,7 +35,9 @@ pub struct Agenda<E> {
     later_next: Cycle,
     /// The time of the event that was taken last: the wheel begins here.
     now: Cycle,
+    /// When the first of all events is due, and when the first of the wheel and the heap is.
     next: Cycle,
+    next_behind: Cycle,
     sequence: u64,
 }
 
@@ -57,6 +66,7 @@ struct Entry<E> {
 impl<E> Default for Agenda<E> {
     fn default() -> Agenda<E> {
         Agenda {
+            front: Vec::with_capacity(FRONT),
             wheel: vec![Queue { first: NONE, last: NONE }; SPAN as usize],
             nodes: Vec::new(),
             free: NONE,
@@ -66,6 +76,7 @@ impl<E> Default for Agenda<E> {
             later_next: Cycle::NEVER,
             now: Cycle(0),
             next: Cycle::NEVER,
+            next_behind: Cycle::NEVER,
             sequence: 0,
         }
     }
@@ -76,13 +87,42 @@ impl<E: Copy> Agenda<E> {
     #[inline]
     pub fn enter(&mut self, at: Cycle, event: E) {
         assert!(at >= self.now, "an event is not due before one that has happened");
-        self.next = self.next.min(at);
         if at.since(self.now) >= SPAN {
             return self.enter_later(at, event);
         }
-        let slot = (at.0 % SPAN) as usize;
-        self.taken[slot / 64] |= 1 << (slot % 64);
-        self.taken_words |= 1 << (slot / 64);
+        if at >= self.next_behind {
+            return self.enter_in_wheel(at, event);
+        }
+        if at >= self.next || self.front.len() == FRONT {
+            return self.enter_in_front(at, event);
+        }
+        self.front.push((at, event));
+        self.next = at;
+    }
+
+    /// Enters an event among those that are due first.
+    #[inline(never)]
+    fn enter_in_front(&mut self, at: Cycle, event: E) {
+        if self.front.len() == FRONT {
+            self.make_room();
+            if at >= self.next_behind {
+                return self.enter_in_wheel(at, event);
+            }
+        }
+        let mut place = self.front.len();
+        self.front.push((at, event));
+        while place > 0 && self.front[place - 1].0 <= at {
+            self.front[place] = self.front[place - 1];
+            place -= 1;
+        }
+        self.front[place] = (at, event);
+        self.next = self.next.min(at);
+    }
+
+    /// Enters an event behind those of its time in the wheel.
+    #[inline(never)]
+    fn enter_in_wheel(&mut self, at: Cycle, event: E) {
+        let slot = self.slot(at);
         let node = self.node(event);
         let queue = &mut self.wheel[slot];
         if queue.first == NONE {
@@ -93,9 +133,35 @@ impl<E: Copy> Agenda<E> {
         queue.last = node;
     }
 
+    /// Enters the last of the events that are due first before those of its time in the wheel.
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let (at, event) = self.front.remove(0);
+        self.next_behind = at;
+        let slot = self.slot(at);
+        let node = self.node(event);
+        let queue = &mut self.wheel[slot];
+        if queue.first == NONE {
+            queue.last = node;
+        }
+        self.nodes[node as usize].next = queue.first;
+        queue.first = node;
+    }
+
+    /// The queue of a time, which is not empty from now on.
+    #[inline]
+    fn slot(&mut self, at: Cycle) -> usize {
+        let slot = (at.0 % SPAN) as usize;
+        self.taken[slot / 64] |= 1 << (slot % 64);
+        self.taken_words |= 1 << (slot / 64);
+        slot
+    }
+
     fn enter_later(&mut self, at: Cycle, event: E) {
         self.sequence += 1;
         self.later_next = self.later_next.min(at);
+        self.next_behind = self.next_behind.min(at);
+        self.next = self.next.min(at);
         self.later.push(Reverse(Entry { at, sequence: self.sequence, event }));
     }
 
@@ -140,16 +206,25 @@ impl<E: Copy> Agenda<E> {
         }
         let at = self.next;
         self.now = self.now.max(at);
+        if let Some(first) = self.front.pop() {
+            self.next = self.front.last().map_or(self.next_behind, |&(at, _)| at);
+            return Some(first);
+        }
+        let event = self.take_from_behind(at);
+        self.next_behind = self.later_next.min(self.first_of_wheel());
+        self.next = self.next_behind;
+        event.map(|event| (at, event))
+    }
+
+    /// Takes the first event of the wheel or the heap, which is due at `at`.
+    fn take_from_behind(&mut self, at: Cycle) -> Option<E> {
         // An event of the heap was entered when its time was far off: before any of the wheel's.
-        let event = if self.later_next == at {
+        if self.later_next == at {
             let first = self.later.pop();
             self.later_next = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
-            first.map(|Reverse(entry)| entry.event)
-        } else {
-            Some(self.take_from_wheel((at.0 % SPAN) as usize))
-        };
-        self.next = self.later_next.min(self.first_of_wheel());
-        event.map(|event| (at, event))
+            return first.map(|Reverse(entry)| entry.event);
+        }
+        Some(self.take_from_wheel((at.0 % SPAN) as usize))
     }
 
     /// The time of the wheel's first event.
@@ -217,28 +292,31 @@ mod tests {
         assert_eq!(agenda.take(Cycle(5)), Some((Cycle(5), ())));
     }
 
+    /// Whatever of the three places an event is in, and however many others are there.
     #[test]
     fn far_and_near_events_come_in_order() {
-        let mut agenda = Agenda::default();
-        let mut state = 1_u64;
-        let mut expected = Vec::new();
-        let mut taken = Vec::new();
-        let mut now = 0;
-        for number in 0..20_000_u64 {
-            state = model_random(state);
-            let at = now + state % [3, 100, 5000][(state >> 40) as usize % 3];
-            agenda.enter(Cycle(at), number);
-            expected.push((at, number));
-            if state >> 50 & 1 == 0
-                && let Some((at, number)) = agenda.take(Cycle::NEVER)
-            {
-                now = at.0;
-                taken.push((at.0, number));
+        for waiting in [1, FRONT, 2 * FRONT, usize::MAX] {
+            let mut agenda = Agenda::default();
+            let mut state = 1_u64;
+            let mut expected = Vec::new();
+            let mut taken = Vec::new();
+            let mut now = 0;
+            for number in 0..20_000_u64 {
+                state = model_random(state);
+                let at = now + state % [1, 3, 100, 1025, 5000][(state >> 40) as usize % 5];
+                agenda.enter(Cycle(at), number);
+                expected.push((at, number));
+                if (state >> 50 & 1 == 0 || expected.len() - taken.len() > waiting)
+                    && let Some((at, number)) = agenda.take(Cycle::NEVER)
+                {
+                    now = at.0;
+                    taken.push((at.0, number));
+                }
             }
+            taken.extend(std::iter::from_fn(|| agenda.take(Cycle::NEVER)).map(|(at, n)| (at.0, n)));
+            expected.sort_unstable();
+            assert_eq!(taken, expected, "{waiting} events wait");
         }
-        taken.extend(std::iter::from_fn(|| agenda.take(Cycle::NEVER)).map(|(at, n)| (at.0, n)));
-        expected.sort_unstable();
-        assert_eq!(taken, expected);
     }
 
     fn model_random(state: u64) -> u64 {
