@@ -219,14 +219,14 @@ impl Pm {
             }
             return first.0;
         }
-        if !self.buffer.is_full() {
+        // What leaves the buffer matters to the choice only if a write can do without.
+        if !self.buffer.is_full() || self.buffer.joining == 0 {
             return self.oldest(at, waiting, urgent);
         }
         let leaving = self.victim(at);
         let joins = |&line: &Line| self.buffer.find(line).is_some();
-        let index = match self.buffer.joining {
-            0 => 0,
-            _ if leaving.idle == at => 0,
+        let index = match leaving.idle {
+            idle if idle == at => 0,
             _ => waiting.iter().position(joins).expect("a line that joins is among them"),
         };
         Choice { index, goes: at, leaving: Some(leaving) }
