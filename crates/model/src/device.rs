@@ -367,7 +367,8 @@ impl Pm {
             let word = |line: &LineData| {
                 u64::from_le_bytes(line[first..first + 8].try_into().expect("8 bytes"))
             };
-            let written = spread((mask >> first) as u8);
+            // Most lines are written whole.
+            let written = if mask == u64::MAX { u64::MAX } else { spread((mask >> first) as u8) };
             let old = word(cells);
             let new = old & !written | word(data) & written;
             if old == new && self.encoder != 0 {
