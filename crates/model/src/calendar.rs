@@ -24,6 +24,12 @@ impl Calendar {
         busy.next().map_or(at, |&(_, until)| until)
     }
 
+    /// The latest busy interval; empty if there is none.
+    #[inline]
+    pub fn latest(&self) -> (u64, u64) {
+        self.last
+    }
+
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
     /// Time before `now` is forgotten: nobody asks for it any more.
     #[inline]

@@ -61,9 +61,6 @@ impl Dram {
     }
 }
 
-/// Entries of the on-DIMM buffer that are looked at before a search may end.
-const ENTRIES_AT_ONCE: usize = 4;
-
 /// Which of the writes that wait is sent to the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice {
@@ -241,19 +238,13 @@ impl Pm {
     fn victim(&self, at: u64) -> Leaving {
         let older = self.buffer.entries.len() / 2;
         let mut first = Leaving { index: self.buffer.entries.len() - 1, idle: u64::MAX };
-        let mut index = self.buffer.entries.len();
-        // Which bank is idle cannot be predicted: there is a way out after some entries, and not
-        // after each.
-        for some in self.buffer.entries[older..].rchunks(ENTRIES_AT_ONCE) {
-            for entry in some.iter().rev() {
-                index -= 1;
-                let idle = self.banks.free_from(entry.bank, at);
-                if idle < first.idle {
-                    first = Leaving { index, idle };
+        for (index, entry) in self.buffer.entries[older..].iter().enumerate().rev() {
+            let idle = self.banks.free_from(entry.bank, at);
+            if idle < first.idle {
+                first = Leaving { index: older + index, idle };
+                if idle == at {
+                    break;
                 }
-            }
-            if first.idle == at {
-                break;
             }
         }
         first

@@ -64,6 +64,9 @@ pub(super) struct Banks {
     interleave: u64,
     controllers: u64,
     banks: Vec<Bank>,
+    /// The latest busy interval of each bank once more, close together: who looks for a bank that
+    /// is idle looks at many.
+    latest: Vec<(u64, u64)>,
     bus: Calendar,
     writing: bool,
     /// When the last byte of the last write has passed the bus.
@@ -85,6 +88,7 @@ impl Banks {
             interleave: config.controller.interleave,
             controllers: config.controller.count,
             banks: vec![Bank::default(); banks as usize],
+            latest: vec![(0, 0); banks as usize],
             bus: Calendar::default(),
             writing: false,
             written: 0,
@@ -114,6 +118,7 @@ impl Banks {
         let opens = bank.open != Some(row);
         let duration = if opens { self.timing.miss } else { self.timing.hit };
         let start = bank.calendar.reserve(at, duration, now);
+        self.latest[place] = bank.calendar.latest();
         bank.open = Some(row);
         self.used(start, start + duration, place, false, address);
         Read { start, done: self.transfer(start + duration, false, now), opens }
@@ -147,6 +152,7 @@ impl Banks {
         let bank = &mut self.banks[place];
         bank.open = Some(row);
         let (start, end) = bank.calendar.reserve_in_parts(at, duration, now);
+        self.latest[place] = bank.calendar.latest();
         bank.begins = start;
         self.used(start, end, place, true, address);
         (start, end)
@@ -177,7 +183,11 @@ impl Banks {
     /// The first time at or after `at` at which a bank is idle.
     #[inline]
     pub fn free_from(&self, bank: u32, at: u64) -> u64 {
-        self.banks[bank as usize].calendar.free_from(at)
+        let (from, until) = self.latest[bank as usize];
+        match at >= from {
+            true => at.max(until),
+            false => self.banks[bank as usize].calendar.free_from(at),
+        }
     }
 }
 
@@ -245,6 +255,34 @@ mod tests {
         let ways = [(false, 2), (true, 32), (true, 2), (false, 72), (false, 2), (true, 32)];
         for ((writing, takes), at) in ways.into_iter().zip((0..).step_by(1_000)) {
             assert_eq!(banks.transfer(at, writing, 0) - at, takes, "at {at}");
+        }
+    }
+
+    /// Whether it is looked up beside the other banks' latest uses or in its calendar.
+    #[test]
+    fn a_bank_is_free_when_its_calendar_is() {
+        let timing = Timing {
+            hit: 7,
+            miss: 60,
+            write: 300,
+            burst: 2,
+            turn_to_read: 0,
+            turn_to_write: 0,
+            buffer: 0,
+        };
+        let mut banks = Banks::new(timing, 256, 64, 4, &Config::default());
+        for turn in 0..2_000 {
+            let (now, random) = (turn * 40, crate::units::mix(turn));
+            let (at, address) = (now + random % 700, (random >> 32) % 64 * 64);
+            match random >> 60 & 1 {
+                0 => _ = banks.read(at, address, now),
+                _ => _ = banks.program(at, address, 300, now),
+            }
+            for (bank, at) in (0..4).flat_map(|bank| [0, 90, 700].map(|ahead| (bank, now + ahead)))
+            {
+                let calendar = &banks.banks[bank as usize].calendar;
+                assert_eq!(banks.free_from(bank, at), calendar.free_from(at), "turn {turn}");
+            }
         }
     }
 
