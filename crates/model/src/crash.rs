@@ -268,18 +268,7 @@ impl Probe {
         combining: &[Line],
         setup: &Setup<'_, D>,
     ) {
-        self.passed += 1;
-        match &self.campaign.points {
-            Points::Count => return,
-            Points::All => (),
-            Points::These(points) => {
-                if points.get(self.next) != Some(&self.passed) {
-                    return;
-                }
-                self.next += 1;
-            }
-        }
-        if self.is_done() {
+        if !self.is_cut_here() {
             return;
         }
         self.points += 1;
@@ -332,6 +321,18 @@ impl Probe {
         if let (Some(chosen), Some((order, image))) = (chosen, candidate) {
             self.keeper.keep(chosen, order, &image, setup);
         }
+    }
+
+    /// Passes a crash point; whether the campaign cuts the power there.
+    fn is_cut_here(&mut self) -> bool {
+        self.passed += 1;
+        let is_asked = match &self.campaign.points {
+            Points::Count => false,
+            Points::All => true,
+            Points::These(points) => points.get(self.next) == Some(&self.passed),
+        };
+        self.next += usize::from(is_asked);
+        is_asked && !self.is_done()
     }
 
     /// A machine booted from an image: checks that this changed no data, cuts the power at each

@@ -1,6 +1,6 @@
-//! Less energy at a power failure than a design declares to need (`controller.battery_perc`): as many
-//! whole words as it is enough for are saved, recovery gets along with what is there, and the oracle
-//! sees what is missing.
+//! Less energy at a power failure than a design declares to need (`controller.battery_perc`): as
+//! many whole words as it is enough for are saved, recovery gets along with what is there, and the
+//! oracle sees what is missing.
 
 use serde_json::Value;
 
