@@ -99,7 +99,7 @@ def _tools(compiler: str) -> Path:
     """
     digest = hashlib.sha256()
     for source in sorted(SOURCES.rglob("*")):
-        if source.is_file():
+        if source.suffix in (".c", ".h", ".S", ".py"):
             digest.update(source.read_bytes())
     how = [compiler, *HOW, *(() if _is_clang(compiler) else GCC_HOW)]
     digest.update(" ".join([sys.executable, *how]).encode())

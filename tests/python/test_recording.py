@@ -14,7 +14,7 @@ import pytest
 
 import indelible
 from conftest import HERE, needs_core
-from indelible import InputError, cli, compiler
+from indelible import InputError, cli
 from indelible.recorder import shim
 
 EXAMPLES = HERE.parents[1] / "examples"
@@ -103,11 +103,9 @@ def test_every_way_of_storing_is_seen(build: Build, flags: str) -> None:
     assert (answer["flushes"], answer["fences"]) == (3, 5)
 
 
-def test_clang_is_a_compiler_too(build: Build) -> None:
+def test_clang_is_a_compilertoo(build: Build) -> None:
     if shutil.which("clang") is None:
-        # It differs in how it is asked, which shows in what it would be given.
-        assert compiler.CLANG_FLAGS[0] == "-fno-integrated-as"
-        return
+        pytest.skip("there is no clang here")
     build(SOURCES / "constructs.c", "-O2", "-march=native", with_="clang")
     assert indelible.record(["./program", "pool"], "a.trace")["unseen"] == 0
     assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
@@ -231,10 +229,10 @@ def test_registers_are_kept_also_the_first_time(build: Build) -> None:
     assert subprocess.call(["./program"]) == 0
 
 
-@pytest.mark.parametrize("compiler_", ["g++", "clang++"])
-def test_programs_in_cpp(build: Build, compiler_: str) -> None:
-    if shutil.which(compiler_) is None:
-        return
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_programs_in_cpp(build: Build, compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler} here")
     text = """
     #include <algorithm>
     #include <array>
@@ -257,7 +255,7 @@ def test_programs_in_cpp(build: Build, compiler_: str) -> None:
     """
     Path("a.cc").write_text(text)
     for flags in ("-O0", "-O2", "-O3 -march=native"):
-        assert indelible.cc([*flags.split(), "-o", "program", "a.cc"], compiler_) == 0
+        assert indelible.cc([*flags.split(), "-o", "program", "a.cc"], compiler) == 0
         answer = indelible.record(["./program"], "a.trace")
         (memory,) = memories(Path("a.trace"))
         assert answer["unseen"] == 0
