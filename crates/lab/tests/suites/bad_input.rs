@@ -42,10 +42,10 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash controller.wqp=4",
         "unknown parameter `wqp` of controller; did you mean `write_buffer_size` (wpq)? there \
-          are: write_low_thresh_perc, min_writes_per_switch, write_high_thresh_perc, \
+          are: write_low_thresh_perc, min_writes_per_switch, write_high_thresh_perc, battery_perc, \
           mem_sched_policy, write_buffer_size, writeback_buffer_size, count, intlv_size, \
           read_buffer_size, static_frontend_latency, static_backend_latency, noc_latency, \
-          link_latency, arrival_jitter, domain, flush_bytes, battery_perc",
+          link_latency, arrival_jitter, domain, flush_bytes",
     ),
     (
         "silo hash pm.tREAD=50",
