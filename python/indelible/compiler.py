@@ -46,6 +46,9 @@ FLAGS = (
 #: and what checks sizes would put the wrapped functions into the code.
 LAST = ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-U_FORTIFY_SOURCE")
 
+#: gcc warns of fences that its sanitizer does not see, and the recorder does.
+GCC_LAST = ("-Wno-tsan",)
+
 #: What clang is told beside that: it has an assembler of its own, and its sanitizer's library by a
 #: path. When it optimises as it links it makes no assembly that could be seen.
 CLANG_FLAGS = ("-fno-integrated-as", "-fno-sanitize-link-runtime")
@@ -68,6 +71,8 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     flags, last = [*FLAGS, *found], [*LAST]
     if _is_clang(real):
         flags, last = [*flags, *CLANG_FLAGS], [*last, *CLANG_LAST]
+    else:
+        last += GCC_LAST
     return subprocess.call([real, *flags, *arguments, *last])
 
 

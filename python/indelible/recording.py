@@ -151,9 +151,8 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
         name, _, rest = line.partition(" ")
         if name == "region":
             place, size, file = rest.split(" ", 2)
-            status["regions"].append(
-                {"address": int(place), "bytes": int(size), "file": file or None}
-            )
+            region = {"address": int(place), "bytes": int(size), "file": file or None}
+            status["regions"] += [region] if region["bytes"] else []
         else:
             status[name] = int(rest)
     return status

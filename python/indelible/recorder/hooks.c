@@ -3,6 +3,7 @@
  * */
 
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,6 +327,30 @@ void __wrap_free(void *at)
 {
     recorder_drain();
     free(at);
+}
+
+/* C++'s `delete` and `delete[]`, which only C++ programs have. */
+#define DELETE(name)                                                                               \
+    void name(void *at) __attribute__((weak));                                                     \
+    void __wrap_##name(void *at)                                                                   \
+    {                                                                                              \
+        recorder_drain();                                                                          \
+        name(at);                                                                                  \
+    }                                                                                              \
+    void name##m(void *at, size_t bytes) __attribute__((weak));                                    \
+    void __wrap_##name##m(void *at, size_t bytes)                                                  \
+    {                                                                                              \
+        recorder_drain();                                                                          \
+        name##m(at, bytes);                                                                        \
+    }
+
+DELETE(_ZdlPv)
+DELETE(_ZdaPv)
+
+void __wrap_pthread_exit(void *result)
+{
+    recorder_drain();
+    pthread_exit(result);
 }
 
 void *__wrap_realloc(void *at, size_t bytes)

@@ -17,6 +17,8 @@ enum { LINE = 64 };
 
 struct text {
     int file;
+    dev_t device;
+    ino_t inode;
     uint64_t written;
     size_t used;
     char buffer[1 << 16];
@@ -31,6 +33,12 @@ void write_out(struct text *to);
 
 /* A system call, which returns a negative number where it fails. */
 long system_call(long number, const long arguments[6]);
+
+/* Makes a file empty. */
+void empty(struct text *text);
+
+/* Opens a file, which nobody else closes or takes for another. */
+void open_text(struct text *text, int file);
 
 /* memory.c */
 
@@ -72,6 +80,9 @@ struct mapping *mapping_of(uintptr_t at);
 
 /* The memory that is a file, if one is. */
 struct memory *memory_of_file(int file);
+
+/* Looks whether files have grown in a way that was not seen. */
+void look_at_files(void);
 
 /* Where the part of a mapping ends that is memory. */
 static inline uintptr_t end_of(const struct mapping *mapping)
@@ -122,6 +133,10 @@ extern const struct from NOWHERE;
  * seen, and tells them. What cannot be read any more is passed over. */
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
 void compare_all(struct from from);
+void recorder_compares(uintptr_t start, uintptr_t end, struct from from);
+
+/* Tells that a part of memory is zeros now, where anything else was told of it. */
+void tell_zeros(const struct memory *memory, size_t from, size_t to);
 
 /* Tells what a part of memory holds when recording begins, which is what is told of it. */
 void tell_head(const struct memory *memory, size_t from, size_t to);

@@ -108,6 +108,8 @@ struct memory *memory_of_file(int file)
 static int resize(struct memory *memory, const struct stat *status)
 {
     size_t bytes = ((size_t)status->st_size + LINE - 1) / LINE * LINE;
+    if ((size_t)status->st_size < memory->bytes)
+        tell_zeros(memory, status->st_size, memory->bytes);
     memory->left = bytes;
     return bytes <= memory->bytes || enlarge(memory, bytes);
 }
@@ -132,6 +134,15 @@ static struct memory *memory_of(int file, const struct stat *status, const char 
     return memory;
 }
 
+void look_at_files(void)
+{
+    struct stat status;
+    for (int index = 0; index < memory_count; index++)
+        if (memories[index].is_file && stat(memories[index].name, &status) == 0 &&
+            known(&status) == &memories[index] && (size_t)status.st_size > memories[index].left)
+            resize(&memories[index], &status);
+}
+
 int recorder_resized(int file, int failed)
 {
     struct stat status;
@@ -146,7 +157,13 @@ void indelible_region(const void *start, size_t bytes)
     recorder_drain();
     uintptr_t first = (uintptr_t)start / LINE * LINE;
     uintptr_t end = ((uintptr_t)start + bytes + LINE - 1) / LINE * LINE;
-    if (!is_recording || bytes == 0 || mapping_of(first) != NULL)
+    /* What is persistent already stays what it is. */
+    while (first < end && mapping_of(first) != NULL)
+        first = end_of(mapping_of(first));
+    for (int index = 0; index < mapping_count; index++)
+        if (mappings[index].start >= first && mappings[index].start < end)
+            end = mappings[index].start;
+    if (!is_recording || bytes == 0 || first >= end)
         return;
     struct memory *memory = new_memory("");
     if (memory == NULL || !enlarge(memory, end - first))
@@ -176,11 +193,19 @@ static void unmap_all(uintptr_t start, uintptr_t end)
             unmap(&mappings[index], start, end);
 }
 
+/* A mapping has whole pages. */
+static size_t paged(size_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
 {
+    if ((flags & MAP_FIXED) != 0)
+        recorder_compares((uintptr_t)at, (uintptr_t)at + paged(bytes), CALLER);
     void *start = (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
     if (start != MAP_FAILED && (flags & MAP_FIXED) != 0)
-        unmap_all((uintptr_t)start, (uintptr_t)start + bytes);
+        unmap_all((uintptr_t)start, (uintptr_t)start + paged(bytes));
     int type = flags & MAP_TYPE;
     int is_shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
     struct stat status;
@@ -197,10 +222,8 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
     struct memory *memory = memory_of(file, &status, name);
     if (memory == NULL)
         return start;
-    map((uintptr_t)start, bytes, memory, offset);
-    const struct mapping *mapping = mapping_of((uintptr_t)start);
-    if (mapping != NULL)
-        compare_mapping(mapping, (uintptr_t)start, (uintptr_t)start + bytes, NOWHERE);
+    map((uintptr_t)start, paged(bytes), memory, offset);
+    recorder_compares((uintptr_t)start, (uintptr_t)start + paged(bytes), NOWHERE);
     return start;
 }
 
@@ -211,30 +234,56 @@ void *mmap64(void *at, size_t bytes, int protection, int flags, int file, off64_
 
 int munmap(void *at, size_t bytes)
 {
-    recorder_drain();
-    uintptr_t start = (uintptr_t)at, end = start + bytes;
-    for (int index = 0; is_recording && index < mapping_count; index++)
-        compare_mapping(&mappings[index], start, end, CALLER);
+    uintptr_t start = (uintptr_t)at, end = start + paged(bytes);
+    recorder_compares(start, end, CALLER);
     unmap_all(start, end);
     return syscall(SYS_munmap, at, bytes);
 }
 
-void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
+/* What was about to be stored is looked at while it can be. */
+int mprotect(void *at, size_t bytes, int protection)
 {
     recorder_drain();
+    return syscall(SYS_mprotect, at, bytes, protection);
+}
+
+void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
+{
     va_list arguments;
     va_start(arguments, flags);
     void *to = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
+    bytes = paged(bytes);
+    wanted = paged(wanted);
+    recorder_compares((uintptr_t)at, (uintptr_t)at + bytes, CALLER);
+    if (to != NULL)
+        recorder_compares((uintptr_t)to, (uintptr_t)to + wanted, CALLER);
     void *start = (void *)syscall(SYS_mremap, at, bytes, wanted, flags, to);
+    if (!is_recording || start == MAP_FAILED)
+        return start;
+    if (to != NULL)
+        unmap_all((uintptr_t)to, (uintptr_t)to + wanted);
     struct mapping *mapping = mapping_of((uintptr_t)at);
-    if (!is_recording || start == MAP_FAILED || mapping == NULL)
+    if (mapping == NULL)
         return start;
     struct memory *memory = mapping->memory;
     size_t offset = mapping->offset + ((uintptr_t)at - mapping->start);
-    unmap(mapping, (uintptr_t)at, (uintptr_t)at + bytes);
+    unmap_all((uintptr_t)at, (uintptr_t)at + bytes);
     map((uintptr_t)start, wanted, memory, offset);
     return start;
+}
+
+int truncate(const char *name, off_t bytes)
+{
+    recorder_drain();
+    int failed = syscall(SYS_truncate, name, bytes);
+    struct stat status;
+    struct memory *memory = NULL;
+    if (is_recording && !failed && stat(name, &status) == 0)
+        memory = known(&status);
+    if (memory != NULL)
+        resize(memory, &status);
+    return failed;
 }
 
 int ftruncate(int file, off_t bytes)
@@ -273,7 +322,7 @@ int msync(void *at, size_t bytes, int flags)
     recorder_drain();
     int failed = syscall(SYS_msync, at, bytes, flags);
     if (!failed && (flags & MS_SYNC) != 0)
-        recorder_syncs((uintptr_t)at, bytes, CALLER);
+        recorder_syncs((uintptr_t)at, paged(bytes), CALLER);
     return failed;
 }
 

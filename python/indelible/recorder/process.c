@@ -17,20 +17,8 @@ static pid_t process;
 
 /* What the program says. */
 
-static void empty(struct text *text)
-{
-    text->used = 0;
-    text->written = 0;
-    counts.failed += ftruncate(text->file, 0) != 0 || lseek(text->file, 0, SEEK_SET) != 0;
-}
-
 void indelible_measured(void)
 {
-    recorder_drain();
-    if (!is_recording)
-        return;
-    empty(&head);
-    empty(&body);
     forget();
 }
 
@@ -74,8 +62,8 @@ static void finish(void)
 {
     if (!is_recording || getpid() != process)
         return;
-    recorder_drain();
-    compare_all(NOWHERE);
+    look_at_files();
+    recorder_compares(0, UINTPTR_MAX, NOWHERE);
     is_recording = 0;
     write_out(&head);
     write_out(&body);
@@ -112,13 +100,14 @@ __attribute__((constructor)) static void start(void)
     tells_loads = getenv("INDELIBLE_RECORD_LOADS") != NULL;
     const char *most = getenv("INDELIBLE_RECORD_BYTES");
     bytes_max = most == NULL ? UINT64_MAX : strtoul(most, NULL, 10);
-    head.file = create("head", O_EXCL);
-    if (head.file < 0) {
+    int own = create("head", O_EXCL);
+    if (own < 0) {
         /* Another program was here, under the same shell. */
         close(create("others", 0));
         return;
     }
-    body.file = create("body", 0);
+    open_text(&head, own);
+    open_text(&body, create("body", 0));
     process = getpid();
     pthread_atfork(NULL, NULL, leave);
     is_recording = body.file >= 0;

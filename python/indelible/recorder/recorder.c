@@ -225,6 +225,24 @@ static uint64_t tell_differences(const struct mapping *mapping, uintptr_t at, ui
     return differing;
 }
 
+void tell_zeros(const struct memory *memory, size_t from, size_t to)
+{
+    for (size_t line = from / LINE * LINE; line < to; line += LINE) {
+        unsigned char *told = memory->told + line, any = 0;
+        for (size_t byte = line < from ? from - line : 0; byte < LINE; byte++) {
+            any |= told[byte];
+            told[byte] = 0;
+        }
+        if (any == 0 || !begin_operation())
+            continue;
+        put(&body, "bytes ");
+        put_hex(&body, memory->place + line);
+        put_character(&body, ' ');
+        put_bytes(&body, told, LINE);
+        put_character(&body, '\n');
+    }
+}
+
 void tell_head(const struct memory *memory, size_t from, size_t to)
 {
     for (size_t line = from; line < to; line += LINE) {
@@ -289,13 +307,15 @@ void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end,
     while (at < end) {
         size_t bytes = end - at < PART ? end - at : PART;
         long copied = copy(at, now, bytes);
-        if (copied == -EFAULT && bytes > PAGE - at % PAGE) {
+        /* Where the system does not let a process read so, all can be read, or the program ends. */
+        int may_not = copied == -EPERM || copied == -ENOSYS;
+        if (!may_not && copied < (long)bytes && bytes > PAGE - at % PAGE) {
             /* A part of it is no memory any more, or cannot be read: it is looked at by the page. */
             bytes = PAGE - at % PAGE;
             copied = copy(at, now, bytes);
         }
-        /* Where the system does not let a process read so, all can be read, or the program ends. */
-        if (copied != -EFAULT && (copied < 0 || !is_same(now, told_of(mapping, at), bytes)))
+        int is_read = copied == (long)bytes && !is_same(now, told_of(mapping, at), bytes);
+        if (may_not || is_read)
             compare(mapping, at, at + bytes, from);
         at += bytes;
     }
@@ -313,17 +333,20 @@ static void drain(void)
 {
     struct pending store = pending;
     pending.kind = NOTHING;
-    struct mapping *mapping = store.kind == NOTHING ? NULL : mapping_of(store.at);
-    if (mapping == NULL)
+    if (store.kind == NOTHING)
         return;
-    size_t room = end_of(mapping) - store.at;
-    size_t bytes = store.bytes < room ? store.bytes : room;
-    if (store.kind == MASKED)
-        tell_differences(mapping, store.at, store.at + bytes, store.from);
-    else if (store.kind == STREAM && !in_transaction)
-        tell_stream(mapping, store.at, bytes, store.from);
-    else
-        tell_store(mapping, store.at, bytes, store.from);
+    /* It may go over the seam of two mappings. */
+    uintptr_t at = store.at, end = store.at + store.bytes;
+    for (const struct mapping *mapping; at < end && (mapping = mapping_of(at)) != NULL;) {
+        uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
+        if (store.kind == MASKED)
+            tell_differences(mapping, at, until, store.from);
+        else if (store.kind == STREAM && !in_transaction)
+            tell_stream(mapping, at, until - at, store.from);
+        else
+            tell_store(mapping, at, until - at, store.from);
+        at = until;
+    }
 }
 
 void recorder_drain(void)
@@ -354,7 +377,7 @@ static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
     drain();
     if (kind == LOCKED)
         locked(from);
-    if (mapping_of(at) == NULL)
+    if (bytes == 0 || mapping_of(at) == NULL)
         works(1);
     else if (is_recorded())
         pending = (struct pending){kind, at, bytes, from};
@@ -412,15 +435,16 @@ void recorder_loads(const volatile void *at, size_t bytes, struct from from)
 static int flush(uintptr_t at, size_t bytes, struct from from)
 {
     drain();
-    struct mapping *mapping = mapping_of(at);
+    const struct mapping *mapping = mapping_of(at);
     if (mapping == NULL || bytes == 0 || !is_recorded())
         return 0;
-    size_t room = end_of(mapping) - at;
-    bytes = bytes < room ? bytes : room;
-    uintptr_t first = at / LINE * LINE, end = (at + bytes + LINE - 1) / LINE * LINE;
-    end = end < end_of(mapping) ? end : end_of(mapping);
-    compare(mapping, first, end, from);
-    tell_flush(mapping, at, bytes, from);
+    uintptr_t end = at + bytes;
+    for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
+        uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
+        uintptr_t lines = (until + LINE - 1) / LINE * LINE;
+        compare(mapping, at / LINE * LINE, lines < end_of(mapping) ? lines : end_of(mapping), from);
+        tell_flush(mapping, at, until - at, from);
+    }
     return 1;
 }
 
@@ -464,15 +488,20 @@ void recorder_fences(uintptr_t at, size_t bytes, struct from from)
 
 void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
 {
-    struct mapping *mapping = begins() ? mapping_of(at) : NULL;
+    if (!begins())
+        return;
+    drain();
+    const struct mapping *mapping = mapping_of(at);
     if (mapping != NULL && is_recorded()) {
-        drain();
-        uintptr_t end = at + bytes < end_of(mapping) ? at + bytes : end_of(mapping);
-        compare_mapping(mapping, at, end, from);
-        const unsigned char *dirty = mapping->memory->dirty;
-        for (uintptr_t line = at / LINE * LINE; line < end; line += LINE)
-            if (dirty[(mapping->offset + (line - mapping->start)) / LINE])
-                tell_flush(mapping, line, LINE, from);
+        uintptr_t end = at + bytes;
+        for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
+            uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
+            compare_mapping(mapping, at, until, from);
+            const unsigned char *dirty = mapping->memory->dirty;
+            for (uintptr_t line = at / LINE * LINE; line < until; line += LINE)
+                if (dirty[(mapping->offset + (line - mapping->start)) / LINE])
+                    tell_flush(mapping, line, LINE, from);
+        }
         tell_fence("fence", from);
     }
     ends();
@@ -544,8 +573,12 @@ void recorder_transaction(const char *which, int is_begin, struct from from)
 
 void forget(void)
 {
+    if (!begins())
+        return;
     drain();
     compare_all(NOWHERE);
+    empty(&head);
+    empty(&body);
     counts = (struct counts){.strangers = counts.strangers,
                              .nested = counts.nested,
                              .crowded = counts.crowded,
@@ -558,4 +591,15 @@ void forget(void)
             memory->dirty[line] = 0;
         tell_head(memory, 0, memory->bytes);
     }
+    ends();
+}
+
+void recorder_compares(uintptr_t start, uintptr_t end, struct from from)
+{
+    if (!begins())
+        return;
+    drain();
+    for (int index = 0; index < mapping_count; index++)
+        compare_mapping(&mappings[index], start, end, from);
+    ends();
 }

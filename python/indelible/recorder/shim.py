@@ -25,7 +25,7 @@ WRAPPED = (
     *("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"),
     *("strcpy", "stpcpy", "strcat", "strncpy"),
     *("sprintf", "snprintf", "vsprintf", "vsnprintf", "fread"),
-    *("free", "realloc"),
+    *("free", "realloc", "pthread_exit", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"),
     *("read", "pread", "pread64", "write", "pwrite", "pwrite64"),
     *("__memcpy_chk", "__memmove_chk", "__memset_chk", "__strcpy_chk"),
 )
@@ -72,8 +72,7 @@ def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
     mnemonic, _, rest = statement.partition("#")[0].strip().replace("\t", " ").partition(" ")
     mnemonic = mnemonic.lower()
     if mnemonic == "lock":
-        call = call_for(rest.strip(), in_assembly, sees_wide)
-        return call.replace("indelible_store", "indelible_lock") if call else None
+        return _locked(rest.strip())
     if mnemonic in ("rep", "repz", "repe"):
         string = re.match(r"\s*(?:stos|movs)([bwlq])$", rest)
         return f"indelible_string{SUFFIXES[string[1]]} (%rdi)" if string and in_assembly else None
@@ -105,6 +104,17 @@ def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
         kind = "lock" if mnemonic.startswith("xchg") else "store"
         return f"indelible_{kind}{size} {into}"
     return None
+
+
+def _locked(statement: str) -> str | None:
+    """Return the thunk of an operation with the prefix `lock`, whatever it is."""
+    mnemonic, _, rest = statement.partition(" ")
+    memory = [operand for operand in _operands(rest) if _is_memory(operand)]
+    if not memory:
+        return None
+    pairs = {"cmpxchg16b": 16, "cmpxchg8b": 8}
+    size = pairs.get(mnemonic.lower()) or _bytes(mnemonic, [*_operands(rest)[:-1], ""]) or 1
+    return f"indelible_lock{size} {memory[0]}"
 
 
 def _operands(rest: str) -> list[str]:

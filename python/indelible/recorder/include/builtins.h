@@ -1,28 +1,25 @@
 /* What `indelible cc` puts in front of every file: functions that are wrapped are called also where
- * the program asks for the compiler's own, which would be put into the code unseen. */
+ * the program asks for the compiler's own, which would be put into the code unseen. The functions are
+ * named here by what they are called in the assembly, so that the program's names are its own. */
+
+#if !defined(__ASSEMBLER__) && !defined(__clang__)
 
 #pragma GCC system_header
 
-#ifndef __ASSEMBLER__
-
 #ifdef __cplusplus
-#define INDELIBLE_NOTHROW noexcept(true)
 extern "C" {
-#else
-#define INDELIBLE_NOTHROW __attribute__((__nothrow__))
 #endif
 
-void *memcpy(void *, const void *, __SIZE_TYPE__) INDELIBLE_NOTHROW;
-void *memmove(void *, const void *, __SIZE_TYPE__) INDELIBLE_NOTHROW;
-void *memset(void *, int, __SIZE_TYPE__) INDELIBLE_NOTHROW;
+void *indelible_memcpy(void *, const void *, __SIZE_TYPE__) __asm__("memcpy");
+void *indelible_memmove(void *, const void *, __SIZE_TYPE__) __asm__("memmove");
+void *indelible_memset(void *, int, __SIZE_TYPE__) __asm__("memset");
 
 #ifdef __cplusplus
 }
 #endif
 
-#undef INDELIBLE_NOTHROW
-#define __builtin_memcpy memcpy
-#define __builtin_memmove memmove
-#define __builtin_memset memset
+#define __builtin_memcpy indelible_memcpy
+#define __builtin_memmove indelible_memmove
+#define __builtin_memset indelible_memset
 
 #endif
