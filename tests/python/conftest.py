@@ -27,6 +27,8 @@ import fake_core  # noqa: E402
 if not BUILT:
     sys.modules["indelible._core"] = fake_core
 
+from recorded import PRELUDE, Build  # noqa: E402
+
 #: For the tests of the whole command, which need the real simulator.
 needs_core = pytest.mark.skipif(not BUILT, reason="the extension is not built: run `make build`")
 
@@ -68,3 +70,20 @@ def command(
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Return what builds a program, from a file or a text, in a folder that is where one works."""
+    import indelible
+
+    monkeypatch.chdir(tmp_path)
+
+    def built(source: Path | str, *flags: str, name: str = "program", with_: str = "cc") -> Path:
+        if isinstance(source, str):
+            text, source = source, tmp_path / f"{name}.c"
+            source.write_text(PRELUDE + text)
+        assert indelible.cc([*flags, "-o", name, str(source)], with_) == 0
+        return tmp_path / name
+
+    return built

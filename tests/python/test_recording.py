@@ -7,7 +7,6 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import indelible
 from conftest import HERE, needs_core
 from indelible import InputError, cli
 from indelible.recorder import shim
+from recorded import PRELUDE, Build, memories, operations
 
 EXAMPLES = HERE.parents[1] / "examples"
 SOURCES = HERE / "recorder"
@@ -24,67 +24,6 @@ pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
     reason="programs are recorded on Linux on x86-64",
 )
-
-Build = Callable[..., Path]
-
-
-@pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """Return what builds a program, from a file or a text, in a folder that is where one works."""
-    monkeypatch.chdir(tmp_path)
-
-    def built(source: Path | str, *flags: str, name: str = "program", with_: str = "cc") -> Path:
-        if isinstance(source, str):
-            text, source = source, tmp_path / f"{name}.c"
-            source.write_text(PRELUDE + text)
-        assert indelible.cc([*flags, "-o", name, str(source)], with_) == 0
-        return tmp_path / name
-
-    return built
-
-
-#: What the small programs below begin with: a pool that is a file.
-PRELUDE = """
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <indelible.h>
-static uint64_t *map(const char *name, size_t bytes)
-{
-    int file = open(name, O_RDWR | O_CREAT, 0600);
-    if (ftruncate(file, bytes) != 0)
-        abort();
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-}
-"""
-
-
-def memories(trace: Path) -> list[bytes]:
-    """Return what a trace leaves in each of its regions."""
-    starts: dict[int, bytearray] = {}
-    for line in trace.read_text().splitlines():
-        words = line.partition("#")[0].split()
-        if words[:1] == ["region"]:
-            starts[int(words[1], 16)] = bytearray(int(words[2]))
-        elif words[:1] in (["bytes"], ["ntstore"]):
-            at = int(words[1], 16)
-            start = max(start for start in starts if start <= at)
-            stored = (
-                bytes.fromhex(words[2])
-                if words[0] == "bytes"
-                else int(words[2], 16).to_bytes(8, "little")
-            )
-            starts[start][at - start : at - start + len(stored)] = stored
-    return [bytes(memory) for memory in starts.values()]
-
 
 FLAGS = ("-O0", "-O2", "-Os", "-O3 -march=native", "-O2 -flto", "-O2 -pipe -D_FORTIFY_SOURCE=2")
 
@@ -163,14 +102,6 @@ def test_a_locked_operation_is_a_fence_behind_a_flush(build: Build) -> None:
     indelible.record(["./program"], "a.trace")
     verbs = [line.split()[0] for line in Path("a.trace").read_text().splitlines()]
     assert [verb for verb in verbs[3:] if verb != "work"] == ["bytes", "flush", "fence"]
-
-
-def operations(body: str, build: Build, *flags: str) -> list[str]:
-    """Return what a program does with a pool `at`, without its work and where it comes from."""
-    build(f'int main(void) {{ uint64_t *at = map("pool", 8192); {body} return 0; }}', *flags)
-    indelible.record(["./program"], "a.trace")
-    told = [line.partition(" #")[0] for line in Path("a.trace").read_text().splitlines()]
-    return [line for line in told[told.index("measured") + 1 :] if not line.startswith("work")]
 
 
 CLFLUSHOPT = '__asm__ volatile(".byte 0x66; clflush %0" : "+m"(*(char *)(at)));'
@@ -339,39 +270,6 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
         indelible.cc(["a.c"], "nothing")
 
 
-def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:
-    build(
-        """int main(void) {
-            uint64_t *first = map("pool", 8192), *again;
-            first[1] = 1;
-            int file = open("pool", O_RDWR);
-            again = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 4096);
-            again[2] = 2;
-            munmap(first, 4096);
-            first = map("pool", 16384);
-            first[1500] = first[1] + 2;
-            first = mremap(first, 16384, 32768, MREMAP_MAYMOVE);
-            first[1501] = 3;
-            if (ftruncate(file, 30004) != 0)
-                return 1;
-            first[3750] = 4;
-            map("other", 4096)[0] = 9;
-            return 7;
-        }"""
-    )
-    answer = indelible.record(["./program"], "a.trace")
-    assert [region["bytes"] for region in answer["regions"]] == [30016, 4096]
-    pool = Path("pool").read_bytes() + bytes(12)
-    assert memories(Path("a.trace")) == [pool, Path("other").read_bytes()]
-    assert pool[30000] == 4
-    assert answer["exit_code"] == 7
-    # What a file has when it is mapped is there when recording begins. One can be asked for alone.
-    answer = indelible.record(["./program"], "a.trace", pool="other", loads=False)
-    assert [region["file"] for region in answer["regions"]] == [str(Path("other").resolve())]
-    assert Path("a.trace").read_text().splitlines()[2].startswith("bytes 0x10000 0900")
-    assert answer["loads"] == 0
-
-
 def test_children_are_not_recorded_and_every_exit_is_one(build: Build) -> None:
     build(
         """int main(void) {
@@ -384,138 +282,6 @@ def test_children_are_not_recorded_and_every_exit_is_one(build: Build) -> None:
     )
     answer = indelible.record(["./program"], "a.trace")
     assert (answer["stores"], answer["unseen"]) == (2, 0)
-
-
-def test_memory_that_is_gone_is_left_alone(build: Build) -> None:
-    told = operations(
-        """uint64_t *given = malloc(1 << 20), *other = map("other", 4096);
-        indelible_region(given, 1 << 20); given[50] = 1; free(given);
-        for (int word = 0; word < 1024; word++) at[word] = word + 1;
-        other[0] = 1; munmap(other, 4096);
-        at[512] = 5; mprotect(at + 512, 4096, PROT_NONE); at[0] = 2;
-        if (truncate("pool", 100) != 0) return 1;
-        at[1] = 3; __builtin_ia32_sfence(); at[2] = 4;""",
-        build,
-    )
-    assert told[-1] == "bytes 0x10010 0400000000000000"
-    assert "bytes 0x11000 0500000000000000" in told
-
-
-def test_files_that_grow_and_shrink(build: Build) -> None:
-    told = operations(
-        """at[512] = 1;
-        if (truncate("pool", 4096) != 0 || truncate("pool", 8192) != 0) return 1;
-        at[513] = at[512] + 2;
-        FILE *more = fopen("pool", "a"); fputc(0, more); fclose(more);
-        uint64_t *again = map("pool", 12288);
-        again[1025] = 3;""",
-        build,
-        "-O1",
-    )
-    assert [line for line in told if line.startswith("bytes")] == [
-        "bytes 0x11000 0100000000000000",
-        "bytes 0x11000 " + "00" * 64,
-        "bytes 0x11008 0200000000000000",
-        "bytes 0x12008 0300000000000000",
-    ]
-
-
-def test_a_file_that_has_grown_unseen_is_noticed(build: Build) -> None:
-    build(
-        """int main(void) {
-            int file = open("pool", O_RDWR | O_CREAT, 0600);
-            if (ftruncate(file, 4096) != 0) return 1;
-            uint64_t *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-            FILE *more = fopen("pool", "a");
-            for (int byte = 0; byte < 4096; byte++) fputc(0, more);
-            fclose(more);
-            at[700] = 1;
-            return 0;
-        }"""
-    )
-    with pytest.raises(InputError, match="1 bytes of persistent memory changed"):
-        indelible.record(["./program"], "a.trace")
-
-
-def test_what_goes_over_the_seam_of_mappings(build: Build) -> None:
-    told = operations(
-        """int file = open("pool", O_RDWR);
-        mmap(at + 512, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 4096);
-        memset(at + 510, 9, 32); msync(at, 8192, MS_SYNC);
-        indelible_region(at, 64); indelible_region(at + 512, 64);""",
-        build,
-    )
-    assert told == [
-        "bytes 0x10ff0 " + "09" * 16,
-        "bytes 0x11000 " + "09" * 16,
-        "flush 0x10fc0 64",
-        "flush 0x11000 64",
-        "fence",
-    ]
-
-
-def test_programs_that_close_what_is_not_theirs(build: Build) -> None:
-    build(
-        """int main(void) {
-            uint64_t *at = map("pool", 4096); at[0] = 1;
-            for (int file = 3; file < 1000; file++) close(file);
-            for (int file = 3; file < 600; file++) open("mine", O_RDWR | O_CREAT, 0600);
-            at[1] = 2; return 0;
-        }"""
-    )
-    with pytest.raises(InputError, match="is not whole"):
-        indelible.record(["./program"], "a.trace")
-    assert Path("mine").read_bytes() == b""
-
-
-LIBPMEM = """
-#include <stdint.h>
-#include <string.h>
-void pmem_persist(const void *at, size_t bytes) { (void)at, (void)bytes; }
-void pmem_flush(const void *at, size_t bytes) { (void)at, (void)bytes; }
-void pmem_drain(void) {}
-int pmem_msync(const void *at, size_t bytes) { (void)at, (void)bytes; return 0; }
-void *pmem_memcpy_persist(void *to, const void *from, size_t bytes)
-{
-    return memcpy(to, from, bytes);
-}
-void *pmem_memset(void *to, int value, size_t bytes, unsigned flags)
-{
-    (void)flags;
-    return memset(to, value, bytes);
-}
-"""
-
-
-def test_calls_of_libpmem_are_told(build: Build) -> None:
-    """As it is where it is installed: a library that `indelible cc` has not built."""
-    Path("libpmem.c").write_text(LIBPMEM)
-    made = ["cc", "-shared", "-fPIC", "-O1", "-o", "libpmem.so", "libpmem.c"]
-    subprocess.run(made, check=True)
-    heads = [line.partition("{")[0] for line in LIBPMEM.splitlines() if "pmem_" in line]
-    build(
-        "".join(f"{head};" for head in heads)
-        + """int main(void) {
-            uint64_t *at = map("pool", 4096), from = 7;
-            at[0] = 1; pmem_persist(at, 8);
-            pmem_memcpy_persist(at + 8, &from, 8);
-            pmem_memset(at + 16, 5, 8, 1); pmem_drain();
-            at[24] = 2; pmem_flush(at + 24, 8); pmem_msync(at, 8);
-            return 0;
-        }""",
-        "-L.",
-        "-lpmem",
-        "-Wl,-rpath,.",
-    )
-    indelible.record(["./program"], "a.trace")
-    told = [line.split()[0:2] for line in Path("a.trace").read_text().splitlines()[3:]]
-    told = [words if words[0] == "bytes" else words[:1] for words in told if words[0] != "work"]
-    assert told == [
-        *(["bytes", "0x10000"], ["flush"], ["fence"]),
-        *(["bytes", "0x10040"], ["flush"], ["fence"]),
-        *(["bytes", "0x10080"], ["flush"], ["fence"]),
-        *(["bytes", "0x100c0"], ["flush"], ["flush"], ["fence"]),
-    ]
 
 
 def test_of_two_programs_none_is_recorded(build: Build) -> None:

@@ -1,0 +1,183 @@
+"""Where the recorder finds persistent memory: mappings that come, grow, move and go."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import indelible
+from indelible import InputError
+from recorded import Build, memories, operations
+
+pytestmark = pytest.mark.skipif(
+    platform.system() != "Linux" or platform.machine() != "x86_64",
+    reason="programs are recorded on Linux on x86-64",
+)
+
+
+def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:
+    build(
+        """int main(void) {
+            uint64_t *first = map("pool", 8192), *again;
+            first[1] = 1;
+            int file = open("pool", O_RDWR);
+            again = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 4096);
+            again[2] = 2;
+            munmap(first, 4096);
+            first = map("pool", 16384);
+            first[1500] = first[1] + 2;
+            first = mremap(first, 16384, 32768, MREMAP_MAYMOVE);
+            first[1501] = 3;
+            if (ftruncate(file, 30004) != 0)
+                return 1;
+            first[3750] = 4;
+            map("other", 4096)[0] = 9;
+            return 7;
+        }"""
+    )
+    answer = indelible.record(["./program"], "a.trace")
+    assert [region["bytes"] for region in answer["regions"]] == [30016, 4096]
+    pool = Path("pool").read_bytes() + bytes(12)
+    assert memories(Path("a.trace")) == [pool, Path("other").read_bytes()]
+    assert pool[30000] == 4
+    assert answer["exit_code"] == 7
+    # What a file has when it is mapped is there when recording begins. One can be asked for alone.
+    answer = indelible.record(["./program"], "a.trace", pool="other", loads=False)
+    assert [region["file"] for region in answer["regions"]] == [str(Path("other").resolve())]
+    assert Path("a.trace").read_text().splitlines()[2].startswith("bytes 0x10000 0900")
+    assert answer["loads"] == 0
+
+
+def test_memory_that_is_gone_is_left_alone(build: Build) -> None:
+    told = operations(
+        """uint64_t *given = malloc(1 << 20), *other = map("other", 4096);
+        indelible_region(given, 1 << 20); given[50] = 1; free(given);
+        for (int word = 0; word < 1024; word++) at[word] = word + 1;
+        other[0] = 1; munmap(other, 4096);
+        at[512] = 5; mprotect(at + 512, 4096, PROT_NONE); at[0] = 2;
+        if (truncate("pool", 100) != 0) return 1;
+        at[1] = 3; __builtin_ia32_sfence(); at[2] = 4;""",
+        build,
+    )
+    assert told[-1] == "bytes 0x10010 0400000000000000"
+    assert "bytes 0x11000 0500000000000000" in told
+
+
+def test_files_that_grow_and_shrink(build: Build) -> None:
+    told = operations(
+        """at[512] = 1;
+        if (truncate("pool", 4096) != 0 || truncate("pool", 8192) != 0) return 1;
+        at[513] = at[512] + 2;
+        FILE *more = fopen("pool", "a"); fputc(0, more); fclose(more);
+        uint64_t *again = map("pool", 12288);
+        again[1025] = 3;""",
+        build,
+        "-O1",
+    )
+    assert [line for line in told if line.startswith("bytes")] == [
+        "bytes 0x11000 0100000000000000",
+        "bytes 0x11000 " + "00" * 64,
+        "bytes 0x11008 0200000000000000",
+        "bytes 0x12008 0300000000000000",
+    ]
+
+
+def test_a_file_that_has_grown_unseen_is_noticed(build: Build) -> None:
+    build(
+        """int main(void) {
+            int file = open("pool", O_RDWR | O_CREAT, 0600);
+            if (ftruncate(file, 4096) != 0) return 1;
+            uint64_t *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+            FILE *more = fopen("pool", "a");
+            for (int byte = 0; byte < 4096; byte++) fputc(0, more);
+            fclose(more);
+            at[700] = 1;
+            return 0;
+        }"""
+    )
+    with pytest.raises(InputError, match="1 bytes of persistent memory changed"):
+        indelible.record(["./program"], "a.trace")
+
+
+def test_what_goes_over_the_seam_of_mappings(build: Build) -> None:
+    told = operations(
+        """int file = open("pool", O_RDWR);
+        mmap(at + 512, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 4096);
+        memset(at + 510, 9, 32); msync(at, 8192, MS_SYNC);
+        indelible_region(at, 64); indelible_region(at + 512, 64);""",
+        build,
+    )
+    assert told == [
+        "bytes 0x10ff0 " + "09" * 16,
+        "bytes 0x11000 " + "09" * 16,
+        "flush 0x10fc0 64",
+        "flush 0x11000 64",
+        "fence",
+    ]
+
+
+def test_programs_that_close_what_is_not_theirs(build: Build) -> None:
+    build(
+        """int main(void) {
+            uint64_t *at = map("pool", 4096); at[0] = 1;
+            for (int file = 3; file < 1000; file++) close(file);
+            for (int file = 3; file < 600; file++) open("mine", O_RDWR | O_CREAT, 0600);
+            at[1] = 2; return 0;
+        }"""
+    )
+    with pytest.raises(InputError, match="is not whole"):
+        indelible.record(["./program"], "a.trace")
+    assert Path("mine").read_bytes() == b""
+
+
+LIBPMEM = """
+#include <stdint.h>
+#include <string.h>
+void pmem_persist(const void *at, size_t bytes) { (void)at, (void)bytes; }
+void pmem_flush(const void *at, size_t bytes) { (void)at, (void)bytes; }
+void pmem_drain(void) {}
+int pmem_msync(const void *at, size_t bytes) { (void)at, (void)bytes; return 0; }
+void *pmem_memcpy_persist(void *to, const void *from, size_t bytes)
+{
+    return memcpy(to, from, bytes);
+}
+void *pmem_memset(void *to, int value, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return memset(to, value, bytes);
+}
+"""
+
+
+def test_calls_of_libpmem_are_told(build: Build) -> None:
+    """As it is where it is installed: a library that `indelible cc` has not built."""
+    Path("libpmem.c").write_text(LIBPMEM)
+    made = ["cc", "-shared", "-fPIC", "-O1", "-o", "libpmem.so", "libpmem.c"]
+    subprocess.run(made, check=True)
+    heads = [line.partition("{")[0] for line in LIBPMEM.splitlines() if "pmem_" in line]
+    build(
+        "".join(f"{head};" for head in heads)
+        + """int main(void) {
+            uint64_t *at = map("pool", 4096), from = 7;
+            at[0] = 1; pmem_persist(at, 8);
+            pmem_memcpy_persist(at + 8, &from, 8);
+            pmem_memset(at + 16, 5, 8, 1); pmem_drain();
+            at[24] = 2; pmem_flush(at + 24, 8); pmem_msync(at, 8);
+            return 0;
+        }""",
+        "-L.",
+        "-lpmem",
+        "-Wl,-rpath,.",
+    )
+    indelible.record(["./program"], "a.trace")
+    told = [line.split()[0:2] for line in Path("a.trace").read_text().splitlines()[3:]]
+    told = [words if words[0] == "bytes" else words[:1] for words in told if words[0] != "work"]
+    assert told == [
+        *(["bytes", "0x10000"], ["flush"], ["fence"]),
+        *(["bytes", "0x10040"], ["flush"], ["fence"]),
+        *(["bytes", "0x10080"], ["flush"], ["fence"]),
+        *(["bytes", "0x100c0"], ["flush"], ["flush"], ["fence"]),
+    ]
