@@ -135,7 +135,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
     program = shlex.join(command)
     if not (folder / "head").exists():
         raise InputError(
-            f"`{program}` was not built with `indelible cc`, or starts another program that was:"
+            f"`{program}` was not built with `indelible cc`, and ran nothing that was:"
             " docs/recording.md has how"
         )
     if (folder / "others").exists():

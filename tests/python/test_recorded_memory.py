@@ -139,7 +139,8 @@ LIBPMEM = """
 void pmem_persist(const void *at, size_t bytes) { (void)at, (void)bytes; }
 void pmem_flush(const void *at, size_t bytes) { (void)at, (void)bytes; }
 void pmem_drain(void) {}
-int pmem_msync(const void *at, size_t bytes) { (void)at, (void)bytes; return 0; }
+int pmem_msync(const void *at, size_t bytes) { return at == 0 ? -1 : (int)(bytes == 9); }
+int pmem_deep_drain(const void *at, size_t bytes) { return pmem_msync(at, bytes); }
 void *pmem_memcpy_persist(void *to, const void *from, size_t bytes)
 {
     return memcpy(to, from, bytes);
@@ -166,6 +167,7 @@ def test_calls_of_libpmem_are_told(build: Build) -> None:
             pmem_memcpy_persist(at + 8, &from, 8);
             pmem_memset(at + 16, 5, 8, 1); pmem_drain();
             at[24] = 2; pmem_flush(at + 24, 8); pmem_msync(at, 8);
+            at[32] = 3; pmem_msync(at + 32, 9); pmem_deep_drain(at + 32, 8);
             return 0;
         }""",
         "-L.",
@@ -180,4 +182,6 @@ def test_calls_of_libpmem_are_told(build: Build) -> None:
         *(["bytes", "0x10040"], ["flush"], ["fence"]),
         *(["bytes", "0x10080"], ["flush"], ["fence"]),
         *(["bytes", "0x100c0"], ["flush"], ["flush"], ["fence"]),
+        # One that fails does nothing, and one that drains flushes nothing.
+        *(["bytes", "0x10100"], ["fence"]),
     ]

@@ -1,6 +1,5 @@
 /* What programs built with `indelible cc` call: the compiler's calls before accesses (of gcc's and
- * clang's thread sanitizer, whose library is not there), and functions that the linker has wrapped.
- * */
+ * clang's thread sanitizer, whose library is not there), and functions that the linker has wrapped. */
 
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { LINE = 64 };
+enum { LINE = 64, PAGE = 4096 };
 
 /* text.c */
 

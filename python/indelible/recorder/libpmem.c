@@ -6,7 +6,8 @@
 
 #include "recorder.h"
 
-/* Of the functions with flags: what is copied is not waited for, or not written back. */
+/* Of the functions with flags: what is copied is not waited for, or not written back
+ * (PMEM_F_MEM_NODRAIN and PMEM_F_MEM_NOFLUSH of libpmem.h). */
 enum { NO_DRAIN = 1 << 0, NO_FLUSH = 1 << 5 };
 
 /* The next function of this name, which a program that calls it has. */
@@ -42,20 +43,23 @@ void pmem_persist(const void *at, size_t bytes)
     recorder_leave();
 }
 
-#define SYNC(name)                                                                                 \
+/* Those that may fail have done nothing then. */
+#define SYNC(name, flushes)                                                                        \
     int name(const void *at, size_t bytes)                                                         \
     {                                                                                              \
-        recorder_flushes((uintptr_t)at, bytes, CALLER);                                            \
-        recorder_fences(0, 0, CALLER);                                                             \
         recorder_enter();                                                                          \
         int failed = NEXT(name)(at, bytes);                                                        \
         recorder_leave();                                                                          \
+        if (!failed && flushes)                                                                    \
+            recorder_flushes((uintptr_t)at, bytes, CALLER);                                        \
+        if (!failed)                                                                               \
+            recorder_fences(0, 0, CALLER);                                                         \
         return failed;                                                                             \
     }
 
-SYNC(pmem_msync)
-SYNC(pmem_deep_persist)
-SYNC(pmem_deep_drain)
+SYNC(pmem_msync, 1)
+SYNC(pmem_deep_persist, 1)
+SYNC(pmem_deep_drain, 0)
 
 void pmem_drain(void)
 {

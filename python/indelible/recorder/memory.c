@@ -1,7 +1,7 @@
 /* Persistent memory, and where the program has it. */
 
 #define _GNU_SOURCE
-#include <errno.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static void unmap(struct mapping *mapping, uintptr_t start, uintptr_t end)
         map(end, before.end - end, before.memory, before.offset + (end - before.start));
 }
 
-/* Mappings, or parts of them, are gone: what is known of them is compared before. */
+/* Mappings, or parts of them, are gone. Who unmaps compares what is there before. */
 static void unmap_all(uintptr_t start, uintptr_t end)
 {
     for (int index = mapping_count - 1; is_recording && index >= 0; index--)
@@ -196,7 +196,7 @@ static void unmap_all(uintptr_t start, uintptr_t end)
 /* A mapping has whole pages. */
 static size_t paged(size_t bytes)
 {
-    return (bytes + 4095) / 4096 * 4096;
+    return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
@@ -306,9 +306,12 @@ int fallocate64(int file, int mode, off64_t offset, off64_t bytes)
     return fallocate(file, mode, offset, bytes);
 }
 
+/* The C library's, which does without the system where that cannot. */
 int posix_fallocate(int file, off_t offset, off_t bytes)
 {
-    return fallocate(file, 0, offset, bytes) == 0 ? 0 : errno;
+    int (*next)(int, off_t, off_t) =
+        (int (*)(int, off_t, off_t))dlsym(RTLD_NEXT, "posix_fallocate");
+    return recorder_resized(file, next(file, offset, bytes));
 }
 
 int posix_fallocate64(int file, off64_t offset, off64_t bytes)

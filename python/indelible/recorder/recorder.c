@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "inner.h"
 
@@ -25,7 +24,6 @@ enum {
     COMPARED_MAX = 1 << 20,
     /* Bytes that are compared at a time. */
     PART = 1 << 16,
-    PAGE = 4096,
 };
 
 enum kind { NOTHING, STORE, STREAM, MASKED, LOCKED };
@@ -168,14 +166,12 @@ static void tell_flush(const struct mapping *mapping, uintptr_t at, size_t bytes
  * fence if it is stored and written back. */
 static void tell_stream(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
 {
-    counts.streams++;
-    is_unfenced = 1;
     if (at % 8 != 0 || bytes % 8 != 0) {
-        counts.stores--;
-        counts.flushes--;
         tell_store(mapping, at, bytes, from);
         return tell_flush(mapping, at, bytes, from);
     }
+    counts.streams++;
+    is_unfenced = 1;
     for (uintptr_t word = at; word < at + bytes; word += 8) {
         uint64_t value = *(const uint64_t *)word;
         for (int byte = 0; byte < 8; byte++)
@@ -295,8 +291,9 @@ static void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, 
 static long copy(uintptr_t at, unsigned char *to, size_t bytes)
 {
     struct iovec here = {to, bytes}, there = {(void *)at, bytes};
-    const long arguments[6] = {getpid(), (long)&here, 1, (long)&there, 1, 0};
-    return system_call(SYS_process_vm_readv, arguments);
+    const long none[6] = {0};
+    const long asked[6] = {system_call(SYS_getpid, none), (long)&here, 1, (long)&there, 1, 0};
+    return system_call(SYS_process_vm_readv, asked);
 }
 
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)

@@ -3,11 +3,13 @@
 #ifndef INDELIBLE_RECORDER_H
 #define INDELIBLE_RECORDER_H
 
+/* The most bytes between a frame and one that it was called from (ours: Linux' usual stack). */
+#define STACK_MAX 0x800000
+
+#ifndef __ASSEMBLER__
+
 #include <stddef.h>
 #include <stdint.h>
-
-/* The most bytes between a frame and one that it was called from (ours: Linux' usual stack). */
-#define STACK_MAX 0x800000ul
 
 /* Where in the program something comes from: an instruction, and the call of its function; 0 if it
  * is not known. */
@@ -78,5 +80,7 @@ static inline uintptr_t call_of(uintptr_t frame)
 #define CALLER                                                                                     \
     ((struct from){(uintptr_t)__builtin_return_address(0) - 1,                                     \
                    call_of(*(const uintptr_t *)__builtin_frame_address(0))})
+
+#endif
 
 #endif

@@ -177,15 +177,21 @@ def instrument(text: str, sees_wide: bool = False) -> str:
             continue
         for statement in _statements(line):
             label = LABEL.match(statement)
+            is_prefix = PREFIX.match(statement) is not None
+            if label or is_prefix:
+                # What was taken for a prefix has no instruction: it may be a byte of data.
+                made += [held] if held else []
+                held = ""
             while label:
                 made.append(label[1])
                 statement = statement[label.end() :]
                 label = LABEL.match(statement)
-            if not statement.strip():
-                continue
-            # A prefix stays with its instruction.
-            if PREFIX.match(statement):
+                is_prefix = PREFIX.match(statement) is not None
+            if is_prefix:
+                # It stays with its instruction.
                 held = statement
+                continue
+            if not statement.strip():
                 continue
             call = call_for(_meant(held, statement), in_assembly, sees_wide)
             if call and not ELSEWHERE.search(call):
@@ -218,17 +224,17 @@ def _statements(line: str) -> list[str]:
 
 def assemble(real: str, sees_wide: bool, arguments: list[str]) -> int:
     """Run the assembler on what `instrument` makes of its input."""
-    sources = [word for word in arguments if word.endswith((".s", ".S")) and os.path.isfile(word)]
-    from_input = not sources and ("-" in arguments or "--version" not in arguments)
-    if "--version" in arguments or (not sources and not from_input):
+    if "--version" in arguments:
         return subprocess.call([real, *arguments])
+    pairs = zip(["", *arguments], arguments, strict=False)
+    sources = [word for before, word in pairs if _is_source(before, word)]
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, "seen.s")
         if sources:
-            with open(sources[-1], encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read()
+            with open(sources[-1], "rb") as file:
+                text = file.read().decode("utf-8", "surrogateescape")
         else:
-            text = sys.stdin.read()
+            text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
         if INTEL.search(text):
             sys.stderr.write("indelible cc: error: assembly of Intel's syntax is not understood\n")
             return 1
@@ -237,6 +243,12 @@ def assemble(real: str, sees_wide: bool, arguments: list[str]) -> int:
         replaced = sources[-1] if sources else "-"
         rest = [made if word == replaced else word for word in arguments]
         return subprocess.call([real, *(rest if made in rest else [*rest, made])])
+
+
+def _is_source(before: str, word: str) -> bool:
+    """Whether a word behind another one is what is assembled, and not what an option takes."""
+    is_option = word.startswith("-") or before in ("-o", "-I", "--MD", "--defsym")
+    return not is_option and os.path.isfile(word)
 
 
 def link(real: str, library: str, arguments: list[str]) -> int:

@@ -2,6 +2,8 @@
  * %rdi, which has the address, are kept by the caller. The function gets the address, the bytes,
  * and a `struct from`. */
 
+#include "recorder.h"
+
 	.text
 
 	.macro	thunk	name, function, bytes, times
@@ -30,7 +32,7 @@
 	movq	(%rbp), %rax
 	movq	%rax, %r8
 	subq	%rsp, %r8
-	cmpq	$0x800000, %r8
+	cmpq	$STACK_MAX, %r8
 	movl	$0, %ecx
 	ja	1f
 	movq	8(%rax), %rcx
