@@ -116,6 +116,7 @@ impl Contents {
     }
 
     /// How many bytes it holds.
+    #[inline]
     pub fn capacity(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -534,13 +534,13 @@ fn fail<'i, D: Design>(
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.
 fn arrive_early(under_way: Vec<&Write>, image: &mut Image<'_>, choices: &mut Choices) {
-    let mut stopped: Vec<Line> = Vec::new();
+    let mut stopped: LineMap<()> = LineMap::default();
     for write in under_way {
-        if stopped.contains(&write.line) {
+        if stopped.contains_key(&write.line) {
             continue;
         }
         if !choices.arrived() {
-            stopped.push(write.line);
+            stopped.insert(write.line, ());
             continue;
         }
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");

@@ -186,7 +186,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         let mut probe = probe(campaign, &machine, Rc::clone(&workload)).map_err(Failure::Host)?;
         if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
             // Of a line that is elsewhere, the physical line of its number holds anything.
-            for line in remains.placement().moved() {
+            for (line, _) in remains.placement().moved() {
                 probe.oracle.compare(line, machine.below.memory.durable());
             }
             probe.boot(booted, &machine.setup());
@@ -276,9 +276,8 @@ fn boot<D: Design>(
     machine.design = design;
     machine.below.memory.install(&after);
     // Programs see lines where they were before they were moved.
-    for line in remains.placement().moved() {
-        *after.line_mut(line) =
-            *machine.below.memory.durable().line(remains.placement().locate(line));
+    for (line, physical) in remains.placement().moved() {
+        *after.line_mut(line) = *machine.below.memory.durable().line(physical);
     }
     machine.below.view.pm = after;
     image.see_through(Rc::clone(remains.placement()));
@@ -293,7 +292,8 @@ fn boot<D: Design>(
 fn damaged(recovered: &Image<'_>, booted: &Image<'_>, log_base: u64) -> Option<Word> {
     let placement = booted.placement();
     let in_place = booted.changed_lines().filter(|&line| placement.locate(line) == line);
-    let data = in_place.chain(placement.moved()).filter(|line| line.address() < log_base);
+    let moved = placement.moved().map(|(line, _)| line);
+    let data = in_place.chain(moved).filter(|line| line.address() < log_base);
     let words = data.flat_map(|line| (0..LINE_WORDS).map(move |n| Word(line.first_word().0 + n)));
     words.filter(|&word| recovered.word(word) != booted.word(word)).min()
 }

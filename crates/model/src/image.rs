@@ -64,20 +64,31 @@ impl Placement {
     }
 
     /// The physical line that holds a line.
+    #[inline]
     pub fn locate(&self, line: Line) -> Line {
         if self.pages.is_empty() {
             return line;
         }
-        let Some(frames) = self.pages.get(&Page::of(line)) else { return line };
-        let place = line.place_in_page();
-        let second = frames.in_second >> place & 1 == 1;
-        (if second { frames.second } else { frames.first }).line(place)
+        let frames = self.pages.get(&Page::of(line));
+        frames.map_or(line, |frames| frames.line(line.place_in_page()))
     }
 
-    /// The lines that physical lines of other numbers hold.
-    pub fn moved(&self) -> impl Iterator<Item = Line> + '_ {
-        let lines = |&page: &Page| (0..PAGE_LINES).map(move |place| page.line(place));
-        self.pages.keys().flat_map(lines).filter(|&line| self.locate(line) != line)
+    /// The lines that physical lines of other numbers hold, and those.
+    pub fn moved(&self) -> impl Iterator<Item = (Line, Line)> + '_ {
+        let lines = |(&page, frames): (&Page, &Frames)| {
+            let frames = *frames;
+            (0..PAGE_LINES).map(move |place| (page.line(place), frames.line(place)))
+        };
+        self.pages.iter().flat_map(lines).filter(|(line, physical)| line != physical)
+    }
+}
+
+impl Frames {
+    /// The physical line that holds the line in a place of the page.
+    #[inline]
+    fn line(&self, place: u64) -> Line {
+        let second = self.in_second >> place & 1 == 1;
+        (if second { self.second } else { self.first }).line(place)
     }
 }
 
@@ -159,11 +170,8 @@ impl<'a> Image<'a> {
 
     /// Whether another image over the same bytes holds the same.
     pub fn equals(&self, other: &Image<'_>) -> bool {
-        let holds = |line: &Line, data: &LineData, image: &Image<'_>| {
-            image.changed.get(line).unwrap_or_else(|| before(image.base, *line)) == data
-        };
-        self.changed.iter().all(|(line, data)| holds(line, data, other))
-            && other.changed.iter().all(|(line, data)| holds(line, data, self))
+        self.changed.iter().all(|(line, data)| other.physical(*line) == data)
+            && other.changed.iter().all(|(line, data)| self.physical(*line) == data)
     }
 
     /// This image, with power that does not fail again.
@@ -220,17 +228,20 @@ impl<'a> Image<'a> {
     }
 
     /// A word.
+    #[inline]
     pub fn word(&self, word: Word) -> u64 {
-        let line = self.placement.locate(word.line());
-        match self.changed.get(&line) {
-            Some(line) => word_of(line, word),
-            None => word_of(before(self.base, line), word),
-        }
+        word_of(self.line(word.line()), word)
     }
 
     /// A line.
+    #[inline]
     pub fn line(&self, line: Line) -> &LineData {
-        let line = self.placement.locate(line);
+        self.physical(self.placement.locate(line))
+    }
+
+    /// A physical line, whatever the placement.
+    #[inline]
+    pub fn physical(&self, line: Line) -> &LineData {
         self.changed.get(&line).unwrap_or_else(|| before(self.base, line))
     }
 
@@ -281,6 +292,7 @@ impl<'a> Image<'a> {
 }
 
 /// A line as it was before anything was written over it.
+#[inline]
 fn before(base: &Contents, line: Line) -> &LineData {
     match line.address() < base.capacity() {
         true => base.line(line),
@@ -289,6 +301,7 @@ fn before(base: &Contents, line: Line) -> &LineData {
 }
 
 /// A word of a line's data.
+#[inline]
 pub fn word_of(line: &LineData, word: Word) -> u64 {
     let at = word.place() * 8;
     u64::from_le_bytes(line[at..at + 8].try_into().expect("a word has 8 bytes"))
@@ -365,7 +378,7 @@ mod tests {
         let mut placement = Placement::default();
         placement.place(Page(0), Page(0), Page(1), 0b10);
         placement.place(Page(2), Page(2), Page(3), 0);
-        assert_eq!(placement.moved().collect::<Vec<_>>(), [Line(1)]);
+        assert_eq!(placement.moved().collect::<Vec<_>>(), [(Line(1), Page(1).line(1))]);
         image.see_through(placement);
         assert_eq!((image.word(Word(8)), image.word(Word(0))), (7, 0));
         image.set_word(Word(9), 8).expect("power");

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::contents::Contents;
 use crate::design::Durability;
 use crate::image::Image;
-use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
+use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word};
 
 mod survivors;
 
@@ -314,13 +314,17 @@ impl Oracle {
         let known = |word| !self.unpromised.contains(&word);
         let settled = survivors(&candidates, known, &self.expected, image)
             .map_err(|lost| (lost.word, self.explain_lost(&lost, &candidates)))?;
-        let changed = image.changed_lines().filter(|line| line.address() < self.log_base);
-        let mut lines: Vec<Line> = self.suspects.iter().copied().chain(changed).collect();
+        let is_data = |line: &Line| line.address() < self.log_base;
+        let differs = |line: Line, is: &LineData| is != self.expected.line(line);
+        let mut lines: Vec<Line> =
+            self.suspects.iter().copied().chain(image.changed_lines().filter(is_data)).collect();
+        lines.retain(|&line| differs(line, image.line(line)));
         // Of a line that is elsewhere, nobody has compared the durable bytes.
-        lines.extend(image.placement().moved().filter(|line| line.address() < self.log_base));
+        let moved = image.placement().moved().filter(|(line, _)| is_data(line));
+        let wrong = moved.filter(|&(line, physical)| differs(line, image.physical(physical)));
+        lines.extend(wrong.map(|(line, _)| line));
         lines.sort_unstable();
         lines.dedup();
-        lines.retain(|&line| image.line(line) != self.expected.line(line));
         for line in lines {
             for place in 0..8 {
                 let word = Word(line.first_word().0 + place);

@@ -60,16 +60,19 @@ impl Line {
     }
 
     /// The address of the line's first byte.
+    #[inline]
     pub fn address(self) -> u64 {
         self.0 * LINE_BYTES
     }
 
     /// The line's first word.
+    #[inline]
     pub fn first_word(self) -> Word {
         Word(self.0 * LINE_WORDS)
     }
 
     /// The line's place in its page, 0 to 63.
+    #[inline]
     pub fn place_in_page(self) -> u64 {
         self.0 % PAGE_LINES
     }
@@ -91,11 +94,13 @@ impl Word {
     }
 
     /// The address of the word's first byte.
+    #[inline]
     pub fn address(self) -> u64 {
         self.0 * WORD_BYTES
     }
 
     /// The line that holds the word.
+    #[inline]
     pub fn line(self) -> Line {
         Line(self.0 / LINE_WORDS)
     }
@@ -131,16 +136,19 @@ pub struct Page(pub u64);
 
 impl Page {
     /// The page that holds a line.
+    #[inline]
     pub fn of(line: Line) -> Page {
         Page(line.0 / PAGE_LINES)
     }
 
     /// The address of the page's first byte.
+    #[inline]
     pub fn address(self) -> u64 {
         self.0 * PAGE_BYTES
     }
 
     /// A line of the page, by its place in it.
+    #[inline]
     pub fn line(self, place: u64) -> Line {
         Line(self.0 * PAGE_LINES + place)
     }
@@ -233,6 +241,7 @@ impl Divisor {
 }
 
 /// A number that depends on every bit of another (SplitMix64's finalizer).
+#[inline]
 pub fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
