@@ -48,7 +48,11 @@ run: build
 	$(BIN)/indelible compare --designs native,undo@x86,silo --workloads hash,btree,ycsb,sqlite \
 		--machine silo --cores 8 --plot out/compare.png
 
-test: test-rust test-python
+# The Rust tests and the build of the extension, whose last step keeps one processor, beside each
+# other.
+test:
+	$(MAKE) --jobs=2 test-rust build
+	$(MAKE) test-python
 
 # The extension module is tested from Python: a test of its own would have to link libpython, which
 # a system's Python does not always have.
