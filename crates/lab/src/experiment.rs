@@ -100,11 +100,19 @@ pub fn make(
     control: &Control,
 ) -> Result<Made, InputError> {
     let Recording { timeline, crashes } = recording;
+    let workload = resolved.make_workload()?;
+    let all = workload.ends_after();
+    let txs = spec.txs.or(all);
     let (txs, warmup) = match crashes {
-        Some(_) => (spec.txs.unwrap_or(campaign::TRANSACTIONS), 0),
-        None => (spec.txs.unwrap_or(TRANSACTIONS), spec.txs.unwrap_or(TRANSACTIONS) / 10),
+        Some(_) => (txs.unwrap_or(campaign::TRANSACTIONS), 0),
+        None if all.is_some() => (txs.unwrap_or(TRANSACTIONS), 0),
+        None => (txs.unwrap_or(TRANSACTIONS), txs.unwrap_or(TRANSACTIONS) / 10),
     };
     let warmup = spec.warmup.unwrap_or(warmup);
+    if all.is_some() && warmup > 0 {
+        let name = &resolved.workload_name;
+        return Err(InputError(format!("{name} is done once: leave --warmup out")));
+    }
     let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);
     let outcome = (resolved.design.run)(Order {
@@ -112,7 +120,7 @@ pub fn make(
         cores: resolved.cores,
         settings: &resolved.design_settings,
         without: spec.without.as_deref(),
-        workload: resolved.make_workload()?,
+        workload,
         warmup,
         transactions: txs,
         exact: spec.exact,
@@ -291,6 +299,8 @@ impl Port for Counter {
     fn order(&mut self) {}
     fn durable(&mut self) {}
     fn mark(&mut self) {}
+    fn take_turn(&mut self, _turn: u64) {}
+    fn pass_turn(&mut self) {}
     fn cancelled(&self) -> bool {
         false
     }

@@ -194,7 +194,7 @@ impl Spec {
             // Some workloads have fewer items than the machine says unless the user says so.
             workload_settings.push(("items".to_owned(), machine.config.workload.items));
         }
-        let cores = count_cores(&machine, self.cores, self.threads(workload).or(cores))?;
+        let cores = count_cores(&machine, self.cores, self.usual_cores(&machine, workload, cores))?;
         if let Some(rule) = &self.without
             && !design.rules.iter().any(|(name, _)| name == rule)
         {
@@ -238,12 +238,21 @@ impl Spec {
 }
 
 impl Spec {
-    /// The threads of a trace of which a program checks the memory: its one copy takes so many
-    /// cores.
-    fn threads(&self, workload: &workloads::Entry) -> Option<u8> {
-        let is_checked = self.check.is_some() && workload.about.name == "replay";
+    /// On how many cores a workload is run if the user does not say: a trace on as many as it has
+    /// threads for.
+    fn usual_cores(
+        &self,
+        machine: &Machine,
+        workload: &workloads::Entry,
+        usual: Option<u8>,
+    ) -> Option<u8> {
+        if workload.about.name != "replay" {
+            return usual;
+        }
+        let all = machine.config.core.cores_max as u8;
+        let usual = usual.unwrap_or(all).min(all);
         // What is wrong with a trace is told when the workload is made.
-        is_checked.then(|| workloads::replay::threads(self.script.as_ref()).ok()).flatten()
+        workloads::replay::cores(self.script.as_ref(), self.check.is_some(), usual).ok()
     }
 
     /// The program that checks images, if the workload is one whose images it can be asked about.

@@ -1,4 +1,5 @@
-//! Locks of programs: who has which, and who waits, first come, first served.
+//! Where programs wait for each other: locks, first come, first served, and turns, in which one
+//! goes on after the other as it was when they were recorded.
 
 use std::collections::VecDeque;
 
@@ -46,7 +47,52 @@ impl Locks {
     }
 }
 
+/// Turns, numbered from 0 on: each begins when the one before was passed on.
+#[derive(Clone, Debug, Default)]
+pub struct Turns {
+    now: u64,
+    /// When that one began.
+    since: Cycle,
+    waiting: Vec<(CoreId, u64)>,
+}
+
+impl Turns {
+    /// Since when a turn may be taken, if it has begun; who takes it waits otherwise.
+    pub fn take(&mut self, core: CoreId, turn: u64) -> Option<Cycle> {
+        if turn <= self.now {
+            return Some(self.since);
+        }
+        self.waiting.push((core, turn));
+        None
+    }
+
+    /// The next turn begins; who waits for it.
+    pub fn pass(&mut self, at: Cycle) -> Option<CoreId> {
+        self.now += 1;
+        self.since = at;
+        let next = self.waiting.iter().position(|&(_, turn)| turn == self.now)?;
+        Some(self.waiting.swap_remove(next).0)
+    }
+}
+
 /// Where a lock lies: a line of its own in volatile memory.
 pub fn lock_line(lock: LockId) -> Ptr {
     Ptr::to(DRAM_BASE + u64::from(lock.0) * LINE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_begins_when_the_one_before_is_passed_on() {
+        let mut turns = Turns::default();
+        let (first, second) = (CoreId(0), CoreId(1));
+        assert_eq!(turns.take(first, 0), Some(Cycle(0)));
+        assert_eq!((turns.take(second, 2), turns.take(first, 1)), (None, None));
+        assert_eq!(turns.pass(Cycle(5)), Some(first));
+        assert_eq!(turns.pass(Cycle(7)), Some(second));
+        assert_eq!(turns.pass(Cycle(9)), None);
+        assert_eq!(turns.take(first, 3), Some(Cycle(9)), "nobody waited");
+    }
 }

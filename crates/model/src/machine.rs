@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{Below, Design, Setup, Shape};
 use crate::epochs::Epochs;
-use crate::locks::Locks;
+use crate::locks::{Locks, Turns};
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
 use crate::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
@@ -41,6 +41,7 @@ pub struct Machine<D: Design> {
     pub below: Below<D::Event>,
     pub(crate) cores: PerCore<CoreState>,
     locks: Locks,
+    turns: Turns,
     params: D::Params,
     rules: D::Rules,
     /// When events have followed each other for so long that they will for ever.
@@ -145,6 +146,7 @@ impl<D: Design> Machine<D> {
                 combining: Combining::new(config.core.wc_buffers),
             }),
             locks: Locks::default(),
+            turns: Turns::default(),
             params,
             rules,
             circles: None,

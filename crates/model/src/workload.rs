@@ -9,6 +9,11 @@ use crate::image::Image;
 use crate::params::Params;
 use crate::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, WORD_BYTES, Word};
 
+mod plain;
+
+pub use plain::Overwritten;
+use plain::Plain;
+
 /// An address and the cycle at which the core knows it.
 ///
 /// A program that follows a pointer cannot start the access before the pointer has arrived; one
@@ -118,6 +123,10 @@ pub trait Port {
     fn durable(&mut self);
     /// Tells the world outside that the program has come this far; on return it knows.
     fn mark(&mut self);
+    /// Waits until turns have been passed on so many times.
+    fn take_turn(&mut self, turn: u64);
+    /// Passes the turn on, when what is before has retired and its stores have left the core.
+    fn pass_turn(&mut self);
     /// Whether the run has been cancelled.
     fn cancelled(&self) -> bool;
 }
@@ -132,70 +141,6 @@ pub struct Pm<'a> {
 enum Back<'a> {
     Plain(Plain<'a>),
     Simulated(&'a mut dyn Port),
-}
-
-/// Plain memory, and what an abort puts back there.
-struct Plain<'a> {
-    view: &'a mut View,
-    overwritten: Overwritten,
-}
-
-impl Plain<'_> {
-    /// It stays out of line, so that stores on a simulated core are in line.
-    #[inline(never)]
-    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
-        let word = Word::of(at.address);
-        if at.address < DRAM_BASE {
-            self.overwritten.keep(word, || self.view.word(word));
-        }
-        self.view.merge_word(word, value, mask);
-    }
-}
-
-/// The words that an abortable transaction has stored over, oldest first, and what they held: the
-/// list that a runtime keeps in volatile memory. Of other transactions nothing is kept.
-#[derive(Debug, Default)]
-pub struct Overwritten {
-    is_kept: bool,
-    words: Vec<(Word, u64)>,
-}
-
-impl Overwritten {
-    /// A transaction begins.
-    pub fn begin(&mut self, abortable: bool) {
-        self.is_kept = abortable;
-        self.words.clear();
-    }
-
-    /// The transaction ends.
-    pub fn end(&mut self) {
-        self.begin(false);
-    }
-
-    /// A transaction is about to store to a word, and can find out what it holds.
-    #[inline]
-    pub fn keep(&mut self, word: Word, old: impl FnOnce() -> u64) {
-        if self.is_kept {
-            self.words.push((word, old()));
-        }
-    }
-
-    /// The transaction is aborted: what it stored over.
-    ///
-    /// # Panics
-    /// If it is not abortable: nobody knows what it stored over.
-    pub fn take(&mut self) -> Vec<(Word, u64)> {
-        assert!(self.is_kept, "who aborts a transaction has begun it with `begin_abortable`");
-        self.is_kept = false;
-        std::mem::take(&mut self.words)
-    }
-
-    /// The transaction is aborted on plain memory, where the old values are simply put back.
-    pub fn revert(&mut self, view: &mut View) {
-        for (word, old) in self.take().into_iter().rev() {
-            view.set_word(word, old);
-        }
-    }
 }
 
 impl<'a> Pm<'a> {
@@ -402,6 +347,22 @@ impl<'a> Pm<'a> {
     pub fn durable(&mut self) {
         if let Back::Simulated(port) = &mut self.back {
             port.durable();
+        }
+    }
+
+    /// Waits until turns have been passed on so many times: what was recorded goes on in the order
+    /// in which it did.
+    pub fn take_turn(&mut self, turn: u64) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.take_turn(turn);
+        }
+    }
+
+    /// Passes the turn on. What is before has retired, and its stores have left the core, but
+    /// nothing is said of when they are durable.
+    pub fn pass_turn(&mut self) {
+        if let Back::Simulated(port) = &mut self.back {
+            port.pass_turn();
         }
     }
 

@@ -17,7 +17,7 @@
 //! A record says where an access went, and not which load its address came from. So a core knows
 //! every address at once or, with `addresses=loaded`, when the load before has its value; the
 //! program itself lies between the two. The order of what threads do follows from simulated time
-//! and from locks, and not from the order in which it was recorded.
+//! and from locks, or, of a trace that is `interleaved`, is that in which it was recorded.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,10 +36,11 @@ mod persists;
 mod pmemcheck;
 mod recording;
 mod text;
+mod trace;
 
 use crate::rng::mix;
 use checker::Examined;
-use recording::{Op, Thread, Trace};
+use trace::{Op, Thread, Trace};
 
 pub use persists::Persist;
 
@@ -107,13 +108,18 @@ fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
     }
 }
 
-/// How many threads a trace has, which is the user's `script`, or the ledger.
+/// How many cores a trace takes, which is the user's `script`, or the ledger: as many as it has
+/// threads, if it is done once, since it is checked or interleaved; otherwise for as many copies as
+/// `usual` cores are enough for, and one at least.
 ///
 /// # Errors
 /// [`Stop::Input`] when it is wrong.
-pub fn threads(script: Option<&(String, String)>) -> Step<u8> {
+pub fn cores(script: Option<&(String, String)>, is_checked: bool, usual: u8) -> Step<u8> {
     let (name, text) = named(script);
-    Ok(read(name, text, WORD_BYTES)?.threads.len() as u8)
+    let trace = read(name, text, WORD_BYTES)?;
+    let threads = trace.threads.len() as u8;
+    let copies = if is_checked || trace.is_interleaved { 1 } else { usual / threads };
+    Ok(copies.max(1) * threads)
 }
 
 /// The flushes and fences of a trace, which is the user's `script`, or the ledger, by where in the
@@ -154,7 +160,7 @@ impl Declared for Replay {
         if !site.cores.is_multiple_of(threads) {
             return Err(Stop::Input(format!(
                 "{name} has {threads} threads, and {} cores are no multiple of that: ask for \
-                 --cores {threads}",
+                 --cores {threads}, on a machine that has them (--set core.cores_max={threads})",
                 site.cores
             )));
         }
@@ -177,15 +183,17 @@ impl Declared for Replay {
         let waits_for_loads = params.addresses == LOADED;
         let trace = Arc::new(trace);
         let mut replay = Replay { trace, waits_for_loads, seed: site.seed, copies, checker: None };
+        let is_interleaved = replay.trace.is_interleaved;
+        if replay.copies.len() > 1 && (is_interleaved || site.checker.is_some()) {
+            return Err(Stop::Input(format!(
+                "{} is of one copy of the trace's memory, and {} cores have {}: ask for --cores \
+                 {threads}",
+                if is_interleaved { "what is `interleaved`" } else { "--check" },
+                site.cores,
+                replay.copies.len()
+            )));
+        }
         if let Some(examiner) = &site.checker {
-            if replay.copies.len() > 1 {
-                return Err(Stop::Input(format!(
-                    "--check is of one copy of the trace's memory, and {} cores have {}: ask for \
-                     --cores {threads}",
-                    site.cores,
-                    replay.copies.len()
-                )));
-            }
             replay.checker = Some(Examined::new(examiner, &replay)?);
         }
         Ok(replay)
@@ -202,8 +210,8 @@ impl Workload for Replay {
     }
 
     fn ends_after(&self) -> Option<u64> {
-        self.checker.as_ref()?;
-        self.trace.threads.iter().map(|thread| thread.parts.len() as u64).max()
+        let is_once = self.checker.is_some() || self.trace.is_interleaved;
+        is_once.then(|| self.trace.threads.iter().map(|thread| thread.txs).max().unwrap_or(0))
     }
 
     fn notes(&self) -> Vec<String> {
@@ -268,7 +276,7 @@ impl Replay {
             seed: mix(self.seed ^ (thread as u64) << 56 ^ copy.persistent),
             stores: 0,
             next: 0,
-            once: self.checker.is_some(),
+            once: self.checker.is_some() || self.trace.is_interleaved,
         }
     }
 }
@@ -296,7 +304,7 @@ impl Program for Replayer {
         let Thread { ops, parts, .. } = &trace.threads[self.thread];
         if self.next == parts.len() {
             if self.once {
-                return pm.tx(|_| Ok(()));
+                return Ok(());
             }
             self.next = 0;
         }
@@ -334,6 +342,8 @@ impl Replayer {
             Op::Abort => pm.abort(),
             Op::Lock(lock) => pm.lock(LockId(self.copy.locks + lock)),
             Op::Unlock(lock) => pm.unlock(LockId(self.copy.locks + lock)),
+            Op::TakeTurn(turn) => pm.take_turn(turn),
+            Op::PassTurn => pm.pass_turn(),
         }
         Ok(())
     }

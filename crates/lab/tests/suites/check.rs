@@ -41,12 +41,12 @@ const VERIFY: &str = r#"
     [ "$flag" = 0 ] || [ "$flag" = 1 ]"#;
 
 /// A checker in a folder of its own.
-struct Bench {
+pub struct Bench {
     folder: TempDir,
 }
 
 impl Bench {
-    fn new(script: &str) -> Bench {
+    pub fn new(script: &str) -> Bench {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("verify.sh"), script).expect("a script");
         Bench { folder }
@@ -56,7 +56,7 @@ impl Bench {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn ask(&self, line: &str, trace: &str) -> Result<Value, lab::InputError> {
+    pub fn ask(&self, line: &str, trace: &str) -> Result<Value, lab::InputError> {
         let mut request = request(line);
         request["script"] = json!(["mine.trace", trace]);
         if request.get("check").is_none_or(Value::is_null) {
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// What is wrong with a trace on a design.
-    fn texts(&self, line: &str, trace: &str) -> Vec<String> {
+    pub fn texts(&self, line: &str, trace: &str) -> Vec<String> {
         let found = self.answer(line, trace);
         assert_eq!(found["checked"], true, "{found}");
         let violations = found["violations"].as_array().expect("a list");

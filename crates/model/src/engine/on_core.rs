@@ -286,6 +286,23 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().unlock(self.core, lock);
     }
 
+    fn take_turn(&self, turn: u64) {
+        self.settle();
+        self.machine().cores[self.core].timing.drain(Stall::Lock);
+        self.turn();
+        match self.machine().take_turn(self.core, turn) {
+            Some(since) => self.wait(since, Stall::Lock),
+            None => self.park(Stall::Lock),
+        }
+    }
+
+    fn pass_turn(&self) {
+        self.settle();
+        self.machine().cores[self.core].timing.drain(Stall::Lock);
+        self.turn();
+        self.machine().pass_turn(self.core);
+    }
+
     pub fn wait_for_all(&self, started: &dyn Fn()) {
         self.settle();
         self.turn();
@@ -506,6 +523,14 @@ impl<D: Design> Port for Front<'_, '_, D> {
 
     fn durable(&mut self) {
         self.cpu.durable();
+    }
+
+    fn take_turn(&mut self, turn: u64) {
+        self.cpu.take_turn(turn);
+    }
+
+    fn pass_turn(&mut self) {
+        self.cpu.pass_turn();
     }
 
     fn mark(&mut self) {

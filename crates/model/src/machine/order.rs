@@ -250,4 +250,19 @@ impl<D: Design> Machine<D> {
             self.process_wakes();
         }
     }
+
+    /// A core goes on with its turn; since when, if it has begun.
+    pub(crate) fn take_turn(&mut self, id: CoreId, turn: u64) -> Option<Cycle> {
+        self.turns.take(id, turn)
+    }
+
+    /// A core, whose stores have left it, passes its turn on, which takes as long as a line does
+    /// that moves.
+    pub(crate) fn pass_turn(&mut self, id: CoreId) {
+        let at = self.cores[id].timing.clock() + self.below.shape.times.transfer;
+        if let Some(next) = self.turns.pass(at) {
+            self.below.wake(next, at);
+            self.process_wakes();
+        }
+    }
 }

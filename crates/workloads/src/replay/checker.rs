@@ -13,6 +13,7 @@ use model::workload::{Pm, Step, Stop};
 
 use super::Replay;
 use super::history::{History, Told};
+use super::trace::Op;
 use crate::rng::mix;
 
 /// What nobody can accept: words that have nothing to do with each other.
@@ -71,9 +72,10 @@ impl Examined {
             accepts_garbage: false,
             seen: RefCell::default(),
         };
-        // What several threads leave depends on who came first.
-        if let [thread] = &trace.threads[..] {
-            examined.examine(&left, &[thread.marks.len() as u64]).map_err(|text| {
+        // What several threads leave depends on who came first, unless that was recorded.
+        if trace.threads.len() == 1 || trace.is_interleaved {
+            let all: Vec<u64> = examined.marks.iter().map(|marks| marks.len() as u64).collect();
+            examined.examine(&left, &all).map_err(|text| {
                 let name = examiner.name();
                 Stop::Input(format!(
                     "--check {name}: {text}, on what the trace leaves when no power fails"
@@ -135,7 +137,7 @@ fn lines_of(words: impl Iterator<Item = Word>) -> Vec<Line> {
     lines
 }
 
-/// All that a trace stores, its threads one after the other.
+/// All that a trace stores, in the order of the file, or its threads one after the other.
 fn history(replay: &Replay) -> Step<History> {
     let (trace, copy) = (&replay.trace, replay.copies[0]);
     let mut history = History::default();
@@ -144,12 +146,19 @@ fn history(replay: &Replay) -> Step<History> {
         before.perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
     }
     history.measure();
-    for (number, thread) in trace.threads.iter().enumerate() {
-        let mut replayer = replay.replayer(copy, number);
-        for (op, place) in thread.ops.iter().zip(&thread.places) {
-            history.at(number, *place);
-            replayer.perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
-        }
+    let each = trace.threads.iter().enumerate().flat_map(|(number, thread)| {
+        thread.ops.iter().zip(&thread.places).map(move |(op, place)| (number, op, *place))
+    });
+    let mut all: Vec<(usize, &Op, usize)> = each.collect();
+    if trace.is_interleaved {
+        all.sort_by_key(|(_, _, place)| *place);
+    }
+    let mut replayers: Vec<_> =
+        (0..trace.threads.len()).map(|number| replay.replayer(copy, number)).collect();
+    for (number, op, place) in all {
+        // Where it is known what came before what, threads are told of as if they were one.
+        history.at(if trace.is_interleaved { 0 } else { number }, place);
+        replayers[number].perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
     }
     Ok(history)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::units::{Cycle, LINE_BYTES, Line, LineData, WORD_BYTES, Word};
 use model::workload::{Flush, LockId, Overwritten, Port, Ptr};
 
-use super::recording::Trace;
+use super::trace::Trace;
 
 /// Memory that remembers where in a trace each store to persistent memory is.
 #[derive(Default)]
@@ -148,6 +148,10 @@ impl Port for History {
     fn durable(&mut self) {}
 
     fn mark(&mut self) {}
+
+    fn take_turn(&mut self, _turn: u64) {}
+
+    fn pass_turn(&mut self) {}
 
     fn cancelled(&self) -> bool {
         false

@@ -14,7 +14,8 @@
 
 use model::workload::Step;
 
-use super::recording::{ACCESS_MAX, Op, Recorder, Trace};
+use super::recording::{ACCESS_MAX, Recorder};
+use super::trace::{Op, Trace};
 
 /// The first marker of a log, and the last.
 const START: &str = "START";

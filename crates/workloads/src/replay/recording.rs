@@ -1,10 +1,11 @@
-//! A trace in memory, and what is checked of it while it is read, in whichever format.
+//! A trace that is read, in whichever format, and what is checked of it.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use model::units::{DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
 use model::workload::{Step, Stop};
+
+use super::trace::{Op, Region, Thread, Trace};
 
 /// The most threads of a trace: as many as there can be cores.
 const THREADS_MAX: u64 = 64;
@@ -20,103 +21,6 @@ const WORK_MAX: u64 = 1_000_000_000;
 /// Where addresses of a trace end, as those of processors do.
 const ADDRESSES_END: u64 = 1 << 57;
 
-/// What a thread did. Addresses are those of one copy: from 0 on in persistent memory, and from
-/// [`DRAM_BASE`] on in volatile memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    Load {
-        at: u64,
-        bytes: u16,
-    },
-    /// A store of 1 to 8 bytes that lie in one word, low first.
-    Store {
-        at: u64,
-        value: u64,
-        bytes: u8,
-    },
-    /// The same with a value that is new each time.
-    StoreNew {
-        at: u64,
-        bytes: u8,
-    },
-    StorePastCaches {
-        at: u64,
-        value: u64,
-    },
-    /// Write a line back.
-    Flush {
-        at: u64,
-    },
-    Order,
-    Durable,
-    /// The program tells the world how far it has come.
-    Mark,
-    Work(u64),
-    Begin {
-        abortable: bool,
-    },
-    Commit,
-    Abort,
-    Lock(u32),
-    Unlock(u32),
-}
-
-/// A trace.
-#[derive(Debug, Default)]
-pub struct Trace {
-    /// What a place in its file is called.
-    pub unit: &'static str,
-    /// Where in the program what is in a place comes from, if the file says so.
-    pub sources: BTreeMap<usize, String>,
-    /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
-    pub persistent: u64,
-    pub volatile: u64,
-    /// Locks of a copy.
-    pub locks: u32,
-    /// Where the program's persistent memory lies in it; nowhere else, if it has no parts.
-    pub regions: Vec<Region>,
-    /// What was done before measuring begins.
-    pub before: Vec<Op>,
-    pub threads: Vec<Thread>,
-}
-
-/// So many places are named, where there are several.
-const PLACES_TOLD: usize = 3;
-
-impl Trace {
-    /// Places in the file as they are told, with where in the program they come from.
-    pub fn told(&self, places: &[usize]) -> String {
-        let source = |place: &usize| self.sources.get(place);
-        let first = places.first().and_then(source);
-        let common = first.filter(|_| places.iter().all(|place| source(place) == first));
-        let from =
-            |source: Option<&String>| source.map_or(String::new(), |from| format!(" ({from})"));
-        let each = places.iter().take(PLACES_TOLD).map(|place| match common {
-            Some(_) => place.to_string(),
-            None => format!("{place}{}", from(source(place))),
-        });
-        let more = match places.len().saturating_sub(PLACES_TOLD) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let plural = if places.len() == 1 { "" } else { "s" };
-        let each: Vec<String> = each.collect();
-        format!("{}{plural} {}{more}{}", self.unit, each.join(", "), from(common))
-    }
-}
-
-/// What one thread did.
-#[derive(Debug, Default)]
-pub struct Thread {
-    pub ops: Vec<Op>,
-    /// Where in the file each of them is.
-    pub places: Vec<usize>,
-    /// What it tells the world, mark by mark.
-    pub marks: Vec<String>,
-    /// The parts of which each has one transaction, with what comes before it, and all of `ops`.
-    pub parts: Vec<Range<usize>>,
-}
-
 /// A trace that is being read.
 pub struct Recorder<'a> {
     file: &'a str,
@@ -128,6 +32,9 @@ pub struct Recorder<'a> {
     pages: BTreeMap<u64, u64>,
     is_measured: bool,
     current: usize,
+    /// The thread that did something last, and how often that was another one than before.
+    went_on: Option<usize>,
+    turns: u64,
     recorded: BTreeMap<usize, Recorded>,
     /// Bytes of what transactions of two threads may not share without a lock.
     grain: u64,
@@ -148,11 +55,10 @@ struct Recorded {
     held: Vec<(u32, usize)>,
 }
 
-/// Persistent memory of the traced program, and where it begins in a copy's.
-#[derive(Debug)]
-pub struct Region {
-    pub from: Range<u64>,
-    pub to: u64,
+impl Recorded {
+    fn ended(self) -> Thread {
+        Thread::of(self.ops, self.places, self.marks)
+    }
 }
 
 /// The last store to a part of memory, and the locks that were held at every one.
@@ -173,6 +79,8 @@ impl<'a> Recorder<'a> {
             pages: BTreeMap::new(),
             is_measured: true,
             current: 0,
+            went_on: None,
+            turns: 0,
             recorded: BTreeMap::new(),
             grain,
             stored: BTreeMap::new(),
@@ -235,6 +143,30 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// The order of the file is that in which threads went on.
+    pub fn interleave(&mut self) -> Step {
+        if !self.recorded.is_empty() {
+            return self.wrong("`interleaved` is before what threads do");
+        }
+        self.trace.is_interleaved = true;
+        Ok(())
+    }
+
+    /// The current thread does something: if another one went on before, that one has passed its
+    /// turn on, and this one waits for it.
+    fn go_on(&mut self) {
+        let Some(before) = self.went_on.replace(self.current) else { return };
+        if self.trace.is_interleaved && before != self.current {
+            self.turns += 1;
+            let turn = Op::TakeTurn(self.turns);
+            for (thread, op) in [(before, Op::PassTurn), (self.current, turn)] {
+                let recorded = self.recorded.entry(thread).or_default();
+                recorded.ops.push(op);
+                recorded.places.push(self.place);
+            }
+        }
+    }
+
     /// The program's memory has a persistent part. Each is made known before any operation.
     pub fn region(&mut self, start: u64, bytes: u64) -> Step {
         if !start.is_multiple_of(LINE_BYTES) || !bytes.is_multiple_of(LINE_BYTES) || bytes == 0 {
@@ -282,6 +214,7 @@ impl<'a> Recorder<'a> {
 
     fn push(&mut self, op: Op) {
         if self.is_measured {
+            self.go_on();
             let place = self.place;
             let now = self.now();
             now.ops.push(op);
@@ -398,6 +331,7 @@ impl<'a> Recorder<'a> {
             let unit = self.unit;
             return self.wrong(format!("the transaction of {unit} {since} has not ended"));
         }
+        self.go_on();
         let now = self.now();
         now.open = Some((place, now.ops.len()));
         self.push(Op::Begin { abortable: false });
@@ -463,9 +397,14 @@ impl<'a> Recorder<'a> {
             return Ok(at);
         };
         stored.locks.retain(|lock| held.contains(lock));
+        let has_lock = !stored.locks.is_empty();
         let other = std::mem::replace(&mut stored.thread, thread);
         let since = std::mem::replace(&mut stored.place, place);
-        if other == thread || !stored.locks.is_empty() {
+        // In the order that was recorded one comes behind the other, if that one has ended.
+        let is_open = |begin| begin <= since;
+        let open = self.recorded.get(&other).and_then(|recorded| recorded.open);
+        let may_meet = !self.trace.is_interleaved || open.is_some_and(|(begin, _)| is_open(begin));
+        if other == thread || has_lock || !may_meet {
             return Ok(at);
         }
         let (what, more) = match self.grain {
@@ -498,41 +437,14 @@ impl<'a> Recorder<'a> {
                 self.file
             )));
         }
-        self.trace.threads = recorded.into_values().map(Thread::of).collect();
+        self.trace.threads = recorded.into_values().map(Recorded::ended).collect();
+        if self.trace.is_interleaved {
+            self.trace.threads.iter_mut().for_each(Thread::join);
+        }
         self.trace.persistent = self.trace.persistent.next_multiple_of(LINE_BYTES);
         self.trace.volatile = self.pages.len() as u64 * PAGE_BYTES;
         self.trace.regions = self.regions;
         Ok(self.trace)
-    }
-}
-
-impl Thread {
-    /// What a thread did, in parts. One that has no transaction is a part with one that stores
-    /// nothing, which counts how often the thread was done.
-    fn of(recorded: Recorded) -> Thread {
-        let Recorded { mut ops, mut places, marks, .. } = recorded;
-        let ends = |op: &Op| matches!(op, Op::Commit | Op::Abort);
-        if !ops.iter().any(ends) {
-            ops.extend([Op::Begin { abortable: false }, Op::Commit]);
-            let end = places.last().copied().unwrap_or_default();
-            places.extend([end; 2]);
-        }
-        let mut parts = Vec::new();
-        let (mut start, mut ended) = (0, false);
-        for (index, op) in ops.iter().enumerate() {
-            // Behind a transaction locks are given back at once, and the like.
-            if ended && matches!(op, Op::Begin { .. } | Op::Lock(_)) {
-                parts.push(start..index);
-                (start, ended) = (index, false);
-            }
-            ended |= ends(op);
-        }
-        if ended || parts.is_empty() {
-            parts.push(start..ops.len());
-        } else if let Some(last) = parts.last_mut() {
-            last.end = ops.len();
-        }
-        Thread { ops, places, marks, parts }
     }
 }
 

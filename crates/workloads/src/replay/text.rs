@@ -3,12 +3,14 @@
 
 use model::workload::Step;
 
-use super::recording::{Op, Recorder, Trace};
+use super::recording::Recorder;
+use super::trace::{Op, Trace};
 
 /// The operations, and how each is written.
-const FORMS: [(&str, &str); 17] = [
+const FORMS: [(&str, &str); 18] = [
     ("region", "region ADDRESS BYTES"),
     ("measured", "measured"),
+    ("interleaved", "interleaved"),
     ("thread", "thread NUMBER"),
     ("load", "load ADDRESS [BYTES]"),
     ("store", "store ADDRESS VALUE [BYTES]"),
@@ -107,8 +109,11 @@ fn perform(to: &mut Recorder<'_>, words: &[&str]) -> Step {
                 _ => to.unlock(number),
             }
         }
-        ("measured" | "order" | "fence" | "begin" | "commit" | "abort", 1) => match verb {
+        ("measured" | "interleaved", 1) => match verb {
             "measured" => to.measure(),
+            _ => to.interleave(),
+        },
+        ("order" | "fence" | "begin" | "commit" | "abort", 1) => match verb {
             "order" => to.fence(verb, Op::Order),
             "fence" => to.fence(verb, Op::Durable),
             "begin" => to.begin(),

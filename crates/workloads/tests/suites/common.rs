@@ -218,6 +218,8 @@ impl Port for Watch<'_> {
     fn order(&mut self) {}
     fn durable(&mut self) {}
     fn mark(&mut self) {}
+    fn take_turn(&mut self, _: u64) {}
+    fn pass_turn(&mut self) {}
 
     fn cancelled(&self) -> bool {
         false

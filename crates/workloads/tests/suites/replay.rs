@@ -98,6 +98,14 @@ impl Port for Notes<'_> {
         self.note("mark");
     }
 
+    fn take_turn(&mut self, turn: u64) {
+        self.note(format!("turn {turn}"));
+    }
+
+    fn pass_turn(&mut self) {
+        self.note("pass");
+    }
+
     fn cancelled(&self) -> bool {
         false
     }
@@ -315,7 +323,7 @@ const WRONG: &[(&str, &str)] = &[
     ("# nothing\nstore 0 1\nmeasured\n", "mine.trace: there is nothing to measure"),
     (
         "\nstroe 0 1",
-        "mine.trace, line 2: `stroe` is no operation; there are region, measured, thread, load, store, \
+        "mine.trace, line 2: `stroe` is no operation; there are region, measured, interleaved, thread, load, store, \
          bytes, ntstore, flush, order, fence, mark, work, begin, commit, abort, lock, unlock",
     ),
     ("load", "mine.trace, line 1: `load` is written `load ADDRESS [BYTES]`"),
@@ -432,6 +440,69 @@ fn what_two_threads_store_to_has_a_lock_in_common() {
         let made = Bench::new(entry("replay"), settings, &scripted(2, &text));
         assert_eq!(made.is_ok(), right, "{settings} {text}");
     }
+}
+
+#[test]
+fn what_is_interleaved_goes_on_in_the_order_of_the_file_once() {
+    let text = "
+        interleaved
+        region 0x10000 4096
+        measured
+        thread 2
+        thread 1
+            store 0x10000 1
+            begin
+        thread 0
+        thread 1
+            store 0x10008 2
+        thread 0
+            load 0x10000
+            mark seen
+        thread 1
+            commit
+        thread 2
+            work 5";
+    let mut bench = bench(3, text);
+    let place = (PAGE_BYTES, DRAM_BASE);
+    let of = |bench: &mut Bench, core| (next(bench, core, place), next(bench, core, place));
+    let ended = |notes: &[&str]| (notes.iter().map(|&note| note.to_owned()).collect(), vec![]);
+    let zero = ["turn 1", "load p0 known 0", "mark", "pass", "begin", "commit"];
+    assert_eq!(of(&mut bench, 0), ended(&zero));
+    let store = |at, value| format!("store p{at} {value:#x} 0xffffffffffffffff");
+    let (first, second) = (store(0, 1), store(8, 2));
+    let one = [&first, "begin", &second, "pass", "turn 2", "commit", "pass"];
+    assert_eq!(of(&mut bench, 1), ended(&one));
+    assert_eq!(of(&mut bench, 2), ended(&["turn 3", "work 5", "begin", "commit"]));
+    assert_eq!(
+        refused("", 6, text),
+        "what is `interleaved` is of one copy of the trace's memory, and 6 cores have 2: ask for \
+         --cores 3"
+    );
+}
+
+#[test]
+fn transactions_that_were_interleaved_need_no_lock_unless_they_overlap() {
+    let trace = |end: &str, late: &str| {
+        format!(
+            "
+            interleaved
+            region 0x10000 4096
+            measured
+            begin
+            store 0x10000 1
+            {end}
+            thread 1
+            begin
+            store 0x10008 2
+            commit
+            thread 0
+            {late}"
+        )
+    };
+    bench(2, &trace("commit", ""));
+    let said = refused("", 2, &trace("", "commit"));
+    let expect = "mine.trace, line 10: thread 1 stores to a line to which thread 0 does in line 6";
+    assert!(said.starts_with(expect), "{said}");
 }
 
 #[test]

@@ -96,6 +96,8 @@ impl Port for Recorder<'_> {
     fn order(&mut self) {}
     fn durable(&mut self) {}
     fn mark(&mut self) {}
+    fn take_turn(&mut self, _: u64) {}
+    fn pass_turn(&mut self) {}
 
     fn cancelled(&self) -> bool {
         self.cancelled

@@ -1,0 +1,96 @@
+//! A trace of several threads that has the order in which they met: no other order is tried, and
+//! what one thread has not made durable is missing where another one builds on it.
+
+use crate::check::Bench;
+
+/// A thread stores a value, and another one, which has seen it, a second value that says so.
+fn trace(is_interleaved: bool, makes_durable: bool) -> String {
+    let interleaved = if is_interleaved { "interleaved" } else { "" };
+    let durable = if makes_durable { "flush 0x10000\nfence" } else { "flush 0x10000" };
+    format!(
+        "
+        region 0x10000 4096
+        {interleaved}
+        measured
+        thread 1
+            work 1000
+            store 0x10000 1
+            {durable}
+        thread 0
+            load 0x10000
+            store 0x10040 1
+            flush 0x10040
+            fence
+            mark done"
+    )
+}
+
+/// The second value is never there without the first, nor missing where the program said so.
+const VERIFY: &str = r#"
+    word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+    [ "$(word "$1" 64) $(word "$1" 0)" != "1 0" ] || { echo "it was not seen"; exit 1; }
+    [ -z "$INDELIBLE_MARK_0" ] || [ "$(word "$1" 64)" = 1 ]"#;
+
+#[test]
+fn threads_go_on_in_the_order_that_was_recorded() {
+    let bench = Bench::new(VERIFY);
+    for design in ["undo@x86", "undo@hops", "undo@eadr"] {
+        assert_eq!(
+            bench.texts(&format!("{design} replay"), &trace(true, true)),
+            [""; 0],
+            "{design}"
+        );
+    }
+    // Otherwise simulated time decides, in which the first thread is late.
+    let early = bench.texts("undo@x86 replay", &trace(false, true));
+    assert!(early[0].contains("it was not seen"), "{early:?}");
+}
+
+#[test]
+fn what_another_thread_has_flushed_is_not_durable_before_that_ones_fence() {
+    let texts = Bench::new(VERIFY).texts("undo@x86 replay", &trace(true, false));
+    let expect = "memory has the store of line 11, and not that of line 7";
+    assert!(texts[0].ends_with(expect), "{texts:?}");
+    // What epochs order they order between threads, too.
+    assert_eq!(Bench::new(VERIFY).texts("undo@hops replay", &trace(true, false)), [""; 0]);
+}
+
+#[test]
+fn what_is_left_when_no_power_fails_is_known_of_an_order_that_was_recorded() {
+    let trace = trace(true, true) + "\nthread 1\nstore 0x10000 0";
+    let refusal =
+        Bench::new(VERIFY).ask("undo@x86 replay", &trace).expect_err("it is wrong at the end");
+    assert!(refusal.to_string().ends_with("on what the trace leaves when no power fails"));
+}
+
+#[test]
+fn transactions_of_threads_are_checked_by_the_oracle() {
+    let text = "
+        interleaved
+        region 0x10000 4096
+        measured
+        begin
+        store 0x10000 1
+        thread 1
+        begin
+        store 0x10100 1
+        thread 0
+        store 0x10040 2
+        commit
+        thread 1
+        load 0x10040
+        store 0x10140 2
+        commit
+        thread 0
+        begin
+        store 0x10100 3
+        commit";
+    for design in ["undo@x86", "silo", "lad", "hops", "loc-wal", "ssp", "kiln"] {
+        let mut request = crate::common::request(&format!("{design} replay points=all"));
+        request["script"] = serde_json::json!(["mine.trace", text]);
+        let answer = crate::common::crash_as(&request);
+        assert_eq!((&answer["cores"], &answer["txs"]), (&2.into(), &2.into()), "{answer}");
+        assert_eq!(answer["checked"], true, "{answer}");
+        assert_eq!(answer["violations"], serde_json::json!([]), "{answer}");
+    }
+}

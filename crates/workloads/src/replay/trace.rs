@@ -1,0 +1,151 @@
+//! A trace in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a thread did. Addresses are those of one copy: from 0 on in persistent memory, and from
+/// [`DRAM_BASE`](model::units::DRAM_BASE) on in volatile memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    Load {
+        at: u64,
+        bytes: u16,
+    },
+    /// A store of 1 to 8 bytes that lie in one word, low first.
+    Store {
+        at: u64,
+        value: u64,
+        bytes: u8,
+    },
+    /// The same with a value that is new each time.
+    StoreNew {
+        at: u64,
+        bytes: u8,
+    },
+    StorePastCaches {
+        at: u64,
+        value: u64,
+    },
+    /// Write a line back.
+    Flush {
+        at: u64,
+    },
+    Order,
+    Durable,
+    /// The program tells the world how far it has come.
+    Mark,
+    Work(u64),
+    Begin {
+        abortable: bool,
+    },
+    Commit,
+    Abort,
+    Lock(u32),
+    Unlock(u32),
+    /// The thread waits until turns have been passed on so many times.
+    TakeTurn(u64),
+    /// Another thread goes on.
+    PassTurn,
+}
+
+/// A trace.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// What a place in its file is called.
+    pub unit: &'static str,
+    /// Where in the program what is in a place comes from, if the file says so.
+    pub sources: BTreeMap<usize, String>,
+    /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
+    pub persistent: u64,
+    pub volatile: u64,
+    /// Threads go on in the order of the file, which is how it was when they were recorded.
+    pub is_interleaved: bool,
+    /// Locks of a copy.
+    pub locks: u32,
+    /// Where the program's persistent memory lies in it; nowhere else, if it has no parts.
+    pub regions: Vec<Region>,
+    /// What was done before measuring begins.
+    pub before: Vec<Op>,
+    pub threads: Vec<Thread>,
+}
+
+/// Persistent memory of the traced program, and where it begins in a copy's.
+#[derive(Debug)]
+pub struct Region {
+    pub from: Range<u64>,
+    pub to: u64,
+}
+
+/// So many places are named, where there are several.
+const PLACES_TOLD: usize = 3;
+
+impl Trace {
+    /// Places in the file as they are told, with where in the program they come from.
+    pub fn told(&self, places: &[usize]) -> String {
+        let source = |place: &usize| self.sources.get(place);
+        let first = places.first().and_then(source);
+        let common = first.filter(|_| places.iter().all(|place| source(place) == first));
+        let from =
+            |source: Option<&String>| source.map_or(String::new(), |from| format!(" ({from})"));
+        let each = places.iter().take(PLACES_TOLD).map(|place| match common {
+            Some(_) => place.to_string(),
+            None => format!("{place}{}", from(source(place))),
+        });
+        let more = match places.len().saturating_sub(PLACES_TOLD) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let plural = if places.len() == 1 { "" } else { "s" };
+        let each: Vec<String> = each.collect();
+        format!("{}{plural} {}{more}{}", self.unit, each.join(", "), from(common))
+    }
+}
+
+/// What one thread did.
+#[derive(Debug, Default)]
+pub struct Thread {
+    pub ops: Vec<Op>,
+    /// Where in the file each of them is.
+    pub places: Vec<usize>,
+    /// What it tells the world, mark by mark.
+    pub marks: Vec<String>,
+    /// The parts of which each has one transaction, with what comes before it, and all of `ops`.
+    pub parts: Vec<Range<usize>>,
+    /// Its transactions, aborted ones too.
+    pub txs: u64,
+}
+
+impl Thread {
+    /// What a thread did, in parts. One that has no transaction is a part with one that stores
+    /// nothing, which counts how often the thread was done.
+    pub fn of(mut ops: Vec<Op>, mut places: Vec<usize>, marks: Vec<String>) -> Thread {
+        let ends = |op: &Op| matches!(op, Op::Commit | Op::Abort);
+        if !ops.iter().any(ends) {
+            ops.extend([Op::Begin { abortable: false }, Op::Commit]);
+            let end = places.last().copied().unwrap_or_default();
+            places.extend([end; 2]);
+        }
+        let mut parts = Vec::new();
+        let (mut start, mut ended) = (0, false);
+        for (index, op) in ops.iter().enumerate() {
+            // Behind a transaction locks are given back at once, and the like.
+            if ended && matches!(op, Op::Begin { .. } | Op::Lock(_)) {
+                parts.push(start..index);
+                (start, ended) = (index, false);
+            }
+            ended |= ends(op);
+        }
+        if ended || parts.is_empty() {
+            parts.push(start..ops.len());
+        } else if let Some(last) = parts.last_mut() {
+            last.end = ops.len();
+        }
+        let txs = ops.iter().filter(|op| ends(op)).count() as u64;
+        Thread { ops, places, marks, parts, txs }
+    }
+
+    /// Makes one part of all.
+    pub fn join(&mut self) {
+        self.parts = std::iter::once(0..self.ops.len()).collect();
+    }
+}
