@@ -145,13 +145,18 @@ def sampled(
         small = replace(
             asked,
             machine=CRASH_MACHINE,
-            cores=min(asked.cores or SAMPLED_CORES, SAMPLED_CORES),
+            # A trace takes as many as it has threads.
+            cores=None if asked.workload == "replay" else _few(asked.cores),
             txs=None,
             settings=portable(asked.settings) + survival,
         )
         job = SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
         campaigns.setdefault(job, []).append(cell)
     return campaigns
+
+
+def _few(cores: int | None) -> int:
+    return min(cores or SAMPLED_CORES, SAMPLED_CORES)
 
 
 def is_known(asked: Experiment, known: Collection[str]) -> bool:

@@ -69,6 +69,7 @@ def record(
     loads: bool = True,
     unseen: bool = False,
     most: int = BYTES_MAX,
+    seed: int = 1,
     stdout: IO[str] | None = None,
 ) -> Recorded:
     """Run a program that `indelible cc` has built, and write what it does to `out`.
@@ -76,6 +77,7 @@ def record(
     Persistent are files that it maps shared, or with `pool` that one alone, and what it names with
     `indelible_region`. With `unseen` bytes that change without a store that was seen are taken for
     stores just before the next flush, fence or end. The trace has at most `most` bytes.
+    Of several threads `seed` chooses the order in which they go on.
     What the program prints goes where it ever does, or to `stdout`.
 
     Raises:
@@ -85,13 +87,13 @@ def record(
     with tempfile.TemporaryDirectory(prefix="indelible-") as name:
         folder = Path(name)
         started = time.monotonic()
-        code = _run(command, _asked(folder, pool, loads, most), stdout)
+        code = _run(command, _asked(folder, pool, loads, most, seed), stdout)
         seconds = time.monotonic() - started
         status = _status(folder, command, code)
         sources = Sources(folder)
         _require_whole(status, sources, unseen, most)
         with open(out, "w", encoding="utf-8", errors="replace") as file:
-            file.writelines(_trace(folder, command, status["regions"], sources))
+            file.writelines(_trace(folder, command, status, sources))
     counts = {name: status[name] for name in COUNTS}
     return Recorded(
         {
@@ -100,6 +102,8 @@ def record(
             "exit_code": code,
             "seconds": seconds,
             "regions": status["regions"],
+            "threads": status["threads"],
+            "seed": seed,
             **counts,
             "bytes": Path(out).stat().st_size,
         }
@@ -107,10 +111,14 @@ def record(
 
 
 def _asked(
-    folder: Path, pool: str | os.PathLike[str] | None, loads: bool, most: int
+    folder: Path, pool: str | os.PathLike[str] | None, loads: bool, most: int, seed: int
 ) -> dict[str, str]:
-    """Return what the recorder finds in the environment (recorder.c)."""
-    asked = {"INDELIBLE_RECORD": str(folder), "INDELIBLE_RECORD_BYTES": str(most)}
+    """Return what the recorder finds in the environment (process.c)."""
+    asked = {
+        "INDELIBLE_RECORD": str(folder),
+        "INDELIBLE_RECORD_BYTES": str(most),
+        "INDELIBLE_RECORD_SEED": str(seed),
+    }
     if pool is not None:
         asked["INDELIBLE_RECORD_POOL"] = os.path.realpath(pool)
     return asked | ({"INDELIBLE_RECORD_LOADS": "1"} if loads else {})
@@ -165,12 +173,6 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
             "no persistent memory: the program mapped no file shared and writable, or not that of"
             " --pool, and named none with indelible_region() of indelible.h"
         )
-    if status["strangers"]:
-        raise InputError(
-            "two threads store to persistent memory, write it back, or mark, the second"
-            f" {status['strangers']:,} times: one thread of a program is recorded, since a trace"
-            " says nothing of when threads meet"
-        )
     if status["nested"]:
         raise InputError(
             f"{status['nested']:,} accesses of a signal's handler came while another was recorded:"
@@ -183,7 +185,8 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
         )
     if status["crowded"] or status["failed"]:
         reason = (
-            "more than 64 files, or 256 mappings of them at a time, are persistent memory"
+            "more than 64 files, or 256 mappings of them at a time, are persistent memory, or more"
+            " than 64 threads use it"
             if status["crowded"]
             else "a file could not be read, or the temporary folder is full"
         )
@@ -202,14 +205,16 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
 def _trace(
     folder: Path,
     command: Sequence[str],
-    regions: Iterable[Mapping[str, Any]],
+    status: Mapping[str, Any],
     sources: Sources,
 ) -> Iterator[str]:
     """Return the lines of a trace: what was there, and what was done."""
     words = "".join(letter if letter.isprintable() else "?" for letter in shlex.join(command))
     yield f"# indelible record -- {words}\n"
-    for region in regions:
+    for region in status["regions"]:
         yield f"region {region['address']:#x} {region['bytes']}\n"
+    if status["threads"] > 1:
+        yield "interleaved\n"
     with open(folder / "head", encoding="ascii") as lines:
         yield from lines
     yield "measured\n"

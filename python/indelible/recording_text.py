@@ -8,8 +8,10 @@ from typing import Any
 
 from indelible import text
 
-#: What of persistent memory the crash tests' machine has room for beside its logs (half of `tiny`).
+#: What of persistent memory the crash tests' machine has room for beside its logs (half of `tiny`),
+#: and its cores.
 ROOM = 4 << 20
+CORES = 4
 
 
 def recorded(answer: Mapping[str, Any], width: int | None = None) -> str:
@@ -20,6 +22,9 @@ def recorded(answer: Mapping[str, Any], width: int | None = None) -> str:
         text.paragraph("memory", "; ".join(map(_region, answer["regions"])), width),
         text.paragraph("did", _counts(answer), width),
     ]
+    if answer["threads"] > 1:
+        threads = f"{answer['threads']}, in an order of --seed {answer['seed']}"
+        lines.append(text.paragraph("threads", threads, width))
     if answer["unseen"]:
         unseen = (
             f"{answer['unseen']:,} bytes changed without a store that was seen: their order between"
@@ -36,7 +41,7 @@ def recorded(answer: Mapping[str, Any], width: int | None = None) -> str:
 
 def _crash(answer: Mapping[str, Any]) -> str:
     """Return the command that crash-tests a trace: transactions by the oracle, or by a checker."""
-    asked = f"--replay {shlex.quote(answer['trace'])}{_room(answer)}"
+    asked = f"--replay {shlex.quote(answer['trace'])}{_room(answer)}{_cores(answer)}"
     if answer["transactions"]:
         return f"indelible crash --design silo {asked}"
     return f"indelible crash --design undo@x86 {asked} --check COMMAND"
@@ -51,6 +56,12 @@ def _room(answer: Mapping[str, Any]) -> str:
     while size < 2 * held:
         size *= 2
     return f" --set pm.device_size={size >> 20}MiB"
+
+
+def _cores(answer: Mapping[str, Any]) -> str:
+    """Return the setting that gives a crash test cores for many threads, if it needs it."""
+    threads = answer["threads"]
+    return f" --set core.cores_max={threads}" if threads > CORES else ""
 
 
 def _region(region: Mapping[str, Any]) -> str:

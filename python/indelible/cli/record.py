@@ -21,6 +21,7 @@ EPILOG = """\
 examples:
   indelible record -- ./kv pool
   indelible record --out kv.trace --pool /mnt/pool -- ./kv --items 100
+  indelible record --seed 2 -- ./server pool           # its threads in another order
   indelible crash --design undo@x86 --replay kv.trace --check './kv --verify'
   indelible crash --design silo --replay bank.trace    # of its own transactions
 """
@@ -57,6 +58,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the most that a trace has (256MiB)",
     )
     parser.add_argument(
+        "--seed",
+        type=options.whole(0),
+        default=1,
+        metavar="N",
+        help="the order in which threads of the program go on (1); another seed is another one",
+    )
+    parser.add_argument(
         "--json",
         action="store_true",
         help="print one JSON object and nothing else: what the program prints goes to standard"
@@ -81,6 +89,7 @@ def call(args: argparse.Namespace) -> int:
         loads=args.loads,
         unseen=args.unseen,
         most=args.most,
+        seed=args.seed,
         stdout=sys.stderr if args.json else None,
     )
     if args.json:

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "recorder.h"
 
@@ -103,6 +104,103 @@ static inline unsigned char *told_of(const struct mapping *mapping, uintptr_t at
     return mapping->memory->told + mapping->offset + (at - mapping->start);
 }
 
+/* threads.c */
+
+enum kind { NOTHING, STORE, STREAM, MASKED, LOCKED };
+
+/* A store that is about to be made. */
+struct pending {
+    enum kind kind;
+    uintptr_t at;
+    size_t bytes;
+    struct from from;
+};
+
+/* What a thread does: it runs, or is away; waits for its turn; waits until it is called; has ended;
+ * and its place may be another's. */
+enum state { RUNS, READY, WAITS, ENDED, JOINED };
+
+enum {
+    THREADS_MAX = 1024,
+    /* Threads of a trace (docs/replay.md). */
+    LANES_MAX = 64,
+};
+
+struct thread {
+    enum state state;
+    /* Its number in the trace; -1 before it has done anything that is told. */
+    int lane;
+    /* What the system and the C library call it. */
+    int id;
+    uintptr_t handle;
+    int is_detached;
+    /* Whether it is its turn: others wake it with that. */
+    int called;
+    /* Whether it is in the recorder: a signal's handler may come in between. */
+    int is_busy;
+    /* Calls of functions of which the whole is told, and nothing that they do; and of those in which
+     * it waits in the system and keeps its turn. */
+    int entered, keeps;
+    /* How often it was here. */
+    uint64_t steps;
+    /* What it waits for, since when of all who do, and until what time at most. */
+    const void *waits_for;
+    uint64_t waits_since;
+    int clock;
+    const struct timespec *until;
+    int is_late;
+    /* What is about to be told. */
+    struct pending pending;
+    uint64_t work;
+    /* Whether what was written back, or stored past the caches, waits for a fence. */
+    int is_unfenced;
+    int in_transaction;
+};
+
+extern struct thread threads[THREADS_MAX];
+
+/* Threads that there were at a time. */
+extern int thread_count;
+
+/* Whether there is more than one. */
+extern int is_scheduling;
+
+/* Chance follows from a number. */
+void seed_with(uint64_t number);
+
+/* The thread that is here; none if there are too many. */
+struct thread *this_thread(void);
+
+/* A thread that is about to begin, and whoever is that. */
+struct thread *new_thread(void);
+void become(struct thread *thread);
+
+/* A thread that is here has ended. */
+void end_thread(struct thread *thread);
+
+/* The trace ends here. What other threads do until the process ends is not in it, so they do nothing
+ * that would be. */
+void end_recording(void);
+void stop_behind_the_end(void);
+
+/* Returns when it is a thread's turn, which it may pass on before: not behind a store that is to be
+ * told, and where threads meet, or what persists is decided, rather than elsewhere. */
+enum pass { STAYS, MAY_PASS, LIKELY };
+void take_turn(struct thread *thread, enum pass pass);
+
+/* A thread, whose turn it is, lets others have theirs; whether any wanted it. */
+int give_way(struct thread *thread);
+
+/* A thread, whose turn it is, waits until it is called, or for a time; whether it was called. */
+int wait_for(struct thread *thread, const void *what, int clock, const struct timespec *until);
+
+/* Calls the thread that has waited longest for something; whether there is one. */
+int call(const void *what);
+
+/* A thread's number in the trace, and all of them anew. */
+int lane_of(struct thread *thread);
+void forget_lanes(void);
+
 /* recorder.c */
 
 extern int is_recording;
@@ -119,8 +217,8 @@ struct counts {
     /* Bytes that changed without a store that was seen, the first of them, and what came after it.
      * */
     uint64_t unseen, unseen_at, unseen_from;
-    /* What other threads did, and what came while something was told (from a signal's handler). */
-    uint64_t strangers, nested;
+    /* Threads, and what came while something was told (from a signal's handler). */
+    uint64_t threads, nested;
     /* Why something is not there: the trace is full, there are too many files, or the system failed. */
     uint64_t full, crowded, failed;
 };
@@ -129,10 +227,22 @@ extern struct counts counts;
 
 extern const struct from NOWHERE;
 
-/* Looks in a part of a mapping, or in all of them, for bytes that changed without a store that was
- * seen, and tells them. What cannot be read any more is passed over. */
+/* Tells each part of memory that is not as it was told; how many bytes were not. */
+uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, uintptr_t at,
+                          uintptr_t end, struct from from);
+
+/* unseen.c */
+
+/* Looks for bytes that changed without a store that was seen, where memory can be read. */
+void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
+
+/* Looks for them in a part of a mapping, or in all of them. What cannot be read any more is passed
+ * over. */
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
 void compare_all(struct from from);
+
+/* recorder.c */
+
 void recorder_compares(uintptr_t start, uintptr_t end, struct from from);
 
 /* Tells that a part of memory is zeros now, where anything else was told of it. */
@@ -140,6 +250,9 @@ void tell_zeros(const struct memory *memory, size_t from, size_t to);
 
 /* Tells what a part of memory holds when recording begins, which is what is told of it. */
 void tell_head(const struct memory *memory, size_t from, size_t to);
+
+/* What a thread was about to store is there. */
+void drain(struct thread *thread);
 
 /* Forgets all that was told. */
 void forget(void);

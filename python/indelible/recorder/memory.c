@@ -322,8 +322,9 @@ int posix_fallocate64(int file, off64_t offset, off64_t bytes)
 /* Linux does nothing of its own for MS_ASYNC. */
 int msync(void *at, size_t bytes, int flags)
 {
-    recorder_drain();
+    recorder_keep();
     int failed = syscall(SYS_msync, at, bytes, flags);
+    recorder_release();
     if (!failed && (flags & MS_SYNC) != 0)
         recorder_syncs((uintptr_t)at, paged(bytes), CALLER);
     return failed;
@@ -340,12 +341,16 @@ static int synced(int file, int failed, struct from from)
 
 int fsync(int file)
 {
-    recorder_drain();
-    return synced(file, syscall(SYS_fsync, file), CALLER);
+    recorder_keep();
+    int failed = syscall(SYS_fsync, file);
+    recorder_release();
+    return synced(file, failed, CALLER);
 }
 
 int fdatasync(int file)
 {
-    recorder_drain();
-    return synced(file, syscall(SYS_fdatasync, file), CALLER);
+    recorder_keep();
+    int failed = syscall(SYS_fdatasync, file);
+    recorder_release();
+    return synced(file, failed, CALLER);
 }

@@ -64,7 +64,7 @@ static void finish(void)
         return;
     look_at_files();
     recorder_compares(0, UINTPTR_MAX, NOWHERE);
-    is_recording = 0;
+    end_recording();
     write_out(&head);
     write_out(&body);
     copy_maps();
@@ -72,10 +72,10 @@ static void finish(void)
     dprintf(status,
             "stores %lu\nstreams %lu\nloads %lu\nflushes %lu\nfences %lu\nmarks %lu\n"
             "transactions %lu\nwork %lu\nunseen %lu\nunseen_at %lu\nunseen_from %lu\n"
-            "strangers %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n",
+            "threads %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n",
             counts.stores, counts.streams, counts.loads, counts.flushes, counts.fences,
             counts.marks, counts.transactions, counts.work, counts.unseen, counts.unseen_at,
-            counts.unseen_from, counts.strangers, counts.nested, counts.full, counts.crowded,
+            counts.unseen_from, counts.threads, counts.nested, counts.full, counts.crowded,
             counts.failed);
     for (int index = 0; index < memory_count; index++)
         dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
@@ -100,6 +100,8 @@ __attribute__((constructor)) static void start(void)
     tells_loads = getenv("INDELIBLE_RECORD_LOADS") != NULL;
     const char *most = getenv("INDELIBLE_RECORD_BYTES");
     bytes_max = most == NULL ? UINT64_MAX : strtoul(most, NULL, 10);
+    const char *chance = getenv("INDELIBLE_RECORD_SEED");
+    seed_with(chance == NULL ? 1 : strtoul(chance, NULL, 10));
     int own = create("head", O_EXCL);
     if (own < 0) {
         /* Another program was here, under the same shell. */
@@ -109,6 +111,7 @@ __attribute__((constructor)) static void start(void)
     open_text(&head, own);
     open_text(&body, create("body", 0));
     process = getpid();
+    become(&threads[0]);
     pthread_atfork(NULL, NULL, leave);
     is_recording = body.file >= 0;
 }

@@ -11,9 +11,6 @@
  * themselves. */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include "inner.h"
 
@@ -22,18 +19,6 @@ enum {
     OPERATION_MAX = 4096,
     /* Persistent memory that is compared as a whole at each fence. */
     COMPARED_MAX = 1 << 20,
-    /* Bytes that are compared at a time. */
-    PART = 1 << 16,
-};
-
-enum kind { NOTHING, STORE, STREAM, MASKED, LOCKED };
-
-/* A store that is about to be made. */
-struct pending {
-    enum kind kind;
-    uintptr_t at;
-    size_t bytes;
-    struct from from;
 };
 
 int is_recording;
@@ -43,47 +28,32 @@ struct counts counts;
 struct text head = {.file = -1}, body = {.file = -1};
 const struct from NOWHERE;
 
-static __thread struct pending pending;
-static __thread char self;
-/* Calls of functions of which the whole is told, and nothing that they do. */
-static __thread int entered;
-/* Whether the thread is here: a signal's handler may come in between. */
-static __thread int is_busy;
-/* The thread that is recorded: the first that stores or writes back. */
-static char *recorded;
+/* The thread of the trace whose operations come next, and whether anything was told. */
+static int told_lane;
+static int has_begun;
 
-static uint64_t work;
-/* Whether what was written back, or stored past the caches, waits for a fence. */
-static int is_unfenced;
-static int in_transaction;
-
-/* Whether something may be told; `ends` comes behind it. */
-static int begins(void)
+/* The thread that is here, if it may tell something: it is its turn then, and `ends` comes behind
+ * it. What was done already is told before another one has its turn. */
+static struct thread *begins(enum pass pass)
 {
-    if (!is_recording || entered > 0)
-        return 0;
-    if (is_busy) {
+    if (!is_recording)
+        stop_behind_the_end();
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    if (thread == NULL || thread->entered > 0)
+        return NULL;
+    if (thread->is_busy) {
         counts.nested++;
-        return 0;
+        return NULL;
     }
-    is_busy = 1;
-    return 1;
+    thread->is_busy = 1;
+    if (is_scheduling)
+        take_turn(thread, pass);
+    return thread;
 }
 
-static void ends(void)
+static void ends(struct thread *thread)
 {
-    is_busy = 0;
-}
-
-/* Whether this thread is the one that is recorded. What others do is counted. */
-static int is_recorded(void)
-{
-    char *none = NULL;
-    if (recorded == &self ||
-        __atomic_compare_exchange_n(&recorded, &none, &self, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-        return 1;
-    __atomic_fetch_add(&counts.strangers, 1, __ATOMIC_RELAXED);
-    return 0;
+    thread->is_busy = 0;
 }
 
 /* Operations. */
@@ -98,27 +68,37 @@ static void put_from(struct from from)
     put_character(&body, '\n');
 }
 
-/* Whether the trace has room for an operation, which follows work. */
-static int begin_operation(void)
+static void put_line(const char *verb, uint64_t number)
+{
+    put(&body, verb);
+    put_number(&body, number, 10);
+    put_character(&body, '\n');
+}
+
+/* Whether the trace has room for an operation of a thread, which follows work. */
+static int begin_operation(struct thread *thread)
 {
     if (body.written > bytes_max) {
         counts.full++;
         return 0;
     }
-    if (work > 0) {
-        put(&body, "work ");
-        put_number(&body, work, 10);
-        put_character(&body, '\n');
-        counts.work += work;
-        work = 0;
-    }
+    int lane = lane_of(thread);
+    if (lane != told_lane)
+        put_line("thread ", lane);
+    told_lane = lane;
+    has_begun = 1;
+    if (thread->work > 0)
+        put_line("work ", thread->work);
+    counts.work += thread->work;
+    thread->work = 0;
     return 1;
 }
 
 /* An operation on so many bytes of memory. */
-static void tell_access(const char *verb, uintptr_t place, size_t bytes, struct from from)
+static void tell_access(struct thread *thread, const char *verb, uintptr_t place, size_t bytes,
+                        struct from from)
 {
-    if (!begin_operation())
+    if (!begin_operation(thread))
         return;
     put(&body, verb);
     put_hex(&body, place);
@@ -128,7 +108,8 @@ static void tell_access(const char *verb, uintptr_t place, size_t bytes, struct 
 }
 
 /* What a part of memory holds now. */
-static void tell_store(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
+static void tell_store(struct thread *thread, const struct mapping *mapping, uintptr_t at,
+                       size_t bytes, struct from from)
 {
     unsigned char *told = told_of(mapping, at);
     const unsigned char *now = (const unsigned char *)at;
@@ -139,7 +120,7 @@ static void tell_store(const struct mapping *mapping, uintptr_t at, size_t bytes
         mapping->memory->dirty[line] = 1;
     for (size_t done = 0; done < bytes;) {
         size_t part = bytes - done < OPERATION_MAX ? bytes - done : OPERATION_MAX;
-        if (!begin_operation())
+        if (!begin_operation(thread))
             return;
         put(&body, "bytes ");
         put_hex(&body, place_of(mapping, at + done));
@@ -152,31 +133,33 @@ static void tell_store(const struct mapping *mapping, uintptr_t at, size_t bytes
 }
 
 /* Lines are written back, as far as anything is known of them. */
-static void tell_flush(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
+static void tell_flush(struct thread *thread, const struct mapping *mapping, uintptr_t at,
+                       size_t bytes, struct from from)
 {
     size_t first = mapping->offset + (at - mapping->start);
     for (size_t line = first / LINE; line <= (first + bytes - 1) / LINE; line++)
         mapping->memory->dirty[line] = 0;
-    tell_access("flush ", place_of(mapping, at), bytes, from);
+    tell_access(thread, "flush ", place_of(mapping, at), bytes, from);
     counts.flushes++;
-    is_unfenced = 1;
+    thread->is_unfenced = 1;
 }
 
 /* A store past the caches. The trace has those of whole words; what is less is durable at the same
  * fence if it is stored and written back. */
-static void tell_stream(const struct mapping *mapping, uintptr_t at, size_t bytes, struct from from)
+static void tell_stream(struct thread *thread, const struct mapping *mapping, uintptr_t at,
+                        size_t bytes, struct from from)
 {
     if (at % 8 != 0 || bytes % 8 != 0) {
-        tell_store(mapping, at, bytes, from);
-        return tell_flush(mapping, at, bytes, from);
+        tell_store(thread, mapping, at, bytes, from);
+        return tell_flush(thread, mapping, at, bytes, from);
     }
     counts.streams++;
-    is_unfenced = 1;
+    thread->is_unfenced = 1;
     for (uintptr_t word = at; word < at + bytes; word += 8) {
         uint64_t value = *(const uint64_t *)word;
         for (int byte = 0; byte < 8; byte++)
             told_of(mapping, word)[byte] = value >> 8 * byte;
-        if (!begin_operation())
+        if (!begin_operation(thread))
             return;
         put(&body, "ntstore ");
         put_hex(&body, place_of(mapping, word));
@@ -186,19 +169,18 @@ static void tell_stream(const struct mapping *mapping, uintptr_t at, size_t byte
     }
 }
 
-static void tell_fence(const char *which, struct from from)
+static void tell_fence(struct thread *thread, const char *which, struct from from)
 {
-    is_unfenced = 0;
-    if (!begin_operation())
+    thread->is_unfenced = 0;
+    if (!begin_operation(thread))
         return;
     put(&body, which);
     put_from(from);
     counts.fences++;
 }
 
-/* Each part that is not as it was told. Returns how many bytes were not. */
-static uint64_t tell_differences(const struct mapping *mapping, uintptr_t at, uintptr_t end,
-                                 struct from from)
+uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, uintptr_t at,
+                          uintptr_t end, struct from from)
 {
     uint64_t differing = 0;
     while (at < end) {
@@ -214,7 +196,7 @@ static uint64_t tell_differences(const struct mapping *mapping, uintptr_t at, ui
             at++;
             continue;
         }
-        tell_store(mapping, at, same - at, from);
+        tell_store(thread, mapping, at, same - at, from);
         differing += same - at;
         at = same;
     }
@@ -229,7 +211,8 @@ void tell_zeros(const struct memory *memory, size_t from, size_t to)
             any |= told[byte];
             told[byte] = 0;
         }
-        if (any == 0 || !begin_operation())
+        struct thread *thread = this_thread();
+        if (any == 0 || thread == NULL || !begin_operation(thread))
             continue;
         put(&body, "bytes ");
         put_hex(&body, memory->place + line);
@@ -260,76 +243,12 @@ void tell_head(const struct memory *memory, size_t from, size_t to)
     }
 }
 
-/* What was not seen. */
-
-static int is_same(const unsigned char *first, const unsigned char *second, size_t bytes)
-{
-    uint64_t differing = 0;
-    size_t byte = 0;
-    for (; byte + 8 <= bytes; byte += 8)
-        differing |= *(const uint64_t *)(first + byte) ^ *(const uint64_t *)(second + byte);
-    for (; byte < bytes; byte++)
-        differing |= first[byte] ^ second[byte];
-    return differing == 0;
-}
-
-/* Looks for bytes that changed without a store that was seen, where memory can be read. */
-static void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
-{
-    if (is_same((const unsigned char *)at, told_of(mapping, at), end - at))
-        return;
-    if (counts.unseen == 0) {
-        counts.unseen_at = place_of(mapping, at);
-        while (*(const unsigned char *)at == *told_of(mapping, at))
-            at++, counts.unseen_at++;
-        counts.unseen_from = from.at;
-    }
-    counts.unseen += tell_differences(mapping, at, end, from);
-}
-
-/* Copies what the process has in memory; returns how many bytes can be read, or a negative number. */
-static long copy(uintptr_t at, unsigned char *to, size_t bytes)
-{
-    struct iovec here = {to, bytes}, there = {(void *)at, bytes};
-    const long none[6] = {0};
-    const long asked[6] = {system_call(SYS_getpid, none), (long)&here, 1, (long)&there, 1, 0};
-    return system_call(SYS_process_vm_readv, asked);
-}
-
-void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
-{
-    static unsigned char now[PART];
-    at = at < mapping->start ? mapping->start : at;
-    end = end > end_of(mapping) ? end_of(mapping) : end;
-    while (at < end) {
-        size_t bytes = end - at < PART ? end - at : PART;
-        long copied = copy(at, now, bytes);
-        /* Where the system does not let a process read so, all can be read, or the program ends. */
-        int may_not = copied == -EPERM || copied == -ENOSYS;
-        if (!may_not && copied < (long)bytes && bytes > PAGE - at % PAGE) {
-            /* A part of it is no memory any more, or cannot be read: it is looked at by the page. */
-            bytes = PAGE - at % PAGE;
-            copied = copy(at, now, bytes);
-        }
-        int is_read = copied == (long)bytes && !is_same(now, told_of(mapping, at), bytes);
-        if (may_not || is_read)
-            compare(mapping, at, at + bytes, from);
-        at += bytes;
-    }
-}
-
-void compare_all(struct from from)
-{
-    for (int index = 0; index < mapping_count; index++)
-        compare_mapping(&mappings[index], mappings[index].start, mappings[index].end, from);
-}
-
 /* What happens. */
 
-static void drain(void)
+void drain(struct thread *thread)
 {
-    struct pending store = pending;
-    pending.kind = NOTHING;
+    struct pending store = thread->pending;
+    thread->pending.kind = NOTHING;
     if (store.kind == NOTHING)
         return;
     /* It may go over the seam of two mappings. */
@@ -337,48 +256,44 @@ static void drain(void)
     for (const struct mapping *mapping; at < end && (mapping = mapping_of(at)) != NULL;) {
         uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
         if (store.kind == MASKED)
-            tell_differences(mapping, at, until, store.from);
-        else if (store.kind == STREAM && !in_transaction)
-            tell_stream(mapping, at, until - at, store.from);
+            tell_differences(thread, mapping, at, until, store.from);
+        else if (store.kind == STREAM && !thread->in_transaction)
+            tell_stream(thread, mapping, at, until - at, store.from);
         else
-            tell_store(mapping, at, until - at, store.from);
+            tell_store(thread, mapping, at, until - at, store.from);
         at = until;
     }
 }
 
 void recorder_drain(void)
 {
-    if (begins()) {
-        drain();
-        ends();
-    }
-}
-
-static void works(uint64_t instructions)
-{
-    if (recorded == NULL || recorded == &self)
-        work += instructions;
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
+        return;
+    drain(thread);
+    ends(thread);
 }
 
 /* A locked operation waits for what was written back before it, and then stores. */
-static void locked(struct from from)
+static void locked(struct thread *thread, struct from from)
 {
-    if (recorded == &self && is_unfenced)
-        tell_fence("fence", from);
+    if (thread->is_unfenced)
+        tell_fence(thread, "fence", from);
 }
 
 static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(kind == LOCKED ? LIKELY : MAY_PASS);
+    if (thread == NULL)
         return;
-    drain();
+    drain(thread);
     if (kind == LOCKED)
-        locked(from);
+        locked(thread, from);
     if (bytes == 0 || mapping_of(at) == NULL)
-        works(1);
-    else if (is_recorded())
-        pending = (struct pending){kind, at, bytes, from};
-    ends();
+        thread->work++;
+    else
+        thread->pending = (struct pending){kind, at, bytes, from};
+    ends(thread);
 }
 
 void recorder_will_store(uintptr_t at, size_t bytes, struct from from)
@@ -403,93 +318,104 @@ void recorder_will_lock(uintptr_t at, size_t bytes, struct from from)
 
 void recorder_stored(const volatile void *at, size_t bytes, struct from from)
 {
-    if (bytes == 0)
+    struct thread *thread = bytes == 0 ? NULL : begins(STAYS);
+    if (thread == NULL)
         return;
-    will(STORE, (uintptr_t)at, bytes, from);
-    recorder_drain();
+    drain(thread);
+    if (mapping_of((uintptr_t)at) == NULL)
+        thread->work++;
+    thread->pending = (struct pending){STORE, (uintptr_t)at, bytes, from};
+    drain(thread);
+    ends(thread);
 }
 
 void recorder_loads(const volatile void *at, size_t bytes, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
         return;
     struct mapping *mapping = mapping_of((uintptr_t)at);
     if (mapping == NULL || !tells_loads || bytes == 0) {
-        works(1);
-    } else if (recorded == &self) {
+        thread->work++;
+    } else if (has_begun) {
         size_t room = end_of(mapping) - (uintptr_t)at;
         bytes = bytes < room ? bytes : room;
         for (size_t done = 0; done < bytes; done += OPERATION_MAX) {
             size_t part = bytes - done < OPERATION_MAX ? bytes - done : OPERATION_MAX;
-            tell_access("load ", place_of(mapping, (uintptr_t)at + done), part, from);
+            uintptr_t place = place_of(mapping, (uintptr_t)at + done);
+            tell_access(thread, "load ", place, part, from);
         }
         counts.loads++;
     }
-    ends();
+    ends(thread);
 }
 
 /* Writes lines back, after a look at them; whether they are persistent. */
-static int flush(uintptr_t at, size_t bytes, struct from from)
+static int flush(struct thread *thread, uintptr_t at, size_t bytes, struct from from)
 {
-    drain();
+    drain(thread);
     const struct mapping *mapping = mapping_of(at);
-    if (mapping == NULL || bytes == 0 || !is_recorded())
+    if (mapping == NULL || bytes == 0)
         return 0;
     uintptr_t end = at + bytes;
     for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
         uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
         uintptr_t lines = (until + LINE - 1) / LINE * LINE;
         compare(mapping, at / LINE * LINE, lines < end_of(mapping) ? lines : end_of(mapping), from);
-        tell_flush(mapping, at, until - at, from);
+        tell_flush(thread, mapping, at, until - at, from);
     }
     return 1;
 }
 
 void recorder_flushes(uintptr_t at, size_t bytes, struct from from)
 {
-    if (begins()) {
-        flush(at, bytes, from);
-        ends();
-    }
+    struct thread *thread = begins(LIKELY);
+    if (thread == NULL)
+        return;
+    flush(thread, at, bytes, from);
+    ends(thread);
 }
 
 void recorder_flushes_in_order(uintptr_t at, size_t bytes, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(LIKELY);
+    if (thread == NULL)
         return;
     /* It comes before the stores behind it, and has no others come before them. */
-    int others = is_unfenced;
-    if (flush(at, bytes, from) && !others)
-        tell_fence("order", from);
-    ends();
+    int others = thread->is_unfenced;
+    if (flush(thread, at, bytes, from) && !others)
+        tell_fence(thread, "order", from);
+    ends(thread);
 }
 
 void recorder_fences(uintptr_t at, size_t bytes, struct from from)
 {
     (void)at;
     (void)bytes;
-    if (!begins())
+    struct thread *thread = begins(LIKELY);
+    if (thread == NULL)
         return;
-    drain();
-    /* Before anything was stored fences are of other things, and so are those of other threads. */
-    if (recorded == &self) {
+    drain(thread);
+    /* Before a thread has done anything its fences are of other things. */
+    if (thread->lane >= 0) {
         uintptr_t all = 0;
         for (int index = 0; index < mapping_count; index++)
             all += mappings[index].end - mappings[index].start;
         if (all <= COMPARED_MAX)
             compare_all(from);
-        tell_fence("fence", from);
+        tell_fence(thread, "fence", from);
     }
-    ends();
+    ends(thread);
 }
 
 void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(STAYS);
+    if (thread == NULL)
         return;
-    drain();
+    drain(thread);
     const struct mapping *mapping = mapping_of(at);
-    if (mapping != NULL && is_recorded()) {
+    if (mapping != NULL) {
         uintptr_t end = at + bytes;
         for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
             uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
@@ -497,47 +423,69 @@ void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
             const unsigned char *dirty = mapping->memory->dirty;
             for (uintptr_t line = at / LINE * LINE; line < until; line += LINE)
                 if (dirty[(mapping->offset + (line - mapping->start)) / LINE])
-                    tell_flush(mapping, line, LINE, from);
+                    tell_flush(thread, mapping, line, LINE, from);
         }
-        tell_fence("fence", from);
+        tell_fence(thread, "fence", from);
     }
-    ends();
+    ends(thread);
 }
 
 void recorder_locked(struct from from)
 {
-    if (begins()) {
-        drain();
-        locked(from);
-        ends();
-    }
+    struct thread *thread = begins(LIKELY);
+    if (thread == NULL)
+        return;
+    drain(thread);
+    locked(thread, from);
+    ends(thread);
 }
 
 void recorder_works(uint64_t instructions)
 {
-    if (begins()) {
-        works(instructions);
-        ends();
-    }
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
+        return;
+    thread->work += instructions;
+    ends(thread);
 }
 
 void recorder_enter(void)
 {
     recorder_drain();
-    entered++;
+    struct thread *thread = this_thread();
+    if (thread != NULL)
+        thread->entered++;
 }
 
 void recorder_leave(void)
 {
-    entered--;
+    struct thread *thread = this_thread();
+    if (thread != NULL)
+        thread->entered--;
+}
+
+void recorder_keep(void)
+{
+    recorder_drain();
+    struct thread *thread = this_thread();
+    if (thread != NULL)
+        thread->keeps++;
+}
+
+void recorder_release(void)
+{
+    struct thread *thread = this_thread();
+    if (thread != NULL)
+        thread->keeps--;
 }
 
 void recorder_marks(const char *text, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
         return;
-    drain();
-    if (is_recorded() && begin_operation()) {
+    drain(thread);
+    if (begin_operation(thread)) {
         put(&body, "mark ");
         int any = 0;
         for (const char *at = text; *at != 0; at++) {
@@ -551,52 +499,54 @@ void recorder_marks(const char *text, struct from from)
         put_from(from);
         counts.marks++;
     }
-    ends();
+    ends(thread);
 }
 
 void recorder_transaction(const char *which, int is_begin, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
         return;
-    drain();
-    if (is_recorded() && begin_operation()) {
+    drain(thread);
+    if (begin_operation(thread)) {
         put(&body, which);
         put_from(from);
-        in_transaction = is_begin;
+        thread->in_transaction = is_begin;
         counts.transactions += is_begin;
     }
-    ends();
+    ends(thread);
 }
 
 void forget(void)
 {
-    if (!begins())
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
         return;
-    drain();
+    drain(thread);
     compare_all(NOWHERE);
     empty(&head);
     empty(&body);
-    counts = (struct counts){.strangers = counts.strangers,
-                             .nested = counts.nested,
-                             .crowded = counts.crowded,
-                             .failed = counts.failed};
-    work = 0;
-    is_unfenced = 0;
+    counts = (struct counts){
+        .nested = counts.nested, .crowded = counts.crowded, .failed = counts.failed};
+    forget_lanes();
+    told_lane = 0;
+    has_begun = 0;
     for (int index = 0; index < memory_count; index++) {
         struct memory *memory = &memories[index];
         for (size_t line = 0; line < memory->bytes / LINE; line++)
             memory->dirty[line] = 0;
         tell_head(memory, 0, memory->bytes);
     }
-    ends();
+    ends(thread);
 }
 
 void recorder_compares(uintptr_t start, uintptr_t end, struct from from)
 {
-    if (!begins())
+    struct thread *thread = begins(MAY_PASS);
+    if (thread == NULL)
         return;
-    drain();
+    drain(thread);
     for (int index = 0; index < mapping_count; index++)
         compare_mapping(&mappings[index], start, end, from);
-    ends();
+    ends(thread);
 }

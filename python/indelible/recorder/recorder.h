@@ -67,6 +67,10 @@ void recorder_works(uint64_t instructions);
 void recorder_enter(void);
 void recorder_leave(void);
 
+/* Between these no other thread goes on, however long it takes. */
+void recorder_keep(void);
+void recorder_release(void);
+
 #pragma GCC visibility pop
 
 /* The call of the function that has a frame. What is no frame on this stack is not looked at. */

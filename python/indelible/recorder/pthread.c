@@ -1,0 +1,281 @@
+/* The C library's functions for threads: while others wait for their turn nobody waits in the system
+ * for what one of them does. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inner.h"
+
+enum {
+    BARRIERS_MAX = 64,
+    /* Microseconds after which is asked again for what a thread that is away has (ours). */
+    ASK_AFTER = 100,
+};
+
+/* The C library's function of this name. */
+#define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+
+/* The thread that is here, whose turn it is; none as long as there is no other. */
+static struct thread *scheduled(void)
+{
+    struct thread *thread = is_recording && is_scheduling ? this_thread() : NULL;
+    if (thread == NULL || thread->is_busy)
+        return NULL;
+    take_turn(thread, LIKELY);
+    return thread;
+}
+
+
+/* Others go on, and if nobody can, time does. */
+static void let_others(struct thread *thread)
+{
+    if (!give_way(thread))
+        usleep(ASK_AFTER);
+    take_turn(thread, STAYS);
+}
+
+/* How threads begin and end. */
+
+struct begin {
+    struct thread *thread;
+    void *(*function)(void *);
+    void *argument;
+};
+
+static pthread_key_t ending;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void ended(void *thread)
+{
+    if (is_recording)
+        end_thread(thread);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&ending, ended);
+}
+
+static void *begun(void *given)
+{
+    struct begin begin = *(struct begin *)given;
+    free(given);
+    become(begin.thread);
+    pthread_setspecific(ending, begin.thread);
+    take_turn(begin.thread, STAYS);
+    return begin.function(begin.argument);
+}
+
+int pthread_create(pthread_t *to, const pthread_attr_t *how, void *(*function)(void *),
+                   void *argument)
+{
+    recorder_drain();
+    pthread_once(&once, make_key);
+    struct begin *begin = is_recording ? malloc(sizeof *begin) : NULL;
+    struct thread *thread = begin == NULL ? NULL : new_thread();
+    if (thread == NULL) {
+        free(begin);
+        return NEXT(pthread_create)(to, how, function, argument);
+    }
+    int detached = PTHREAD_CREATE_JOINABLE;
+    if (how != NULL)
+        pthread_attr_getdetachstate(how, &detached);
+    thread->is_detached = detached == PTHREAD_CREATE_DETACHED;
+    *begin = (struct begin){thread, function, argument};
+    int failed = NEXT(pthread_create)(to, how, begun, begin);
+    thread->handle = failed ? 0 : (uintptr_t)*to;
+    if (failed) {
+        thread->state = JOINED;
+        free(begin);
+    }
+    return failed;
+}
+
+static struct thread *named(pthread_t handle)
+{
+    for (int index = 1; index < thread_count; index++)
+        if (threads[index].handle == (uintptr_t)handle && threads[index].state != JOINED)
+            return &threads[index];
+    return NULL;
+}
+
+int pthread_join(pthread_t other, void **result)
+{
+    struct thread *thread = scheduled(), *of = named(other);
+    while (thread != NULL && of != NULL && of->state != ENDED && give_way(thread))
+        ;
+    int failed = NEXT(pthread_join)(other, result);
+    if (of != NULL && !failed)
+        of->state = JOINED;
+    return failed;
+}
+
+int pthread_detach(pthread_t other)
+{
+    struct thread *of = named(other);
+    scheduled();
+    if (of != NULL && of->state == ENDED)
+        of->state = JOINED;
+    else if (of != NULL)
+        of->is_detached = 1;
+    return NEXT(pthread_detach)(other);
+}
+
+int sched_yield(void)
+{
+    struct thread *thread = scheduled();
+    if (thread == NULL || !give_way(thread))
+        return NEXT(sched_yield)();
+    return 0;
+}
+
+/* What one thread has at a time: who does not get it lets others go on, and asks again. If nobody
+ * can go on it waits in the system, for a thread that is away. */
+
+#define TAKEN(name, type, attempt, is_taken)                                                       \
+    int name(type *of)                                                                             \
+    {                                                                                              \
+        struct thread *thread = scheduled();                                                       \
+        if (thread == NULL)                                                                        \
+            return NEXT(name)(of);                                                                 \
+        int failed;                                                                                \
+        do                                                                                         \
+            failed = NEXT(attempt)(of);                                                            \
+        while ((is_taken) && give_way(thread));                                                    \
+        return (is_taken) ? NEXT(name)(of) : failed;                                               \
+    }
+
+TAKEN(pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock, failed == EBUSY)
+TAKEN(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, failed == EBUSY)
+TAKEN(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, failed == EBUSY)
+TAKEN(sem_wait, sem_t, sem_trywait, failed == -1 && errno == EAGAIN)
+
+/* Who waits for this does not wait in the system. */
+int pthread_spin_lock(pthread_spinlock_t *of)
+{
+    struct thread *thread = scheduled();
+    if (thread == NULL)
+        return NEXT(pthread_spin_lock)(of);
+    while (NEXT(pthread_spin_trylock)(of) == EBUSY)
+        let_others(thread);
+    return 0;
+}
+
+/* Conditions. The C library's own have nobody that waits for them. */
+
+static int wait_on(pthread_cond_t *of, pthread_mutex_t *mutex, int clock,
+                   const struct timespec *until, struct thread *thread)
+{
+    int failed = NEXT(pthread_mutex_unlock)(mutex);
+    if (failed)
+        return failed;
+    int was_called = wait_for(thread, of, clock, until);
+    failed = pthread_mutex_lock(mutex);
+    return failed ? failed : was_called ? 0 : ETIMEDOUT;
+}
+
+int pthread_cond_wait(pthread_cond_t *of, pthread_mutex_t *mutex)
+{
+    struct thread *thread = scheduled();
+    if (thread == NULL)
+        return NEXT(pthread_cond_wait)(of, mutex);
+    return wait_on(of, mutex, 0, NULL, thread);
+}
+
+/* Which clock a condition has is not told. What is long past on that of the day is on the other. */
+static int clock_of(const struct timespec *until)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return until->tv_sec < now.tv_sec / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *of, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    struct thread *thread = scheduled();
+    if (thread == NULL)
+        return NEXT(pthread_cond_timedwait)(of, mutex, until);
+    return wait_on(of, mutex, clock_of(until), until, thread);
+}
+
+int pthread_cond_clockwait(pthread_cond_t *of, pthread_mutex_t *mutex, clockid_t clock,
+                           const struct timespec *until)
+{
+    struct thread *thread = scheduled();
+    if (thread == NULL)
+        return NEXT(pthread_cond_clockwait)(of, mutex, clock, until);
+    return wait_on(of, mutex, clock, until, thread);
+}
+
+int pthread_cond_signal(pthread_cond_t *of)
+{
+    if (scheduled() != NULL && call(of))
+        return 0;
+    return NEXT(pthread_cond_signal)(of);
+}
+
+int pthread_cond_broadcast(pthread_cond_t *of)
+{
+    if (scheduled() != NULL)
+        while (call(of))
+            ;
+    return NEXT(pthread_cond_broadcast)(of);
+}
+
+/* Barriers, of which the C library tells nobody how many threads they take. */
+
+static struct barrier {
+    pthread_barrier_t *at;
+    unsigned count, here;
+    uint64_t times;
+} barriers[BARRIERS_MAX];
+
+static struct barrier *barrier_at(pthread_barrier_t *at)
+{
+    for (int index = 0; index < BARRIERS_MAX; index++)
+        if (barriers[index].at == at)
+            return &barriers[index];
+    return NULL;
+}
+
+int pthread_barrier_init(pthread_barrier_t *at, const pthread_barrierattr_t *how, unsigned count)
+{
+    scheduled();
+    struct barrier *barrier = barrier_at(at);
+    barrier = barrier == NULL ? barrier_at(NULL) : barrier;
+    if (barrier != NULL)
+        *barrier = (struct barrier){.at = at, .count = count};
+    return NEXT(pthread_barrier_init)(at, how, count);
+}
+
+int pthread_barrier_destroy(pthread_barrier_t *at)
+{
+    scheduled();
+    struct barrier *barrier = barrier_at(at);
+    if (barrier != NULL)
+        barrier->at = NULL;
+    return NEXT(pthread_barrier_destroy)(at);
+}
+
+int pthread_barrier_wait(pthread_barrier_t *at)
+{
+    struct thread *thread = scheduled();
+    struct barrier *barrier = thread == NULL ? NULL : barrier_at(at);
+    if (barrier == NULL)
+        return NEXT(pthread_barrier_wait)(at);
+    if (++barrier->here == barrier->count) {
+        barrier->here = 0;
+        barrier->times++;
+        return PTHREAD_BARRIER_SERIAL_THREAD;
+    }
+    for (uint64_t times = barrier->times; barrier->times == times;)
+        let_others(thread);
+    return 0;
+}

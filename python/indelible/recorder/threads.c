@@ -1,0 +1,359 @@
+/* Which thread goes on. Of a program with several threads one does at a time, as long as it is in
+ * code that tells what it does, and gives way to another one after so many accesses, or where it has
+ * to wait. A seed says to which and when: so the trace has the order in which threads met, the same
+ * one each time, and another seed another one.
+ *
+ * A thread that waits in the system for something that nobody knows of here (input, time) has its
+ * turn taken away, and waits for another one when it does something next. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "inner.h"
+
+enum {
+    /* A turn has up to a power of two of accesses, which is one of these by chance (ours: half of the
+     * turns are shorter than an operation of most programs, and some have several). */
+    TURN_POWERS = 8,
+    /* Where threads meet, and at flushes and fences, one in so many turns ends (ours). */
+    LIKELY_ONE_IN = 4,
+    /* Nanoseconds after which who waits looks whether the one whose turn it is does. */
+    LOOK_AFTER = 1000000,
+};
+
+struct thread threads[THREADS_MAX];
+int thread_count = 1;
+int is_scheduling;
+
+static __thread struct thread *mine;
+/* Whose turn it is; nobody's if all are away or wait. */
+static struct thread *holder;
+/* Accesses that are left of the turn. */
+static int left;
+/* The thread that has ended the recording. */
+static struct thread *last;
+/* The number in the trace of the next thread. */
+static int next_lane;
+
+/* What chance follows from (xorshift64). */
+static uint64_t seed;
+
+void seed_with(uint64_t number)
+{
+    /* Any but 0. */
+    seed = (number + 1) * 0x9e3779b97f4a7c15;
+    seed |= seed == 0;
+}
+
+static uint64_t random_below(uint64_t end)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed % end;
+}
+
+/* How many accesses the next turn has. */
+static int turn(void)
+{
+    return 1 + random_below(1 << random_below(TURN_POWERS));
+}
+
+static long futex(int *word, int operation, int value, const struct timespec *time)
+{
+    const long asked[6] = {(long)word, operation | FUTEX_PRIVATE_FLAG, value, (long)time};
+    return system_call(SYS_futex, asked);
+}
+
+static void set_state(struct thread *thread, enum state state)
+{
+    __atomic_store_n(&thread->state, state, __ATOMIC_SEQ_CST);
+}
+
+/* A thread that waits wants its turn from now on; whether it was not called, or late, before. */
+static int awake(struct thread *thread)
+{
+    enum state waits = WAITS;
+    return __atomic_compare_exchange_n(&thread->state, &waits, READY, 0, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+static enum state state_of(const struct thread *thread)
+{
+    return __atomic_load_n(&thread->state, __ATOMIC_SEQ_CST);
+}
+
+static int has_turn(const struct thread *thread)
+{
+    return __atomic_load_n(&holder, __ATOMIC_SEQ_CST) == thread;
+}
+
+/* Takes the turn from another thread, or from nobody. */
+static int take_from(struct thread *other, struct thread *thread)
+{
+    return __atomic_compare_exchange_n(&holder, &other, thread, 0, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+static struct thread *add(void)
+{
+    for (int index = 0; index < THREADS_MAX; index++) {
+        int count = __atomic_load_n(&thread_count, __ATOMIC_SEQ_CST);
+        struct thread *thread = &threads[index];
+        enum state ended = JOINED;
+        int is_free = index < count ? __atomic_compare_exchange_n(&thread->state, &ended, RUNS, 0,
+                                                                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+                                    : index == count && __atomic_compare_exchange_n(
+                                                            &thread_count, &count, count + 1, 0,
+                                                            __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        if (!is_free)
+            continue;
+        *thread = (struct thread){.lane = -1};
+        return thread;
+    }
+    counts.crowded++;
+    return NULL;
+}
+
+/* From the second thread on they have turns, of which the first thread has the first. */
+static struct thread *second(void)
+{
+    if (!is_scheduling) {
+        holder = &threads[0];
+        left = turn();
+        is_scheduling = 1;
+    }
+    return add();
+}
+
+struct thread *new_thread(void)
+{
+    struct thread *thread = second();
+    if (thread != NULL)
+        set_state(thread, READY);
+    return thread;
+}
+
+void become(struct thread *thread)
+{
+    const long none[6] = {0};
+    mine = thread;
+    thread->lane = -1;
+    thread->id = system_call(SYS_gettid, none);
+}
+
+struct thread *this_thread(void)
+{
+    /* Nobody saw it begin. */
+    struct thread *thread = mine == NULL ? second() : mine;
+    if (mine == NULL && thread != NULL)
+        become(thread);
+    return thread;
+}
+
+int lane_of(struct thread *thread)
+{
+    if (thread->lane >= 0)
+        return thread->lane;
+    counts.threads = next_lane + 1;
+    counts.crowded += next_lane >= LANES_MAX;
+    return thread->lane = next_lane++;
+}
+
+void forget_lanes(void)
+{
+    next_lane = 0;
+    for (int index = 0; index < thread_count; index++) {
+        threads[index].lane = -1;
+        threads[index].work = 0;
+        threads[index].is_unfenced = 0;
+    }
+}
+
+static int is_ready(const struct thread *thread, const struct thread *but)
+{
+    return thread != but && state_of(thread) == READY;
+}
+
+/* Another thread that waits for its turn, by chance. */
+static struct thread *another(const struct thread *thread)
+{
+    int count = 0;
+    for (int index = 0; index < thread_count; index++)
+        count += is_ready(&threads[index], thread);
+    if (count == 0)
+        return NULL;
+    int place = random_below(count);
+    for (int index = 0; index < thread_count; index++)
+        if (is_ready(&threads[index], thread) && place-- == 0)
+            return &threads[index];
+    return NULL;
+}
+
+/* It is another thread's turn, or nobody's. */
+static void pass_to(struct thread *next)
+{
+    left = turn();
+    __atomic_store_n(&holder, next, __ATOMIC_SEQ_CST);
+    if (next != NULL) {
+        __atomic_store_n(&next->called, 1, __ATOMIC_SEQ_CST);
+        futex(&next->called, FUTEX_WAKE, 1, NULL);
+    }
+}
+
+/* Whether a thread waits in the system, for something that was not told. */
+static int is_away(const struct thread *thread)
+{
+    char name[64] = "/proc/self/task/", digits[24], told[16] = {0};
+    int length = sizeof "/proc/self/task/" - 1, count = 0;
+    for (long id = thread->id; id > 0; id /= 10)
+        digits[count++] = '0' + id % 10;
+    while (count > 0)
+        name[length++] = digits[--count];
+    for (const char *at = "/syscall"; *at != 0;)
+        name[length++] = *at++;
+    const long asked[6] = {AT_FDCWD, (long)name, O_RDONLY | O_CLOEXEC};
+    long file = system_call(SYS_openat, asked);
+    if (file < 0)
+        return 0;
+    const long part[6] = {file, (long)told, sizeof told - 1}, own[6] = {file};
+    system_call(SYS_read, part);
+    system_call(SYS_close, own);
+    /* It says `running` of one that does not wait, and -1 of one that waits in a fault. */
+    return told[0] >= '0' && told[0] <= '9';
+}
+
+/* Takes the turn of one that is away. Before it went what it was about to store was there. */
+static void take_turn_of_who_is_away(struct thread *thread, uint64_t *seen)
+{
+    struct thread *other = __atomic_load_n(&holder, __ATOMIC_SEQ_CST);
+    if (other == NULL) {
+        take_from(NULL, thread);
+        return;
+    }
+    uint64_t steps = __atomic_load_n(&other->steps, __ATOMIC_SEQ_CST);
+    int has_moved = steps != *seen;
+    *seen = steps;
+    if (other == thread || has_moved || other->is_busy || other->keeps > 0 || !is_away(other) ||
+        !take_from(other, thread))
+        return;
+    if (__atomic_load_n(&other->steps, __ATOMIC_SEQ_CST) != steps) {
+        /* It has come back in the meantime: it is its turn. */
+        take_from(thread, other);
+        return;
+    }
+    left = turn();
+    drain(other);
+}
+
+void end_recording(void)
+{
+    last = this_thread();
+    is_recording = 0;
+}
+
+void stop_behind_the_end(void)
+{
+    const long none[6] = {0};
+    while (is_scheduling && last != NULL && mine != last)
+        system_call(SYS_pause, none);
+}
+
+/* Whether a thread has waited as long as it wants to. */
+static int is_due(struct thread *thread)
+{
+    struct timespec now;
+    const long asked[6] = {thread->clock, (long)&now};
+    if (thread->until == NULL || system_call(SYS_clock_gettime, asked) != 0)
+        return 0;
+    return now.tv_sec > thread->until->tv_sec ||
+           (now.tv_sec == thread->until->tv_sec && now.tv_nsec >= thread->until->tv_nsec);
+}
+
+static void wait_for_turn(struct thread *thread)
+{
+    const struct timespec time = {0, LOOK_AFTER};
+    uint64_t seen = UINT64_MAX;
+    if (state_of(thread) == RUNS)
+        set_state(thread, READY);
+    for (;;) {
+        __atomic_store_n(&thread->called, 0, __ATOMIC_SEQ_CST);
+        if (has_turn(thread))
+            break;
+        if (!is_recording)
+            return stop_behind_the_end();
+        long failed = futex(&thread->called, FUTEX_WAIT, 0, &time);
+        if (failed != -ETIMEDOUT || has_turn(thread))
+            continue;
+        if (state_of(thread) == WAITS && is_due(thread))
+            thread->is_late = awake(thread);
+        if (state_of(thread) == READY)
+            take_turn_of_who_is_away(thread, &seen);
+    }
+    set_state(thread, RUNS);
+}
+
+void take_turn(struct thread *thread, enum pass pass)
+{
+    __atomic_fetch_add(&thread->steps, 1, __ATOMIC_SEQ_CST);
+    if (!has_turn(thread))
+        wait_for_turn(thread);
+    else if (pass == LIKELY && random_below(LIKELY_ONE_IN) == 0)
+        give_way(thread);
+    else if (pass != STAYS && --left <= 0)
+        give_way(thread);
+}
+
+int give_way(struct thread *thread)
+{
+    drain(thread);
+    struct thread *next = another(thread);
+    left = turn();
+    if (next == NULL)
+        return 0;
+    set_state(thread, READY);
+    pass_to(next);
+    wait_for_turn(thread);
+    return 1;
+}
+
+int wait_for(struct thread *thread, const void *what, int clock, const struct timespec *until)
+{
+    static uint64_t waits;
+    drain(thread);
+    thread->waits_for = what;
+    thread->waits_since = ++waits;
+    thread->clock = clock;
+    thread->until = until;
+    thread->is_late = 0;
+    set_state(thread, WAITS);
+    pass_to(another(thread));
+    wait_for_turn(thread);
+    return !thread->is_late;
+}
+
+int call(const void *what)
+{
+    struct thread *first = NULL;
+    for (int index = 0; index < thread_count; index++) {
+        struct thread *thread = &threads[index];
+        if (state_of(thread) == WAITS && thread->waits_for == what &&
+            (first == NULL || thread->waits_since < first->waits_since))
+            first = thread;
+    }
+    return first != NULL && (awake(first) || call(what));
+}
+
+void end_thread(struct thread *thread)
+{
+    take_turn(thread, STAYS);
+    drain(thread);
+    /* What its destructors do yet is not told. */
+    thread->entered = 1;
+    set_state(thread, thread->is_detached ? JOINED : ENDED);
+    pass_to(another(thread));
+}

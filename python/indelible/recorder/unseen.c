@@ -1,0 +1,73 @@
+/* What changed without a store that was seen. */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "inner.h"
+
+/* Bytes that are compared at a time. */
+enum { PART = 1 << 16 };
+
+static int is_same(const unsigned char *first, const unsigned char *second, size_t bytes)
+{
+    uint64_t differing = 0;
+    size_t byte = 0;
+    for (; byte + 8 <= bytes; byte += 8)
+        differing |= *(const uint64_t *)(first + byte) ^ *(const uint64_t *)(second + byte);
+    for (; byte < bytes; byte++)
+        differing |= first[byte] ^ second[byte];
+    return differing == 0;
+}
+
+void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
+{
+    struct thread *thread = this_thread();
+    if (thread == NULL || is_same((const unsigned char *)at, told_of(mapping, at), end - at))
+        return;
+    if (counts.unseen == 0) {
+        counts.unseen_at = place_of(mapping, at);
+        while (*(const unsigned char *)at == *told_of(mapping, at))
+            at++, counts.unseen_at++;
+        counts.unseen_from = from.at;
+    }
+    counts.unseen += tell_differences(thread, mapping, at, end, from);
+}
+
+/* Copies what the process has in memory; returns how many bytes can be read, or a negative number. */
+static long copy(uintptr_t at, unsigned char *to, size_t bytes)
+{
+    struct iovec here = {to, bytes}, there = {(void *)at, bytes};
+    const long none[6] = {0};
+    const long asked[6] = {system_call(SYS_getpid, none), (long)&here, 1, (long)&there, 1, 0};
+    return system_call(SYS_process_vm_readv, asked);
+}
+
+void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
+{
+    static unsigned char now[PART];
+    at = at < mapping->start ? mapping->start : at;
+    end = end > end_of(mapping) ? end_of(mapping) : end;
+    while (at < end) {
+        size_t bytes = end - at < PART ? end - at : PART;
+        long copied = copy(at, now, bytes);
+        /* Where the system does not let a process read so, all can be read, or the program ends. */
+        int may_not = copied == -EPERM || copied == -ENOSYS;
+        if (!may_not && copied < (long)bytes && bytes > PAGE - at % PAGE) {
+            /* A part of it is no memory any more, or cannot be read: it is looked at by the page. */
+            bytes = PAGE - at % PAGE;
+            copied = copy(at, now, bytes);
+        }
+        int is_read = copied == (long)bytes && !is_same(now, told_of(mapping, at), bytes);
+        if (may_not || is_read)
+            compare(mapping, at, at + bytes, from);
+        at += bytes;
+    }
+}
+
+void compare_all(struct from from)
+{
+    for (int index = 0; index < mapping_count; index++)
+        compare_mapping(&mappings[index], mappings[index].start, mappings[index].end, from);
+}

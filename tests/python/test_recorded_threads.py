@@ -1,0 +1,212 @@
+"""Programs with several threads: they are recorded in an order that a seed chooses."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import HERE, needs_core
+from recorded import Build, memories, operations
+
+SOURCES = HERE / "recorder"
+
+pytestmark = pytest.mark.skipif(
+    platform.system() != "Linux" or platform.machine() != "x86_64",
+    reason="programs are recorded on Linux on x86-64",
+)
+
+#: Two threads that each do something with a pool `at`, one from the beginning and one named.
+PAIR = """
+    static uint64_t *at;
+    static uint64_t said;
+    static void flush(void *to) {{ __asm__ volatile("clflushopt %0" : "+m"(*(char *)to)); }}
+    static void fence(void) {{ __asm__ volatile("sfence" ::: "memory"); }}
+    static void *other(void *none) {{ {other} return none; }}
+    int main(void)
+    {{
+        pthread_t thread;
+        at = map("pool", 4096);
+        pthread_create(&thread, NULL, other, NULL);
+        {main}
+        pthread_join(thread, NULL);
+        return 0;
+    }}
+"""
+
+#: The one tells the other in volatile memory that it has stored.
+TELL = "__atomic_store_n(&said, 1, __ATOMIC_RELEASE);"
+HEAR = "while (!__atomic_load_n(&said, __ATOMIC_ACQUIRE));"
+
+
+def traced(seed: int = 1) -> list[str]:
+    """Return the operations of the program that was built, without its work and its loads."""
+    indelible.record(["./program"], "a.trace", seed=seed, loads=False)
+    lines = [line.partition(" #")[0] for line in Path("a.trace").read_text().splitlines()[1:]]
+    return [line for line in lines if not line.startswith(("work", "region"))]
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3 -march=native"])
+def test_every_way_of_waiting_is_known(build: Build, flags: str) -> None:
+    build(SOURCES / "threads.c", *flags.split(), "-pthread")
+    for seed in range(1, 5):
+        answer = indelible.record(["./program"], "a.trace", seed=seed)
+        assert (answer["threads"], answer["exit_code"], answer["unseen"]) == (18, 0, 0)
+        assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_clangs_programs_wait_so_too(build: Build) -> None:
+    if shutil.which("clang") is None:
+        pytest.skip("there is no clang here")
+    build(SOURCES / "threads.c", "-O2", "-pthread", with_="clang")
+    assert indelible.record(["./program"], "a.trace")["exit_code"] == 0
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_threads_of_cpp_are_recorded_in_the_same_order_each_time(build: Build) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++ here")
+    build(SOURCES / "threads.cpp", "-std=c++20", "-O2", "-pthread", with_="g++")
+
+    def trace(seed: int) -> bytes:
+        assert indelible.record(["./program"], "a.trace", seed=seed)["exit_code"] == 0
+        assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+        return Path("a.trace").read_bytes()
+
+    first = trace(1)
+    assert trace(1) == first
+    assert len({first, trace(2), trace(3)}) == 3
+
+
+def test_what_a_thread_does_is_its_own(build: Build) -> None:
+    """A fence is of the thread that makes it, and so is what a locked operation waits for."""
+    build(
+        PAIR.format(
+            other=f"at[0] = 1; flush(at); {TELL} while (said == 1); fence();",
+            main=f"{HEAR} fence(); __sync_fetch_and_add(&at[8], 1); fence(); said = 2;",
+        )
+    )
+    assert traced() == [
+        "interleaved",
+        "measured",
+        "bytes 0x10000 0100000000000000",
+        "flush 0x10000 1",
+        "thread 1",
+        "bytes 0x10040 0100000000000000",
+        "fence",
+        "thread 0",
+        "fence",
+    ]
+
+
+def test_one_thread_that_uses_the_memory_is_as_if_there_was_no_other(build: Build) -> None:
+    body = 'pthread_t other; pthread_create(&other, NULL, (void *(*)(void *))puts, (void *)"a");'
+    stored = operations(f"{body} at[0] = 1; pthread_join(other, NULL); at[1] = 2;", build)
+    assert stored == ["bytes 0x10000 0100000000000000", "bytes 0x10008 0200000000000000"]
+
+
+def test_updates_that_get_lost_are_lost_with_one_seed_and_not_with_another(build: Build) -> None:
+    """Threads meet anywhere between two accesses, so a race shows without any luck."""
+    adds = "for (int n = 0; n < 20; n++) at[0] = at[0] + 1;"
+    build(PAIR.format(other=adds, main=adds), "-O0")
+
+    def left(seed: int) -> int:
+        traced(seed)
+        return int.from_bytes(Path("pool").read_bytes()[:8], "little")
+
+    counts = []
+    for seed in range(1, 7):
+        Path("pool").unlink(missing_ok=True)
+        counts.append(left(seed))
+    assert len(set(counts)) > 3, counts
+    assert max(counts) <= 40
+
+
+def test_a_thread_that_waits_for_input_lets_others_go_on(build: Build) -> None:
+    build(
+        "static int ends[2]; static uint64_t *at;"
+        "static void *other(void *none)"
+        "{ char byte; if (read(ends[0], &byte, 1) == 1) at[8] = byte; return none; }"
+        'int main(void) { pthread_t thread; at = map("pool", 4096);'
+        " if (pipe(ends) != 0) abort();"
+        " pthread_create(&thread, NULL, other, NULL);"
+        " for (int n = 0; n < 500; n++) at[0] = n;"
+        " usleep(20000); at[1] = 1;"
+        ' if (write(ends[1], "x", 1) != 1) abort();'
+        " pthread_join(thread, NULL); return 0; }"
+    )
+    told = traced()
+    assert told[-1] == "bytes 0x10040 7800000000000000"
+    assert told.count("bytes 0x10008 0100000000000000") == 1
+
+
+def test_what_threads_do_behind_the_end_is_not_done(build: Build) -> None:
+    """A trace leaves what the file holds, whatever other threads were about to do."""
+    build(PAIR.format(other="for (;;) at[0]++;", main="while (at[0] < 50); exit(0);"))
+    traced()
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+@needs_core
+def test_what_another_thread_has_not_made_durable_is_found(build: Build) -> None:
+    """A thread builds on what it has seen of another one, which is only durable later."""
+    verify = Path("verify.sh")
+    verify.write_text(
+        'word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d " "; }\n'
+        '[ "$(word "$1" 64) $(word "$1" 0)" != "1 0" ] || { echo "it is not there"; exit 1; }\n'
+    )
+    for durable, right in (("", False), ("flush(at); fence();", True)):
+        Path("pool").unlink(missing_ok=True)
+        build(
+            PAIR.format(
+                other=f"at[0] = 1; {durable} {TELL} flush(at); fence();",
+                main=f"{HEAR} at[8] = 1; flush(at + 8); fence();",
+            )
+        )
+        found = 0
+        for seed in range(1, 6):
+            Path("pool").unlink(missing_ok=True)
+            assert indelible.record(["./program"], "a.trace", seed=seed)["threads"] == 2
+            answer = indelible.crash(
+                "undo@x86", "replay", replay="a.trace", check=f"sh '{verify.absolute()}'"
+            )
+            assert answer.cores == 2
+            found += len(answer.violations) > 0
+        assert (found == 0) == right, (durable, found)
+
+
+@needs_core
+def test_the_example_that_no_thread_alone_gets_wrong(build: Build) -> None:
+    example = HERE.parents[1] / "examples" / "recorded" / "tickets.c"
+    for flags, holds in (((), True), (("-DTELLS_EARLY",), False)):
+        build(example, "-O2", "-pthread", *flags, name="tickets")
+        texts: list[str] = []
+        for seed in range(1, 13):
+            indelible.record(["./tickets", "pool"], "a.trace", seed=seed)
+            check = f"{Path.cwd()}/tickets --verify"
+            found = indelible.crash("undo@x86", "replay", replay="a.trace", check=check)
+            texts += [row["text"] for row in found.violations]
+        assert (texts == []) == holds
+    assert "is drawn, and will be again; memory has the store of line" in texts[0]
+
+
+@needs_core
+def test_transactions_of_threads_are_checked_by_the_oracle(build: Build) -> None:
+    transfer = (
+        "for (int n = 0; n < 5; n++) { pthread_mutex_lock(&mutex); indelible_begin();"
+        " at[0] -= 1; at[8 * (n + {own})] += 1; indelible_commit(); pthread_mutex_unlock(&mutex); }"
+    )
+    build(
+        "static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
+        + PAIR.format(other=transfer.replace("{own}", "1"), main=transfer.replace("{own}", "2"))
+    )
+    answer = indelible.record(["./program"], "a.trace", seed=3)
+    assert (answer["transactions"], answer["threads"]) == (10, 2)
+    for design in ("silo", "undo@x86", "lad", "loc-wal"):
+        found = indelible.crash(design, "replay", replay="a.trace")
+        assert (found.violations, found.checked) == ([], True)
+    run = indelible.run("silo", "replay", replay="a.trace")
+    assert run.cores == 2
