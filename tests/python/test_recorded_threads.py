@@ -66,6 +66,50 @@ def test_clangs_programs_wait_so_too(build: Build) -> None:
     assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
 
 
+def test_threads_that_nobody_saw_begin_or_wait_have_turns(build: Build) -> None:
+    """The C library calls no function that could be seen for threads of C11."""
+    build(
+        "#include <threads.h>\n"
+        "static mtx_t mutex; static cnd_t begin; static int has_begun; static uint64_t *at;"
+        "static int work(void *none) { (void)none; mtx_lock(&mutex);"
+        " while (!has_begun) cnd_wait(&begin, &mutex);"
+        " mtx_unlock(&mutex);"
+        " for (int n = 0; n < 50; n++) { mtx_lock(&mutex); at[0]++; mtx_unlock(&mutex); }"
+        " return 3; }"
+        "int main(void) { thrd_t threads[4]; int each, sum = 0;"
+        ' at = map("pool", 4096); mtx_init(&mutex, mtx_plain); cnd_init(&begin);'
+        " for (int n = 0; n < 4; n++) thrd_create(&threads[n], work, NULL);"
+        " mtx_lock(&mutex); has_begun = 1; cnd_broadcast(&begin); mtx_unlock(&mutex);"
+        " for (int n = 0; n < 4; n++) thrd_join(threads[n], &each), sum += each;"
+        " return at[0] != 200 || sum != 12; }",
+        "-pthread",
+    )
+    answer = indelible.record(["./program"], "a.trace")
+    assert (answer["exit_code"], answer["threads"]) == (0, 5)
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_who_waits_for_a_condition_can_be_cancelled(build: Build) -> None:
+    build(
+        "static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
+        "static pthread_cond_t never = PTHREAD_COND_INITIALIZER;"
+        "static uint64_t *at;"
+        "static void unlock(void *none) { (void)none; at[1] = 1; pthread_mutex_unlock(&mutex); }"
+        "static void *work(void *none) { pthread_mutex_lock(&mutex);"
+        " pthread_cleanup_push(unlock, NULL); at[0] = 1;"
+        " for (;;) pthread_cond_wait(&never, &mutex);"
+        " pthread_cleanup_pop(1); return none; }"
+        "int main(void) { pthread_t thread; void *left;"
+        ' at = map("pool", 4096); pthread_create(&thread, NULL, work, NULL);'
+        " while (__atomic_load_n(&at[0], __ATOMIC_RELAXED) == 0);"
+        " pthread_mutex_lock(&mutex); pthread_mutex_unlock(&mutex);"
+        " pthread_cancel(thread); pthread_join(thread, &left);"
+        " return left != PTHREAD_CANCELED || at[1] != 1; }",
+        "-pthread",
+    )
+    assert indelible.record(["./program"], "a.trace")["exit_code"] == 0
+
+
 def test_threads_of_cpp_are_recorded_in_the_same_order_each_time(build: Build) -> None:
     if shutil.which("g++") is None:
         pytest.skip("there is no g++ here")

@@ -168,8 +168,14 @@ extern int is_scheduling;
 /* Chance follows from a number. */
 void seed_with(uint64_t number);
 
-/* The thread that is here; none if there are too many. */
-struct thread *this_thread(void);
+/* The thread that is here; none if there are too many. Of some nobody saw the beginning. */
+extern __thread struct thread *mine;
+struct thread *unknown_thread(void);
+
+static inline struct thread *this_thread(void)
+{
+    return mine != NULL ? mine : unknown_thread();
+}
 
 /* A thread that is about to begin, and whoever is that. */
 struct thread *new_thread(void);
@@ -196,6 +202,9 @@ int wait_for(struct thread *thread, const void *what, int clock, const struct ti
 
 /* Calls the thread that has waited longest for something; whether there is one. */
 int call(const void *what);
+
+/* A thread that waits wants its turn from now on; whether it waited. */
+int awake(struct thread *thread);
 
 /* A thread's number in the trace, and all of them anew. */
 int lane_of(struct thread *thread);

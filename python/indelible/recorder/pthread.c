@@ -128,6 +128,17 @@ int pthread_detach(pthread_t other)
     return NEXT(pthread_detach)(other);
 }
 
+/* Who waits for a condition is to find out. */
+int pthread_cancel(pthread_t other)
+{
+    struct thread *of = named(other);
+    scheduled();
+    int failed = NEXT(pthread_cancel)(other);
+    if (of != NULL)
+        awake(of);
+    return failed;
+}
+
 int sched_yield(void)
 {
     struct thread *thread = scheduled();
@@ -178,6 +189,7 @@ static int wait_on(pthread_cond_t *of, pthread_mutex_t *mutex, int clock,
         return failed;
     int was_called = wait_for(thread, of, clock, until);
     failed = pthread_mutex_lock(mutex);
+    pthread_testcancel();
     return failed ? failed : was_called ? 0 : ETIMEDOUT;
 }
 

@@ -32,13 +32,13 @@ const struct from NOWHERE;
 static int told_lane;
 static int has_begun;
 
-/* The thread that is here, if it may tell something: it is its turn then, and `ends` comes behind
- * it. What was done already is told before another one has its turn. */
-static struct thread *begins(enum pass pass)
+static struct thread *begins_recorded(enum pass pass)
 {
-    if (!is_recording)
+    if (!is_recording) {
         stop_behind_the_end();
-    struct thread *thread = is_recording ? this_thread() : NULL;
+        return NULL;
+    }
+    struct thread *thread = this_thread();
     if (thread == NULL || thread->entered > 0)
         return NULL;
     if (thread->is_busy) {
@@ -49,6 +49,13 @@ static struct thread *begins(enum pass pass)
     if (is_scheduling)
         take_turn(thread, pass);
     return thread;
+}
+
+/* The thread that is here, if it may tell something: it is its turn then, and `ends` comes behind
+ * it. What was done already is told before another one has its turn. */
+static inline struct thread *begins(enum pass pass)
+{
+    return is_recording || is_scheduling ? begins_recorded(pass) : NULL;
 }
 
 static void ends(struct thread *thread)
@@ -452,14 +459,14 @@ void recorder_works(uint64_t instructions)
 void recorder_enter(void)
 {
     recorder_drain();
-    struct thread *thread = this_thread();
+    struct thread *thread = is_recording ? this_thread() : NULL;
     if (thread != NULL)
         thread->entered++;
 }
 
 void recorder_leave(void)
 {
-    struct thread *thread = this_thread();
+    struct thread *thread = is_recording ? this_thread() : NULL;
     if (thread != NULL)
         thread->entered--;
 }
@@ -467,14 +474,14 @@ void recorder_leave(void)
 void recorder_keep(void)
 {
     recorder_drain();
-    struct thread *thread = this_thread();
+    struct thread *thread = is_recording ? this_thread() : NULL;
     if (thread != NULL)
         thread->keeps++;
 }
 
 void recorder_release(void)
 {
-    struct thread *thread = this_thread();
+    struct thread *thread = is_recording ? this_thread() : NULL;
     if (thread != NULL)
         thread->keeps--;
 }

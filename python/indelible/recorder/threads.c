@@ -29,7 +29,7 @@ struct thread threads[THREADS_MAX];
 int thread_count = 1;
 int is_scheduling;
 
-static __thread struct thread *mine;
+__thread struct thread *mine;
 /* Whose turn it is; nobody's if all are away or wait. */
 static struct thread *holder;
 /* Accesses that are left of the turn. */
@@ -74,8 +74,7 @@ static void set_state(struct thread *thread, enum state state)
     __atomic_store_n(&thread->state, state, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that waits wants its turn from now on; whether it was not called, or late, before. */
-static int awake(struct thread *thread)
+int awake(struct thread *thread)
 {
     enum state waits = WAITS;
     return __atomic_compare_exchange_n(&thread->state, &waits, READY, 0, __ATOMIC_SEQ_CST,
@@ -146,11 +145,10 @@ void become(struct thread *thread)
     thread->id = system_call(SYS_gettid, none);
 }
 
-struct thread *this_thread(void)
+struct thread *unknown_thread(void)
 {
-    /* Nobody saw it begin. */
-    struct thread *thread = mine == NULL ? second() : mine;
-    if (mine == NULL && thread != NULL)
+    struct thread *thread = second();
+    if (thread != NULL)
         become(thread);
     return thread;
 }
@@ -205,9 +203,11 @@ static void pass_to(struct thread *next)
     }
 }
 
-/* Whether a thread waits in the system, for something that was not told. */
+/* Whether a thread waits in the system, for something that was not told, or is gone without a word. */
 static int is_away(const struct thread *thread)
 {
+    if (thread->id == 0)
+        return 0;
     char name[64] = "/proc/self/task/", digits[24], told[16] = {0};
     int length = sizeof "/proc/self/task/" - 1, count = 0;
     for (long id = thread->id; id > 0; id /= 10)
@@ -219,7 +219,7 @@ static int is_away(const struct thread *thread)
     const long asked[6] = {AT_FDCWD, (long)name, O_RDONLY | O_CLOEXEC};
     long file = system_call(SYS_openat, asked);
     if (file < 0)
-        return 0;
+        return file == -ENOENT;
     const long part[6] = {file, (long)told, sizeof told - 1}, own[6] = {file};
     system_call(SYS_read, part);
     system_call(SYS_close, own);
