@@ -186,7 +186,7 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
     if status["crowded"] or status["failed"]:
         reason = (
             "more than 64 files, or 256 mappings of them at a time, are persistent memory, or more"
-            " than 64 threads use it"
+            " than 64 threads use it, or 1,024 are there at a time"
             if status["crowded"]
             else "a file could not be read, or the temporary folder is full"
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import platform
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,15 @@ pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
     reason="programs are recorded on Linux on x86-64",
 )
+
+
+@pytest.fixture(autouse=True)
+def ends_in_time() -> Iterator[None]:
+    """End the tests where a program waits for ever."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
 
 #: Two threads that each do something with a pool `at`, one from the beginning and one named.
 PAIR = """
@@ -108,6 +119,118 @@ def test_who_waits_for_a_condition_can_be_cancelled(build: Build) -> None:
         "-pthread",
     )
     assert indelible.record(["./program"], "a.trace")["exit_code"] == 0
+
+
+#: Programs of which each would wait for ever, or end otherwise, if threads were not what they are
+#: without a recorder: two threads, what is before them, whether all is well beside them and at the
+#: end.
+KEPT = {
+    "a barrier is made anew while others leave it": (
+        "static pthread_barrier_t barrier, other;"
+        "static void *work(void *none) { for (int n = 0; n < 20; n++) {"
+        " if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {"
+        " at[0]++; pthread_barrier_destroy(&barrier); pthread_barrier_init(&barrier, NULL, 2); }"
+        " pthread_barrier_wait(&other); } return none; }",
+        "pthread_barrier_init(&barrier, NULL, 2); pthread_barrier_init(&other, NULL, 2);",
+        "1",
+        "at[0] == 20",
+    ),
+    "a destructor of a thread stores and takes a lock": (
+        "static pthread_key_t key; static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
+        "static void last(void *own) { pthread_mutex_lock(&mutex); at[0]++;"
+        " pthread_mutex_unlock(&mutex); free(own); }"
+        "static void *work(void *none) { if (none == NULL) pthread_key_create(&key, last);"
+        " pthread_setspecific(key, malloc(8)); return none; }",
+        "work(NULL);",
+        "1",
+        "at[0] == 2",
+    ),
+    "a handler of a signal is what others wait for": (
+        "static volatile sig_atomic_t said; static pthread_cond_t never = PTHREAD_COND_INITIALIZER;"
+        "static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; static pthread_t first;"
+        "static void handle(int number) { said = number; }"
+        "static void *work(void *none) { usleep(5000); pthread_kill(first, SIGUSR1);"
+        " while (!said); pthread_mutex_lock(&mutex); at[0] = 1; pthread_cond_signal(&never);"
+        " pthread_mutex_unlock(&mutex); return none; }",
+        "first = pthread_self(); signal(SIGUSR1, handle);",
+        "pthread_mutex_lock(&mutex) == 0 && waited(&never, &mutex)",
+        "1",
+    ),
+    "a lock is asked for in a loop": (
+        "static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
+        "static void *work(void *none) { for (int n = 0; n < 50; n++) {"
+        " while (pthread_mutex_trylock(&mutex) != 0);"
+        " at[0]++; pthread_mutex_unlock(&mutex); } return none; }",
+        "",
+        "1",
+        "at[0] == 100",
+    ),
+    "a lock that a thread has already is refused": (
+        "static int tried; static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;"
+        "static void *work(void *none)"
+        "{ while (!__atomic_load_n(&tried, __ATOMIC_ACQUIRE)); return none; }",
+        "",
+        "pthread_mutex_lock(&mutex) == 0 && (at[0] = pthread_mutex_lock(&mutex)) == EDEADLK"
+        " && __atomic_exchange_n(&tried, 1, __ATOMIC_RELEASE) == 0",
+        "1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_threads_are_what_they_are_without_a_recorder(build: Build, name: str) -> None:
+    work, begins, beside, ends = KEPT[name]
+    build(
+        "#include <errno.h>\nstatic volatile uint64_t *at;"
+        f"{work}"
+        "__attribute__((unused)) static int waited(pthread_cond_t *of, pthread_mutex_t *mutex)"
+        "{ while (at[0] == 0) pthread_cond_wait(of, mutex);"
+        " return pthread_mutex_unlock(mutex) == 0; }"
+        'int main(void) { pthread_t threads[2]; at = map("pool", 4096);'
+        f" {begins} for (int n = 0; n < 2; n++)"
+        " pthread_create(&threads[n], NULL, work, &threads[n]);"
+        f" int is_well = {beside};"
+        " for (int n = 0; n < 2; n++) pthread_join(threads[n], NULL);"
+        f" return !(is_well && {ends}); }}",
+        "-D_GNU_SOURCE",
+        "-pthread",
+    )
+    for seed in range(1, 4):
+        Path("pool").unlink(missing_ok=True)
+        assert indelible.record(["./program"], "a.trace", seed=seed)["exit_code"] == 0
+        assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_main_may_end_before_its_threads(build: Build) -> None:
+    build(
+        "static uint64_t *at;"
+        "static void *work(void *none) { for (int n = 0; n < 40; n++) at[0]++; return none; }"
+        'int main(void) { pthread_t thread; at = map("pool", 4096);'
+        " pthread_create(&thread, NULL, work, NULL); at[8] = 1; pthread_exit(NULL); }",
+        "-pthread",
+    )
+    for seed in range(1, 6):
+        assert indelible.record(["./program"], "a.trace", seed=seed)["exit_code"] == 0
+        assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_pointers_are_the_same_with_the_same_seed(build: Build) -> None:
+    build(
+        "static uint64_t *at; static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
+        "static void *work(void *none) { for (int n = 0; n < 5; n++) {"
+        " pthread_mutex_lock(&mutex); at[++at[0]] = (uintptr_t)malloc(50);"
+        " pthread_mutex_unlock(&mutex); } return none; }"
+        'int main(void) { pthread_t threads[6]; at = map("pool", 4096);'
+        " for (int n = 0; n < 6; n++) pthread_create(&threads[n], NULL, work, NULL);"
+        " for (int n = 0; n < 6; n++) pthread_join(threads[n], NULL); return 0; }",
+        "-pthread",
+    )
+    traces = set()
+    for _ in range(4):
+        Path("pool").unlink(missing_ok=True)
+        indelible.record(["./program"], "a.trace")
+        traces.add(Path("a.trace").read_bytes())
+    assert len(traces) == 1
 
 
 def test_threads_of_cpp_are_recorded_in_the_same_order_each_time(build: Build) -> None:

@@ -134,6 +134,8 @@ struct thread {
     int id;
     uintptr_t handle;
     int is_detached;
+    /* How often its destructors were called. */
+    int endings;
     /* Whether it is its turn: others wake it with that. */
     int called;
     /* Whether it is in the recorder: a signal's handler may come in between. */

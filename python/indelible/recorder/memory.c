@@ -218,8 +218,9 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
     name[length < 0 ? 0 : length] = 0;
     if (pool != NULL && strcmp(pool, name) != 0)
         return start;
-    recorder_drain();
+    recorder_keep();
     struct memory *memory = memory_of(file, &status, name);
+    recorder_release();
     if (memory == NULL)
         return start;
     map((uintptr_t)start, paged(bytes), memory, offset);

@@ -62,6 +62,7 @@ static void finish(void)
 {
     if (!is_recording || getpid() != process)
         return;
+    recorder_keep();
     look_at_files();
     recorder_compares(0, UINTPTR_MAX, NOWHERE);
     end_recording();

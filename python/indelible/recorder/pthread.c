@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -52,9 +53,14 @@ struct begin {
 static pthread_key_t ending;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void ended(void *thread)
+/* Called with the thread's own destructors, of which those behind may do something yet: it ends when
+ * the C library calls them for the last time. */
+static void ended(void *of)
 {
-    if (is_recording)
+    struct thread *thread = of;
+    if (++thread->endings < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(ending, thread);
+    else if (is_recording)
         end_thread(thread);
 }
 
@@ -66,11 +72,20 @@ static void make_key(void)
 static void *begun(void *given)
 {
     struct begin begin = *(struct begin *)given;
-    free(given);
     become(begin.thread);
-    pthread_setspecific(ending, begin.thread);
+    /* What memory the C library gives a thread depends on when it asks first. */
     take_turn(begin.thread, STAYS);
+    pthread_setspecific(ending, begin.thread);
+    free(given);
     return begin.function(begin.argument);
+}
+
+static struct thread *named(pthread_t handle)
+{
+    for (int index = 1; index < thread_count; index++)
+        if (threads[index].handle == (uintptr_t)handle && threads[index].state != JOINED)
+            return &threads[index];
+    return NULL;
 }
 
 int pthread_create(pthread_t *to, const pthread_attr_t *how, void *(*function)(void *),
@@ -84,12 +99,16 @@ int pthread_create(pthread_t *to, const pthread_attr_t *how, void *(*function)(v
         free(begin);
         return NEXT(pthread_create)(to, how, function, argument);
     }
+    if (this_thread() == &threads[0])
+        pthread_setspecific(ending, &threads[0]);
     int detached = PTHREAD_CREATE_JOINABLE;
     if (how != NULL)
         pthread_attr_getdetachstate(how, &detached);
     thread->is_detached = detached == PTHREAD_CREATE_DETACHED;
     *begin = (struct begin){thread, function, argument};
     int failed = NEXT(pthread_create)(to, how, begun, begin);
+    for (struct thread *gone; !failed && (gone = named(*to)) != NULL;)
+        gone->state = JOINED;
     thread->handle = failed ? 0 : (uintptr_t)*to;
     if (failed) {
         thread->state = JOINED;
@@ -98,19 +117,11 @@ int pthread_create(pthread_t *to, const pthread_attr_t *how, void *(*function)(v
     return failed;
 }
 
-static struct thread *named(pthread_t handle)
-{
-    for (int index = 1; index < thread_count; index++)
-        if (threads[index].handle == (uintptr_t)handle && threads[index].state != JOINED)
-            return &threads[index];
-    return NULL;
-}
-
 int pthread_join(pthread_t other, void **result)
 {
     struct thread *thread = scheduled(), *of = named(other);
-    while (thread != NULL && of != NULL && of->state != ENDED && give_way(thread))
-        ;
+    while (thread != NULL && of != NULL && of != thread && of->state != ENDED && give_way(thread))
+        pthread_testcancel();
     int failed = NEXT(pthread_join)(other, result);
     if (of != NULL && !failed)
         of->state = JOINED;
@@ -150,23 +161,61 @@ int sched_yield(void)
 /* What one thread has at a time: who does not get it lets others go on, and asks again. If nobody
  * can go on it waits in the system, for a thread that is away. */
 
-#define TAKEN(name, type, attempt, is_taken)                                                       \
+#define TAKEN(name, type, attempt, is_taken, is_own, look)                                         \
     int name(type *of)                                                                             \
     {                                                                                              \
         struct thread *thread = scheduled();                                                       \
         if (thread == NULL)                                                                        \
             return NEXT(name)(of);                                                                 \
-        int failed;                                                                                \
-        do                                                                                         \
+        int failed = NEXT(attempt)(of);                                                            \
+        while ((is_taken) && !(is_own) && give_way(thread)) {                                      \
+            look;                                                                                  \
             failed = NEXT(attempt)(of);                                                            \
-        while ((is_taken) && give_way(thread));                                                    \
+        }                                                                                          \
         return (is_taken) ? NEXT(name)(of) : failed;                                               \
+    }                                                                                              \
+                                                                                                   \
+    int attempt(type *of)                                                                          \
+    {                                                                                              \
+        struct thread *thread = scheduled();                                                       \
+        int failed = NEXT(attempt)(of);                                                            \
+        int error = errno;                                                                         \
+        /* It may ask in a loop. */                                                                \
+        if (thread != NULL && (is_taken))                                                          \
+            give_way(thread);                                                                      \
+        errno = error;                                                                             \
+        return failed;                                                                             \
     }
 
-TAKEN(pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock, failed == EBUSY)
-TAKEN(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, failed == EBUSY)
-TAKEN(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, failed == EBUSY)
-TAKEN(sem_wait, sem_t, sem_trywait, failed == -1 && errno == EAGAIN)
+/* What a thread has already the C library may know of. */
+#define IS_OWN(type) (of->__data.type == thread->id)
+#define IS_NONE ((void)0)
+
+TAKEN(pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock, failed == EBUSY, IS_OWN(__owner),
+      IS_NONE)
+TAKEN(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, failed == EBUSY,
+      IS_OWN(__cur_writer), IS_NONE)
+TAKEN(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, failed == EBUSY,
+      IS_OWN(__cur_writer), IS_NONE)
+TAKEN(sem_wait, sem_t, sem_trywait, failed == -1 && errno == EAGAIN, 0, pthread_testcancel())
+
+int pthread_spin_trylock(pthread_spinlock_t *of)
+{
+    struct thread *thread = scheduled();
+    int failed = NEXT(pthread_spin_trylock)(of);
+    if (thread != NULL && failed == EBUSY)
+        give_way(thread);
+    return failed;
+}
+
+int pthread_tryjoin_np(pthread_t other, void **result)
+{
+    struct thread *thread = scheduled();
+    int failed = NEXT(pthread_tryjoin_np)(other, result);
+    if (thread != NULL && failed == EBUSY)
+        give_way(thread);
+    return failed;
+}
 
 /* Who waits for this does not wait in the system. */
 int pthread_spin_lock(pthread_spinlock_t *of)
@@ -179,48 +228,63 @@ int pthread_spin_lock(pthread_spinlock_t *of)
     return 0;
 }
 
-/* Conditions. The C library's own have nobody that waits for them. */
+/* Conditions. The C library's own have nobody that waits for them, but for those of several
+ * processes. What kind one is the C library says in its lowest bits. */
+
+static struct thread *scheduled_on(const pthread_cond_t *of)
+{
+    struct thread *thread = scheduled();
+    return (of->__data.__wrefs & 1) != 0 ? NULL : thread;
+}
+
+static int clock_of(const pthread_cond_t *of)
+{
+    return (of->__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+/* Who is cancelled takes nobody's call. */
+static void pass_call(void *of)
+{
+    call(of);
+}
 
 static int wait_on(pthread_cond_t *of, pthread_mutex_t *mutex, int clock,
                    const struct timespec *until, struct thread *thread)
 {
+    if (until != NULL && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000))
+        return EINVAL;
+    pthread_testcancel();
     int failed = NEXT(pthread_mutex_unlock)(mutex);
     if (failed)
         return failed;
     int was_called = wait_for(thread, of, clock, until);
     failed = pthread_mutex_lock(mutex);
+    pthread_cleanup_push(pass_call, of);
     pthread_testcancel();
+    pthread_cleanup_pop(0);
     return failed ? failed : was_called ? 0 : ETIMEDOUT;
 }
 
 int pthread_cond_wait(pthread_cond_t *of, pthread_mutex_t *mutex)
 {
-    struct thread *thread = scheduled();
+    struct thread *thread = scheduled_on(of);
     if (thread == NULL)
         return NEXT(pthread_cond_wait)(of, mutex);
     return wait_on(of, mutex, 0, NULL, thread);
 }
 
-/* Which clock a condition has is not told. What is long past on that of the day is on the other. */
-static int clock_of(const struct timespec *until)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return until->tv_sec < now.tv_sec / 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-}
-
 int pthread_cond_timedwait(pthread_cond_t *of, pthread_mutex_t *mutex, const struct timespec *until)
 {
-    struct thread *thread = scheduled();
+    struct thread *thread = scheduled_on(of);
     if (thread == NULL)
         return NEXT(pthread_cond_timedwait)(of, mutex, until);
-    return wait_on(of, mutex, clock_of(until), until, thread);
+    return wait_on(of, mutex, clock_of(of), until, thread);
 }
 
 int pthread_cond_clockwait(pthread_cond_t *of, pthread_mutex_t *mutex, clockid_t clock,
                            const struct timespec *until)
 {
-    struct thread *thread = scheduled();
+    struct thread *thread = scheduled_on(of);
     if (thread == NULL)
         return NEXT(pthread_cond_clockwait)(of, mutex, clock, until);
     return wait_on(of, mutex, clock, until, thread);
@@ -263,7 +327,7 @@ int pthread_barrier_init(pthread_barrier_t *at, const pthread_barrierattr_t *how
     struct barrier *barrier = barrier_at(at);
     barrier = barrier == NULL ? barrier_at(NULL) : barrier;
     if (barrier != NULL)
-        *barrier = (struct barrier){.at = at, .count = count};
+        *barrier = (struct barrier){.at = at, .count = count, .times = barrier->times};
     return NEXT(pthread_barrier_init)(at, how, count);
 }
 

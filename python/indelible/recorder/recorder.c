@@ -45,9 +45,9 @@ static struct thread *begins_recorded(enum pass pass)
         counts.nested++;
         return NULL;
     }
-    thread->is_busy = 1;
     if (is_scheduling)
         take_turn(thread, pass);
+    thread->is_busy = 1;
     return thread;
 }
 

@@ -23,6 +23,8 @@ enum {
     LIKELY_ONE_IN = 4,
     /* Nanoseconds after which who waits looks whether the one whose turn it is does. */
     LOOK_AFTER = 1000000,
+    /* How often the system is asked whether a thread is gone, at the most (ours: some milliseconds). */
+    GONE_AFTER = 20000,
 };
 
 struct thread threads[THREADS_MAX];
@@ -34,6 +36,10 @@ __thread struct thread *mine;
 static struct thread *holder;
 /* Accesses that are left of the turn. */
 static int left;
+/* What the system calls the thread that has ended last, as long as it may be there. */
+static int leaving;
+/* Whoever is behind its end. */
+static struct thread gone = {.entered = 1, .is_busy = 1, .lane = -1};
 /* The thread that has ended the recording. */
 static struct thread *last;
 /* The number in the trace of the next thread. */
@@ -98,8 +104,25 @@ static int take_from(struct thread *other, struct thread *thread)
                                        __ATOMIC_SEQ_CST);
 }
 
+static int is_there(int id)
+{
+    const long none[6] = {0};
+    const long asked[6] = {system_call(SYS_getpid, none), id, 0};
+    return system_call(SYS_tgkill, asked) == 0;
+}
+
+/* Places of threads that have ended without a word, or were joined so, are free. */
+static void sweep(void)
+{
+    for (int index = 1; index < THREADS_MAX; index++)
+        if (!has_turn(&threads[index]) && threads[index].id != 0 && !is_there(threads[index].id))
+            set_state(&threads[index], JOINED);
+}
+
 static struct thread *add(void)
 {
+    if (thread_count == THREADS_MAX)
+        sweep();
     for (int index = 0; index < THREADS_MAX; index++) {
         int count = __atomic_load_n(&thread_count, __ATOMIC_SEQ_CST);
         struct thread *thread = &threads[index];
@@ -223,8 +246,10 @@ static int is_away(const struct thread *thread)
     const long part[6] = {file, (long)told, sizeof told - 1}, own[6] = {file};
     system_call(SYS_read, part);
     system_call(SYS_close, own);
-    /* It says `running` of one that does not wait, and -1 of one that waits in a fault. */
-    return told[0] >= '0' && told[0] <= '9';
+    /* It says `running` of one that does not wait, -1 of one that waits in a fault, and zeros behind
+     * that of a first thread that has ended before the others. */
+    int has_ended = told[0] == '-' && told[3] == '0' && told[5] == '0' && told[6] == ' ';
+    return has_ended || (told[0] >= '0' && told[0] <= '9');
 }
 
 /* Takes the turn of one that is away. Before it went what it was about to store was there. */
@@ -263,6 +288,15 @@ void stop_behind_the_end(void)
         system_call(SYS_pause, none);
 }
 
+/* A thread that has ended gives its stack and its memory back; who begins next may get them. */
+static void wait_until_gone(void)
+{
+    const long none[6] = {0};
+    for (int times = 0; times < GONE_AFTER && leaving != 0 && is_there(leaving); times++)
+        system_call(SYS_sched_yield, none);
+    leaving = 0;
+}
+
 /* Whether a thread has waited as long as it wants to. */
 static int is_due(struct thread *thread)
 {
@@ -295,14 +329,17 @@ static void wait_for_turn(struct thread *thread)
             take_turn_of_who_is_away(thread, &seen);
     }
     set_state(thread, RUNS);
+    wait_until_gone();
 }
 
 void take_turn(struct thread *thread, enum pass pass)
 {
     __atomic_fetch_add(&thread->steps, 1, __ATOMIC_SEQ_CST);
-    if (!has_turn(thread))
+    if (!has_turn(thread)) {
+        /* A signal's handler may be what it waits for. */
+        awake(thread);
         wait_for_turn(thread);
-    else if (pass == LIKELY && random_below(LIKELY_ONE_IN) == 0)
+    } else if (pass == LIKELY && random_below(LIKELY_ONE_IN) == 0)
         give_way(thread);
     else if (pass != STAYS && --left <= 0)
         give_way(thread);
@@ -352,8 +389,9 @@ void end_thread(struct thread *thread)
 {
     take_turn(thread, STAYS);
     drain(thread);
-    /* What its destructors do yet is not told. */
-    thread->entered = 1;
+    /* What it does yet is not told. */
+    mine = &gone;
+    leaving = thread->id;
     set_state(thread, thread->is_detached ? JOINED : ENDED);
     pass_to(another(thread));
 }
