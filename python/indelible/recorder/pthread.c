@@ -20,8 +20,14 @@ enum {
     ASK_AFTER = 100,
 };
 
-/* The C library's function of this name. */
-#define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+/* The C library's function of this name, which is looked for once. */
+#define NEXT(name)                                                                                 \
+    __extension__({                                                                                \
+        static __typeof__(&(name)) next;                                                           \
+        if (next == NULL)                                                                          \
+            next = (__typeof__(&(name)))dlsym(RTLD_NEXT, #name);                                   \
+        next;                                                                                      \
+    })
 
 /* The thread that is here, whose turn it is; none as long as there is no other. */
 static struct thread *scheduled(void)
@@ -32,7 +38,6 @@ static struct thread *scheduled(void)
     take_turn(thread, LIKELY);
     return thread;
 }
-
 
 /* Others go on, and if nobody can, time does. */
 static void let_others(struct thread *thread)
