@@ -21,7 +21,7 @@ EPILOG = """\
 examples:
   indelible record -- ./kv pool
   indelible record --out kv.trace --pool /mnt/pool -- ./kv --items 100
-  indelible record --seed 2 -- ./server pool           # its threads in another order
+  indelible record --seed 2 -- ./kv pool    # its threads in another order
   indelible crash --design undo@x86 --replay kv.trace --check './kv --verify'
   indelible crash --design silo --replay bank.trace    # of its own transactions
 """
