@@ -111,7 +111,7 @@ pub fn make(
     let warmup = spec.warmup.unwrap_or(warmup);
     if all.is_some() && warmup > 0 {
         let name = &resolved.workload_name;
-        return Err(InputError(format!("{name} is done once: leave --warmup out")));
+        return Err(InputError(format!("{name} is done once: leave `warmup` out")));
     }
     let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);

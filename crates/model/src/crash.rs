@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
+
 use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
@@ -534,13 +536,13 @@ fn fail<'i, D: Design>(
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.
 fn arrive_early(under_way: Vec<&Write>, image: &mut Image<'_>, choices: &mut Choices) {
-    let mut stopped: LineMap<()> = LineMap::default();
+    let mut stopped: FxHashSet<Line> = FxHashSet::default();
     for write in under_way {
-        if stopped.contains_key(&write.line) {
+        if stopped.contains(&write.line) {
             continue;
         }
         if !choices.arrived() {
-            stopped.insert(write.line, ());
+            stopped.insert(write.line);
             continue;
         }
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");

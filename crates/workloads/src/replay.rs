@@ -210,8 +210,10 @@ impl Workload for Replay {
     }
 
     fn ends_after(&self) -> Option<u64> {
-        let is_once = self.checker.is_some() || self.trace.is_interleaved;
-        is_once.then(|| self.trace.threads.iter().map(|thread| thread.txs).max().unwrap_or(0))
+        if !self.is_once() {
+            return None;
+        }
+        self.trace.threads.iter().map(|thread| thread.parts.len() as u64).max()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -266,6 +268,11 @@ impl Workload for Replay {
 }
 
 impl Replay {
+    /// Whether what threads did is done once, and not repeated.
+    fn is_once(&self) -> bool {
+        self.checker.is_some() || self.trace.is_interleaved
+    }
+
     fn replayer(&self, copy: Place, thread: usize) -> Replayer {
         Replayer {
             trace: Arc::clone(&self.trace),
@@ -276,7 +283,7 @@ impl Replay {
             seed: mix(self.seed ^ (thread as u64) << 56 ^ copy.persistent),
             stores: 0,
             next: 0,
-            once: self.checker.is_some() || self.trace.is_interleaved,
+            once: self.is_once(),
         }
     }
 }
@@ -308,8 +315,17 @@ impl Program for Replayer {
             }
             self.next = 0;
         }
-        let part = parts[self.next].clone();
-        self.next += 1;
+        // Whose turn it is does not depend on how many transactions there are to be.
+        let part = match trace.is_interleaved {
+            true => {
+                self.next = parts.len();
+                0..ops.len()
+            }
+            false => {
+                self.next += 1;
+                parts[self.next - 1].clone()
+            }
+        };
         ops[part].iter().try_for_each(|op| self.perform(op, pm))
     }
 }

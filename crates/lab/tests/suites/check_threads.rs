@@ -94,3 +94,35 @@ fn transactions_of_threads_are_checked_by_the_oracle() {
         assert_eq!(answer["violations"], serde_json::json!([]), "{answer}");
     }
 }
+
+#[test]
+fn what_is_done_once_has_no_warmup() {
+    let run = |warmup: u64| {
+        let mut request = crate::common::request("undo@x86 replay machine=tiny");
+        request["script"] = serde_json::json!(["mine.trace", trace(true, true)]);
+        request["warmup"] = warmup.into();
+        lab::run(&request.to_string(), &lab::Control::default())
+    };
+    let row: serde_json::Value = serde_json::from_str(&run(0).expect("a run")).expect("JSON");
+    assert_eq!((&row["cores"], &row["txs"]), (&2.into(), &2.into()), "{row}");
+    let refusal = run(1).expect_err("it would all be done before measuring begins");
+    assert_eq!(refusal.to_string(), "replay is done once: leave `warmup` out");
+}
+
+#[test]
+fn what_a_thread_stores_has_left_its_core_when_the_next_one_goes_on() {
+    let cycles = |says_so: &str| {
+        let stores: String =
+            (0..20).map(|line| format!("store {:#x} 1\n", 0x10000 + 64 * line)).collect();
+        let trace = format!(
+            "region 0x10000 4096\ninterleaved\nmeasured\n{stores}{says_so}\nthread 1\nwork 9999"
+        );
+        let mut request = crate::common::request("undo@x86 replay machine=silo");
+        request["script"] = serde_json::json!(["mine.trace", trace]);
+        let row = lab::run(&request.to_string(), &lab::Control::default()).expect("a run");
+        let row: serde_json::Value = serde_json::from_str(&row).expect("JSON");
+        row["cycles"].as_u64().expect("a number")
+    };
+    // Who tells the world how far it has come waits for that, and for nothing else.
+    assert_eq!(cycles(""), cycles("mark done"));
+}

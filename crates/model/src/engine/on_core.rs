@@ -288,7 +288,6 @@ impl<D: Design> OnCore<'_, D> {
 
     fn take_turn(&self, turn: u64) {
         self.settle();
-        self.machine().cores[self.core].timing.drain(Stall::Lock);
         self.turn();
         match self.machine().take_turn(self.core, turn) {
             Some(since) => self.wait(since, Stall::Lock),

@@ -76,9 +76,8 @@ impl Thread {
 
     /// Keeps some of its operations, which have as many transactions.
     fn keep(&mut self, stays: impl Fn(&Op, usize) -> bool) {
-        let Thread { ops, places, marks, parts, txs } = std::mem::take(self);
+        let Thread { ops, places, marks, parts } = std::mem::take(self);
         self.marks = marks;
-        self.txs = txs;
         for part in parts {
             let start = self.ops.len();
             for index in part.filter(|&index| stays(&ops[index], places[index])) {

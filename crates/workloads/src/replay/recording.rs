@@ -401,9 +401,9 @@ impl<'a> Recorder<'a> {
         let other = std::mem::replace(&mut stored.thread, thread);
         let since = std::mem::replace(&mut stored.place, place);
         // In the order that was recorded one comes behind the other, if that one has ended.
-        let is_open = |begin| begin <= since;
         let open = self.recorded.get(&other).and_then(|recorded| recorded.open);
-        let may_meet = !self.trace.is_interleaved || open.is_some_and(|(begin, _)| is_open(begin));
+        let overlap = open.is_some_and(|(begin, _)| begin <= since);
+        let may_meet = overlap || !self.trace.is_interleaved;
         if other == thread || has_lock || !may_meet {
             return Ok(at);
         }
@@ -438,9 +438,6 @@ impl<'a> Recorder<'a> {
             )));
         }
         self.trace.threads = recorded.into_values().map(Recorded::ended).collect();
-        if self.trace.is_interleaved {
-            self.trace.threads.iter_mut().for_each(Thread::join);
-        }
         self.trace.persistent = self.trace.persistent.next_multiple_of(LINE_BYTES);
         self.trace.volatile = self.pages.len() as u64 * PAGE_BYTES;
         self.trace.regions = self.regions;

@@ -111,8 +111,6 @@ pub struct Thread {
     pub marks: Vec<String>,
     /// The parts of which each has one transaction, with what comes before it, and all of `ops`.
     pub parts: Vec<Range<usize>>,
-    /// Its transactions, aborted ones too.
-    pub txs: u64,
 }
 
 impl Thread {
@@ -140,12 +138,6 @@ impl Thread {
         } else if let Some(last) = parts.last_mut() {
             last.end = ops.len();
         }
-        let txs = ops.iter().filter(|op| ends(op)).count() as u64;
-        Thread { ops, places, marks, parts, txs }
-    }
-
-    /// Makes one part of all.
-    pub fn join(&mut self) {
-        self.parts = std::iter::once(0..self.ops.len()).collect();
+        Thread { ops, places, marks, parts }
     }
 }

@@ -323,8 +323,8 @@ const WRONG: &[(&str, &str)] = &[
     ("# nothing\nstore 0 1\nmeasured\n", "mine.trace: there is nothing to measure"),
     (
         "\nstroe 0 1",
-        "mine.trace, line 2: `stroe` is no operation; there are region, measured, interleaved, thread, load, store, \
-         bytes, ntstore, flush, order, fence, mark, work, begin, commit, abort, lock, unlock",
+        "mine.trace, line 2: `stroe` is no operation; there are region, measured, interleaved, \
+         thread, load, store, bytes, ntstore, flush, order, fence, mark, work, begin, commit, abort, lock, unlock",
     ),
     ("load", "mine.trace, line 1: `load` is written `load ADDRESS [BYTES]`"),
     ("fence 1", "mine.trace, line 1: `fence` is written `fence`"),
