@@ -38,7 +38,7 @@ $(STAMPS)/requirements: requirements.lock | tools
 
 # Python sources are used where they are; only Rust has to be built again.
 $(STAMPS)/extension: $(STAMPS)/requirements $(SOURCES)
-	MAKEFLAGS= VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
 	@mkdir -p $(STAMPS) && touch $@
 
 build: $(STAMPS)/extension
@@ -48,16 +48,12 @@ run: build
 	$(BIN)/indelible compare --designs native,undo@x86,silo --workloads hash,btree,ycsb,sqlite \
 		--machine silo --cores 8 --plot out/compare.png
 
-# The Rust tests and the build of the extension, whose last step keeps one processor, beside each
-# other. Cargo counts its own jobs: it is not given make's.
-test:
-	$(MAKE) --jobs=2 test-rust build
-	$(MAKE) test-python
+test: test-rust test-python
 
 # The extension module is tested from Python: a test of its own would have to link libpython, which
 # a system's Python does not always have.
 test-rust: $(STAMPS)/requirements
-	MAKEFLAGS= cargo test --locked --workspace --exclude indelible-python
+	cargo test --locked --workspace --exclude indelible-python
 
 test-python: build
 	INDELIBLE_REQUIRE_CORE=1 $(BIN)/python -m pytest
