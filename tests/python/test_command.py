@@ -9,14 +9,13 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import indelible
-from indelible import benchmark, pool, text
+from indelible import pool
 from indelible.cli import main
 from indelible.means import geometric_mean
 from indelible.results import METRICS
@@ -535,64 +534,6 @@ def test_geometric_mean() -> None:
     assert geometric_mean([1.0, None]) is None
     assert geometric_mean([1.0, 0.0]) is None
     assert geometric_mean([]) is None
-
-
-def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
-    asked = {**asdict(benchmark.CELLS[0]), "workload": "hash", "seed": 1}
-    row = benchmark._child(json.loads(json.dumps(asked)))
-    assert tuple(row) == benchmark.COLUMNS
-    assert row["slowdown_vs_plain"] == pytest.approx(1.9 / 1.18)
-    row["time_vs_native"] = 1.5
-    assert "62.0 M      1.6x      1.50x  88 MB" in text.bench([row], 80)
-
-
-def test_each_design_is_measured_beside_native(
-    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    micros = {"native": 2.0, "silo": 3.0}
-
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
-        return {**asdict(cell), "cpu_us_per_tx": micros.get(cell.design, 5.0)}
-
-    monkeypatch.setattr(benchmark, "_measured", measured)
-    rows = [row for row in benchmark.measure(quick=True) if row["workload"] == "btree"]
-    ratios = {row["design"]: row["time_vs_native"] for row in rows}
-    assert ratios["native"] == 1.0
-    assert ratios["silo"] == 1.5
-    others = {name: ratio for name, ratio in ratios.items() if name not in micros}
-    assert others
-    assert set(others.values()) == {2.5}
-
-
-def test_designs_are_measured_alone_but_for_native(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
-        return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": cell.design}
-
-    monkeypatch.setattr(benchmark, "_measured", measured)
-    others = [row["name"] for row in indelible.list("designs") if row["name"] != "silo"]
-    code, shown, _ = command("bench", "--designs", others[-1], "--json")
-    rows = [row["design"] for row in json.loads(shown)["rows"]]
-    assert (code, rows) == (0, ["native"] * 2 + [others[-1]] * 2)
-    assert [cell.design for cell in benchmark.cells(["native"])] == ["native"] * 9
-    code, _, complaint = command("bench", "--designs", "slio")
-    assert (code, "unknown design `slio`; there are: silo, " in complaint) == (2, True)
-
-
-def test_an_interrupted_benchmark_is_what_it_has(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
-        if cell != benchmark.CELLS[0]:
-            raise KeyboardInterrupt
-        return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": "native"}
-
-    monkeypatch.setattr(benchmark, "_measured", measured)
-    code, shown, complaints = command("bench", "--quick", "--json")
-    answer = json.loads(shown)
-    assert (code, complaints) == (130, "indelible: interrupted\n")
-    assert (len(answer["rows"]), answer["cancelled"]) == (1, True)
 
 
 HELPED = ("list", "run", "battery", "characterize", "compare", "crash", "litmus", "trace", "native")
