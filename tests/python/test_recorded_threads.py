@@ -215,18 +215,21 @@ def test_main_may_end_before_its_threads(build: Build) -> None:
 
 
 def test_pointers_are_the_same_with_the_same_seed(build: Build) -> None:
+    """Memory and stacks that the C library gives a thread are those of one that has ended."""
     build(
         "static uint64_t *at; static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
-        "static void *work(void *none) { for (int n = 0; n < 5; n++) {"
-        " pthread_mutex_lock(&mutex); at[++at[0]] = (uintptr_t)malloc(50);"
-        " pthread_mutex_unlock(&mutex); } return none; }"
-        'int main(void) { pthread_t threads[6]; at = map("pool", 4096);'
-        " for (int n = 0; n < 6; n++) pthread_create(&threads[n], NULL, work, NULL);"
-        " for (int n = 0; n < 6; n++) pthread_join(threads[n], NULL); return 0; }",
+        "static void *work(void *none) { uint64_t local; for (int n = 0; n < 3; n++) {"
+        " pthread_mutex_lock(&mutex); at[1 + at[0]++] = (uintptr_t)malloc(50);"
+        " at[1 + at[0]++] = (uintptr_t)&local; pthread_mutex_unlock(&mutex); } return none; }"
+        'int main(void) { pthread_t thread; at = map("pool", 8192);'
+        " for (int n = 0; n < 30; n++) {"
+        " pthread_create(&thread, NULL, work, NULL); pthread_detach(thread);"
+        " for (int wait = 0; wait < 60; wait++) at[500]++; }"
+        " while (__atomic_load_n(&at[0], __ATOMIC_RELAXED) < 180); return 0; }",
         "-pthread",
     )
     traces = set()
-    for _ in range(4):
+    for _ in range(6):
         Path("pool").unlink(missing_ok=True)
         indelible.record(["./program"], "a.trace")
         traces.add(Path("a.trace").read_bytes())
@@ -312,9 +315,37 @@ def test_a_thread_that_waits_for_input_lets_others_go_on(build: Build) -> None:
 
 def test_what_threads_do_behind_the_end_is_not_done(build: Build) -> None:
     """A trace leaves what the file holds, whatever other threads were about to do."""
-    build(PAIR.format(other="for (;;) at[0]++;", main="while (at[0] < 50); exit(0);"))
-    traced()
-    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+    build(
+        "static uint64_t *at;"
+        "static void *work(void *none) { (void)none; for (;;) at[0]++; }"
+        'int main(void) { pthread_t thread; at = map("pool", 4096);'
+        " for (int n = 0; n < 40; n++) pthread_create(&thread, NULL, work, NULL);"
+        " while (__atomic_load_n(&at[0], __ATOMIC_RELAXED) < 50); exit(0); }",
+        "-pthread",
+    )
+    for seed in range(1, 9):
+        Path("pool").unlink(missing_ok=True)
+        traced(seed)
+        assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
+def test_what_a_thread_has_stored_before_it_waits_is_its_own(build: Build) -> None:
+    """What it was about to store is there when its turn is taken away and another flushes it."""
+    build(
+        PAIR.format(
+            # Nothing is told between the store and the wait: the kernel is asked at once.
+            other="static const struct timespec time = {0, 50000000};"
+            " at[0] = 1; syscall(SYS_nanosleep, &time, NULL);",
+            main="usleep(20000); flush(at); fence(); at[8] = 1;",
+        ),
+        "-include",
+        "sys/syscall.h",
+        "-include",
+        "time.h",
+        "-O1",
+    )
+    told = traced()
+    assert told.index("bytes 0x10000 0100000000000000") < told.index("flush 0x10000 1")
 
 
 @needs_core

@@ -146,9 +146,11 @@ void look_at_files(void)
 int recorder_resized(int file, int failed)
 {
     struct stat status;
+    recorder_keep();
     struct memory *memory = failed ? NULL : memory_of_file(file);
     if (memory != NULL && fstat(file, &status) == 0)
         resize(memory, &status);
+    recorder_release();
     return failed;
 }
 
@@ -248,6 +250,18 @@ int mprotect(void *at, size_t bytes, int protection)
     return syscall(SYS_mprotect, at, bytes, protection);
 }
 
+/* What was mapped is elsewhere now, or has another size. */
+static void remap(uintptr_t at, size_t bytes, uintptr_t start, size_t wanted)
+{
+    struct mapping *mapping = mapping_of(at);
+    if (mapping == NULL)
+        return;
+    struct memory *memory = mapping->memory;
+    size_t offset = mapping->offset + (at - mapping->start);
+    unmap_all(at, at + bytes);
+    map(start, wanted, memory, offset);
+}
+
 void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
 {
     va_list arguments;
@@ -259,18 +273,14 @@ void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
     recorder_compares((uintptr_t)at, (uintptr_t)at + bytes, CALLER);
     if (to != NULL)
         recorder_compares((uintptr_t)to, (uintptr_t)to + wanted, CALLER);
+    recorder_keep();
     void *start = (void *)syscall(SYS_mremap, at, bytes, wanted, flags, to);
-    if (!is_recording || start == MAP_FAILED)
-        return start;
-    if (to != NULL)
-        unmap_all((uintptr_t)to, (uintptr_t)to + wanted);
-    struct mapping *mapping = mapping_of((uintptr_t)at);
-    if (mapping == NULL)
-        return start;
-    struct memory *memory = mapping->memory;
-    size_t offset = mapping->offset + ((uintptr_t)at - mapping->start);
-    unmap_all((uintptr_t)at, (uintptr_t)at + bytes);
-    map((uintptr_t)start, wanted, memory, offset);
+    if (is_recording && start != MAP_FAILED) {
+        if (to != NULL)
+            unmap_all((uintptr_t)to, (uintptr_t)to + wanted);
+        remap((uintptr_t)at, bytes, (uintptr_t)start, wanted);
+    }
+    recorder_release();
     return start;
 }
 

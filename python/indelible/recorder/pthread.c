@@ -135,8 +135,8 @@ int pthread_join(pthread_t other, void **result)
 
 int pthread_detach(pthread_t other)
 {
-    struct thread *of = named(other);
     scheduled();
+    struct thread *of = named(other);
     if (of != NULL && of->state == ENDED)
         of->state = JOINED;
     else if (of != NULL)
@@ -147,8 +147,8 @@ int pthread_detach(pthread_t other)
 /* Who waits for a condition is to find out. */
 int pthread_cancel(pthread_t other)
 {
-    struct thread *of = named(other);
     scheduled();
+    struct thread *of = named(other);
     int failed = NEXT(pthread_cancel)(other);
     if (of != NULL)
         awake(of);
