@@ -96,6 +96,7 @@ void __tsan_vptr_read(void **at)
     type __tsan_atomic##bits##_load(const volatile type *at, int order)                            \
     {                                                                                              \
         (void)order;                                                                               \
+        recorder_meets();                                                                          \
         recorder_loads(at, sizeof *at, CALLER);                                                    \
         return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                              \
     }                                                                                              \
@@ -104,7 +105,7 @@ void __tsan_vptr_read(void **at)
         if (order == __ATOMIC_SEQ_CST)                                                             \
             recorder_locked(CALLER);                                                               \
         else                                                                                       \
-            recorder_drain();                                                                      \
+            recorder_meets();                                                                      \
         __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                             \
         recorder_stored(at, sizeof *at, CALLER);                                                   \
     }                                                                                              \

@@ -272,13 +272,23 @@ void drain(struct thread *thread)
     }
 }
 
-void recorder_drain(void)
+static void settle(enum pass pass)
 {
-    struct thread *thread = begins(MAY_PASS);
+    struct thread *thread = begins(pass);
     if (thread == NULL)
         return;
     drain(thread);
     ends(thread);
+}
+
+void recorder_drain(void)
+{
+    settle(MAY_PASS);
+}
+
+void recorder_meets(void)
+{
+    settle(LIKELY);
 }
 
 /* A locked operation waits for what was written back before it, and then stores. */

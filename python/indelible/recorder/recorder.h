@@ -33,6 +33,9 @@ void recorder_will_lock(uintptr_t at, size_t bytes, struct from from);
 /* What was about to be stored is there. */
 void recorder_drain(void);
 
+/* The same, before an atomic access by which threads may meet. */
+void recorder_meets(void);
+
 /* A store was made. */
 void recorder_stored(const volatile void *at, size_t bytes, struct from from);
 

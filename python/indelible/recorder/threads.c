@@ -1,7 +1,7 @@
 /* Which thread goes on. Of a program with several threads one does at a time, as long as it is in
  * code that tells what it does, and gives way to another one after so many accesses, or where it has
- * to wait. A seed says to which and when: so the trace has the order in which threads met, the same
- * one each time, and another seed another one.
+ * to wait. A seed says to which and when, and how long turns are: so the trace has the order in which
+ * threads met, the same one each time, and another seed another one.
  *
  * A thread that waits in the system for something that nobody knows of here (input, time) has its
  * turn taken away, and waits for another one when it does something next. */
@@ -16,11 +16,14 @@
 #include "inner.h"
 
 enum {
-    /* A turn has up to a power of two of accesses, which is one of these by chance (ours: half of the
-     * turns are shorter than an operation of most programs, and some have several). */
-    TURN_POWERS = 8,
-    /* Where threads meet, and at flushes and fences, one in so many turns ends (ours). */
-    LIKELY_ONE_IN = 4,
+    /* How long turns are is chance's, too, once for a recording (ours, all three): short ones find
+     * what needs threads to meet twice, and long ones what a whole operation of another one builds on.
+     * A turn has up to a power of two of accesses: this one, or one of so many from it on. */
+    TURN_POWER_MIN = 3,
+    TURN_POWERS = 14,
+    /* Where threads meet, and at flushes and fences, one turn in two ends, in four, or so on: so many
+     * powers. */
+    MEETING_POWERS = 7,
     /* Nanoseconds after which who waits looks whether the one whose turn it is does. */
     LOOK_AFTER = 1000000,
     /* How often the system is asked whether a thread is gone, at the most (ours: some milliseconds). */
@@ -47,13 +50,8 @@ static int next_lane;
 
 /* What chance follows from (xorshift64). */
 static uint64_t seed;
-
-void seed_with(uint64_t number)
-{
-    /* Any but 0. */
-    seed = (number + 1) * 0x9e3779b97f4a7c15;
-    seed |= seed == 0;
-}
+/* The most accesses of a turn, and one in how many turns ends where threads meet. */
+static uint64_t turn_max, one_in;
 
 static uint64_t random_below(uint64_t end)
 {
@@ -63,10 +61,19 @@ static uint64_t random_below(uint64_t end)
     return seed % end;
 }
 
+void seed_with(uint64_t number)
+{
+    /* Any but 0. */
+    seed = (number + 1) * 0x9e3779b97f4a7c15;
+    seed |= seed == 0;
+    turn_max = 1 << (TURN_POWER_MIN + random_below(TURN_POWERS));
+    one_in = 2 << random_below(MEETING_POWERS);
+}
+
 /* How many accesses the next turn has. */
 static int turn(void)
 {
-    return 1 + random_below(1 << random_below(TURN_POWERS));
+    return 1 + random_below(turn_max);
 }
 
 static long futex(int *word, int operation, int value, const struct timespec *time)
@@ -339,7 +346,7 @@ void take_turn(struct thread *thread, enum pass pass)
         /* A signal's handler may be what it waits for. */
         awake(thread);
         wait_for_turn(thread);
-    } else if (pass == LIKELY && random_below(LIKELY_ONE_IN) == 0)
+    } else if (pass == LIKELY && random_below(one_in) == 0)
         give_way(thread);
     else if (pass != STAYS && --left <= 0)
         give_way(thread);
