@@ -3,11 +3,11 @@
  * flush and a fence.
  *
  *     indelible cc -pthread -o tickets tickets.c
- *     indelible record --seed 1 -- ./tickets pool
- *     indelible crash --design undo@x86 --replay tickets.trace --check './tickets --verify'
+ *     indelible explore --check './tickets --verify' -- ./tickets pool
  *
  * Built with -DTELLS_EARLY a thread says so between the flush and the fence. No single thread is ever
- * wrong then: what breaks is what another one builds on that. */
+ * wrong then: what breaks is what another one builds on that, in some of the orders in which threads
+ * may go on. */
 
 #include <fcntl.h>
 #include <immintrin.h>

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from indelible import native
     from indelible._core import InputError, InternalError
     from indelible.compiler import cc
+    from indelible.exploration import Exploration, explore
     from indelible.pool import Interrupted
     from indelible.probing import Probed, probe
     from indelible.recording import Recorded, record
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Crash",
+    "Exploration",
     "InputError",
     "InternalError",
     "Interrupted",
@@ -61,6 +63,7 @@ __all__ = [
     "compare",
     "crash",
     "explain",
+    "explore",
     "litmus",
     "native",
     "probe",
@@ -78,6 +81,7 @@ _UNSTARRED = ("list",)
 _HOMES = {
     "_core": ("InputError", "InternalError"),
     "compiler": ("cc",),
+    "exploration": ("Exploration", "explore"),
     "pool": ("Interrupted",),
     "probing": ("Probed", "probe"),
     "recording": ("Recorded", "record"),

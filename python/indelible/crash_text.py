@@ -56,7 +56,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         ran = "run on 1 image" if images == 1 else f"run on {images:,} images that differ"
         lines.append(paragraph("checker", ran, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
-    lines += _violations(violations, width, OTHER if "checker" in row else EARLY)
+    lines += list_violations(violations, width, OTHER if "checker" in row else EARLY)
     if "mutants" in row:
         lines += ["", _mutants(row, width), ""]
     if "left_out" in row:
@@ -112,7 +112,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
 EARLY, OTHER = "some writes early", "another image"
 
 
-def _violations(violations: Sequence[Mapping[str, Any]], width: int, early: str) -> list[str]:
+def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: str) -> list[str]:
     """Return the first violation with its history, and the others as far as they differ."""
     # Several images of a crash point have one place, which is told once.
     places: dict[str, dict[str, None]] = {}

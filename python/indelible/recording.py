@@ -10,13 +10,14 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from indelible import compiler
 from indelible.experiment import InputError
+from indelible.settings import Pairs
 from indelible.shown import Shown
 
 #: The most bytes that a trace has, unless it is said (ours: some five million operations).
@@ -45,11 +46,26 @@ FROM = re.compile(r" #@([0-9a-f,]+)$")
 #: So many lines of source are told of an operation, the innermost first, as of pmemcheck's stacks.
 FRAMES_TOLD = 2
 
+#: What personality(2) takes for a question.
+PERSONALITY_ASKED = 0xFFFFFFFF
+
+#: How often it is asked whether a program is to be stopped, in seconds.
+STEP_SECONDS = 0.1
+
+#: What of persistent memory the crash tests' machine has room for beside its logs (half of `tiny`),
+#: and its cores.
+ROOM = 4 << 20
+CORES = 4
+
 #: What calls a program's first function.
 LIBC = "libc."
 
 #: Where the compiler's and the system's own headers are.
 SYSTEM = ("/usr/lib/", "/usr/include/", "/usr/local/lib/gcc")
+
+
+class EndError(InputError):
+    """A program that ended by a signal, or in time did not end at all."""
 
 
 class Recorded(Shown, dict[str, Any]):
@@ -59,6 +75,16 @@ class Recorded(Shown, dict[str, Any]):
         from indelible import recording_text
 
         return recording_text.recorded(self)
+
+    def room(self) -> Pairs:
+        """Return the settings with which the crash tests' machine has room for the trace."""
+        held = sum(region["bytes"] for region in self["regions"])
+        size = 2 * ROOM
+        while size < 2 * held:
+            size *= 2
+        memory = [("pm.device_size", f"{size >> 20}MiB")] if held > ROOM else []
+        threads = self["threads"]
+        return (*memory, *([("core.cores_max", str(threads))] if threads > CORES else []))
 
 
 def record(
@@ -71,6 +97,8 @@ def record(
     most: int = BYTES_MAX,
     seed: int = 1,
     stdout: IO[str] | None = None,
+    stderr: IO[str] | None = None,
+    until: Callable[[], str | None] | None = None,
 ) -> Recorded:
     """Run a program that `indelible cc` has built, and write what it does to `out`.
 
@@ -78,16 +106,18 @@ def record(
     `indelible_region`. With `unseen` bytes that change without a store that was seen are taken for
     stores just before the next flush, fence or end. The trace has at most `most` bytes.
     Of several threads `seed` chooses the order in which they go on.
-    What the program prints goes where it ever does, or to `stdout`.
+    What the program prints goes where it ever does, or to `stdout` and `stderr`. It is stopped if
+    `until` says why.
 
     Raises:
-        InputError: if there is no such program, or what it does cannot be recorded.
+        InputError: if there is no such program, or what it does cannot be recorded; `EndError` if
+            a signal or `until` ended it.
     """
     compiler.require_host()
     with tempfile.TemporaryDirectory(prefix="indelible-") as name:
         folder = Path(name)
         started = time.monotonic()
-        code = _run(command, _asked(folder, pool, loads, most, seed), stdout)
+        code = _run(command, _asked(folder, pool, loads, most, seed), (stdout, stderr), until)
         seconds = time.monotonic() - started
         status = _status(folder, command, code)
         sources = Sources(folder)
@@ -124,18 +154,44 @@ def _asked(
     return asked | ({"INDELIBLE_RECORD_LOADS": "1"} if loads else {})
 
 
-def _run(command: Sequence[str], asked: Mapping[str, str], stdout: IO[str] | None) -> int:
-    # The C library's handle is made here: a child does little before it is the program.
-    library = ctypes.CDLL(None)
+def _run(
+    command: Sequence[str],
+    asked: Mapping[str, str],
+    prints: tuple[IO[str] | None, IO[str] | None],
+    until: Callable[[], str | None] | None,
+) -> int:
+    # What it is asked here holds for this thread, and for what it starts.
+    personality = ctypes.CDLL(None).personality
+    own = personality(PERSONALITY_ASKED)
+    personality(own | ADDR_NO_RANDOMIZE)
+    stdout, stderr = prints
     try:
-        return subprocess.call(
-            list(command),
-            env={**os.environ, **asked},
-            stdout=stdout,
-            preexec_fn=lambda: library.personality(ADDR_NO_RANDOMIZE),
+        program = subprocess.Popen(
+            list(command), env={**os.environ, **asked}, stdout=stdout, stderr=stderr
         )
     except OSError as error:
         raise InputError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
+    finally:
+        personality(own)
+    with program:
+        try:
+            if until is None:
+                return program.wait()
+            while (code := _wait(program)) is None:
+                if (reason := until()) is not None:
+                    raise EndError(f"`{shlex.join(command)}` {reason}")
+            return code
+        except BaseException:
+            program.kill()
+            raise
+
+
+def _wait(program: subprocess.Popen[Any]) -> int | None:
+    """Return the exit code of a program, or nothing if it goes on for a while."""
+    try:
+        return program.wait(STEP_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
@@ -153,7 +209,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
         )
     if not (folder / "status").exists():
         ended = f"by signal {-code}" if code < 0 else "otherwise"
-        raise InputError(f"`{program}` did not return from main or call exit, but ended {ended}")
+        raise EndError(f"`{program}` did not return from main or call exit, but ended {ended}")
     status: dict[str, Any] = {"regions": []}
     for line in (folder / "status").read_text(errors="replace").splitlines():
         name, _, rest = line.partition(" ")

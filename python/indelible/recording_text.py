@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from indelible import text
-
-#: What of persistent memory the crash tests' machine has room for beside its logs (half of `tiny`),
-#: and its cores.
-ROOM = 4 << 20
-CORES = 4
+from indelible.recording import Recorded
 
 
-def recorded(answer: Mapping[str, Any], width: int | None = None) -> str:
+def recorded(answer: Recorded, width: int | None = None) -> str:
     """Return what was recorded, and what to do with it."""
     width = width or text.terminal_width()
     lines = [
@@ -39,29 +35,13 @@ def recorded(answer: Mapping[str, Any], width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def _crash(answer: Mapping[str, Any]) -> str:
+def _crash(answer: Recorded) -> str:
     """Return the command that crash-tests a trace: transactions by the oracle, or by a checker."""
-    asked = f"--replay {shlex.quote(answer['trace'])}{_room(answer)}{_cores(answer)}"
+    room = "".join(f" --set {key}={value}" for key, value in answer.room())
+    asked = f"--replay {shlex.quote(answer['trace'])}{room}"
     if answer["transactions"]:
         return f"indelible crash --design silo {asked}"
     return f"indelible crash --design undo@x86 {asked} --check COMMAND"
-
-
-def _room(answer: Mapping[str, Any]) -> str:
-    """Return the setting that gives a crash test room for a large memory, if it needs it."""
-    held = sum(region["bytes"] for region in answer["regions"])
-    if held <= ROOM:
-        return ""
-    size = 2 * ROOM
-    while size < 2 * held:
-        size *= 2
-    return f" --set pm.device_size={size >> 20}MiB"
-
-
-def _cores(answer: Mapping[str, Any]) -> str:
-    """Return the setting that gives a crash test cores for many threads, if it needs it."""
-    threads = answer["threads"]
-    return f" --set core.cores_max={threads}" if threads > CORES else ""
 
 
 def _region(region: Mapping[str, Any]) -> str:

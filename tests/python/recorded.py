@@ -32,6 +32,24 @@ static uint64_t *map(const char *name, size_t bytes)
 }
 """
 
+#: Two threads that each do something with a pool `at`, one from the beginning and one named.
+PAIR = """
+    static uint64_t *at;
+    static uint64_t said;
+    static void flush(void *to) {{ __asm__ volatile("clflushopt %0" : "+m"(*(char *)to)); }}
+    static void fence(void) {{ __asm__ volatile("sfence" ::: "memory"); }}
+    static void *other(void *none) {{ {other} return none; }}
+    int main(void)
+    {{
+        pthread_t thread;
+        at = map("pool", 4096);
+        pthread_create(&thread, NULL, other, NULL);
+        {main}
+        pthread_join(thread, NULL);
+        return 0;
+    }}
+"""
+
 
 def memories(trace: Path) -> list[bytes]:
     """Return what a trace leaves in each of its regions."""

@@ -12,7 +12,7 @@ import pytest
 
 import indelible
 from conftest import HERE, needs_core
-from recorded import Build, memories, operations
+from recorded import PAIR, Build, memories, operations
 
 SOURCES = HERE / "recorder"
 
@@ -29,24 +29,6 @@ def ends_in_time() -> Iterator[None]:
     yield
     faulthandler.cancel_dump_traceback_later()
 
-
-#: Two threads that each do something with a pool `at`, one from the beginning and one named.
-PAIR = """
-    static uint64_t *at;
-    static uint64_t said;
-    static void flush(void *to) {{ __asm__ volatile("clflushopt %0" : "+m"(*(char *)to)); }}
-    static void fence(void) {{ __asm__ volatile("sfence" ::: "memory"); }}
-    static void *other(void *none) {{ {other} return none; }}
-    int main(void)
-    {{
-        pthread_t thread;
-        at = map("pool", 4096);
-        pthread_create(&thread, NULL, other, NULL);
-        {main}
-        pthread_join(thread, NULL);
-        return 0;
-    }}
-"""
 
 #: The one tells the other in volatile memory that it has stored.
 TELL = "__atomic_store_n(&said, 1, __ATOMIC_RELEASE);"
@@ -300,7 +282,8 @@ def test_turns_are_short_with_some_seeds_and_long_with_others(build: Build) -> N
     some = "for (int n = 0; n < 2000; n++) at[{}] = n;"
     build(PAIR.format(other=some.format(1), main=some.format(8)))
     turns = [traced(seed).count("thread 1") for seed in range(1, 21)]
-    assert min(turns) <= 2 and max(turns) > 200, turns
+    assert min(turns) <= 2, turns
+    assert max(turns) > 200, turns
 
 
 def test_a_thread_that_waits_for_input_lets_others_go_on(build: Build) -> None:
@@ -382,21 +365,6 @@ def test_what_another_thread_has_not_made_durable_is_found(build: Build) -> None
             assert answer.cores == 2
             found += len(answer.violations) > 0
         assert (found == 0) == right, (durable, found)
-
-
-@needs_core
-def test_the_example_that_no_thread_alone_gets_wrong(build: Build) -> None:
-    example = HERE.parents[1] / "examples" / "recorded" / "tickets.c"
-    for flags, holds in (((), True), (("-DTELLS_EARLY",), False)):
-        build(example, "-O2", "-pthread", *flags, name="tickets")
-        texts: list[str] = []
-        for seed in range(1, 13):
-            indelible.record(["./tickets", "pool"], "a.trace", seed=seed)
-            check = f"{Path.cwd()}/tickets --verify"
-            found = indelible.crash("undo@x86", "replay", replay="a.trace", check=check)
-            texts += [row["text"] for row in found.violations]
-        assert (texts == []) == holds
-    assert "is drawn, and will be again; memory has the store of line" in texts[0]
 
 
 @needs_core

@@ -16,6 +16,7 @@ from indelible.cli import (
     compare,
     crash,
     explain,
+    explore,
     litmus,
     native,
     probe,
@@ -42,6 +43,7 @@ COMMANDS = {
     "litmus": litmus,
     "cc": cc,
     "record": record,
+    "explore": explore,
     "bench": bench,
     "native": native,
 }

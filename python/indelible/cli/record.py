@@ -33,6 +33,25 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "B": 1}
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `record`."""
     parser.add_argument("--out", metavar="FILE", help="the trace (PROGRAM.trace)")
+    add_recording(parser)
+    parser.add_argument(
+        "--seed",
+        type=options.whole(0),
+        default=1,
+        metavar="N",
+        help="the order in which threads of the program go on (1); another seed is another one",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object and nothing else: what the program prints goes to standard"
+        " error",
+    )
+    add_program(parser)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what of a program is recorded."""
     parser.add_argument(
         "--pool",
         metavar="FILE",
@@ -57,29 +76,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="the most that a trace has (256MiB)",
     )
-    parser.add_argument(
-        "--seed",
-        type=options.whole(0),
-        default=1,
-        metavar="N",
-        help="the order in which threads of the program go on (1); another seed is another one",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object and nothing else: what the program prints goes to standard"
-        " error",
-    )
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add the program and its words, behind all options."""
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="what is run"
     )
 
 
-def call(args: argparse.Namespace) -> int:
-    """Answer `record`."""
+def program_of(args: argparse.Namespace) -> list[str]:
+    """Return the program and its words, or refuse that there is none."""
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
-        raise InputError("`indelible record` needs a program: indelible record -- ./program ...")
+        verb = f"indelible {args.command}"
+        raise InputError(f"`{verb}` needs a program: {verb} -- ./program ...")
+    return command
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `record`."""
+    command = program_of(args)
     out = args.out or f"{os.path.basename(command[0])}.trace"
     options.require_writable("--out", out)
     answer = recording.record(

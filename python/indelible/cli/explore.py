@@ -1,0 +1,101 @@
+"""`indelible explore`."""
+
+from __future__ import annotations
+
+import argparse
+
+from indelible import exploration
+from indelible.cli import crash, options, record
+from indelible.experiment import CRASH_MACHINE
+
+HELP = "record a program in many orders of its threads, and cut the power in each"
+DESCRIPTION = (
+    "Record a program that `indelible cc` has built once for each of many seeds, with\n"
+    "which its threads go on in another order, and crash-test each trace: with the\n"
+    "program's own recovery (--check), or by the oracle, of its transactions. Exit\n"
+    "code 1 if anything was violated, or the program did not end, 2 if there was\n"
+    "nothing to check. docs/recording.md has more."
+)
+EPILOG = """\
+examples:
+  indelible explore --check './tickets --verify' -- ./tickets pool
+  indelible explore --seeds 200 --before 'rm -f pool' --check ./ok -- ./kv pool
+  indelible explore --design silo -- ./bank    # of its own transactions
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `explore`."""
+    parser.add_argument(
+        "--check",
+        metavar="COMMAND",
+        help="a program that is run on what power failures leave, as by `crash --check`",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=options.whole(1, exploration.SEEDS_MAX),
+        default=exploration.SEEDS,
+        metavar="N",
+        help=f"how many orders are tried, from --seed on ({exploration.SEEDS})",
+    )
+    parser.add_argument(
+        "--before",
+        metavar="COMMAND",
+        help="what is run before each recording, so that all of them begin alike: 'rm -f pool'",
+    )
+    parser.add_argument(
+        "--design",
+        default=exploration.DESIGN,
+        metavar="D",
+        help=f"what the program runs on ({exploration.DESIGN})",
+    )
+    parser.add_argument(
+        "--machine", default=CRASH_MACHINE, metavar="M", help=f"the machine ({CRASH_MACHINE})"
+    )
+    parser.add_argument(
+        "--points",
+        type=crash.points,
+        metavar="all|N",
+        help="power cuts with each seed: at every durable event, or at N of them",
+    )
+    parser.add_argument(
+        "--out",
+        default=".",
+        metavar="FOLDER",
+        help="where traces are left with which something is wrong (the working directory)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=options.whole(1),
+        default=int(exploration.SECONDS),
+        metavar="N",
+        help="how long the program may take: with threads that wait for each other it does not end"
+        f" ({exploration.SECONDS:.0f})",
+    )
+    record.add_recording(parser)
+    options.add_settings(parser)
+    options.add_common(parser)
+    record.add_program(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `explore`."""
+    command = record.program_of(args)
+
+    def show(answer: exploration.Exploration) -> int:
+        if args.json:
+            options.show_json(answer)
+        else:
+            options.show(str(answer))
+        if answer.failed:
+            return 1
+        return 0 if answer.checked else 2
+
+    shared = ("check", "seeds", "seed", "before", "design", "machine", "points", "set", "out")
+    recorded = ("pool", "loads", "unseen", "most", "seconds")
+    return options.answer(
+        lambda: exploration.explore(
+            command, **{name: getattr(args, name) for name in (*shared, *recorded)}
+        ),
+        show,
+    )

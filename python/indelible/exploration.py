@@ -1,0 +1,270 @@
+"""A program recorded in many orders of its threads, and crash-tested in each."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from indelible import experiment
+from indelible import pool as workers
+from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError, Script
+from indelible.recording import BYTES_MAX, EndError, Recorded, record
+from indelible.results import Crash, failed_points
+from indelible.settings import Settings, of_cell, pairs
+from indelible.shown import Shown
+
+#: How many orders are tried, and at most, unless it is said (ours).
+SEEDS = 20
+SEEDS_MAX = 100_000
+
+#: How long a program may take that is recorded (ours).
+SECONDS = 60.0
+
+#: What a program with flushes and fences of its own runs on.
+DESIGN = "undo@x86"
+
+#: What a row has of its recording.
+RECORDED = ("threads", "stores", "flushes", "fences", "transactions", "exit_code")
+
+#: A row of which nothing is known: the program did not end.
+NOTHING: Mapping[str, Any] = {
+    **dict.fromkeys(RECORDED),
+    "order": None,
+    "checked": False,
+    "points": 0,
+    "images": None,
+    "failed_points": 0,
+    "violations": (),
+    "wrong": None,
+    "trace": None,
+    "crash": None,
+    "notes": (),
+}
+
+
+class Exploration(Shown, dict[str, Any]):
+    """The object of `explore --json`, which prints as its table."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether seeds are missing: `cancelled` in the JSON."""
+        return bool(self["cancelled"])
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The rows of the seeds with which something is wrong."""
+        return [row for row in self["rows"] if row["wrong"] is not None]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there was something to check with every seed, and nothing was wrong."""
+        return not self.failed and self.checked
+
+    @property
+    def checked(self) -> bool:
+        """Whether there was something to check with every seed."""
+        return bool(self["rows"]) and all(row["checked"] for row in self["rows"])
+
+    def __str__(self) -> str:
+        from indelible import exploration_text
+
+        return exploration_text.explored(self)
+
+
+def explore(
+    command: Sequence[str],
+    *,
+    check: str | None = None,
+    seeds: int = SEEDS,
+    seed: int = 1,
+    before: str | None = None,
+    design: str = DESIGN,
+    machine: str = CRASH_MACHINE,
+    points: int | str | None = None,
+    set: Settings = None,
+    out: str | os.PathLike[str] = ".",
+    pool: str | os.PathLike[str] | None = None,
+    loads: bool = True,
+    unseen: bool = False,
+    most: int = BYTES_MAX,
+    seconds: float = SECONDS,
+) -> Exploration:
+    """Record a program with each of so many `seeds`, from `seed` on, and crash-test each trace.
+
+    With each its threads go on in another order. The shell command `before` is run before each
+    recording. The trace of a seed with which something is wrong is left in the folder `out`. What
+    takes more than `seconds`, or ends by a signal, is wrong, too. `check`, `design`, `machine`,
+    `points` and `set` are those of `crash`, and the others those of `record`. A trace that is too
+    large for machine `tiny`, or has too many threads, gets more room, unless `set` says how much.
+
+    Raises:
+        InputError: if what the program does cannot be recorded, or the campaign not be had.
+    """
+    first = experiment.whole("seed", seed)
+    count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
+    folder = Path(os.fspath(out))
+    if not folder.is_dir():
+        raise InputError(f"there is no directory `{folder}`; make it first")
+    asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
+    campaign = Campaign(asked, points, check=check)
+    options = {"pool": pool, "loads": loads, "unseen": unseen, "most": most}
+    plan = Plan(tuple(command), before, options, seconds, campaign, folder)
+    jobs = [Order(plan, number) for number in range(first, first + count)]
+    return _answer(plan, jobs)
+
+
+def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
+    def found(rows: Iterable[dict[str, Any] | None], interrupted: bool) -> Exploration:
+        whole = [row for row in rows if row is not None and not row.pop("cancelled", False)]
+        asked = plan.campaign.experiment
+        return Exploration(
+            {
+                "command": list(plan.command),
+                "design": asked.design,
+                "machine": asked.machine,
+                "check": plan.campaign.check,
+                "orders": len({row["order"] for row in whole if row["order"] is not None}),
+                "rows": whole,
+                "cancelled": interrupted,
+            }
+        )
+
+    try:
+        return found(workers.execute(jobs, what="orders"), interrupted=False)
+    except workers.Interrupted as interrupt:
+        raise workers.Interrupted(found(interrupt.partial, interrupted=True)) from None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done with each seed."""
+
+    command: tuple[str, ...]
+    before: str | None
+    options: Mapping[str, Any]
+    seconds: float
+    campaign: Campaign
+    folder: Path
+    #: Recordings come one after the other: they use the same files.
+    alone: threading.Lock = field(default_factory=threading.Lock)
+
+    def trace(self, seed: int) -> str:
+        """Return where the trace of a seed is left."""
+        return os.fspath(self.folder / f"{os.path.basename(self.command[0])}.{seed}.trace")
+
+    def record(self, seed: int, out: Path, stopped: Callable[[], bool]) -> Recorded:
+        """Record the program with a seed, and say what it said last if it ended badly."""
+        deadline = time.monotonic() + self.seconds
+
+        def until() -> str | None:
+            if stopped():
+                return "was interrupted"
+            late = time.monotonic() > deadline
+            return f"did not end within {self.seconds:g} s" if late else None
+
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            try:
+                return record(
+                    self.command,
+                    out,
+                    seed=seed,
+                    stdout=said,
+                    stderr=said,
+                    until=until,
+                    **self.options,
+                )
+            except EndError as error:
+                said.seek(0)
+                last = said.read().rstrip().rpartition("\n")[2]
+                raise EndError(f"{error}{f': {last}' if last else ''}") from None
+
+    def prepare(self) -> None:
+        """Run what is to be run before a recording."""
+        if self.before is None:
+            return
+        ended = subprocess.run(
+            self.before, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        if ended.returncode != 0:
+            last = ended.stderr.rstrip().rpartition("\n")[2]
+            raise InputError(
+                f"`{self.before}`, which is run before each recording, ended with exit code"
+                f" {ended.returncode}{f': {last}' if last else ''}"
+            )
+
+
+@dataclass(frozen=True)
+class Order:
+    """A seed: the program recorded in one order, and the power cut in it."""
+
+    plan: Plan
+    seed: int
+
+    def command(self) -> str:
+        """Return the command line that records it."""
+        words = ["indelible record", f"--seed {self.seed}"]
+        words += [f"--out {shlex.quote(self.plan.trace(self.seed))}"]
+        options = self.plan.options
+        words += [] if options["pool"] is None else [f"--pool {shlex.quote(str(options['pool']))}"]
+        words += [] if options["loads"] else ["--no-loads"]
+        words += ["--unseen"] if options["unseen"] else []
+        words += [] if options["most"] == BYTES_MAX else [f"--most {options['most']}B"]
+        return " ".join([*words, "--", shlex.join(self.plan.command)])
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        """Record and crash-test it; `control` stops it from another thread."""
+        row = {"seed": self.seed, **NOTHING, "record": self.command()}
+        with tempfile.TemporaryDirectory(prefix="indelible-") as folder:
+            trace = Path(folder) / "trace"
+            with self.plan.alone:
+                if control.cancelled:
+                    return {"cancelled": True}
+                self.plan.prepare()
+                try:
+                    recorded = self.plan.record(self.seed, trace, lambda: control.cancelled)
+                except EndError as error:
+                    return row | {"wrong": str(error), "cancelled": control.cancelled}
+            text = trace.read_text(encoding="utf-8")
+        row |= {name: recorded[name] for name in RECORDED}
+        # What is before it names the command, and so the seed of whoever says that there.
+        order = text.partition("\nmeasured\n")[2]
+        row["order"] = hashlib.sha256(order.encode()).hexdigest()[:16]
+        return row | self._crash(recorded, text, control)
+
+    def _crash(
+        self, recorded: Recorded, text: str, control: experiment.core.Control
+    ) -> dict[str, Any]:
+        campaign = self.plan.campaign
+        asked = campaign.experiment
+        room = dict(recorded.room()) if asked.machine == CRASH_MACHINE else {}
+        asked = replace(
+            asked,
+            seed=self.seed,
+            settings=tuple((room | dict(asked.settings)).items()),
+            script=Script("--replay", self.plan.trace(self.seed), text),
+        )
+        campaign = replace(campaign, experiment=asked)
+        answer = Crash.of(campaign.start(control), campaign)
+        if answer.failed:
+            Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
+        return {
+            "checked": answer.data["checked"],
+            "points": answer.data["points"],
+            "images": answer.data["checker"]["images"] if "checker" in answer.data else None,
+            "failed_points": failed_points(answer.data),
+            "violations": answer.data["violations"],
+            "wrong": answer.data["violations"][0]["text"] if answer.failed else None,
+            "trace": self.plan.trace(self.seed) if answer.failed else None,
+            "crash": answer.campaign.command(),
+            "notes": answer.data.get("notes") or [],
+            "cancelled": answer.interrupted,
+        }

@@ -1,0 +1,90 @@
+"""An exploration as text for a terminal. Returns strings and prints nothing."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from indelible import text
+from indelible.crash_text import NOTHING_CHECKED, OTHER, list_violations
+from indelible.exploration import Exploration
+
+#: Seeds of which it is told what is wrong; `--json` has them all (ours: a screen).
+SEEDS_SHOWN = 3
+
+
+def explored(answer: Exploration, width: int | None = None) -> str:
+    """Return in how many orders a program was tried, and with which seeds it is wrong."""
+    width = width or text.terminal_width()
+    rows = answer["rows"]
+    title = f"{shlex.join(answer['command'])} · {answer['design']} · machine {answer['machine']}"
+    lines = [title + _seeds(rows)]
+    if answer.interrupted:
+        lines.append("interrupted: only these seeds were tried")
+    lines.append(text.paragraph("orders", _orders(answer), width))
+    lines.append(text.paragraph("power cuts", _cuts(rows), width))
+    if codes := _exit_codes(rows):
+        lines.append(text.paragraph("exit code", codes, width))
+    lines.append(text.paragraph("violations", _verdict(answer), width))
+    for row in answer.failed[:SEEDS_SHOWN]:
+        lines += _wrong(row, width)
+    for note in dict.fromkeys(note for row in rows[:1] for note in row["notes"]):
+        lines.append(text.paragraph("note", note, width))
+    if answer.failed:
+        first = answer.failed[0]
+        lines.append(text.command("record", first["record"], width))
+        if first["crash"] is not None:
+            lines.append(text.command("crash", first["crash"], width))
+    return "\n".join(lines)
+
+
+def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the seeds of the rows, which are one behind the other but after an interruption."""
+    if not rows:
+        return ""
+    first, last = rows[0]["seed"], rows[-1]["seed"]
+    return f" · seed {first}" if first == last else f" · seeds {first} to {last}"
+
+
+def _orders(answer: Exploration) -> str:
+    threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
+    if threads == 1:
+        return "1: one thread uses persistent memory, and every seed does the same"
+    differ = f"{answer['orders']:,} that differ of {len(answer['rows']):,}"
+    return f"{differ}, of {threads} threads" if threads else differ
+
+
+def _cuts(rows: Sequence[Mapping[str, Any]]) -> str:
+    cuts = f"{sum(row['points'] for row in rows):,}"
+    images = [row["images"] for row in rows if row["images"] is not None]
+    return f"{cuts}; checker run on {sum(images):,} images" if images else cuts
+
+
+def _exit_codes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the program itself said of what it did, if it was not content."""
+    codes: dict[int, list[str]] = {}
+    for row in rows:
+        if row["exit_code"]:
+            codes.setdefault(row["exit_code"], []).append(str(row["seed"]))
+    return "; ".join(f"{code} with seeds {', '.join(seeds)}" for code, seeds in codes.items())
+
+
+def _verdict(answer: Exploration) -> str:
+    rows, failed = answer["rows"], answer.failed
+    if not rows:
+        return "none, and nothing was tried"
+    if not failed:
+        return "ok with every seed" if answer.checked else NOTHING_CHECKED
+    listed = ", ".join(str(row["seed"]) for row in failed)
+    return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"
+
+
+def _wrong(row: Mapping[str, Any], width: int) -> list[str]:
+    """Return the first thing that is wrong with a seed."""
+    head = f"  seed {row['seed']}"
+    if row["trace"] is None:
+        return [textwrap.fill(f"{head}: {row['wrong']}", width, subsequent_indent="    ")]
+    told = list_violations(row["violations"][:1], width, OTHER)
+    return [f"{head}, in {row['trace']}", *told]

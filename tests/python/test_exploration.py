@@ -1,0 +1,237 @@
+"""Programs with several threads, crash-tested in many orders."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import HERE, needs_core
+from indelible.cli import main
+from recorded import PAIR, Build
+
+pytestmark = [
+    needs_core,
+    pytest.mark.skipif(
+        platform.system() != "Linux" or platform.machine() != "x86_64",
+        reason="programs are recorded on Linux on x86-64",
+    ),
+]
+
+EXAMPLE = HERE.parents[1] / "examples" / "recorded" / "tickets.c"
+
+#: Two threads of which each takes a lock that the other one has. They begin with an empty file.
+EMBRACE = (
+    "static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};"
+    "static void both(int first, uint64_t *at) { for (int n = 0; n < 5; n++) {"
+    " pthread_mutex_lock(&locks[first]); at[8 * first]++; pthread_mutex_lock(&locks[1 - first]);"
+    " at[8]++; pthread_mutex_unlock(&locks[1 - first]); pthread_mutex_unlock(&locks[first]); } }"
+    + PAIR.format(other="both(1, at);", main="both(0, at);")
+)
+
+#: A reader of what another thread has not written back yet, whose operation takes a while.
+LONG = PAIR.format(
+    other="for (int n = 1; n <= 10; n++) { __atomic_store_n(at, n, __ATOMIC_RELEASE);"
+    " for (int m = 0; m < {rest}; m++) said = m; flush(at); fence(); }".replace("{rest}", "0"),
+    main="static volatile uint64_t work; for (int n = 1; n <= 10; n++) {"
+    " uint64_t seen = __atomic_load_n(at, __ATOMIC_ACQUIRE);"
+    " for (int m = 0; m < 300; m++) work += m;"
+    " if (seen > at[8]) { at[8] = seen; flush(at + 8); fence(); } }",
+)
+
+#: Accepts what holds in every image: that word 8 is no more than word 0.
+FOLLOWS = (
+    'sh -c \'set -- $(od -An -v -tu8 -w8 -N 72 "$1"); test $9 -le $1 ||'
+    ' { echo "$9 is there, and $1 before it"; exit 1; }\' sh'
+)
+
+
+def test_the_example_is_wrong_with_some_seeds_and_repeats(build: Build) -> None:
+    build(EXAMPLE, "-O2", "-pthread", "-DTELLS_EARLY", name="tickets")
+    found = indelible.explore(["./tickets", "pool"], check="./tickets --verify", seeds=20)
+    assert not found.passed
+    assert not found.interrupted
+    assert [row["seed"] for row in found["rows"]] == [*range(1, 21)]
+    assert found["orders"] > 10
+    assert 0 < len(found.failed) < 10
+    for row in found.failed:
+        assert "is drawn, and will be again; memory has the store of line" in row["wrong"]
+        assert row["failed_points"] > 0
+        assert row["threads"] == 3
+    left = sorted(path.name for path in Path().glob("*.trace"))
+    assert left == sorted(row["trace"].removeprefix("./") for row in found.failed)
+    # What it says repeats it: the same trace, and the same verdict.
+    first = found.failed[0]
+    trace = Path(first["trace"]).read_bytes()
+    Path(first["trace"]).unlink()
+    assert main(shlex.split(first["record"])[1:]) == 0
+    assert Path(first["trace"]).read_bytes() == trace
+    assert main(shlex.split(first["crash"])[1:]) == 1
+    again = indelible.explore(["./tickets", "pool"], check="./tickets --verify", seeds=20)
+    assert again == found
+    text = str(found)
+    assert f"FAIL {len(found.failed)}/20 seeds: {first['seed']}, " in text
+    assert f"seed {first['seed']}, in {first['trace']}" in text
+
+
+def test_the_example_as_it_is_is_right(build: Build) -> None:
+    build(EXAMPLE, "-O2", "-pthread", name="tickets")
+    found = indelible.explore(["./tickets", "pool"], check="./tickets --verify", seed=5, seeds=15)
+    assert found.passed
+    assert found.failed == []
+    assert [row["seed"] for row in found["rows"]] == [*range(5, 20)]
+    assert not [*Path().glob("*.trace")]
+    assert "violations  ok with every seed" in str(found)
+
+
+def test_what_a_whole_operation_builds_on_is_found(build: Build) -> None:
+    """Between a store and its flush another thread has the time for three hundred accesses."""
+    build(LONG, "-O1")
+    found = indelible.explore(["./program"], check=FOLLOWS, before="rm -f pool", seeds=30)
+    assert found.failed, "no seed lets a thread wait for long enough"
+    assert "is there, and" in found.failed[0]["wrong"]
+
+
+def test_threads_that_wait_for_each_other_are_a_finding(build: Build) -> None:
+    build(EMBRACE)
+    asked = {"before": "rm -f pool", "check": "true", "seeds": 10, "seconds": 0.5}
+    found = indelible.explore(["./program"], **asked)
+    texts = {row["wrong"] for row in found.failed}
+    assert texts == {"`./program` did not end within 0.5 s"}
+    assert 0 < len(found.failed) < 10
+    assert all(row["checked"] for row in found["rows"] if row["wrong"] is None)
+
+
+def test_a_program_that_a_signal_ends_is_a_finding(build: Build) -> None:
+    build(
+        PAIR.format(
+            other="for (int n = 0; n < 20; n++) { at[0]++; at[1]++; }",
+            main="for (int n = 0; n < 20; n++) if (at[0] > at[1])"
+            ' { fprintf(stderr, "seen\\nhalf of it\\n"); abort(); }',
+        ),
+        "-O0",
+    )
+    found = indelible.explore(["./program"], before="rm -f pool", check="true", seeds=40)
+    wrong = {row["wrong"] for row in found.failed}
+    assert len(wrong) == 1
+    assert next(iter(wrong)).endswith("ended by signal 6: half of it")
+    assert len(found.failed) < 40
+    assert found.failed[0]["trace"] is None
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_transactions_are_checked_without_a_checker(build: Build, locks: bool) -> None:
+    lock, unlock = ("pthread_mutex_lock(&mutex);", "pthread_mutex_unlock(&mutex);")
+    move = (
+        f"for (int n = 0; n < 5; n++) {{ {lock if locks else ''} indelible_begin(); at[0] -= 1;"
+        f" at[8] += 1; indelible_commit(); {unlock if locks else ''} }}"
+    )
+    build(
+        "static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;"
+        + PAIR.format(other=move, main=move)
+    )
+    asked = {"design": "silo", "before": "rm -f pool", "seeds": 5}
+    if not locks:
+        with pytest.raises(indelible.InputError, match="lock"):
+            indelible.explore(["./program"], **asked)
+        return
+    found = indelible.explore(["./program"], **asked)
+    assert found.passed
+    assert [row["transactions"] for row in found["rows"]] == [10] * 5
+
+
+def test_one_thread_has_one_order(
+    build: Build, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    build('int main(void) { map("pool", 4096)[0] = 1; puts("said"); return 3; }')
+    assert main(["explore", "--seeds", "2", "--json", "--", "./program"]) == 2
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert (answer["orders"], answer["cancelled"], err) == (1, False, "")
+    assert [row["checked"] for row in answer["rows"]] == [False, False]
+    assert main(["explore", "--seeds", "2", "--check", "true", "--", "./program"]) == 0
+    out, _ = capsys.readouterr()
+    assert "orders      1: one thread uses persistent memory" in out
+    assert "exit code   3 with seeds 1, 2" in out
+
+
+def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
+    build(
+        "static uint64_t *at;"
+        "static void *work(void *own) { at[8 * (uintptr_t)own] = 1; return NULL; }"
+        'int main(void) { pthread_t threads[6]; at = map("pool", 6 << 20);'
+        " for (uintptr_t n = 0; n < 6; n++) pthread_create(&threads[n], NULL, work, (void *)n);"
+        " for (int n = 0; n < 6; n++) pthread_join(threads[n], NULL); return 0; }",
+        "-pthread",
+    )
+    asked = {"check": "true", "seeds": 1, "points": 5}
+    row = indelible.explore(["./program"], **asked)["rows"][0]
+    assert (row["threads"], row["wrong"], row["points"]) == (6, None, 5)
+    assert "--set pm.device_size=16MiB --set core.cores_max=6" in row["crash"]
+    with pytest.raises(indelible.InputError, match="cores"):
+        indelible.explore(["./program"], **asked, set={"core.cores_max": 5})
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "`indelible explore` needs a program: indelible explore -- ./program ..."),
+        (["--before", "echo no >&2; exit 4", "--", "./program"], "ended with exit code 4: no"),
+        (["--out", "nowhere", "--", "./program"], "there is no directory `nowhere`; make it first"),
+        (["--design", "sil", "--", "./program"], "unknown design `sil`; did you mean `silo`?"),
+        (["--check", "nobody", "--", "./program"], "the checker ended with exit code 127"),
+        (["--", "true"], "`true` was not built with `indelible cc`"),
+        (["--", "./nothing"], "./nothing: no such file or directory"),
+        (["--seeds", "0", "--", "./program"], "`0` is not a whole number from 1 to 100000"),
+    ],
+)
+def test_what_cannot_be_explored_is_said(
+    build: Build, capsys: pytest.CaptureFixture[str], words: list[str], error: str
+) -> None:
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
+    assert main(["explore", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert error in err
+    assert err.count("\n") == 1
+
+
+def pids(name: str) -> list[str]:
+    """Return the processes of a name."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            found += [path.parent.name] if path.read_text().strip() == name else []
+    return found
+
+
+def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:
+    build(EMBRACE, name="embraces")
+    words = ["explore", "--before", "rm -f pool", "--check", "true", "--json", "--", "./embraces"]
+    program = subprocess.Popen(
+        [sys.executable, "-m", "indelible", *words], stdout=subprocess.PIPE, text=True
+    )
+    # With the second seed it hangs: then it is there for longer than it takes.
+    seen: list[str] = []
+    while not seen or seen != pids("embraces"):
+        seen = pids("embraces")
+        time.sleep(1)
+    asked = time.monotonic()
+    program.send_signal(signal.SIGINT)
+    out, _ = program.communicate(timeout=10)
+    assert time.monotonic() - asked < 1.5
+    assert program.returncode == 130
+    answer = json.loads(out)
+    assert answer["cancelled"]
+    assert 0 < len(answer["rows"]) < 20
+    assert pids("embraces") == []
