@@ -161,6 +161,7 @@ impl Design for Hops {
     const MODEL: Option<Model> = Some(Model::Epoch);
     const HAS_FLUSHES: bool = false;
     const BRINGS_STORES: bool = true;
+    const LINES_LEAVE: bool = true;
     type Params = HopsParams;
     type Rules = HopsRules;
     type Event = HopsEvent;

@@ -54,6 +54,7 @@ model::rules! {
 impl Design for X86 {
     const CARD: Card = card("x86", "clwb and sfence", Needs::Nothing);
     const MODEL: Option<Model> = Some(Model::Fenced);
+    const LINES_LEAVE: bool = true;
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = X86Rules;
@@ -145,3 +146,4 @@ impl Design for Ideal {
         evictions(below, arrived)
     }
 }
+    const LINES_LEAVE: bool = true;

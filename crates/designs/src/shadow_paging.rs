@@ -187,6 +187,7 @@ impl Design for ShadowPaging {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
+    const LINES_LEAVE: bool = true;
     type Params = Both<ShadowParams, UndoParams>;
     type Rules = Both<ShadowRules, UndoRules>;
     type Event = ShadowEvent;

@@ -110,6 +110,7 @@ impl<P: Pairing> Design for Software<P> {
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
     const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
+    const LINES_LEAVE: bool = P::Order::LINES_LEAVE;
     const BRINGS_STORES: bool = P::Order::BRINGS_STORES;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
     const MIGRATES: bool = P::Order::MIGRATES;

@@ -24,7 +24,7 @@ pub mod file;
 
 use file::{Step, Test};
 
-/// The tests that come with the simulator: the table of specs/ordering.md section 2, and two more.
+/// The tests that come with the simulator: the table of specs/ordering.md section 2, and four more.
 pub const TESTS: &[(&str, &str)] = &[
     ("two_stores.litmus", include_str!("../litmus/two_stores.litmus")),
     ("order_between.litmus", include_str!("../litmus/order_between.litmus")),
@@ -36,6 +36,8 @@ pub const TESTS: &[(&str, &str)] = &[
     ("after_a_read.litmus", include_str!("../litmus/after_a_read.litmus")),
     ("overwritten_by_another.litmus", include_str!("../litmus/overwritten_by_another.litmus")),
     ("third_core.litmus", include_str!("../litmus/third_core.litmus")),
+    ("part_of_a_line.litmus", include_str!("../litmus/part_of_a_line.litmus")),
+    ("value_between.litmus", include_str!("../litmus/value_between.litmus")),
 ];
 
 /// Tests and the hardware that they run on; all there are, if none are named.

@@ -46,6 +46,9 @@ pub trait Design: Sized + 'static {
     /// Whether a store survives from when it is visible: the one change of what survives that is
     /// not made in [`Design::event`].
     const STORES_SURVIVE: bool = false;
+    /// Whether [`could_be_durable`](Design::could_be_durable) says anything: lines may leave when
+    /// nobody hears of it, so that what could survive changes with every store.
+    const LINES_LEAVE: bool = false;
     /// Whether [`store`](Design::store) brings to memory what it hears of: of a line that is stored
     /// to past the caches no write-combining buffer sends anything then.
     const BRINGS_STORES: bool = false;

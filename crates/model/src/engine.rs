@@ -17,7 +17,7 @@ use crate::crash::{Booted, Campaign, Probe, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
 use crate::image::{Image, Remains};
-use crate::machine::Machine;
+use crate::machine::{CutBefore, Machine};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
@@ -191,7 +191,9 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
             }
             probe.boot(booted, &machine.setup());
         }
-        machine.cut_before_stores |= workload.checker().is_some();
+        if workload.checker().is_some() {
+            machine.cut_before_stores = CutBefore::Every;
+        }
         machine.probe = Some(Box::new(probe));
     }
     if run.epochs {

@@ -16,7 +16,7 @@ use crate::epochs::Epochs;
 use crate::locks::{Locks, Turns};
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
-use crate::units::{CoreId, Cycle, Line, LineMap, PerCore, TxId};
+use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
 use crate::workload::Stop;
 use crate::write_combining::Combining;
 
@@ -60,9 +60,10 @@ pub struct Machine<D: Design> {
     coming_until: Cycle,
     /// Rises with misses of the last level and falls with hits, from 0 to [`MEMORY_MISSES_MAX`].
     memory_misses: u8,
-    /// A store is a crash point: it survives from when it is visible, or somebody looks at what
-    /// could be durable between two of them.
-    pub cut_before_stores: bool,
+    /// Before which stores to persistent memory the power may be cut.
+    pub cut_before_stores: CutBefore,
+    /// Lines that were stored to since the last crash point, where that matters.
+    stored_since: LineSet,
     started: Cycle,
     arrived: u8,
     counts: Counts,
@@ -71,6 +72,19 @@ pub struct Machine<D: Design> {
 }
 
 /// What a core is doing, beside its time.
+/// Before which stores to persistent memory the power may be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutBefore {
+    /// Before none: nothing that could survive changes with one.
+    None,
+    /// Before those to a line that was stored to since the last crash point: it may have left with
+    /// what it holds now, and no later crash point has it so.
+    Again,
+    /// Before every one: it survives from when it is visible, or somebody looks at what could be
+    /// durable between two of them.
+    Every,
+}
+
 pub(crate) struct CoreState {
     pub timing: Core,
     pub parked: Option<Stall>,
@@ -113,7 +127,11 @@ impl<D: Design> Machine<D> {
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
-        let cut_before_stores = D::STORES_SURVIVE || shape.caches_survive();
+        let cut_before_stores = match D::STORES_SURVIVE || shape.caches_survive() {
+            true => CutBefore::Every,
+            false if D::LINES_LEAVE => CutBefore::Again,
+            false => CutBefore::None,
+        };
         Ok(Machine {
             design,
             below: Below {
@@ -160,6 +178,7 @@ impl<D: Design> Machine<D> {
             memory_misses: 0,
             cut_before_stores,
             started: Cycle(0),
+            stored_since: LineSet::default(),
             arrived: 0,
             counts: Counts::new(cores),
             epochs: None,
@@ -401,7 +420,28 @@ impl<D: Design> Machine<D> {
     }
 
     fn crash_point(&mut self, at: Cycle) {
+    /// A core is about to store to a line of persistent memory: a crash point, if what could survive
+    /// by now would be lost with it.
+    #[inline]
+    fn cut_before_store(&mut self, id: CoreId, line: Line) {
+        if self.probe.is_none() {
+            return;
+        }
+        let is_cut = match self.cut_before_stores {
+            CutBefore::None => return,
+            CutBefore::Every => true,
+            CutBefore::Again => self.stored_since.contains(&line),
+        };
+        if is_cut {
+            self.crash_point(self.cores[id].timing.clock());
+        }
+        if self.cut_before_stores == CutBefore::Again {
+            self.stored_since.insert(line);
+        }
+    }
+
         let Some(mut probe) = self.probe.take() else { return };
+        self.stored_since.clear();
         let lines: Vec<Line> =
             self.cores.iter().flat_map(|(_, core)| core.combining.lines()).collect();
         probe.pass(at, &self.design, &self.below, &lines, &self.setup());

@@ -106,9 +106,8 @@ impl<D: Design> Machine<D> {
     ) -> Progress {
         let line = Line::of(at.address);
         let persistent = line.is_persistent();
-        if self.cut_before_stores && persistent && self.probe.is_some() {
-            let now = self.cores[id].timing.clock();
-            self.crash_point(now);
+        if persistent {
+            self.cut_before_store(id, line);
         }
         self.send_combined_line(id, line);
         if self.below.caches.hit_to_write(id, line) {

@@ -42,8 +42,8 @@ impl<D: Design> Machine<D> {
     ) -> Vec<u64> {
         let line = Line::of(at.address);
         let now = self.cores[id].timing.clock();
-        if self.cut_before_stores && line.is_persistent() && self.probe.is_some() {
-            self.crash_point(now);
+        if line.is_persistent() {
+            self.cut_before_store(id, line);
         }
         let dirty = self.below.caches.clean(line, false);
         self.cores[id].timing.drops(line, now);
