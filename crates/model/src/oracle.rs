@@ -206,7 +206,10 @@ impl Oracle {
     }
 
     /// A program stored outside of a transaction.
-    pub fn store_outside(&mut self, word: Word) {
+    pub fn store_outside(&mut self, core: CoreId, word: Word) {
+        if self.asynchronous {
+            self.meet(core, word);
+        }
         self.unpromised.insert(word);
     }
 
@@ -554,7 +557,7 @@ mod tests {
         let zeros = Contents::new(0, 4096).expect("room");
         let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
         let mut oracle = oracle.expect("room");
-        oracle.store_outside(Word(20));
+        oracle.store_outside(CoreId(0), Word(20));
         for word in 16..24 {
             let mut image = Image::over(&zeros);
             image.set_word(Word(word), 5).expect("power");

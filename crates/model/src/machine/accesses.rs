@@ -158,7 +158,7 @@ impl<D: Design> Machine<D> {
         }
         match &mut self.probe {
             Some(probe) if in_tx => probe.oracle.store(id, word, value, mask),
-            Some(probe) => probe.oracle.store_outside(word),
+            Some(probe) => probe.oracle.store_outside(id, word),
             None => (),
         }
     }
