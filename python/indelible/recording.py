@@ -104,7 +104,8 @@ def record(
 
     Persistent are files that it maps shared, or with `pool` that one alone, and what it names with
     `indelible_region`. With `unseen` bytes that change without a store that was seen are taken for
-    stores just before the next flush, fence or end. The trace has at most `most` bytes.
+    stores just before the next flush, fence or end. At most `most` bytes are recorded; the lines of
+    the source, in words, come to that.
     Of several threads `seed` chooses the order in which they go on.
     What the program prints goes where it ever does, or to `stdout` and `stderr`. It is stopped if
     `until` says why.

@@ -246,6 +246,15 @@ def test_what_cannot_be_recorded_is_refused(build: Build, body: str, refusal: st
     assert not Path("a.trace").exists()
 
 
+def test_what_is_recorded_has_the_most_that_was_said(build: Build) -> None:
+    build(
+        'int main(void) { for (uint64_t *at = map("pool", 4096), n = 0; n < 50; n++) at[n] = n; }'
+    )
+    assert indelible.record(["./program"], "a.trace", most=4096)["stores"] == 50
+    with pytest.raises(InputError, match="does not fit 1,024 bytes"):
+        indelible.record(["./program"], "a.trace", most=1024)
+
+
 def test_assembly_that_is_not_understood_is_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,7 +74,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
         type=_bytes,
         default=recording.BYTES_MAX,
         metavar="BYTES",
-        help="the most that a trace has (256MiB)",
+        help="the most that is recorded, without the lines of the source (256MiB)",
     )
 
 

@@ -85,7 +85,7 @@ static void put_line(const char *verb, uint64_t number)
 /* Whether the trace has room for an operation of a thread, which follows work. */
 static int begin_operation(struct thread *thread)
 {
-    if (body.written > bytes_max) {
+    if (body.written + body.used > bytes_max) {
         counts.full++;
         return 0;
     }
