@@ -198,6 +198,9 @@ impl Design for Hops {
     fn store(&mut self, store: &Store, below: &mut Floor) -> Progress {
         let Store { core, word, new, at, .. } = *store;
         self.now = self.now.max(at);
+        if store.past_caches {
+            self.order_after(core, word.line(), true, at, below);
+        }
         if self.buffers[core].merge(word, new, &self.rules) {
             self.counts.merged += 1;
         } else {

@@ -90,8 +90,20 @@ impl Design for X86 {
 }
 
 /// Caches that survive (eADR): a store is durable when it is visible, and x86 makes stores visible
-/// in order, so there is nothing to flush and nothing to wait for (specs/ordering.md section 10.2).
-pub struct Eadr;
+/// in order, so there is nothing to flush and nothing to wait for, but for stores past the caches:
+/// write-combining buffers are lost, and a fence waits until what they held has been accepted
+/// (specs/ordering.md section 10.2).
+pub struct Eadr {
+    rules: EadrRules,
+}
+
+model::rules! {
+    /// What keeps the order of stores past the caches.
+    pub struct EadrRules {
+        /// A fence waits until what was stored past the caches is durable.
+        fence_waits,
+    }
+}
 
 impl Design for Eadr {
     const CARD: Card = card("eadr", "caches that survive", Needs::Eadr);
@@ -99,12 +111,23 @@ impl Design for Eadr {
     const HAS_FENCES: bool = false;
     const MIGRATES: bool = true;
     type Params = NoParams;
-    type Rules = NoRules;
+    type Rules = EadrRules;
     type Event = ();
     type Library = Bare;
 
-    fn new(_setup: &Setup<'_, Eadr>) -> Eadr {
-        Eadr
+    fn new(setup: &Setup<'_, Eadr>) -> Eadr {
+        Eadr { rules: setup.rules.clone() }
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below<()>) -> Progress {
+        match fence.kind {
+            FenceKind::Order | FenceKind::Durable
+                if self.rules.fence_waits && below.has_unacknowledged(fence.core, fence.at) =>
+            {
+                below.fence(fence.core, fence.drained)
+            }
+            _ => Progress::Done(fence.at),
+        }
     }
 
     fn hardware(setup: &Setup<'_, Eadr>) -> Vec<Structure> {
@@ -131,6 +154,7 @@ pub struct Ideal;
 impl Design for Ideal {
     const CARD: Card = card("ideal", "free flushes and fences that do nothing", Needs::Nothing);
     const MODEL: Option<Model> = Some(Model::Unordered);
+    const LINES_LEAVE: bool = true;
     const HAS_FENCES: bool = false;
     const MIGRATES: bool = true;
     type Params = NoParams;
@@ -146,4 +170,3 @@ impl Design for Ideal {
         evictions(below, arrived)
     }
 }
-    const LINES_LEAVE: bool = true;

@@ -190,6 +190,13 @@ impl<E: Copy> Below<E> {
         pending.last = pending.last.max(at + self.shape.near);
     }
 
+    /// Whether a core has sent writes, by flushes or past the caches, that are not durable, or whose
+    /// acknowledgement is not back.
+    pub fn has_unacknowledged(&self, core: CoreId, at: Cycle) -> bool {
+        let pending = &self.unacknowledged[core];
+        pending.writes > 0 || pending.last > at
+    }
+
     /// What a fence answers that waits until a core's writes are durable.
     pub fn fence(&mut self, core: CoreId, at: Cycle) -> Progress {
         let pending = &mut self.unacknowledged[core];

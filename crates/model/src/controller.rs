@@ -537,17 +537,14 @@ impl<E: Copy> Memory<E> {
         writes.into_iter().map(|(_, write)| write)
     }
 
-    /// Writes that no controller has accepted yet, those of one line in order; of those whose
-    /// acceptance is an event of the design's, the ones that `takes` takes.
-    pub fn under_way(&self, takes: impl Fn(&E) -> bool) -> Vec<&Write> {
+    /// Writes that no controller has accepted yet, those of one line in order, of whoever `takes`
+    /// takes.
+    pub fn under_way(&self, takes: impl Fn(&Notify<E>) -> bool) -> Vec<&Write> {
         let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
         let mut flying: Vec<&Sent<E>> = self.flights.iter().map(|(_, sent)| sent).collect();
         flying.sort_by_key(|sent| (sent.at, sent.number));
-        let is_taken = |sent: &&Sent<E>| match &sent.notify {
-            Notify::Design(event) => takes(event),
-            _ => true,
-        };
-        waiting.chain(flying).filter(is_taken).map(|sent| &sent.write).collect()
+        let taken = waiting.chain(flying).filter(|sent| takes(&sent.notify));
+        taken.map(|sent| &sent.write).collect()
     }
 
     /// What every controller and its memory counted.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
+use crate::controller::Notify;
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
 use crate::device::Write;
 use crate::image::{Image, PowerLoss};
@@ -190,25 +191,25 @@ impl Probe {
     }
 
     /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`,
-    /// maybe past the caches. Its line is then as in `view`.
+    /// maybe in a write-combining buffer. Its line is then as in `view`.
     pub fn stored(
         &mut self,
         core: CoreId,
         word: Word,
         values: (u64, u64),
-        past_caches: bool,
+        combining: bool,
         view: &View,
     ) {
         if let Some(versions) = &mut self.versions {
             versions.stored(word, values.0, view);
-            if past_caches {
+            if combining {
                 versions.flush(core, word.line());
             }
         }
         if let Some(stores) = &mut self.stores {
-            stores.order.store(core, word, values.0, values.1);
-            if past_caches {
-                stores.order.flush(core, word.line());
+            match combining {
+                true => stores.order.store_past_caches(core, word, values.0, values.1),
+                false => stores.order.store(core, word, values.0, values.1),
             }
         }
     }
@@ -267,7 +268,7 @@ impl Probe {
         at: Cycle,
         design: &D,
         below: &Below<D::Event>,
-        combining: &[Line],
+        combining: &[Write],
         setup: &Setup<'_, D>,
     ) {
         if !self.is_cut_here() {
@@ -498,7 +499,7 @@ fn fail<'i, D: Design>(
     at: Cycle,
     design: &D,
     below: &'i Below<D::Event>,
-    combining: &[Line],
+    combining: &[Write],
     saved: &mut Saved,
     seed: u64,
     choices: &mut Choices,
@@ -510,13 +511,23 @@ fn fail<'i, D: Design>(
         tear(at, below, &mut image, seed);
     }
     // Where nothing of a design survives, neither does what it does when it is told.
-    let is_unheard = |event: &D::Event| declared == 0 || !design.hears_at_once(event);
-    arrive_early(below.memory.under_way(is_unheard), &mut image, choices);
+    let is_unheard = |notify: &Notify<D::Event>| match notify {
+        Notify::Design(event) => declared == 0 || !design.hears_at_once(event),
+        _ => true,
+    };
+    // Write-combining buffers may be sent at any time. Those of hardware that brings stores to
+    // memory itself send nothing.
+    let combining = if D::BRINGS_STORES { &[] } else { combining };
+    let located: Vec<Write> =
+        combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
+    let mut under_way = below.memory.under_way(is_unheard);
+    under_way.extend(&located);
+    arrive_early(under_way, &mut image, choices);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
     }
     if below.shape.caches_survive() {
-        save_caches(design, below, combining, &mut image);
+        save_caches(design, below, &mut image);
     }
     let mut gasp = Gasp::new(&mut image, at, saved.energy);
     let done = design.power_loss(&mut gasp);
@@ -558,15 +569,11 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
 }
 
 /// The energy left saves what the queues before memory, and then the caches, hold: the lines with
-/// the lowest addresses, as far as it goes.
-fn save_caches<D: Design>(
-    design: &D,
-    below: &Below<D::Event>,
-    combining: &[Line],
-    image: &mut Image<'_>,
-) {
-    let under_way = below.memory.under_way(|_| true);
-    let dirty = below.caches.dirty_lines().into_iter().chain(combining.iter().copied());
+/// the lowest addresses, as far as it goes. Write-combining buffers are no caches.
+fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image<'_>) {
+    let is_of_caches = |notify: &Notify<D::Event>| !matches!(notify, Notify::Combining(_));
+    let under_way = below.memory.under_way(is_of_caches);
+    let dirty = below.caches.dirty_lines().into_iter();
     let saved = dirty.filter(|&line| line.is_persistent() && !design.leaves_behind(line));
     // The line whose bytes each physical line is to hold.
     let newest: LineMap<Line> = saved.map(|line| (design.locate(line), line)).collect();

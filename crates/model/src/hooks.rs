@@ -99,6 +99,10 @@ pub struct Store {
     pub at: Cycle,
     /// When it leaves the core: its line is there, and stores before it have left.
     pub leaves: Cycle,
+    /// It goes past the caches: its line did not come to the core, so no
+    /// [`transfer`](crate::design::Design::transfer) or [`fill`](crate::design::Design::fill) tells
+    /// of whoever stored there before.
+    pub past_caches: bool,
 }
 
 /// A page that a core's TLB is to gain.

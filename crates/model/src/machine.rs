@@ -12,6 +12,7 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::design::{Below, Design, Setup, Shape};
+use crate::device::Write;
 use crate::epochs::Epochs;
 use crate::locks::{Locks, Turns};
 use crate::meters::Stall;
@@ -62,6 +63,8 @@ pub struct Machine<D: Design> {
     memory_misses: u8,
     /// Before which stores to persistent memory the power may be cut.
     pub cut_before_stores: CutBefore,
+    /// Somebody has stored past the caches: write-combining buffers may hold something.
+    combines: bool,
     /// Lines that were stored to since the last crash point, where that matters.
     stored_since: LineSet,
     started: Cycle,
@@ -71,7 +74,6 @@ pub struct Machine<D: Design> {
     pub epochs: Option<Box<Epochs>>,
 }
 
-/// What a core is doing, beside its time.
 /// Before which stores to persistent memory the power may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutBefore {
@@ -85,6 +87,7 @@ pub enum CutBefore {
     Every,
 }
 
+/// What a core is doing, beside its time.
 pub(crate) struct CoreState {
     pub timing: Core,
     pub parked: Option<Stall>,
@@ -177,8 +180,9 @@ impl<D: Design> Machine<D> {
             coming_until: Cycle(0),
             memory_misses: 0,
             cut_before_stores,
-            started: Cycle(0),
+            combines: false,
             stored_since: LineSet::default(),
+            started: Cycle(0),
             arrived: 0,
             counts: Counts::new(cores),
             epochs: None,
@@ -419,7 +423,6 @@ impl<D: Design> Machine<D> {
         self.process_wakes();
     }
 
-    fn crash_point(&mut self, at: Cycle) {
     /// A core is about to store to a line of persistent memory: a crash point, if what could survive
     /// by now would be lost with it.
     #[inline]
@@ -440,11 +443,13 @@ impl<D: Design> Machine<D> {
         }
     }
 
+    fn crash_point(&mut self, at: Cycle) {
         let Some(mut probe) = self.probe.take() else { return };
         self.stored_since.clear();
-        let lines: Vec<Line> =
-            self.cores.iter().flat_map(|(_, core)| core.combining.lines()).collect();
-        probe.pass(at, &self.design, &self.below, &lines, &self.setup());
+        let combining = self.cores.iter().flat_map(|(_, core)| core.combining.gathered());
+        let combining: Vec<Write> =
+            combining.filter(|write| write.line.is_persistent()).cloned().collect();
+        probe.pass(at, &self.design, &self.below, &combining, &self.setup());
         self.pass_on_timeline(probe.passed, at);
         self.probe = Some(probe);
     }

@@ -76,6 +76,21 @@ impl Persistency {
 
     /// A core stored to a word of persistent memory.
     pub fn store(&mut self, core: CoreId, word: Word, old: u64, value: u64) {
+        self.append(core, word, old, value);
+        if self.model == Model::Visible {
+            let history = self.words.get_mut(&word).expect("it was stored to");
+            history.durable = history.stores.len();
+        }
+    }
+
+    /// A core stored to a word in a write-combining buffer, which survives nowhere: its next fence
+    /// reports the store as durable.
+    pub fn store_past_caches(&mut self, core: CoreId, word: Word, old: u64, value: u64) {
+        let number = self.append(core, word, old, value);
+        self.threads[core].unfenced.push(number);
+    }
+
+    fn append(&mut self, core: CoreId, word: Word, old: u64, value: u64) -> Number {
         let number = self.stores.len() as Number;
         let history = self.words.entry(word).or_insert_with(|| History {
             values: vec![old],
@@ -94,15 +109,12 @@ impl Persistency {
         history.values.push(value);
         history.stores.push(number);
         self.stores.push(Stored { core, word, value, place, after });
-        match self.model {
-            Model::Unordered | Model::Fenced => (),
-            Model::Epoch => {
-                thread.epoch.push(number);
-                thread.stored = true;
-                thread.unfenced.push(number);
-            }
-            Model::Visible => history.durable = place,
+        if self.model == Model::Epoch {
+            thread.epoch.push(number);
+            thread.stored = true;
+            thread.unfenced.push(number);
         }
+        number
     }
 
     /// A core loaded a word of persistent memory.
@@ -150,7 +162,8 @@ impl Persistency {
     pub fn fenced(&mut self, core: CoreId) {
         let thread = &mut self.threads[core];
         let reports = match (self.model, thread.fence.take()) {
-            (_, None) | (Model::Unordered | Model::Visible, _) => false,
+            (_, None) | (Model::Unordered, _) => false,
+            (Model::Visible, Some(kind)) => !matches!(kind, FenceKind::Flush(..)),
             (Model::Fenced, Some(FenceKind::Flush(.., how))) => how == Flush::EvictInOrder,
             (Model::Fenced, Some(FenceKind::Order | FenceKind::Durable)) => true,
             (Model::Epoch, Some(kind)) => kind == FenceKind::Durable,

@@ -109,9 +109,9 @@ impl Combining {
         Some(self.buffers.remove(index))
     }
 
-    /// The lines in the buffers.
-    pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
-        self.buffers.iter().map(|buffer| buffer.line)
+    /// What the buffers have gathered, oldest first.
+    pub fn gathered(&self) -> impl Iterator<Item = &Write> {
+        self.buffers.iter()
     }
 }
 

@@ -107,9 +107,9 @@ fn a_log_writes_blocks_and_metadata_and_only_h_wal_a_record() {
 fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
     let found = |rule: &str, flush: &str, seed: u64| {
         let line = format!(
-            "s-wal scribble cores=3 txs=150 nested=false workload.words=16 controller.count=2 \
+            "s-wal scribble cores=4 txs=150 nested=false workload.words=16 controller.count=4 \
              controller.intlv_size=64B controller.write_buffer_size=1 pm.xpbuffer_entries=1 \
-             pm.tWRITE=400cycles without={rule} design.flush={flush} seed={seed}"
+             pm.tWRITE=4000cycles without={rule} design.flush={flush} seed={seed}"
         );
         !crash(&line)["violations"].as_array().expect("a list").is_empty()
     };

@@ -5,6 +5,7 @@ mod audit;
 mod bad_input;
 mod battery;
 mod check;
+mod check_past_caches;
 mod check_threads;
 mod common;
 mod conformance;

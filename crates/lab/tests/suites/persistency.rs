@@ -42,7 +42,8 @@ impl Program for Random {
             let at = Ptr::to(LINE_BYTES * (1 + line) + 8 * word);
             match dice >> 16 & 15 {
                 // No value is stored twice, so a value says who stored it.
-                0..=5 => pm.store(at, core << 32 | (step + 1)),
+                0..=4 => pm.store(at, core << 32 | (step + 1)),
+                5 => pm.store_past_caches(at, core << 32 | (step + 1)),
                 6..=8 => _ = pm.load(at),
                 9 | 10 => pm.flush(at),
                 11..=13 => pm.order(),

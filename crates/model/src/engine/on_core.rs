@@ -272,6 +272,11 @@ impl<D: Design> OnCore<'_, D> {
         self.settle();
         self.machine().cores[self.core].timing.drain(Stall::Lock);
         self.turn();
+        match self.machine().fence_before_lock(self.core) {
+            Progress::Done(at) => self.wait(at, Stall::Fence),
+            Progress::Wait => self.park(Stall::Fence),
+        }
+        self.turn();
         match self.machine().lock(self.core, lock) {
             Some(since) => self.wait(since, Stall::Lock),
             None => self.park(Stall::Lock),

@@ -138,7 +138,8 @@ impl<D: Design> Machine<D> {
         }
         let core = &self.cores[id];
         let leaves = core.timing.stored();
-        let store = Store { core: id, tx: core.tx, word, old, new, at: now, leaves };
+        let (at, past_caches) = (now, false);
+        let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches };
         let progress =
             self.design.store(&store, &mut self.below).not_before(D::CARD.name, "store", now);
         self.process_wakes();

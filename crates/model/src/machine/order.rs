@@ -206,7 +206,9 @@ impl<D: Design> Machine<D> {
     pub(crate) fn fence(&mut self, id: CoreId, kind: FenceKind) -> Progress {
         let core = &self.cores[id];
         let (at, drained) = (core.timing.clock(), core.timing.drained());
-        if !matches!(kind, FenceKind::Flush(..)) {
+        if let FenceKind::Flush(line, ..) = kind {
+            self.send_combined_line(id, line);
+        } else {
             if let Some(epochs) = &mut self.epochs {
                 epochs.order(id);
             }
@@ -231,11 +233,17 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A locked operation on a lock's line: since when the lock is free, if it is. If not, the core
-    /// is to be parked, and has the lock when it is woken.
-    pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
+    /// A locked operation is a fence for what was flushed or stored past the caches: when that is
+    /// durable, which hardware without flushes has nothing of.
+    pub(crate) fn fence_before_lock(&mut self, id: CoreId) -> Progress {
         let at = self.cores[id].timing.clock();
         self.send_all_combined(id, at);
+        self.below.fence(id, at)
+    }
+
+    /// A locked operation on a lock's line, behind its fence: since when the lock is free, if it is.
+    /// If not, the core is to be parked, and has the lock when it is woken.
+    pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
         if let Some(probe) = &mut self.probe {
             probe.locked(id);
         }

@@ -45,6 +45,9 @@ impl<D: Design> Machine<D> {
         if line.is_persistent() {
             self.cut_before_store(id, line);
         }
+        self.combines = true;
+        // Its own gathers both.
+        self.send_combined_line_of(|owner| owner != id, id, line);
         let dirty = self.below.caches.clean(line, false);
         self.cores[id].timing.drops(line, now);
         self.tell_departures(now);
@@ -62,7 +65,7 @@ impl<D: Design> Machine<D> {
             let old = self.below.view.set_word(word, value);
             before.push(old);
             if let Some(probe) = self.probe.as_mut().filter(|_| line.is_persistent()) {
-                probe.stored(id, word, (old, value), true, &self.below.view);
+                probe.stored(id, word, (old, value), !D::BRINGS_STORES, &self.below.view);
             }
             if let Some(timeline) = &mut self.below.memory.timeline {
                 let now = self.cores[id].timing.clock();
@@ -85,22 +88,30 @@ impl<D: Design> Machine<D> {
     ) -> Progress {
         let core = &self.cores[id];
         let (at, leaves) = (core.timing.clock(), core.timing.stored());
-        let store = Store { core: id, tx: core.tx, word, old, new, at, leaves };
+        let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches: true };
         let progress =
             self.design.store(&store, &mut self.below).not_before(D::CARD.name, "store", at);
         self.process_wakes();
         progress
     }
 
-    /// A store through the caches comes after those past them to the same line.
+    /// A core stores to a line, or has it written back: what was stored there past the caches, by
+    /// whichever core, comes before that.
     #[inline]
     pub(super) fn send_combined_line(&mut self, id: CoreId, line: Line) {
-        if self.cores[id].combining.is_empty() {
-            return;
+        if self.combines {
+            self.send_combined_line_of(|_| true, id, line);
         }
-        if let Some(write) = self.cores[id].combining.take_line(line) {
-            let leaves = self.cores[id].timing.stored();
-            self.send_combined(id, leaves, write);
+    }
+
+    fn send_combined_line_of(&mut self, whose: impl Fn(CoreId) -> bool, id: CoreId, line: Line) {
+        let now = self.cores[id].timing.clock();
+        for owner in (0..self.cores.cores()).map(CoreId).filter(|owner| whose(*owner)) {
+            if let Some(write) = self.cores[owner].combining.take_line(line) {
+                let stored = self.cores[owner].timing.stored();
+                let leaves = if owner == id { stored } else { stored.max(now) };
+                self.send_combined(owner, leaves, write);
+            }
         }
     }
 

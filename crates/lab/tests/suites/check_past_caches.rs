@@ -1,0 +1,68 @@
+//! Stores past the caches, and what makes them durable: the program's own checker finds what a
+//! write-combining buffer took with it.
+
+use crate::check::Bench;
+
+/// The word that thread `N` says was durable has to be there: `mark N VALUE`.
+const VERIFY: &str = r#"
+    word=$(od -An -v -tu8 -N 8 "$1" | tr -d ' ')
+    for mark in "$INDELIBLE_MARK_0" "$INDELIBLE_MARK_1"; do
+        case "$mark" in
+            ""|"$word") ;;
+            *) echo "$mark was durable, and there is $word"; exit 1 ;;
+        esac
+    done"#;
+
+/// What is wrong with a program of one thread.
+fn texts(line: &str, program: &str) -> Vec<String> {
+    let trace = format!("region 0x10000 4096\nmeasured\n{program}\nmark 7\nwork 50");
+    Bench::new(VERIFY).texts(line, &trace)
+}
+
+#[test]
+fn a_store_past_the_caches_is_durable_behind_a_fence_also_where_caches_survive() {
+    let store = "ntstore 0x10000 7";
+    for design in ["undo@x86", "undo@eadr"] {
+        let line = format!("{design} replay");
+        let found = texts(&line, store);
+        assert!(found[0].contains("7 was durable, and there is 0"), "{design}: {found:?}");
+        assert_eq!(texts(&line, &format!("{store}\nfence")), [""; 0], "{design}");
+    }
+    // Its buffers bring the store to memory, and survive.
+    assert_eq!(texts("undo@bbb replay", store), [""; 0]);
+    assert_eq!(texts("undo@hops replay", &format!("{store}\nfence")), [""; 0]);
+    // What goes through the caches needs no fence where they survive.
+    assert_eq!(texts("undo@eadr replay", "store 0x10000 7"), [""; 0]);
+}
+
+#[test]
+fn a_locked_operation_waits_for_what_was_flushed_or_stored_past_the_caches() {
+    let slow = "undo@x86 replay controller.domain=media pm.tWRITE=20us";
+    for before in ["store 0x10000 7\nflush 0x10000", "ntstore 0x10000 7"] {
+        for line in [slow, "undo@x86 replay", "undo@eadr replay"] {
+            let found = texts(line, &format!("{before}\nlock 0\nunlock 0"));
+            assert_eq!(found, [""; 0], "{line}: {before}");
+        }
+    }
+    let found = texts(slow, "store 0x10000 7\nlock 0\nunlock 0");
+    assert!(found[0].contains("7 was durable"), "it was not flushed: {found:?}");
+}
+
+/// A thread overwrites what another one has not made durable, and makes that durable.
+#[test]
+fn an_older_store_of_another_thread_does_not_come_back() {
+    for (first, second) in [
+        ("store 0x10000 1", "ntstore 0x10000 7"),
+        ("ntstore 0x10000 1", "store 0x10000 7\nflush 0x10000"),
+        ("ntstore 0x10000 1", "ntstore 0x10000 7"),
+    ] {
+        let trace = format!(
+            "region 0x10000 4096\ninterleaved\nmeasured\nthread 0\n{first}\nthread 1\n{second}\n\
+             fence\nmark 7\nthread 0\nfence\nwork 5000"
+        );
+        for design in ["undo@x86", "undo@hops", "undo@eadr", "undo@bbb"] {
+            let found = Bench::new(VERIFY).texts(&format!("{design} replay"), &trace);
+            assert_eq!(found, [""; 0], "{design}: {first}, then {second}");
+        }
+    }
+}
