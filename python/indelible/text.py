@@ -421,14 +421,17 @@ def _crash_command(answer: Run) -> str:
     """Return a campaign on what was run, on machine `tiny`.
 
     The design and the workload are as they are set, and what survives is what survives there.
+    Of a trace whose transactions store nothing only a checker knows what is right.
     """
     row = answer.data
     words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
     if script := answer.experiment.script:
         words.append(f"{script.flag} {shlex.quote(script.path)}")
     settings = portable(answer.experiment.settings) + survival(answer.experiment)
-    carried = [f"{key}={value}" for key, value in settings]
-    return " ".join([*words, *(f"--set {shlex.quote(setting)}" for setting in carried)])
+    words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings]
+    if row["workload"] == "replay" and not row["write_set"]["lines_max"]:
+        words.append("--check COMMAND")
+    return " ".join(words)
 
 
 def machine_title(row: Mapping[str, Any]) -> str:

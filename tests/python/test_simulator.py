@@ -419,6 +419,21 @@ def test_a_trace_is_replayed_and_its_crash_test_is_named_with_it(tmp_path: Path)
     assert found.data["lives"] == 1
 
 
+@pytest.mark.parametrize("store", ["store 0 1", "begin\nstore 64 1\ncommit\nstore 0 1"])
+def test_where_no_transaction_stores_the_crash_test_of_a_trace_has_a_checker(
+    tmp_path: Path, store: str
+) -> None:
+    trace = tmp_path / "a.trace"
+    trace.write_text(f"region 0 64\nmeasured\n{store}\nflush 0\nfence\n")
+    words = ["run", "--design", "undo@x86", "--replay", str(trace), "--cores", "1", "--txs", "20"]
+    code, shown, _ = indelible(*words)
+    named = shown.partition("crash test")[2].partition("repeat")[0].replace("\\\n", " ").split()
+    assert (code, named[-2:]) == (0, ["--check", "COMMAND"])
+    again = [*named[1:-2], "--check", "true"]
+    code, shown, _ = indelible(*again)
+    assert (code, "ok: every one recovered" in shown) == (0, True)
+
+
 def test_a_trace_of_which_nothing_is_promised_is_not_called_crash_safe(tmp_path: Path) -> None:
     trace = tmp_path / "list.trace"
     trace.write_text("region 0 64\nstore 0 1\nflush 0\nfence\n")
