@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from indelible import experiment
+from indelible import experiment, files
 from indelible import pool as workers
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError, Script
 from indelible.recording import BYTES_MAX, EndError, Recorded, record
@@ -255,7 +255,8 @@ class Order:
         campaign = replace(campaign, experiment=asked)
         answer = Crash.of(campaign.start(control), campaign)
         if answer.failed:
-            Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
+            with files.naming(self.plan.trace(self.seed)):
+                Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
         return {
             "checked": answer.data["checked"],
             "points": answer.data["points"],

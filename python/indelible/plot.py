@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from indelible import comparison_text, sweep_text, text
+from indelible import comparison_text, files, sweep_text, text
 from indelible.experiment import InputError
 from indelible.results import METRICS, Comparison, OfSeeds
 from indelible.settings import number
@@ -109,10 +109,8 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
     with matplotlib.rc_context(STYLE):
         drawing = draw(answer)
-        try:
+        with files.naming(path):
             drawing.savefig(path, dpi=200, metadata=undated[suffix])
-        except OSError as error:
-            raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
 @styled

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from indelible import compiler
 from indelible.experiment import InputError
+from indelible.files import naming
 from indelible.settings import Pairs
 from indelible.shown import Shown
 
@@ -123,7 +124,7 @@ def record(
         status = _status(folder, command, code)
         sources = Sources(folder)
         _require_whole(status, sources, unseen, most)
-        with open(out, "w", encoding="utf-8", errors="replace") as file:
+        with naming(out), open(out, "w", encoding="utf-8", errors="replace") as file:
             file.writelines(_trace(folder, command, status, sources))
     counts = {name: status[name] for name in COUNTS}
     return Recorded(

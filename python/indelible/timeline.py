@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import experiment, pool, text
+from indelible import experiment, files, pool, text
 from indelible.asked import experiment_of
 from indelible.experiment import (
     CRASH_MACHINE,
@@ -45,7 +45,8 @@ class Timeline(Answer):
 
     def save(self, path: str | Path) -> None:
         """Write the trace for Perfetto."""
-        Path(path).write_bytes(self.trace)
+        with files.naming(path):
+            Path(path).write_bytes(self.trace)
 
     def __repr__(self) -> str:
         return f"<Timeline {self.recording.command()}>"

@@ -54,7 +54,7 @@ NO_FILES = {
         [*COMPARE, "--table", "it.csv", "--csv", "it.csv"],
         "--csv and --table both name it.csv: one would replace the other",
     ),
-    "csv": ([*COMPARE, "--csv", ""], "--csv names no file: the word behind it is empty"),
+    "csv": ([*COMPARE, "--csv", ""], "--csv names no file: its word is empty"),
     "plot": ([*COMPARE, "--plot", "-"], "--plot -: a figure is one of .png, .svg, .pdf"),
     "trace": (
         ["trace", "--design", "silo", "--workload", "hash", "--out", "-"],
@@ -72,6 +72,20 @@ def test_what_names_no_file_is_a_sentence(command: Command, name: str) -> None:
     code, shown, complaints = command(*words)
     assert (code, shown, complaints.count("\n")) == (2, "", 1)
     assert sentence in complaints
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ([*COMPARE, "--csv"], "--csv /dev/full"),
+        ([*SWEEP, "--table"], "--table /dev/full"),
+        (["trace", "--design", "silo", "--workload", "hash", "--out"], "/dev/full"),
+    ],
+)
+def test_a_full_disk_is_told_with_the_file(command: Command, words: list[str], place: str) -> None:
+    code, _, complaints = command(*words, "/dev/full")
+    assert (code, complaints) == (2, f"indelible: error: {place}: no space left on device\n")
 
 
 def test_cells_are_as_json_has_them() -> None:

@@ -273,6 +273,12 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
         indelible.cc(["a.c"], "nothing")
 
 
+def test_a_full_disk_is_told_with_the_trace(build: Build) -> None:
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
+    with pytest.raises(InputError, match="^/dev/full: no space left on device$"):
+        indelible.record(["./program"], "/dev/full")
+
+
 def test_children_are_not_recorded_and_every_exit_is_one(build: Build) -> None:
     build(
         """int main(void) {

@@ -6,13 +6,11 @@ import argparse
 import json
 import os
 import re
-import stat
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
+from indelible import files
 from indelible.asked import SEEDS_MAX
 from indelible.cli import INTERRUPTED, letters
 from indelible.experiment import WHOLE_MAX, InputError, span
@@ -174,39 +172,10 @@ def require_cell(args: argparse.Namespace) -> None:
 
 
 def require_writable(flag: str, path: str) -> None:
-    """Refuse a path that cannot be written, before anything is run, and touch nothing.
-
-    A link is written through, to where it leads, also if nothing is there yet.
-    """
-    if not path:
-        raise InputError(f"{flag} names no file: the word behind it is empty")
+    """Refuse a path that cannot be written, before anything is run, and touch nothing."""
     if path == "-":
         raise InputError(f"{flag} - names no file, and nothing of it goes to standard output")
-    if path.endswith(os.sep):
-        raise InputError(f"{flag} {path}: is a directory")
-    try:
-        refused = _refusal(path)
-    except OSError as error:
-        refused = (error.strerror or str(error)).lower()
-    if refused is not None:
-        raise InputError(f"{flag} {path}: {refused}")
-
-
-def _refusal(path: str) -> str | None:
-    """Return why a file cannot be written, if that is so."""
-    try:
-        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
-    except FileNotFoundError:
-        is_link = Path(path).is_symlink()
-        folder = Path(os.path.realpath(path) if is_link else path).parent
-        if not folder.exists():
-            return f"there is no directory `{folder}`; make it first"
-        # A file without a name says more than permissions do, of which root has all.
-        with tempfile.TemporaryFile(dir=folder):
-            return None
-    if is_folder:
-        return "is a directory"
-    return None if os.access(path, os.W_OK) else "permission denied"
+    files.require_writable(flag, path)
 
 
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:

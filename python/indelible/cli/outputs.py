@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from indelible import plot
+from indelible import files, plot
 from indelible.cli import complain, letters, options
 from indelible.experiment import InputError
 from indelible.results import rows_as_csv
@@ -99,13 +99,18 @@ def show(
     if alone:
         print(letters.fitted(answer.csv(), sys.stdout), end="")
     elif args.csv is not None:
-        Path(args.csv).write_text(answer.csv(), encoding="utf-8")
+        _write("--csv", args.csv, answer.csv())
     if _table(args) is not None:
-        Path(args.table).write_text(rows_as_csv(table(answer)), encoding="utf-8")
+        _write("--table", args.table, rows_as_csv(table(answer)))
     if args.plot is not None:
         plot.save(draw, answer, args.plot)
         if not args.json and not alone:
             options.show(f"\nfigure: {args.plot}")
+
+
+def _write(flag: str, path: str, text: str) -> None:
+    with files.naming(f"{flag} {path}"):
+        Path(path).write_text(text, encoding="utf-8")
 
 
 def tell_unwritten(*paths: str | None) -> None:
