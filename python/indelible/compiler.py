@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from indelible.experiment import InputError
+from indelible.experiment import InputError, named, worded
 from indelible.recorder.shim import WRAPPED
 
 SOURCES = Path(__file__).parent / "recorder"
@@ -63,6 +63,7 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     Raises:
         InputError: if there is no such compiler, or this is not Linux on x86-64.
     """
+    asked, compiler = worded("arguments", arguments), named("compiler", compiler)
     require_host()
     real = _found(compiler)
     folder = _tools(real)
@@ -73,7 +74,7 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
         flags, last = [*flags, *CLANG_FLAGS], [*last, *CLANG_LAST]
     else:
         last += GCC_LAST
-    return subprocess.call([real, *flags, *arguments, *last])
+    return subprocess.call([real, *flags, *asked, *last])
 
 
 def require_host() -> None:

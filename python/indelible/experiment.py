@@ -13,6 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,13 @@ def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> in
     return number
 
 
+def above_zero(name: str, value: object) -> float:
+    """Return a number of any library as one of Python, or refuse what is none or not above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+        raise InputError(f"`{name}` is a number above 0, and not {value!r}")
+    return float(value)
+
+
 def truth(name: str, value: object) -> bool:
     """Return what is true or false, or refuse what is neither: a word such as `no` is true."""
     if not isinstance(value, bool):
@@ -96,7 +104,7 @@ def span(least: int, most: int) -> str:
 
 def named(what: str, value: object) -> str:
     """Return a name or a path as text, or refuse what is neither."""
-    if not isinstance(value, (str, os.PathLike)):
+    if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
         raise InputError(f"`{what}` is a name, and not {value!r}")
     text = os.fsdecode(value)
     try:
@@ -114,6 +122,21 @@ def listed(what: str, value: object) -> tuple[str, ...]:
     if not all(isinstance(name, (str, os.PathLike)) for name in found):
         raise InputError(f"`{what}` is a list of names, and not {value!r}")
     return tuple(named(what, name) for name in found)
+
+
+def worded(what: str, value: object) -> tuple[str, ...]:
+    """Return the words of a command, or refuse what is none: a text would come apart in letters."""
+    several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    found = tuple(value) if several else (None,)
+    if not all(isinstance(word, (str, os.PathLike)) for word in found):
+        raise InputError(
+            f"`{what}` is a list of words such as ['./program', 'pool'], and not {value!r}"
+        )
+    decoded = tuple(map(os.fsdecode, found))
+    for word in decoded:
+        if "\0" in word:
+            raise InputError(f"`{what}` has a word with a NUL, which no program can take: {word!r}")
+    return decoded
 
 
 def read_scripts(sql: str | None, ycsb: str | None, replay: str | None) -> dict[str, Script]:

@@ -17,7 +17,7 @@ from typing import Any
 from indelible import experiment, files
 from indelible import pool as workers
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError, Script
-from indelible.recording import BYTES_MAX, EndError, Recorded, record
+from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 from indelible.results import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
 from indelible.shown import Shown
@@ -109,15 +109,17 @@ def explore(
     Raises:
         InputError: if what the program does cannot be recorded, or the campaign not be had.
     """
+    words, options = command_of(command), what_of(pool, loads, unseen, most)
+    before = None if before is None else experiment.named("before", before)
+    seconds = experiment.above_zero("seconds", seconds)
     first = experiment.whole("seed", seed)
     count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
-    folder = Path(os.fspath(out))
+    folder = Path(experiment.named("out", out))
     if not folder.is_dir():
         raise InputError(f"there is no directory `{folder}`; make it first")
     asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
     campaign = Campaign(asked, points, check=check)
-    options = {"pool": pool, "loads": loads, "unseen": unseen, "most": most}
-    plan = Plan(tuple(command), before, options, seconds, campaign, folder)
+    plan = Plan(words, before, options, seconds, campaign, folder)
     jobs = [Order(plan, number) for number in range(first, first + count)]
     return _answer(plan, jobs)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from indelible import compiler
-from indelible.experiment import InputError
-from indelible.files import naming
+from indelible.experiment import InputError, named, truth, whole, worded
+from indelible.files import naming, require_writable
 from indelible.settings import Pairs
 from indelible.shown import Shown
 
@@ -115,21 +115,25 @@ def record(
         InputError: if there is no such program, or what it does cannot be recorded; `EndError` if
             a signal or `until` ended it.
     """
+    command, out = command_of(command), named("out", out)
+    asked = what_of(pool, loads, unseen, most)
+    seed = whole("seed", seed)
+    require_writable("`out`", out)
     compiler.require_host()
     with tempfile.TemporaryDirectory(prefix="indelible-") as name:
         folder = Path(name)
         started = time.monotonic()
-        code = _run(command, _asked(folder, pool, loads, most, seed), (stdout, stderr), until)
+        code = _run(command, _asked(folder, asked, seed), (stdout, stderr), until)
         seconds = time.monotonic() - started
         status = _status(folder, command, code)
         sources = Sources(folder)
-        _require_whole(status, sources, unseen, most)
+        _require_whole(status, sources, asked)
         with naming(out), open(out, "w", encoding="utf-8", errors="replace") as file:
             file.writelines(_trace(folder, command, status, sources))
     counts = {name: status[name] for name in COUNTS}
     return Recorded(
         {
-            "trace": os.fspath(out),
+            "trace": out,
             "command": list(command),
             "exit_code": code,
             "seconds": seconds,
@@ -142,18 +146,37 @@ def record(
     )
 
 
-def _asked(
-    folder: Path, pool: str | os.PathLike[str] | None, loads: bool, most: int, seed: int
-) -> dict[str, str]:
+def command_of(value: object) -> tuple[str, ...]:
+    """Return a program and its words, or refuse what is none."""
+    found = worded("command", value)
+    if not found or not found[0]:
+        raise InputError(f"`command` names no program: {value!r}")
+    return found
+
+
+def what_of(pool: object, loads: object, unseen: object, most: object) -> dict[str, Any]:
+    """Return what of a program is recorded, or refuse what says nothing of that."""
+    pool = None if pool is None else named("pool", pool)
+    if pool == "":
+        raise InputError("`pool` names no file: its word is empty")
+    return {
+        "pool": pool,
+        "loads": truth("loads", loads),
+        "unseen": truth("unseen", unseen),
+        "most": whole("most", most, 1),
+    }
+
+
+def _asked(folder: Path, asked: Mapping[str, Any], seed: int) -> dict[str, str]:
     """Return what the recorder finds in the environment (process.c)."""
-    asked = {
+    found = {
         "INDELIBLE_RECORD": str(folder),
-        "INDELIBLE_RECORD_BYTES": str(most),
+        "INDELIBLE_RECORD_BYTES": str(asked["most"]),
         "INDELIBLE_RECORD_SEED": str(seed),
     }
-    if pool is not None:
-        asked["INDELIBLE_RECORD_POOL"] = os.path.realpath(pool)
-    return asked | ({"INDELIBLE_RECORD_LOADS": "1"} if loads else {})
+    if asked["pool"] is not None:
+        found["INDELIBLE_RECORD_POOL"] = os.path.realpath(asked["pool"])
+    return found | ({"INDELIBLE_RECORD_LOADS": "1"} if asked["loads"] else {})
 
 
 def _run(
@@ -172,7 +195,9 @@ def _run(
             list(command), env={**os.environ, **asked}, stdout=stdout, stderr=stderr
         )
     except OSError as error:
-        raise InputError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
+        folder = "is a directory" if os.path.isdir(command[0]) else None
+        refused = folder or (error.strerror or str(error)).lower()
+        raise InputError(f"{command[0]}: {refused}") from None
     finally:
         personality(own)
     with program:
@@ -224,7 +249,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
     return status
 
 
-def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, most: int) -> None:
+def _require_whole(status: Mapping[str, Any], sources: Sources, asked: Mapping[str, Any]) -> None:
     """Refuse a recording that is not what the program did."""
     if not status["regions"]:
         raise InputError(
@@ -238,8 +263,8 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
         )
     if status["full"]:
         raise InputError(
-            f"the trace does not fit {most:,} bytes: record less, from indelible_measured() on or"
-            " with --no-loads, or raise --most"
+            f"the trace does not fit {asked['most']:,} bytes: record less, from"
+            " indelible_measured() on or with --no-loads, or raise --most"
         )
     if status["crowded"] or status["failed"]:
         reason = (
@@ -249,7 +274,7 @@ def _require_whole(status: Mapping[str, Any], sources: Sources, unseen: bool, mo
             else "a file could not be read, or the temporary folder is full"
         )
         raise InputError(f"the recording is not whole: {reason}")
-    if status["unseen"] and not unseen:
+    if status["unseen"] and not asked["unseen"]:
         before = sources.of(status["unseen_from"])
         place = f"before {before}" if before else "before the end"
         raise InputError(

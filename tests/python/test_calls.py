@@ -90,6 +90,53 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.native.logging(seed=None), "`seed` is a whole number from 0 on"),
     (lambda: indelible.native.logging(threads=[0]), "`threads` is a whole number from 1 on"),
     (lambda: indelible.litmus(seed="x"), "`seed` is a whole number"),
+    (lambda: indelible.run("silo", sql="a\0b"), "`sql` is a name, and not 'a\\x00b'"),
+]
+
+PROGRAM = ["./program", "pool"]
+
+#: What `record` and `explore` take alike, and what the sentence says.
+RECORDED: list[tuple[dict[str, Any], str]] = [
+    ({"command": []}, "`command` names no program: []"),
+    ({"command": [""]}, "`command` names no program: ['']"),
+    ({"command": "program pool"}, "is a list of words such as ['./program', 'pool'], and not 'pro"),
+    ({"command": [3]}, "`command` is a list of words such as ['./program', 'pool'], and not [3]"),
+    (
+        {"command": ["a\0b"]},
+        "`command` has a word with a NUL, which no program can take: 'a\\x00b'",
+    ),
+    ({"out": 3}, "`out` is a name, and not 3"),
+    ({"pool": 3}, "`pool` is a name, and not 3"),
+    ({"pool": ""}, "`pool` names no file: its word is empty"),
+    ({"loads": 0}, "`loads` is True or False, and not 0"),
+    ({"unseen": "no"}, "`unseen` is True or False, and not 'no'"),
+    ({"most": -1}, "`most` is a whole number from 1 on, and not -1"),
+    ({"most": "1MiB"}, "`most` is a whole number from 1 on, and not '1MiB'"),
+    ({"seed": -1}, "`seed` is a whole number from 0 on, and not -1"),
+    ({"seed": "a"}, "`seed` is a whole number from 0 on, and not 'a'"),
+]
+
+
+@pytest.mark.parametrize(("asked", "sentence"), RECORDED)
+@pytest.mark.parametrize("call", [indelible.record, indelible.explore])
+def test_what_is_recorded_is_asked_for_in_the_right_types(
+    call: Callable[..., object], asked: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    where = tmp_path / "a.trace" if call is indelible.record else tmp_path
+    with pytest.raises(indelible.InputError) as error:
+        call(**({"command": PROGRAM, "out": where} | asked))
+    assert sentence in str(error.value)
+
+
+WRONG_TYPES += [
+    (lambda: indelible.record(PROGRAM, ""), "`out` names no file: its word is empty"),
+    (lambda: indelible.record(PROGRAM, "."), "`out` .: is a directory"),
+    (lambda: indelible.record(PROGRAM, "no/a.trace"), "there is no directory `no`; make it first"),
+    (lambda: indelible.explore(PROGRAM, before=3), "`before` is a name, and not 3"),
+    (lambda: indelible.explore(PROGRAM, seconds="1"), "`seconds` is a number above 0, and not '1'"),
+    (lambda: indelible.explore(PROGRAM, seconds=0), "`seconds` is a number above 0, and not 0"),
+    (lambda: indelible.cc("-O2 x.c"), "`arguments` is a list of words such as"),
+    (lambda: indelible.cc([], 3), "`compiler` is a name, and not 3"),
 ]
 
 

@@ -269,13 +269,15 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
         indelible.record(["true"], tmp_path / "a.trace")
     with pytest.raises(InputError, match="no such file"):
         indelible.record([str(tmp_path / "nothing")], tmp_path / "a.trace")
+    with pytest.raises(InputError, match=r"^\.: is a directory$"):
+        indelible.record(["."], tmp_path / "a.trace")
     with pytest.raises(InputError, match="no `nothing` on this computer"):
         indelible.cc(["a.c"], "nothing")
 
 
 def test_a_full_disk_is_told_with_the_trace(build: Build) -> None:
     build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
-    with pytest.raises(InputError, match="^/dev/full: no space left on device$"):
+    with pytest.raises(InputError, match=r"^/dev/full: no space left on device$"):
         indelible.record(["./program"], "/dev/full")
 
 
