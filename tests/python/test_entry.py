@@ -54,6 +54,15 @@ def test_without_stderr_the_exit_code_is_the_same() -> None:
     assert done.returncode == 2
 
 
+@needs_core
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("redirected", ["2>/dev/full", ">/dev/full 2>&1"])
+def test_where_no_sentence_can_be_written_the_exit_code_is_the_same(redirected: str) -> None:
+    words = "-m indelible run --design foo --workload hash"
+    done = subprocess.run(["sh", "-c", f'"$0" {words} {redirected}', sys.executable])
+    assert done.returncode == 2
+
+
 def test_a_simulation_that_goes_on_ends_the_process_and_not_its_caller(
     command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

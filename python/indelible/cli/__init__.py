@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from typing import TextIO
 
 from indelible.cli import letters
 
@@ -35,11 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; what Python flushes at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         code = BROKEN_PIPE
     except OSError as error:
         # A full disk, say. What is left in the buffer must not complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         complain(f"error: {_refused(error)}")
         code = BAD_INPUT
     return code
@@ -81,6 +82,11 @@ def _answer(argv: Sequence[str]) -> int:
         return BUG
 
 
+def _discard(stream: TextIO) -> None:
+    """Let go of what is in a stream's buffer, and of what will be."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _refused(error: OSError) -> str:
     """Return what the host did not do, and with which file."""
     place = "the output" if error.filename is None else str(error.filename)
@@ -102,5 +108,10 @@ def _bug(error: Exception, argv: Sequence[str]) -> str:
 
 def complain(sentence: str) -> None:
     """Say on stderr what is wrong, or what was not done, if there is anybody to say it to."""
-    if sys.stderr is not None:
+    if sys.stderr is None:
+        return
+    try:
         print(letters.fitted(f"indelible: {sentence}", sys.stderr), file=sys.stderr, flush=True)
+    except OSError:
+        # On a full disk, say, the exit code alone tells it.
+        _discard(sys.stderr)
