@@ -106,7 +106,11 @@ def named(what: str, value: object) -> str:
     """Return a name or a path as text, or refuse what is neither."""
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
         raise InputError(f"`{what}` is a name, and not {value!r}")
-    text = os.fsdecode(value)
+    return readable(what, os.fsdecode(value))
+
+
+def readable(what: str, text: str) -> str:
+    """Return a text that can be passed on, or refuse one that has bytes of no letter."""
     try:
         text.encode()
     except UnicodeEncodeError:

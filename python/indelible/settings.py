@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from indelible.experiment import InputError
+from indelible.experiment import InputError, readable
 
 Pairs = tuple[tuple[str, str], ...]
 Settings = Mapping[str, Any] | Sequence[Sequence[Any]] | None
@@ -35,7 +35,7 @@ def pairs(settings: Settings) -> Pairs:
             "settings are a mapping such as {'design.entries': 4}, or such pairs,"
             f" and not {settings!r}"
         )
-    return tuple((key, as_word(value)) for key, value in found)
+    return tuple((readable("set", key), readable("set", as_word(value))) for key, value in found)
 
 
 def as_word(value: object) -> str:
@@ -90,7 +90,7 @@ def varied(vary: object) -> dict[str, tuple[str, ...]]:
         )
     if not vary:
         raise InputError("nothing varies; name a field and its values: design.entries=10,20,40")
-    return {key: values(key, asked) for key, asked in vary.items()}
+    return {readable("vary", key): values(key, asked) for key, asked in vary.items()}
 
 
 def values(key: str, asked: object) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def values(key: str, asked: object) -> tuple[str, ...]:
         raise InputError(f"`{key}` is to take no value; write {key}=1,2,4 or {key}=8:128:8")
     if len(found) > VALUES_MAX:
         raise InputError(f"`{key}` is to take {len(found):,} values; at most {VALUES_MAX:,} do")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(readable("vary", value) for value in found))
 
 
 def number(value: str) -> tuple[Decimal, str] | None:

@@ -85,8 +85,8 @@ def trace(
     on = machine or (MACHINE if event is None else CRASH_MACHINE)
     asked = Recording(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),
-        str(start),
-        str(length),
+        experiment.readable("start", str(start)),
+        experiment.readable("length", str(length)),
         event,
         _address(address),
         without,
@@ -100,8 +100,10 @@ def trace(
 
 def _address(asked: object) -> str | None:
     """Return an address as a word; a number may be of any library."""
-    if asked is None or isinstance(asked, str):
-        return asked
+    if asked is None:
+        return None
+    if isinstance(asked, str):
+        return experiment.readable("address", asked)
     return hex(experiment.whole("address", asked))
 
 

@@ -90,6 +90,14 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.native.logging(seed=None), "`seed` is a whole number from 0 on"),
     (lambda: indelible.native.logging(threads=[0]), "`threads` is a whole number from 1 on"),
     (lambda: indelible.litmus(seed="x"), "`seed` is a whole number"),
+    (lambda: indelible.run("silo", "hash", set={"a.b": "\udcff"}), "`set` is not text in UTF-8: '"),
+    (lambda: indelible.explain("silo", {"\udcff.b": 1}), "`set` is not text in UTF-8: '"),
+    (lambda: indelible.battery(set={"a.b": "\udcff"}), "`set` is not text in UTF-8: '"),
+    (lambda: indelible.sweep(SILO, HASH, {"a.b": "\udcff"}), "`vary` is not text in UTF-8: '"),
+    (lambda: indelible.sweep(SILO, HASH, {"\udcff": 1}), "`vary` is not text in UTF-8: '"),
+    (lambda: indelible.trace("silo", "hash", start="\udcff"), "`start` is not text in UTF-8: '"),
+    (lambda: indelible.trace("silo", "hash", length="\udcff"), "`length` is not text in UTF-8: '"),
+    (lambda: indelible.trace("silo", "hash", address="\udcff"), "`address` is not text in UTF-8"),
     (lambda: indelible.run("silo", sql="a\0b"), "`sql` is a name, and not 'a\\x00b'"),
 ]
 
