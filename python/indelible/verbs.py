@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from os import PathLike
 from typing import Any
 
 from indelible import benchmark, experiment, pool
@@ -381,10 +382,18 @@ def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduct
     return answer
 
 
-def litmus(*files: str, orders: Sequence[str] | str = (), seed: int = 1) -> Litmus:
-    """Run litmus tests, those of files or those that there are, on ordering hardware."""
+def litmus(
+    *files: str | PathLike[str] | Sequence[str | PathLike[str]],
+    orders: Sequence[str] | str = (),
+    seed: int = 1,
+) -> Litmus:
+    """Run litmus tests, those of files or those that there are, on ordering hardware.
+
+    Files are named one by one, or in a list.
+    """
     orders = tuple(dict.fromkeys(listed("orders", orders)))
-    scripts = tuple(experiment.Script.read("", str(path)) for path in files)
+    paths = (path for each in files for path in listed("files", each))
+    scripts = tuple(experiment.Script.read("", path) for path in paths)
     tests = experiment.LitmusTests(scripts, orders, experiment.whole("seed", seed))
     try:
         return Litmus(pool.execute([tests], what="tests")[0], tests)

@@ -72,6 +72,8 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.reproduce(5), "`paper` is a name, and not 5"),
     (lambda: indelible.reproduce("silo", txs="x"), "`txs` is a whole number"),
     (lambda: indelible.litmus(orders=None), "`orders` is a list of names, and not None"),
+    (lambda: indelible.litmus(5), "`files` is a list of names, and not 5"),
+    (lambda: indelible.litmus(["a", 5]), "`files` is a list of names, and not ['a', 5]"),
     (lambda: indelible.litmus(orders=[5]), "`orders` is a list of names, and not [5]"),
     (lambda: indelible.crash("silo", "hash", without=3), "`without` is a name, and not 3"),
     (lambda: indelible.crash("silo", "hash", nested=None), "`nested` is True or False, and not No"),
@@ -164,6 +166,16 @@ def test_any_iterable_will_do(fake: ModuleType) -> None:
         assert compared.cores == (1, 2)
     indelible.run("silo", "hash", set=(pair for pair in [("pm.size", 1)]))
     assert fake.asked[-1][1]["settings"] == {"pm.size": "1"}
+
+
+def test_files_of_litmus_tests_may_be_a_list(fake: ModuleType, tmp_path: Path) -> None:
+    one, other = (tmp_path / name for name in ("a.litmus", "b.litmus"))
+    for file in (one, other):
+        file.write_text("thread\n", encoding="utf-8")
+    for files in ([[one, str(other)]], [one, other]):
+        indelible.litmus(*files)
+        named = [path for path, _ in fake.asked[-1][1]["tests"]]
+        assert named == [str(one), str(other)]
 
 
 def test_nothing_to_run_is_a_sentence(fake: ModuleType) -> None:
