@@ -118,10 +118,14 @@ def _notes(answer: Sweep, width: int) -> list[str]:
 
 
 def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:
-    """Return who passes whom and where, and whether seeds agree on it."""
+    """Return who passes whom and where, and whether seeds agree on it.
+
+    It is of the metric itself: what the table shows may be relative to each design's own.
+    """
     (key,) = answer.vary
     is_sure = crossing.get("sure", True)
     passes = "passes" if is_sure else "may pass"
     doubt = "" if is_sure else ": 1.00 is within ± 95 % of their ratio"
     place = f"{key}={crossing['after']} and {crossing['by']}"
-    return f"{crossing['ahead']} {passes} {crossing['behind']} between {place}{doubt}"
+    pair = f"{crossing['ahead']} {passes} {crossing['behind']}"
+    return f"{pair} in {answer.metric} between {place}{doubt}"

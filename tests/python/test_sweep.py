@@ -59,6 +59,8 @@ def test_who_passes_whom_and_where(command: Command) -> None:
     }
     assert json.loads(of["pm-writes"][1])["crossings"] == [crossing]
     assert json.loads(of["commit-latency"][1])["crossings"] == []
+    shown = command(*SWEEP, *ENTRIES, "--metric", "pm-writes")[1]
+    assert "> silo passes leaky in pm-writes between silo.entries=4 and 12" in shown
 
 
 def test_what_is_one(command: Command) -> None:
