@@ -93,11 +93,14 @@ def _later_lives(row: Mapping[str, Any]) -> str:
 
 def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
-    if not row["points"]:
+    # A checker that was interrupted before it was run has seen nothing of the points that passed.
+    unseen = row.get("cancelled") and "checker" in row and not row["checker"]["images"]
+    if not row["points"] or (unseen and not found):
         return "none, and nothing was tried"
     if not found:
         if row["checked"]:
-            return "ok: every one recovered"
+            interrupted = "ok so far: every one that was tried recovered"
+            return interrupted if row.get("cancelled") else "ok: every one recovered"
         return NOTHING_STORED if "checker" in row else NOTHING_CHECKED
     life = row["violations"][0]["life"]
     if life > 1:

@@ -1,4 +1,6 @@
-"""What is said of the flushes and fences of a trace that are left out for a checker to notice."""
+"""What is said of the flushes and fences of a trace that are left out for a checker to notice, and
+of a campaign with one that was interrupted.
+"""
 
 from __future__ import annotations
 
@@ -79,3 +81,18 @@ def test_in_python_it_is_a_number_or_all(answers: Callable[..., None]) -> None:
     assert campaign.left_out[0]["place"] == 5
     with pytest.raises(indelible.InputError, match="leave_out"):
         indelible.crash("undo@x86", "hash", check="./mine", leave_out="few")
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [(0, "none, and nothing was tried"), (3, "ok so far: every one that was tried recovered")],
+)
+def test_what_an_interruption_left_untried_is_not_called_right(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch, images: int, said: str
+) -> None:
+    whole = fake.crash
+    early = {"cancelled": True, "points": 7, "checker": {"command": "./mine", "images": images}}
+    monkeypatch.setattr(fake, "crash", lambda *asked: json.dumps(json.loads(whole(*asked)) | early))
+    shown = str(indelible.crash("undo@x86", "hash", check="./mine"))
+    assert f"violations  {said}" in shown
+    assert "ok: every one recovered" not in shown
