@@ -38,7 +38,7 @@ TIMELINE_OF_VIOLATION = "200ns"
 WHOLE_MAX = 2**63 - 1
 
 #: The least of what there cannot be none of.
-LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1}
+LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1, "leave_out": 1}
 
 #: The workloads that read a file, and the flag that names it.
 SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb", "replay": "--replay"}
