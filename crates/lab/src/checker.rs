@@ -74,7 +74,10 @@ impl Program {
             if folder.as_os_str().is_empty() {
                 return Err("--images names no folder: its word is empty".into());
             }
-            fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
+            fs::create_dir_all(folder).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => refused("is not a folder; name one".into()),
+                _ => refused(error.to_string()),
+            })?;
         }
         Ok(Program { command: command.to_owned(), images, known: Arc::default() })
     }

@@ -2,6 +2,7 @@
 //! value comes from.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use model::config::{Config, ConfigField, FIELDS, Unit};
@@ -247,8 +248,12 @@ impl Draft {
             let path = path_of(name_or_path, within)?;
             let shown = path.display().to_string();
             let text = std::fs::read_to_string(&path).map_err(|error| {
+                let why = match error.kind() {
+                    ErrorKind::IsADirectory => "is a directory".into(),
+                    _ => error.to_string(),
+                };
                 InputError(format!(
-                    "machine file {shown}: {error}; name a file that can be read, or a preset"
+                    "machine file {shown}: {why}; name a file that can be read, or a preset"
                 ))
             })?;
             (shown, text, path.parent().map(Path::to_path_buf))
@@ -338,7 +343,7 @@ impl Draft {
 
 /// The file that is meant, if a file can be meant.
 fn path_of(name: &str, within: Option<&Path>) -> Result<PathBuf, InputError> {
-    if !name.contains(['/', '\\']) && !name.ends_with(".toml") {
+    if !name.contains(['/', '\\']) && !name.ends_with(".toml") && !matches!(name, "." | "..") {
         let InputError(error) = unknown("machine", name, names());
         return Err(InputError(format!("{error}, or the path of a TOML file")));
     }

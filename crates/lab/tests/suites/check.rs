@@ -441,6 +441,12 @@ fn what_does_not_go_with_a_checker_is_refused() {
         refusal(json!({ "design": "silo", "workload": "replay", "images": "here" })),
         "--images keeps what --check does not accept: give both"
     );
+    assert_eq!(
+        refusal(json!({
+            "design": "silo", "workload": "replay", "check": "true", "images": "/dev/null"
+        })),
+        "--images /dev/null: is not a folder; name one"
+    );
     let twice = json!({
         "design": "silo", "workload": "replay", "check": "true", "leave_out": "all",
         "settings": { "workload.leave_out": "5" }
