@@ -129,7 +129,7 @@ def explain(
                         "name": "entries",
                         "default": 20,
                         "value": 20,
-                        "range": "1..=4096",
+                        "range": "1 to 4096",
                         "doc": " Logs that a buffer holds.",
                         "choices": [],
                     }
@@ -166,7 +166,13 @@ def explain(
                 "needless": [{"design": "hops", "reason": "there is one version"}],
             },
         ]
-        size = {"name": "entries", "default": 32, "value": 32, "range": "1..=1024", "doc": "Sizes."}
+        size = {
+            "name": "entries",
+            "default": 32,
+            "value": 32,
+            "range": "1 to 1024",
+            "doc": "Sizes.",
+        }
         return json.dumps(
             {
                 "name": "hops",
@@ -206,7 +212,7 @@ def explain(
             "value": "64",
             "source": "Silo, Table II",
             "doc": " Entries of the write-pending queue.",
-            "range": "1..=4096",
+            "range": "1 to 4096",
         }
         if against is not None:
             two = {"left": "64", "left_source": "Silo, Table II", "right": "4"}

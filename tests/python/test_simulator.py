@@ -327,7 +327,7 @@ BAD = {
     "range": ([*RUN, "--set", "design.entries=0"], ["entries", "`0`", "1 to 4096"]),
     "choice": ([*RUN, "--set", "controller.domain=none"], ["domain", "`none`", "eadr"]),
     "txs": ([*RUN, "--txs", "0"], ["txs", "0", "1"]),
-    "cores": ([*RUN, "--cores", "9999"], ["cores", "9999", "1..=8"]),
+    "cores": ([*RUN, "--cores", "9999"], ["cores", "9999", "1 to 8"]),
     "wpq": ([*RUN, "--set", "controller.wpq=0"], ["write_buffer_size", "`0`", "1 to 4096"]),
     "ways": ([*RUN, "--set", "l1d.size=4KiB", "--set", "l1d.assoc=3"], ["l1d", "3"]),
     "unit": ([*RUN, "--set", "l1d.size=many"], ["l1d.size", "many"]),

@@ -276,7 +276,7 @@ fn params(fields: &[Field], values: &[(String, u64)]) -> Value {
                 "value": shown(value.map_or(field.default, |(_, value)| *value)),
                 "default": shown(field.default),
                 "range": if field.choices.is_empty() {
-                    format!("{}..={}", field.limits.start(), field.limits.end())
+                    format!("{} to {}", field.limits.start(), field.limits.end())
                 } else {
                     field.choices.join(", ")
                 },

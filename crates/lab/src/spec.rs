@@ -344,7 +344,7 @@ pub fn count_cores(
     match asked {
         Some(cores) if (1..=limit).contains(&cores) => Ok(cores as u8),
         Some(cores) => Err(InputError(format!(
-            "cores is {cores}; machine {} takes 1..={limit} (core.cores_max)",
+            "cores is {cores}; machine {} takes 1 to {limit} (core.cores_max)",
             machine.name
         ))),
         None => Ok(usual.unwrap_or(limit as u8).min(limit as u8)),
@@ -369,7 +369,7 @@ fn keep_threads(design: &designs::Entry, machine: &Machine, cores: u8) -> Result
     if cores == CORES_MAX {
         return Err(InputError(format!(
             "with core.migrate a thread moves to a core that is idle, and cores is {cores}: it \
-             takes 1..={}",
+             takes 1 to {}",
             CORES_MAX - 1
         )));
     }

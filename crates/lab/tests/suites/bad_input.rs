@@ -20,9 +20,9 @@ const MISTAKES: &[(&str, &str)] = &[
         "silo hash machine=.",
         "machine file .: is a directory; name a file that can be read, or a preset",
     ),
-    ("silo hash cores=0", "cores is 0; machine tiny takes 1..=4 (core.cores_max)"),
-    ("silo hash cores=5", "cores is 5; machine tiny takes 1..=4 (core.cores_max)"),
-    ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1..=8 (core.cores_max)"),
+    ("silo hash cores=0", "cores is 0; machine tiny takes 1 to 4 (core.cores_max)"),
+    ("silo hash cores=5", "cores is 5; machine tiny takes 1 to 4 (core.cores_max)"),
+    ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1 to 8 (core.cores_max)"),
     (
         "fwb hash core.migrate=10",
         "fwb keeps what belongs to a transaction beside its core, so threads stay: leave \

@@ -96,7 +96,7 @@ fn a_mistake_is_one_sentence() {
     assert!(error(&["sillo"], "silo", None, &[]).starts_with("unknown design `sillo`; did you"));
     assert!(error(&[], "sillo", None, &[]).starts_with("unknown machine `sillo`; did you mean"));
     let told = error(&[], "silo", Some(9), &[]);
-    assert_eq!(told, "cores is 9; machine silo takes 1..=8 (core.cores_max)");
+    assert_eq!(told, "cores is 9; machine silo takes 1 to 8 (core.cores_max)");
     let told = error(&["undo@x86"], "silo", None, &[("design.entries", "4")]);
     assert!(told.starts_with("unknown parameter `entries` of design undo@x86; "), "{told}");
     let told = error(&[], "silo", None, &[("workload.value", "8")]);
