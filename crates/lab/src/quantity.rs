@@ -180,12 +180,14 @@ pub fn count(text: &str) -> Result<u64, String> {
     let (number, suffix) = halves(text);
     match number.parse() {
         Ok(value) if suffix.is_empty() => Ok(value),
-        Ok(_) => Err(format!("`{text}` has a unit, but this counts things; write {number}")),
+        Ok(_) if may_be_unit(suffix) => {
+            Err(format!("`{text}` has a unit, but this counts things; write {number}"))
+        }
         // Digits that do not fit are out of any range, and are reported as such.
         Err(_) if suffix.is_empty() && digits(number).is_some_and(|(_, places)| places == 0) => {
             Ok(u64::MAX)
         }
-        Err(_) => Err(format!("`{text}` is not a whole number; write one, such as 64")),
+        _ => Err(format!("`{text}` is not a whole number; write one, such as 64")),
     }
 }
 
@@ -194,7 +196,8 @@ fn measure(text: &str, unit: Unit, frequency: u64) -> Result<u64, String> {
     let cycles = (unit == Unit::Time).then_some("cycles");
     let units_named = || either(units.iter().map(|(suffix, _)| *suffix).chain(cycles));
     let (number, suffix) = halves(text);
-    let Some((digits, places)) = digits(number) else {
+    let is_read = |_: &(u128, u32)| suffix.is_empty() || may_be_unit(suffix);
+    let Some((digits, places)) = digits(number).filter(is_read) else {
         let units = units_named();
         return Err(format!(
             "`{text}` is not {one}; write {one} in {units}, such as \"{example}\""
@@ -228,6 +231,12 @@ fn halves(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     (number, rest.trim_start())
+}
+
+/// Whether what follows digits can be a unit: in `1e3`, `0x10`, `1_000` and `1,5` the number goes on.
+fn may_be_unit(rest: &str) -> bool {
+    let begins = |first: char| first.is_alphabetic() || first == '%';
+    rest.starts_with(begins) && !rest.starts_with(['e', 'E', 'x', 'X'])
 }
 
 /// A decimal number as its digits and how many of them stand after the point.
@@ -363,9 +372,24 @@ mod tests {
             "`1.2.3ns` is not a time; write a time in ps, ns, us, ms, s or cycles, such as \
                 \"50ns\"",
         ),
+        (
+            "1e3KiB",
+            Unit::Bytes,
+            "`1e3KiB` is not a size; write a size in B, KiB, MiB, GiB or TiB, such as \"64KiB\"",
+        ),
+        (
+            "1,5GHz",
+            Unit::Frequency,
+            "`1,5GHz` is not a frequency; write a frequency in Hz, kHz, MHz or GHz, such as \
+                \"2GHz\"",
+        ),
         ("0.0001ns", Unit::Time, "`0.0001ns` is not a whole number of ps; write fewer decimals"),
         ("64B", Unit::Count, "`64B` has a unit, but this counts things; write 64"),
         ("4.5", Unit::Count, "`4.5` is not a whole number; write one, such as 64"),
+        ("0x10", Unit::Count, "`0x10` is not a whole number; write one, such as 64"),
+        ("1e99", Unit::Count, "`1e99` is not a whole number; write one, such as 64"),
+        ("1_0", Unit::Count, "`1_0` is not a whole number; write one, such as 64"),
+        ("1,000", Unit::Count, "`1,000` is not a whole number; write one, such as 64"),
         ("-1", Unit::Count, "`-1` is not a whole number; write one, such as 64"),
         ("many", Unit::Count, "`many` is not a whole number; write one, such as 64"),
         (

@@ -35,6 +35,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
     ),
     (
+        "silo hash controller.wpq=0x10",
+        "controller.write_buffer_size (wpq): `0x10` is not a whole number; write one, such as 64",
+    ),
+    (
         "silo hash controller.wpq=4096B",
         "controller.write_buffer_size (wpq): `4096B` has a unit, but this counts things; write 4096",
     ),
