@@ -321,7 +321,11 @@ impl Draft {
                 continue;
             };
             let out_of_range = || {
-                let range = quantity::range(limits, unit);
+                let mut range = quantity::range(limits, unit);
+                // A setting may leave it with what the machine says, which a machine cannot.
+                if place.is_empty() && (section, key) == ("workload", "items") {
+                    range += &format!(", or 0 for as many as machine {} has", self.name);
+                }
                 at(place, format!("{section}.{named}: `{text}` is out of range; it takes {range}"))
             };
             if quantity::is_negative(text) {

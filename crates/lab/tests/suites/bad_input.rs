@@ -35,6 +35,11 @@ const MISTAKES: &[(&str, &str)] = &[
         "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
     ),
     (
+        "silo hash workload.items=99999999999",
+        "workload.items: `99999999999` is out of range; it takes 1 to 1000000000, or 0 for as many \
+         as machine tiny has",
+    ),
+    (
         "silo hash controller.wpq=0x10",
         "controller.write_buffer_size (wpq): `0x10` is not a whole number; write one, such as 64",
     ),
