@@ -97,6 +97,8 @@ pub struct Entry {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it shares with others and does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
+    /// Whether fences are instructions.
+    pub has_fences: bool,
     /// Whether a thread may move to another core in a transaction.
     pub migrates: bool,
     /// Whether it revokes aborted transactions by itself.
@@ -107,6 +109,14 @@ pub struct Entry {
     pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
     /// What it adds to the hardware of a machine.
     pub hardware: Hardware,
+}
+
+impl Entry {
+    /// Whether flushes and fences do nothing, nor are they needless: where a store survives from
+    /// when it is visible there is nothing for them to do.
+    pub fn ignores_fences(&self) -> bool {
+        !self.has_fences && matches!(self.model, None | Some(Model::Unordered))
+    }
 }
 
 /// What a design adds to the hardware, of its settings and a machine.
@@ -152,6 +162,7 @@ const fn entry<D: Design>() -> Entry {
         fields: D::Params::FIELDS,
         rules: D::Rules::RULES,
         needless: D::NEEDLESS,
+        has_fences: D::HAS_FENCES,
         migrates: D::MIGRATES,
         revokes: D::REVOKES,
         translates: D::TRANSLATES,

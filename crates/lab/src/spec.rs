@@ -205,6 +205,9 @@ impl Spec {
         let mut notes = Vec::new();
         bring_domain(design, &mut machine, &mut notes);
         doubt(design, &machine, cores, &workload_settings, &mut notes);
+        if self.check.is_some() {
+            doubt_fences(design, &machine, &mut notes);
+        }
         if self.script.is_some() && workload.script.is_none() {
             let with = |entry: &workloads::Entry| {
                 entry.script.map(|flag| format!("{flag} goes with {}", entry.about.name))
@@ -428,6 +431,23 @@ fn doubt(
             card.name
         ));
     }
+}
+
+/// Says where a program that makes its own durability cannot be right, whatever it does.
+fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<String>) {
+    let caches_survive = matches!(machine.config.domain(), Domain::Eadr | Domain::Gpf);
+    if caches_survive || !design.ignores_fences() {
+        return;
+    }
+    let counts = match design.card.durability {
+        Durability::None => "it promises nothing",
+        _ => "of this program only transactions count",
+    };
+    let name = design.card.name;
+    notes.push(format!(
+        "on {name} flushes and fences do nothing: {counts}; crash-test its own durability on \
+         undo@x86, undo@hops or undo@eadr"
+    ));
 }
 
 /// The domain that is needed, by its name and its number, if the one that there is does not do.

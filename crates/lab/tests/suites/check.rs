@@ -103,6 +103,29 @@ fn a_program_that_persists_what_it_says_is_right_on_every_ordering_hardware() {
 }
 
 #[test]
+fn where_flushes_and_fences_do_nothing_a_note_says_so() {
+    let bench = Bench::new(VERIFY);
+    let told = |line: &str| {
+        let found = bench.answer(&format!("{line} points=1 check=/bin/true"), GOOD);
+        let notes = found["notes"].as_array().expect("a list").clone();
+        let mut notes = notes.iter().filter_map(Value::as_str);
+        notes.find(|note| note.contains("flushes and fences do nothing")).map(str::to_owned)
+    };
+    for design in ["silo", "lad", "kiln", "loc-wal", "h-wal", "loc-kiln", "base", "undo-log"] {
+        let note = told(&format!("{design} replay")).expect("a note");
+        assert!(note.contains("of this program only transactions count"), "{note}");
+    }
+    for design in ["native", "undo@ideal"] {
+        let note = told(&format!("{design} replay")).expect("a note");
+        assert!(note.contains("it promises nothing"), "{note}");
+    }
+    for design in ["undo@x86", "undo@hops", "undo@bbb", "undo@eadr", "ssp", "shadow-paging"] {
+        assert_eq!(told(&format!("{design} replay")), None, "{design}");
+    }
+    assert_eq!(told("silo replay controller.domain=eadr"), None, "caches survive");
+}
+
+#[test]
 fn each_flush_and_fence_that_is_left_out_is_found_where_the_hardware_needs_it() {
     let bench = Bench::new(VERIFY);
     let cases = [
