@@ -76,7 +76,8 @@ def _verdict(answer: Exploration) -> str:
     if not rows:
         return "none, and nothing was tried"
     if not failed:
-        return "ok with every seed" if answer.checked else NOTHING_CHECKED
+        right = "ok so far" if answer.interrupted else "ok with every seed"
+        return right if answer.checked else NOTHING_CHECKED
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"
 
