@@ -86,9 +86,9 @@ def lines(row: Row) -> float:
     return float(row["pm_writes"]["media_lines"])
 
 
-def bytes_of(name: str) -> Value:
-    """Return what measures the bytes of a class of writes."""
-    return lambda row: float(row["pm_writes"]["by_class"][name])
+def bytes_of(*names: str) -> Value:
+    """Return what measures the bytes of some classes of writes."""
+    return lambda row: float(sum(row["pm_writes"]["by_class"][name] for name in names))
 
 
 def share_of(name: str) -> Value:
