@@ -37,7 +37,7 @@ def canned(cell: Cell) -> dict[str, Any]:
             "wpq_bytes": 1000 / speed * (1 if cell.larger == 1 else 2),
             "media_bits": 100 / speed,
             "media_lines": 10,
-            "by_class": {"log": 400 / speed, "consolidation": 250 / speed},
+            "by_class": {"log": 300 / speed, "commit": 100 / speed, "consolidation": 250 / speed},
         },
         "write_set": {"words_avg": 20.0 * cell.larger},
         "design_counters": {"logs_generated": 75, "logs_ignored": 25, "logs_merged": 20},

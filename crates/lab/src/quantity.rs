@@ -233,7 +233,8 @@ fn halves(text: &str) -> (&str, &str) {
     (number, rest.trim_start())
 }
 
-/// Whether what follows digits can be a unit: in `1e3`, `0x10`, `1_000` and `1,5` the number goes on.
+/// Whether what follows digits can be a unit: in `1e3`, `0x10`, `1_000` and `1,5` the number goes
+/// on.
 fn may_be_unit(rest: &str) -> bool {
     let begins = |first: char| first.is_alphabetic() || first == '%';
     rest.starts_with(begins) && !rest.starts_with(['e', 'E', 'x', 'X'])

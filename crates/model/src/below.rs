@@ -190,8 +190,8 @@ impl<E: Copy> Below<E> {
         pending.last = pending.last.max(at + self.shape.near);
     }
 
-    /// Whether a core has sent writes, by flushes or past the caches, that are not durable, or whose
-    /// acknowledgement is not back.
+    /// Whether a core has sent writes, by flushes or past the caches, that are not durable, or
+    /// whose acknowledgement is not back.
     pub fn has_unacknowledged(&self, core: CoreId, at: Cycle) -> bool {
         let pending = &self.unacknowledged[core];
         pending.writes > 0 || pending.last > at

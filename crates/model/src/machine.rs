@@ -108,6 +108,36 @@ pub(crate) struct CoreState {
     combining: Combining,
 }
 
+impl CutBefore {
+    /// Before which stores a design's power may be cut on a machine.
+    fn on<D: Design>(shape: &Shape) -> CutBefore {
+        match D::STORES_SURVIVE || shape.caches_survive() {
+            true => CutBefore::Every,
+            false if D::LINES_LEAVE => CutBefore::Again,
+            false => CutBefore::None,
+        }
+    }
+}
+
+impl CoreState {
+    /// A core that has done nothing yet.
+    fn new(config: &Config) -> CoreState {
+        CoreState {
+            timing: Core::new(config),
+            parked: None,
+            woken: None,
+            finished: false,
+            tx: None,
+            next_tx: TxId(1),
+            beginning: false,
+            stays_for: (config.core.migrate != 0).then_some(config.core.migrate),
+            aborted: None,
+            commits: VecDeque::new(),
+            combining: Combining::new(config.core.wc_buffers),
+        }
+    }
+}
+
 impl<D: Design> Machine<D> {
     /// A machine that has just been switched on, with zeros in its memories.
     ///
@@ -130,11 +160,7 @@ impl<D: Design> Machine<D> {
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
-        let cut_before_stores = match D::STORES_SURVIVE || shape.caches_survive() {
-            true => CutBefore::Every,
-            false if D::LINES_LEAVE => CutBefore::Again,
-            false => CutBefore::None,
-        };
+        let cut_before_stores = CutBefore::on::<D>(&shape);
         Ok(Machine {
             design,
             below: Below {
@@ -153,19 +179,7 @@ impl<D: Design> Machine<D> {
                 stopped: None,
                 unacknowledged: PerCore::new(cores, |_| Unacknowledged::default()),
             },
-            cores: PerCore::new(cores, |_| CoreState {
-                timing: Core::new(config),
-                parked: None,
-                woken: None,
-                finished: false,
-                tx: None,
-                next_tx: TxId(1),
-                beginning: false,
-                stays_for: (config.core.migrate != 0).then_some(config.core.migrate),
-                aborted: None,
-                commits: VecDeque::new(),
-                combining: Combining::new(config.core.wc_buffers),
-            }),
+            cores: PerCore::new(cores, |_| CoreState::new(config)),
             locks: Locks::default(),
             turns: Turns::default(),
             params,
@@ -423,8 +437,8 @@ impl<D: Design> Machine<D> {
         self.process_wakes();
     }
 
-    /// A core is about to store to a line of persistent memory: a crash point, if what could survive
-    /// by now would be lost with it.
+    /// A core is about to store to a line of persistent memory: a crash point, if what could
+    /// survive by now would be lost with it.
     #[inline]
     fn cut_before_store(&mut self, id: CoreId, line: Line) {
         if self.probe.is_none() {

@@ -241,8 +241,8 @@ impl<D: Design> Machine<D> {
         self.below.fence(id, at)
     }
 
-    /// A locked operation on a lock's line, behind its fence: since when the lock is free, if it is.
-    /// If not, the core is to be parked, and has the lock when it is woken.
+    /// A locked operation on a lock's line, behind its fence: since when the lock is free, if it
+    /// is. If not, the core is to be parked, and has the lock when it is woken.
     pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
         if let Some(probe) = &mut self.probe {
             probe.locked(id);
