@@ -97,12 +97,6 @@ impl Combining {
         (!self.buffers.is_empty()).then(|| self.buffers.remove(0))
     }
 
-    /// Whether no buffer is in use.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.buffers.is_empty()
-    }
-
     /// Empties the buffer of a line, if there is one.
     pub fn take_line(&mut self, line: Line) -> Option<Write> {
         let index = self.buffers.iter().position(|buffer| buffer.line == line)?;
@@ -130,7 +124,7 @@ mod tests {
         let out = combining.store(Word(7), &[1]).expect("the line is full");
         assert_eq!((out.line, out.mask), (Line(0), u64::MAX));
         assert!(combining.store(Word(16), &WORDS).is_some_and(|out| out.line == Line(2)));
-        assert!(combining.is_empty());
+        assert_eq!(combining.gathered().count(), 0);
     }
 
     #[test]
