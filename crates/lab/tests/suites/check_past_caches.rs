@@ -3,7 +3,7 @@
 
 use crate::check::Bench;
 
-/// The word that thread `N` says was durable has to be there: `mark N VALUE`.
+/// The value that a thread says is durable has to be there: `mark VALUE`.
 const VERIFY: &str = r#"
     word=$(od -An -v -tu8 -N 8 "$1" | tr -d ' ')
     for mark in "$INDELIBLE_MARK_0" "$INDELIBLE_MARK_1"; do
@@ -33,6 +33,25 @@ fn a_store_past_the_caches_is_durable_behind_a_fence_also_where_caches_survive()
     assert_eq!(texts("undo@hops replay", &format!("{store}\nfence")), [""; 0]);
     // What goes through the caches needs no fence where they survive.
     assert_eq!(texts("undo@eadr replay", "store 0x10000 7"), [""; 0]);
+}
+
+/// A buffer may leave at any time, also before a fence and before one that was filled earlier.
+#[test]
+fn of_two_lines_past_the_caches_the_second_may_be_there_alone() {
+    let verify = r#"
+        word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+        [ "$(word "$1" 64) $(word "$1" 0)" != "1 0" ] || { echo "it is alone"; exit 1; }"#;
+    let trace = |between: &str| {
+        let stores = format!("ntstore 0x10000 1\n{between}\nntstore 0x10040 1");
+        format!("region 0x10000 4096\nmeasured\n{stores}\nwork 50")
+    };
+    let bench = Bench::new(verify);
+    for design in ["undo@x86", "undo@eadr"] {
+        let line = format!("{design} replay");
+        let found = bench.texts(&line, &trace(""));
+        assert!(found[0].contains("it is alone"), "{design}: {found:?}");
+        assert_eq!(bench.texts(&line, &trace("fence")), [""; 0], "{design}");
+    }
 }
 
 #[test]

@@ -246,6 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_store_over_another_cores_has_its_next_transaction_depend_on_it() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1), (W[1], 1)]);
+        oracle.store_outside(B, W[0]);
+        acknowledged(&mut oracle, B, 1, &[(W[2], 2)]);
+        assert!(verdict(&mut oracle, &[(W[0], 5), (W[2], 2)]).starts_with("order"));
+        assert_eq!(verdict(&mut oracle, &[(W[0], 5), (W[1], 1), (W[2], 2)]), "");
+        assert_eq!(verdict(&mut oracle, &[(W[0], 5), (W[1], 1)]), "");
+    }
+
+    #[test]
     fn what_comes_after_an_aborted_transaction_follows_from_what_that_loaded() {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
