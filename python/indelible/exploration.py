@@ -237,7 +237,7 @@ class Order:
                     return row | {"wrong": str(error), "cancelled": control.cancelled}
             text = trace.read_text(encoding="utf-8")
         row |= {name: recorded[name] for name in RECORDED}
-        # What is before it names the command, and so the seed of whoever says that there.
+        # What is before that is the same whatever the seed.
         order = text.partition("\nmeasured\n")[2]
         row["order"] = hashlib.sha256(order.encode()).hexdigest()[:16]
         return row | self._crash(recorded, text, control)

@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import shlex
+import signal
 import subprocess
 import tempfile
 import time
@@ -108,8 +109,8 @@ def record(
     stores just before the next flush, fence or end. At most `most` bytes are recorded; the lines of
     the source, in words, come to that.
     Of several threads `seed` chooses the order in which they go on.
-    What the program prints goes where it ever does, or to `stdout` and `stderr`. It is stopped if
-    `until` says why.
+    What the program prints goes where it ever does, or to `stdout` and `stderr`. With
+    `until` it is stopped when that says why, with all that it has started, and reads nothing.
 
     Raises:
         InputError: if there is no such program, or what it does cannot be recorded; `EndError` if
@@ -191,8 +192,14 @@ def _run(
     personality(own | ADDR_NO_RANDOMIZE)
     stdout, stderr = prints
     try:
+        # What may be stopped is so with all that it has started, and hears of no Ctrl-C itself.
         program = subprocess.Popen(
-            list(command), env={**os.environ, **asked}, stdout=stdout, stderr=stderr
+            list(command),
+            env={**os.environ, **asked},
+            stdin=None if until is None else subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=until is not None,
         )
     except OSError as error:
         folder = "is a directory" if os.path.isdir(command[0]) else None
@@ -209,7 +216,10 @@ def _run(
                     raise EndError(f"`{shlex.join(command)}` {reason}")
             return code
         except BaseException:
-            program.kill()
+            if until is None:
+                program.kill()
+            else:
+                os.killpg(program.pid, signal.SIGKILL)
             raise
 
 

@@ -32,6 +32,9 @@ from recorded import PRELUDE, Build  # noqa: E402
 #: For the tests of the whole command, which need the real simulator.
 needs_core = pytest.mark.skipif(not BUILT, reason="the extension is not built: run `make build`")
 
+#: For those that write to a disk that is full, which Linux has as a file.
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+
 
 @pytest.fixture(autouse=True)
 def nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

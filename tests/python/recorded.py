@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 import indelible
 
 Build = Callable[..., Path]
+
+needs_recorder = pytest.mark.skipif(
+    platform.system() != "Linux" or platform.machine() != "x86_64",
+    reason="programs are recorded on Linux on x86-64",
+)
 
 #: What the small programs below begin with: a pool that is a file.
 PRELUDE = """

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from conftest import needs_core
+from conftest import needs_core, needs_full
 from indelible import benchmark, cli, pool
 
 #: Presses Ctrl-C when a module is looked for, in code that is made as a data class's is.
@@ -55,7 +55,7 @@ def test_without_stderr_the_exit_code_is_the_same() -> None:
 
 
 @needs_core
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@needs_full
 @pytest.mark.parametrize("redirected", ["2>/dev/full", ">/dev/full 2>&1"])
 def test_where_no_sentence_can_be_written_the_exit_code_is_the_same(redirected: str) -> None:
     words = "-m indelible run --design foo --workload hash"

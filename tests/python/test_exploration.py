@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import platform
+import os
 import shlex
 import signal
 import subprocess
@@ -17,15 +17,9 @@ import pytest
 import indelible
 from conftest import HERE, needs_core
 from indelible.cli import main
-from recorded import PAIR, Build
+from recorded import PAIR, Build, needs_recorder
 
-pytestmark = [
-    needs_core,
-    pytest.mark.skipif(
-        platform.system() != "Linux" or platform.machine() != "x86_64",
-        reason="programs are recorded on Linux on x86-64",
-    ),
-]
+pytestmark = [needs_core, needs_recorder]
 
 EXAMPLE = HERE.parents[1] / "examples" / "recorded" / "tickets.c"
 
@@ -41,7 +35,7 @@ EMBRACE = (
 #: A reader of what another thread has not written back yet, whose operation takes a while.
 LONG = PAIR.format(
     other="for (int n = 1; n <= 10; n++) { __atomic_store_n(at, n, __ATOMIC_RELEASE);"
-    " for (int m = 0; m < {rest}; m++) said = m; flush(at); fence(); }".replace("{rest}", "0"),
+    " flush(at); fence(); }",
     main="static volatile uint64_t work; for (int n = 1; n <= 10; n++) {"
     " uint64_t seen = __atomic_load_n(at, __ATOMIC_ACQUIRE);"
     " for (int m = 0; m < 300; m++) work += m;"
@@ -109,6 +103,14 @@ def test_threads_that_wait_for_each_other_are_a_finding(build: Build) -> None:
     assert texts == {"`./program` did not end within 0.5 s"}
     assert 0 < len(found.failed) < 10
     assert all(row["checked"] for row in found["rows"] if row["wrong"] is None)
+
+
+def test_what_is_stopped_is_so_with_all_that_it_has_started(build: Build) -> None:
+    build(EMBRACE, name="embraced")
+    asked = {"before": "rm -f pool", "check": "true", "seed": 2, "seeds": 1, "seconds": 0.5}
+    found = indelible.explore(["sh", "-c", "./embraced; true"], **asked)
+    assert found.failed[0]["wrong"].endswith("did not end within 0.5 s")
+    assert pids("embraced") == []
 
 
 def test_a_program_that_a_signal_ends_is_a_finding(build: Build) -> None:
@@ -207,11 +209,13 @@ def test_what_cannot_be_explored_is_said(
 
 
 def pids(name: str) -> list[str]:
-    """Return the processes of a name."""
+    """Return the processes of a name that are alive."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/comm"):
+    for path in Path("/proc").glob("[0-9]*/status"):
+        # It may be gone by now.
         with contextlib.suppress(OSError):
-            found += [path.parent.name] if path.read_text().strip() == name else []
+            told = dict(line.split(":\t", 1) for line in path.read_text().splitlines()[:3])
+            found += [path.parent.name] if told["Name"] == name and told["State"][0] != "Z" else []
     return found
 
 
@@ -219,7 +223,10 @@ def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:
     build(EMBRACE, name="embraces")
     words = ["explore", "--before", "rm -f pool", "--check", "true", "--json", "--", "./embraces"]
     program = subprocess.Popen(
-        [sys.executable, "-m", "indelible", *words], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "indelible", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     # With the second seed it hangs: then it is there for longer than it takes.
     seen: list[str] = []
@@ -227,11 +234,13 @@ def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:
         seen = pids("embraces")
         time.sleep(1)
     asked = time.monotonic()
-    program.send_signal(signal.SIGINT)
+    # As a terminal does it: to all that were started.
+    os.killpg(program.pid, signal.SIGINT)
     out, _ = program.communicate(timeout=10)
     assert time.monotonic() - asked < 1.5
     assert program.returncode == 130
     answer = json.loads(out)
     assert answer["cancelled"]
     assert 0 < len(answer["rows"]) < 20
+    assert all(row["wrong"] is None for row in answer["rows"])
     assert pids("embraces") == []

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from conftest import needs_full
 from indelible import pool
 from indelible.results import rows_as_csv
 
@@ -74,7 +75,7 @@ def test_what_names_no_file_is_a_sentence(command: Command, name: str) -> None:
     assert sentence in complaints
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@needs_full
 @pytest.mark.parametrize(
     ("words", "place"),
     [

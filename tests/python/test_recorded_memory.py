@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 from pathlib import Path
 
@@ -10,12 +9,9 @@ import pytest
 
 import indelible
 from indelible import InputError
-from recorded import Build, memories, operations
+from recorded import Build, memories, needs_recorder, operations
 
-pytestmark = pytest.mark.skipif(
-    platform.system() != "Linux" or platform.machine() != "x86_64",
-    reason="programs are recorded on Linux on x86-64",
-)
+pytestmark = needs_recorder
 
 
 def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:

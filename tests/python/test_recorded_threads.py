@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +11,11 @@ import pytest
 
 import indelible
 from conftest import HERE, needs_core
-from recorded import PAIR, Build, memories, operations
+from recorded import PAIR, Build, memories, needs_recorder, operations
 
 SOURCES = HERE / "recorder"
 
-pytestmark = pytest.mark.skipif(
-    platform.system() != "Linux" or platform.machine() != "x86_64",
-    reason="programs are recorded on Linux on x86-64",
-)
+pytestmark = needs_recorder
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 import shutil
 import subprocess
@@ -16,15 +15,12 @@ import indelible
 from conftest import HERE, needs_core
 from indelible import InputError, cli, compiler
 from indelible.recorder import shim
-from recorded import PRELUDE, Build, memories, operations
+from recorded import PRELUDE, Build, memories, needs_recorder, operations
 
 EXAMPLES = HERE.parents[1] / "examples"
 SOURCES = HERE / "recorder"
 
-pytestmark = pytest.mark.skipif(
-    platform.system() != "Linux" or platform.machine() != "x86_64",
-    reason="programs are recorded on Linux on x86-64",
-)
+pytestmark = needs_recorder
 
 FLAGS = ("-O0", "-O2", "-Os", "-O3 -march=native", "-O2 -flto", "-O2 -pipe -D_FORTIFY_SOURCE=2")
 

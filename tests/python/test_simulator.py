@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from conftest import needs_core
+from conftest import needs_core, needs_full
 from indelible import benchmark, cli, verbs
 
 pytestmark = needs_core
@@ -575,7 +575,7 @@ def test_a_cell_of_the_benchmark_is_a_row() -> None:
     assert 5 < row["peak_rss_mb"] < 400
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@needs_full
 def test_a_full_disk_is_no_bug_of_ours() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
