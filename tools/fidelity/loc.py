@@ -133,6 +133,38 @@ BANKS = Grid(
     ],
 )
 
+# Metadata in blocks of their own, or in the bursts of what they are of.
+
+
+def _metadata(design: str) -> list[list[Entry]]:
+    def of(where: str, cores: int) -> Entry:
+        own = f"design.metadata={where}"
+        return shown("{:.3f}", over(design, "native", cores, own=own).times())
+
+    return [
+        [f"`{design}`, `design.metadata={where}`", *(of(where, cores) for cores in (1, 2, 4))]
+        for where in ("block", "burst")
+    ]
+
+
+METADATA = Grid(
+    ("", "1 core", "2 cores", "4 cores"),
+    [
+        *_metadata("ec-wal"),
+        [
+            "EC-WAL with `burst` over H-WAL",
+            *(
+                shown(
+                    "{:+.0f} %",
+                    over("ec-wal", "h-wal", cores, own="design.metadata=burst").change(),
+                )
+                for cores in (1, 2, 4)
+            ),
+        ],
+        *_metadata("loc-wal"),
+    ],
+)
+
 # Logs that are truncated.
 
 SIZES = ("4 MiB", "1 MiB", "256 KiB", "64 KiB")
@@ -222,6 +254,7 @@ PARTS = (
         ),
     ),
     Table("loc.banks", "what EC-WAL gains over H-WAL, by banks and cores", BANKS),
+    Table("loc.metadata", "where metadata of log blocks are", METADATA),
     Table(
         "loc.logs",
         "logs that are smaller",

@@ -20,9 +20,10 @@
 use std::marker::PhantomData;
 
 use model::design::{
-    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill,
+    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
     Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
+use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Params, choice};
 use model::units::{Cycle, LINE_BYTES, Line};
@@ -41,11 +42,11 @@ pub(crate) mod window;
 use engine::Engine;
 use entry::{Format, Place};
 use recovery::Layout;
-use ring::Area;
+use ring::{Area, Grouping};
 use window::Commit;
 
 model::params! {
-    /// What a log without speculation can be given.
+    /// What a log with commit records can be given.
     pub struct WalParams {
         /// Writes of the log under way at once, and as many writes in place (ours: twice the banks
         /// of the slides' memory, so that none is idle).
@@ -62,6 +63,26 @@ model::params! {
         /// before (ours), or all alike (the slides' figure), which puts every metadata block into
         /// one bank where the banks take turns by line and a group is as long as a turn.
         groups = "turned" of ["turned", "aligned"];
+    }
+}
+
+model::params! {
+    /// What a log that counts can be given.
+    pub struct CountParams {
+        /// As in `h-wal`.
+        log_writes = 16 in 1..=1024;
+        /// As in `h-wal`.
+        redirect_latency = 8 in 0..=1000;
+        /// As in `h-wal`.
+        id_bits = 16 in 5..=16;
+        /// As in `h-wal`.
+        truncate_perc = 50 in 1..=100;
+        /// As in `h-wal`, if metadata are in blocks.
+        groups = "turned" of ["turned", "aligned"];
+        /// Where the metadata of a block are: in a block that follows a group of seven (the slides'
+        /// figure), or in the burst of the block itself: 8 bytes on the lane that memory has for
+        /// error correction, durable with it (specs/ordering.md 13.2).
+        metadata = "block" of ["block", "burst"];
     }
 }
 
@@ -88,6 +109,8 @@ model::params! {
         truncate_perc = 50 in 1..=100;
         /// As in `ec-wal`.
         groups = "turned" of ["turned", "aligned"];
+        /// As in `ec-wal`.
+        metadata = "block" of ["block", "burst"];
     }
 }
 
@@ -111,7 +134,7 @@ model::rules! {
         count_entries,
         /// A transaction without blocks of its own writes its TxCnt as an entry without a block.
         count_without_blocks,
-        /// The metadata of a block are not durable before the block.
+        /// The metadata of a block are not durable before the block. (In its burst they never are.)
         data_before_metadata,
         /// The commit record is written when the blocks are durable.
         record_after_log,
@@ -181,23 +204,7 @@ pub struct How {
     redirect_latency: u64,
     id_bits: u64,
     truncate_perc: u64,
-    /// Each group begins a line further round.
-    turned: bool,
-}
-
-impl WalParams {
-    fn how(&self, record: bool) -> How {
-        How {
-            sd: 1,
-            drain_oldest: false,
-            commit: Commit { record, pin: false },
-            log_writes: self.log_writes,
-            redirect_latency: self.redirect_latency,
-            id_bits: self.id_bits,
-            truncate_perc: self.truncate_perc,
-            turned: self.groups == choice::<WalParams>("groups", "turned"),
-        }
-    }
+    grouping: Grouping,
 }
 
 /// A redo log with a commit record.
@@ -251,7 +258,19 @@ impl Scheme for HWal {
     ];
     type Params = WalParams;
     fn how(params: &WalParams) -> How {
-        params.how(true)
+        How {
+            sd: 1,
+            drain_oldest: false,
+            commit: Commit { record: true, pin: false },
+            log_writes: params.log_writes,
+            redirect_latency: params.redirect_latency,
+            id_bits: params.id_bits,
+            truncate_perc: params.truncate_perc,
+            grouping: Grouping {
+                turned: params.groups == choice::<WalParams>("groups", "turned"),
+                in_burst: false,
+            },
+        }
     }
 }
 
@@ -273,9 +292,21 @@ impl Scheme for EcWal {
         ("closure_trim", SYNCHRONOUS),
         ("commit_in_order", INDEPENDENT),
     ];
-    type Params = WalParams;
-    fn how(params: &WalParams) -> How {
-        params.how(false)
+    type Params = CountParams;
+    fn how(params: &CountParams) -> How {
+        How {
+            sd: 1,
+            drain_oldest: false,
+            commit: Commit { record: false, pin: false },
+            log_writes: params.log_writes,
+            redirect_latency: params.redirect_latency,
+            id_bits: params.id_bits,
+            truncate_perc: params.truncate_perc,
+            grouping: Grouping {
+                turned: params.groups == choice::<CountParams>("groups", "turned"),
+                in_burst: params.metadata == choice::<CountParams>("metadata", "burst"),
+            },
+        }
     }
 }
 
@@ -304,7 +335,10 @@ impl Scheme for LocWal {
             redirect_latency: params.redirect_latency,
             id_bits: params.id_bits,
             truncate_perc: params.truncate_perc,
-            turned: params.groups == choice::<LocParams>("groups", "turned"),
+            grouping: Grouping {
+                turned: params.groups == choice::<LocParams>("groups", "turned"),
+                in_burst: params.metadata == choice::<LocParams>("metadata", "burst"),
+            },
         }
     }
 }
@@ -320,7 +354,7 @@ pub struct Wal<S: Scheme> {
 pub enum LocEvent {
     /// A data block of a group of the log is durable.
     Data(u64),
-    /// The metadata block of a group is durable.
+    /// The metadata block of a group is.
     Metadata(u64),
     /// The commit record of a transaction is durable.
     Record(Place),
@@ -403,6 +437,23 @@ impl<S: Scheme> Design for Wal<S> {
         state.running.is_some() || state.ended.back().is_some_and(|&(place, _)| place >= durable)
     }
 
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        self.engine.ring.save_lane(gasp)
+    }
+
+    /// What comes in the burst of a block survives, and nothing else.
+    fn hears_at_once(&self, event: &LocEvent) -> bool {
+        matches!(event, LocEvent::Data(_) | LocEvent::Metadata(_))
+    }
+
+    fn could_be_durable(
+        &self,
+        _below: &Below<LocEvent>,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Vec<Write> {
+        self.engine.ring.could_be_durable(arrived)
+    }
+
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         let how = S::how(setup.params);
         recovery::recover(image, &how.layout(setup.shape), setup.rules)
@@ -428,7 +479,7 @@ impl<S: Scheme> Design for Wal<S> {
 impl How {
     fn layout(&self, shape: &Shape) -> Layout {
         Layout {
-            area: Area::new(shape, self.turned),
+            area: Area::new(shape, self.grouping),
             format: Format { id_bits: self.id_bits },
             record: self.commit.record,
             // A group that is closed has a write under way, or is durable.
@@ -436,7 +487,8 @@ impl How {
         }
     }
 
-    /// Volatile, all of it: the log is in memory, and nothing else is needed after a power failure.
+    /// Volatile, all but what is on memory's own cells: nothing but the log is needed after a power
+    /// failure.
     fn hardware(&self, shape: &Shape) -> Vec<Structure> {
         let config = &shape.config;
         let cores = u64::from(shape.cores);
@@ -458,17 +510,28 @@ impl How {
         // whether it carries the TxCnt.
         let entry =
             self.id_bits + 2 + 18 + 18 + if speculative { (18 + 1) * (self.sd - 1) } else { 0 };
-        vec![
+        let area = Area::new(shape, self.grouping);
+        let mut structures = vec![
             volatile("transaction id of a line, and whether it is old", id + 1, lines, "caches"),
             volatile("window table entry", entry, self.sd * cores, "cache controller"),
             volatile(
                 "redirect table entry (line, log slot)",
                 36 + 32,
-                7 * Area::new(shape, self.turned).groups,
+                area.blocks() * area.groups,
                 "memory controller",
             ),
             volatile("metadata block of a group", 8 * 64, groups, "memory controller"),
             volatile("log tail", 32, 1, "memory controller"),
-        ]
+        ];
+        if self.grouping.in_burst {
+            structures.push(Structure {
+                name: "metadata of a log block",
+                bits: 64,
+                count: area.groups,
+                place: "memory, the lane for error correction",
+                kept_by: KeptBy::Cells,
+            });
+        }
+        structures
     }
 }

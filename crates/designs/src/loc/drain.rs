@@ -46,7 +46,12 @@ impl Engine {
         }
         self.counts.drains += 1;
         self.counts.closure_max = self.counts.closure_max.max(end - self.window.drained);
-        for Composed { by, entry, data } in self.window.compose(end, self.how.commit, &self.rules) {
+        let mut entries = self.window.compose(end, self.how.commit, &self.rules);
+        if self.how.grouping.in_burst {
+            // Those without a block share one.
+            entries.sort_by_key(|composed| composed.data.is_some());
+        }
+        for Composed { by, entry, data } in entries {
             let receipt = self.window.get(by).receipt;
             self.enqueue(receipt, entry, data, ready);
         }
@@ -75,13 +80,9 @@ impl Engine {
         let mut full = false;
         while let Some(queued) = self.queue.front() {
             match *queued {
-                Queued::Close { ready } => {
-                    let open = self.ring.next();
-                    self.ring.close();
-                    self.send_metadata(open, at.max(ready), below);
-                }
+                Queued::Close { ready } => self.close(at.max(ready), below),
                 Queued::Append { .. } if self.under_way >= self.how.log_writes => break,
-                Queued::Append { .. } if !self.ring.has_room() => {
+                Queued::Append { data, .. } if !self.ring.has_room(data.is_some()) => {
                     full = true;
                     break;
                 }
@@ -117,6 +118,9 @@ impl Engine {
         at: Cycle,
         below: &mut Below<LocEvent>,
     ) {
+        if data.is_some() && self.how.grouping.in_burst {
+            self.close(at, below);
+        }
         let (group, write) = self.ring.append(entry, data, self.floor());
         self.counts.wraps = self.ring.wraps();
         let receipt = &mut self.receipts[receipt];
@@ -129,6 +133,13 @@ impl Engine {
             below.send(at, write, Notify::Design(LocEvent::Data(group)));
         }
         self.send_metadata(group, at, below);
+    }
+
+    /// Closes the group that is open, if one is.
+    fn close(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
+        let open = self.ring.next();
+        self.ring.close();
+        self.send_metadata(open, at, below);
     }
 
     /// Sends a group's metadata from the last level, if it is closed and nothing holds them back.

@@ -91,7 +91,7 @@ impl Engine {
     pub(super) fn new(how: How, rules: LocRules, asynchronous: bool, shape: &Shape) -> Engine {
         let cores = u64::from(shape.cores);
         let format = Format { id_bits: how.id_bits };
-        let ring = Ring::new(Area::new(shape, how.turned), format);
+        let ring = Ring::new(Area::new(shape, how.grouping), format);
         let reach = format.reach().saturating_sub(2 * cores);
         let misfit = if (how.sd + 1) * cores > reach {
             let lower = if how.sd > 1 { "design.sd" } else { "--cores" };

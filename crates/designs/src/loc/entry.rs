@@ -172,6 +172,11 @@ impl Format {
         kind != 0 && pass.is_none_or(|pass| pass % 4 == of_pass)
     }
 
+    /// Whether a word is an entry of the given pass that has no data block.
+    pub fn is_note(self, word: u64, pass: Option<u64>) -> bool {
+        self.is_entry(word, pass) && Unpacker { word }.take(KIND) == NOTE
+    }
+
     /// The word of a head.
     pub fn encode_head(self, head: Head) -> u64 {
         let mut packer = Packer::default();

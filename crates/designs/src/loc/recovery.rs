@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use model::image::{Image, PowerLoss};
-use model::units::{LINE_BYTES, Line, Word};
+use model::units::{LINE_BYTES, Line, WORD_BYTES, Word};
 
 use super::LocRules;
 use super::entry::{Entry, Format, Head, Place, Running};
@@ -90,6 +90,11 @@ pub fn boot(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Result<
             image.set_line(line, &[0; LINE_BYTES as usize], u64::MAX)?;
         }
     }
+    for word in (0..groups).filter_map(|group| layout.area.lane(group)) {
+        if image.word(word) != 0 {
+            image.set_word(word, 0)?;
+        }
+    }
     Ok(layout.format.decode_head(image.word(layout.area.head())))
 }
 
@@ -102,10 +107,8 @@ fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Sca
         let group = head.group + step;
         let pass = head.pass + group / layout.area.groups;
         let pass = rules.reject_stale_pass.then_some(pass);
-        let first_word = layout.area.metadata(group).first_word().0;
         gap += 1;
-        for slot in 0..=BLOCKS {
-            let word = image.word(Word(first_word + slot));
+        for (slot, word) in (0..).zip(words(image, layout, group, pass)) {
             if rules.scan_past_truncated && layout.format.is_entry(word, pass) {
                 gap = 0;
             }
@@ -120,6 +123,18 @@ fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Sca
         }
     }
     scan
+}
+
+/// The words of a group's entries, and of a commit record. A block with its metadata in its burst
+/// holds words if the one beside it says so; otherwise it holds data.
+fn words(image: &Image<'_>, layout: &Layout, group: u64, pass: Option<u64>) -> Vec<u64> {
+    let beside = layout.area.lane(group).map(|lane| image.word(lane));
+    let mut words: Vec<u64> = beside.into_iter().collect();
+    if beside.is_none_or(|word| layout.format.is_note(word, pass)) {
+        let first = layout.area.metadata(group).first_word().0;
+        words.extend((first..first + LINE_BYTES / WORD_BYTES).map(|word| image.word(Word(word))));
+    }
+    words
 }
 
 impl Scan {

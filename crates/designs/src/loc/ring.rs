@@ -1,4 +1,5 @@
-//! The log area: a circular log of block groups, each of seven data blocks and a metadata block.
+//! The log area: a circular log of block groups, each of seven data blocks and a metadata block, or
+//! of one block with its metadata in its burst.
 //!
 //! ```text
 //! line 0            the head, one word
@@ -8,23 +9,45 @@
 //!
 //! Where banks take turns by line, groups that lie alike would have their first blocks in one bank
 //! and their metadata in another, whichever transaction they are of.
+//!
+//! ```text
+//! line 0            the head, one word
+//! line 1 + g        block g, a data block or words of entries that have none
+//! behind them       a word of metadata for each block
+//! ```
+//!
+//! Those words are on the lane that memory has for error correction. They come in the burst of
+//! their block, are durable with it and never without, and no write of their own is sent. They are
+//! cells of their own, which the image has behind the blocks. An entry that has no data shares a
+//! block with eight others: its word is on the lane, theirs are in the block.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use model::design::Shape;
+use model::design::{Gasp, Shape};
 use model::device::Write;
+use model::image::PowerLoss;
 use model::meters::Class;
-use model::units::{LINE_BYTES, Line, LineData, Word};
+use model::units::{LINE_BYTES, Line, LineData, WORD_BYTES, Word};
 
 use super::entry::{Entry, Format, Head, Place};
 
-/// Data blocks of a group.
+/// Data blocks of a group that has a metadata block.
 pub const BLOCKS: u64 = 7;
-const GROUP_LINES: u64 = BLOCKS + 1;
+/// Words of a line.
+const LINE_WORDS: u64 = LINE_BYTES / WORD_BYTES;
 
 /// A group by its number since power was applied; its place in the log area is that modulo the
 /// area's size.
 pub type Group = u64;
+
+/// How the log is made of groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Grouping {
+    /// Each group begins a line further round than the one before.
+    pub turned: bool,
+    /// A group is a block, and its metadata are in its burst.
+    pub in_burst: bool,
+}
 
 /// Where the groups lie.
 #[derive(Clone, Copy, Debug)]
@@ -32,15 +55,29 @@ pub struct Area {
     base: Line,
     /// Groups that there is room for.
     pub groups: u64,
-    turned: bool,
+    grouping: Grouping,
 }
 
 impl Area {
-    /// The log area of a machine: one log for all cores, whose groups are turned round or not.
-    pub fn new(shape: &Shape, turned: bool) -> Area {
+    /// The log area of a machine: one log for all cores.
+    pub fn new(shape: &Shape, grouping: Grouping) -> Area {
         let lines = u64::from(shape.cores) * shape.log_bytes / LINE_BYTES;
-        let groups = lines.saturating_sub(1) / GROUP_LINES;
-        Area { base: Line::of(shape.log_base), groups, turned }
+        let lines = lines.saturating_sub(1);
+        let groups = match grouping.in_burst {
+            true => lines * LINE_WORDS / (LINE_WORDS + 1),
+            false => lines / (BLOCKS + 1),
+        };
+        Area { base: Line::of(shape.log_base), groups, grouping }
+    }
+
+    /// Data blocks of a group.
+    pub fn blocks(self) -> u64 {
+        if self.grouping.in_burst { 1 } else { BLOCKS }
+    }
+
+    /// Lines of a group.
+    fn group_lines(self) -> u64 {
+        if self.grouping.in_burst { 1 } else { BLOCKS + 1 }
     }
 
     /// The word of the head.
@@ -51,13 +88,21 @@ impl Area {
     /// A data block of a group.
     pub fn block(self, group: Group, slot: u64) -> Line {
         let group = group % self.groups;
-        let turn = if self.turned { group } else { 0 };
-        Line(self.base.0 + 1 + group * GROUP_LINES + (slot + turn) % GROUP_LINES)
+        let turn = if self.grouping.turned { group } else { 0 };
+        let lines = self.group_lines();
+        Line(self.base.0 + 1 + group * lines + (slot + turn) % lines)
     }
 
-    /// The metadata block of a group.
+    /// The metadata block of a group, or the block itself, if its metadata are in its burst: for
+    /// the words of further entries.
     pub fn metadata(self, group: Group) -> Line {
         self.block(group, BLOCKS)
+    }
+
+    /// The word that came in the burst of a block, if metadata do.
+    pub fn lane(self, group: Group) -> Option<Word> {
+        let first = Line(self.base.0 + 1 + self.groups).first_word();
+        self.grouping.in_burst.then_some(Word(first.0 + group % self.groups))
     }
 
     /// How often the log has wrapped at a group.
@@ -74,6 +119,8 @@ pub struct Ring {
     pub first: Group,
     began: Group,
     groups: VecDeque<State>,
+    /// What came in the bursts of blocks, the newest of each.
+    lane: BTreeMap<Word, u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +138,15 @@ struct State {
     /// Writes of data blocks that are not durable.
     data: u64,
     metadata: Metadata,
+    /// The block that is under way, if it has metadata in its burst.
+    bursting: Option<Write>,
     /// No entry in it is of a transaction that was truncated before this one.
     floor: Place,
 }
 
 impl Ring {
     pub fn new(area: Area, format: Format) -> Ring {
-        Ring { area, format, first: 0, began: 0, groups: VecDeque::new() }
+        Ring { area, format, first: 0, began: 0, groups: VecDeque::new(), lane: BTreeMap::new() }
     }
 
     /// Goes on where a head says that the log begins.
@@ -122,9 +171,11 @@ impl Ring {
         self.first + self.used() - u64::from(open)
     }
 
-    /// Whether there is room for an entry.
-    pub fn has_room(&self) -> bool {
-        self.groups.back().is_some_and(|group| !group.closed) || self.used() < self.area.groups
+    /// Whether there is room for an entry, with a data block or without.
+    pub fn has_room(&self, data: bool) -> bool {
+        let is_open = self.groups.back().is_some_and(|group| !group.closed);
+        let joins = is_open && !(data && self.area.grouping.in_burst);
+        joins || self.used() < self.area.groups
     }
 
     fn state(&mut self, group: Group) -> &mut State {
@@ -144,7 +195,8 @@ impl Ring {
     }
 
     /// Appends an entry, and returns its group and the write of its data block, if it has one. The
-    /// caller saw room. No later entry is of a transaction before `floor`.
+    /// caller saw room, and closed the group that was open if the entry has a burst of its own. No
+    /// later entry is of a transaction before `floor`.
     pub fn append(
         &mut self,
         entry: Entry,
@@ -152,20 +204,28 @@ impl Ring {
         floor: Place,
     ) -> (Group, Option<Write>) {
         if self.groups.back().is_none_or(|group| group.closed) {
-            assert!(self.has_room(), "the log has room for a group");
+            assert!(self.has_room(data.is_some()), "the log has room for a group");
             let words = Vec::with_capacity(BLOCKS as usize);
-            let metadata = Metadata::Kept;
-            self.groups.push_back(State { words, closed: false, data: 0, metadata, floor });
+            let (metadata, bursting) = (Metadata::Kept, None);
+            let state = State { words, closed: false, data: 0, metadata, bursting, floor };
+            self.groups.push_back(state);
         }
         let group = self.next();
         let word = self.format.encode(entry, self.area.pass(group));
         let state = self.groups.back_mut().expect("a group is open");
         let slot = state.words.len() as u64;
         state.words.push(word);
-        state.closed = slot + 1 == BLOCKS;
         state.data += u64::from(data.is_some());
         let line = self.area.block(group, slot);
         let write = data.map(|data| Write::whole(line, data, Class::Log));
+        if !self.area.grouping.in_burst {
+            state.closed = slot + 1 == BLOCKS;
+        } else if write.is_some() {
+            (state.closed, state.metadata) = (true, Metadata::Durable);
+            state.bursting.clone_from(&write);
+        } else {
+            state.closed = slot == LINE_WORDS;
+        }
         (group, write)
     }
 
@@ -180,24 +240,61 @@ impl Ring {
     /// data blocks are durable if they must be.
     pub fn metadata(&mut self, group: Group, after_data: bool) -> Option<Write> {
         let line = self.area.metadata(group);
+        let in_burst = self.area.grouping.in_burst;
         let state = self.state(group);
         let waits = after_data && state.data > 0;
         if !state.closed || waits || state.metadata != Metadata::Kept {
             return None;
         }
         state.metadata = Metadata::Sent;
-        let data = line_of(&state.words);
-        Some(Write::whole(line, data, Class::Metadata))
+        let write = Write::whole(line, line_of(&state.words[in_burst.into()..]), Class::Metadata);
+        state.bursting = in_burst.then(|| write.clone());
+        Some(write)
     }
 
     /// A data block is durable.
     pub fn data_is_durable(&mut self, group: Group) {
         self.state(group).data -= 1;
+        self.burst_is_durable(group);
     }
 
     /// The metadata block is durable.
     pub fn metadata_is_durable(&mut self, group: Group) {
         self.state(group).metadata = Metadata::Durable;
+        self.burst_is_durable(group);
+    }
+
+    /// So is the word that came with it.
+    fn burst_is_durable(&mut self, group: Group) {
+        if let Some(lane) = self.area.lane(group) {
+            let state = self.state(group);
+            state.bursting = None;
+            let word = state.words[0];
+            self.lane.insert(lane, word);
+        }
+    }
+
+    /// Blocks that are under way, each with the word in its burst, as far as they have arrived.
+    pub fn could_be_durable(&self, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
+        let mut there = Vec::new();
+        for (group, state) in (self.first..).zip(&self.groups) {
+            if let (Some(lane), Some(block)) = (self.area.lane(group), &state.bursting)
+                && arrived()
+            {
+                let data = line_of(&[state.words[0]; LINE_WORDS as usize]);
+                let beside = Write { line: lane.line(), data, mask: lane.mask(), ..*block };
+                there.extend([block.clone(), beside]);
+            }
+        }
+        there
+    }
+
+    /// Says what the lane holds.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] never: they are cells.
+    pub fn save_lane(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        self.lane.iter().try_for_each(|(word, &value)| gasp.save_words(word.address(), &[value]))
     }
 
     /// The write of a commit record, in the last word of a group's metadata block: the whole block

@@ -15,10 +15,11 @@ use model::units::{CoreId, LINE_BYTES, Line, LineData, Word, mix};
 use super::LocRules;
 use super::entry::{Entry, Format, Running};
 use super::recovery::{Layout, recover};
-use super::ring::{Area, BLOCKS, Ring};
+use super::ring::{Area, BLOCKS, Grouping, Ring};
 use super::window::{Commit, Composed, Issue, Transaction, Version, Window};
 
 const FORMAT: Format = Format { id_bits: 16 };
+const IN_BLOCKS: Grouping = Grouping { turned: true, in_burst: false };
 const CARRY: Commit = Commit { record: false, pin: false };
 const PIN: Commit = Commit { record: false, pin: true };
 
@@ -123,7 +124,7 @@ fn recovered(stream: &Stream, rules: &LocRules, survives: impl Fn(usize) -> bool
     let shape = Shape::new(&config, 1);
     let memory = Contents::new(0, config.pm.capacity).expect("room");
     let mut image = Image::over(&memory);
-    let mut ring = Ring::new(Area::new(&shape, true), FORMAT);
+    let mut ring = Ring::new(Area::new(&shape, IN_BLOCKS), FORMAT);
     for (index, composed) in stream.entries.iter().enumerate() {
         let (group, write) = ring.append(composed.entry, composed.data, 0);
         if !survives(index) {
@@ -360,7 +361,7 @@ fn a_count_that_no_block_has_room_for_is_an_entry() {
 fn what_the_log_writes_is_counted_as_what_it_is() {
     let mut config = Config::default();
     (config.pm.log, config.pm.capacity) = (4096, 1 << 20);
-    let mut ring = Ring::new(Area::new(&Shape::new(&config, 1), false), FORMAT);
+    let mut ring = Ring::new(Area::new(&Shape::new(&config, 1), IN_BLOCKS), FORMAT);
     let entry = Entry::Block { line: Line(1), by: 0, count: 1 };
     let (group, block) = ring.append(entry, Some(bytes(1)), 0);
     ring.close();
@@ -379,6 +380,27 @@ fn counting_what_is_committed_follows_from_the_closed_prefix() {
     assert!(of(&open) > of(&LocRules::default().without("closure_trim")));
 }
 
+/// With metadata in bursts a block holds words of entries only if the word beside it says so: while
+/// data are written over such words, that one is still of the pass before, and what of the data is
+/// there may look like entries.
+#[test]
+fn data_are_not_taken_for_entries() {
+    let mut config = Config::default();
+    (config.pm.capacity, config.pm.log) = (1 << 20, 4096);
+    let area = Area::new(&Shape::new(&config, 1), Grouping { in_burst: true, ..IN_BLOCKS });
+    let layout = Layout { area, format: FORMAT, record: false, gap_max: area.groups };
+    let memory = Contents::new(0, config.pm.capacity).expect("room");
+    let note = Entry::Count { by: 0, of: 0, count: 9 };
+    for (pass_beside, is_read) in [(3, false), (0, true)] {
+        let mut image = Image::over(&memory);
+        let beside = area.lane(0).expect("metadata are in bursts");
+        image.set_word(beside, FORMAT.encode(note, pass_beside)).expect("power");
+        image.set_word(area.block(0, 0).first_word(), FORMAT.encode(note, 0)).expect("power");
+        recover(&mut image, &layout, &LocRules::default()).expect("power");
+        assert_eq!(image.word(area.head()) != 0, is_read, "the log is emptied if it has entries");
+    }
+}
+
 /// Lines of a group are its own, and metadata go through all banks that take turns by line.
 #[test]
 fn groups_that_are_turned_share_no_line_and_no_bank() {
@@ -386,7 +408,7 @@ fn groups_that_are_turned_share_no_line_and_no_bank() {
     (config.pm.capacity, config.pm.log) = (1 << 20, 64 << 10);
     let shape = Shape::new(&config, 1);
     for (turned, banks) in [(true, 8), (false, 1)] {
-        let area = Area::new(&shape, turned);
+        let area = Area::new(&shape, Grouping { turned, ..IN_BLOCKS });
         let lines = |group| (0..=BLOCKS).map(move |slot| area.block(group, slot).0);
         let all: BTreeSet<u64> = (0..area.groups).flat_map(lines).collect();
         assert_eq!(all.len() as u64, area.groups * (BLOCKS + 1));

@@ -102,6 +102,53 @@ fn a_log_writes_blocks_and_metadata_and_only_h_wal_a_record() {
     }
 }
 
+/// With metadata in the burst of blocks there is no write of them alone, but for entries without a
+/// block, and eager commit waits for one write of memory and not for two.
+#[test]
+fn metadata_in_the_burst_of_their_block_are_no_write_of_their_own() {
+    for (design, more) in [("ec-wal", ""), ("loc-wal", "design.sd=1")] {
+        let row = |metadata: &str| {
+            run(&format!(
+                "{design} scribble cores=1 txs=50 warmup=0 workload.words=16 {more} \
+                 design.metadata={metadata}"
+            ))
+        };
+        let (block, burst) = (row("block"), row("burst"));
+        let bytes = |class: &str| burst["pm_writes"]["by_class"][class].as_u64().expect("bytes");
+        assert_eq!(bytes("log"), 64 * counter(&burst, "log_blocks"));
+        assert_eq!(bytes("metadata"), 64 * counter(&burst, "log_groups"));
+        assert_eq!(counter(&burst, "log_blocks"), counter(&block, "log_blocks"));
+        let latency = |row: &Value| row["commit_latency_cycles"]["mean"].as_f64().expect("cycles");
+        assert!(latency(&burst) < 0.75 * latency(&block), "{design}");
+    }
+}
+
+/// Blocks with their metadata in their bursts, whatever fills, wraps or leaves early, and whatever
+/// memory is in the middle of when the power fails.
+#[test]
+fn metadata_in_the_burst_of_their_block_hold() {
+    let small = "llc.size=256B l2.size=128B l1d.size=128B";
+    let corners = [
+        "hash cores=1",
+        "queue cores=2",
+        "scribble cores=2 workload.words=16 workload.aborts=20 lives=3",
+        &format!("scribble cores=2 {small} pm.log_size=4KiB design.id_bits=8 workload.aborts=10"),
+        "scribble cores=4 controller.count=2 controller.intlv_size=64B",
+        "scribble cores=2 pm.log_size=2KiB design.truncate_perc=100 design.log_writes=2",
+    ];
+    let lines = corners.iter().flat_map(|corner| {
+        ["ec-wal", "loc-wal", "loc-wal design.sd=4 design.bearer=pin"].map(|design| {
+            // The rest of both lines is settings.
+            let (design, more) = design.split_once(' ').unwrap_or((design, ""));
+            format!("{design} {corner} txs=30 design.metadata=burst {more}")
+        })
+    });
+    let lines: Vec<String> = lines.collect();
+    for domain in ["media", "adr"] {
+        all_hold(lines.iter().map(|line| format!("{line} controller.domain={domain}")));
+    }
+}
+
 /// S-WAL's fences are needless with `clflush`, which waits by itself, and needed with `clwb`.
 #[test]
 fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
