@@ -11,9 +11,9 @@ from indelible.text import (
     columns,
     command,
     footnote,
-    machine_title,
     paragraph,
     quantity,
+    run_title,
     seconds,
     terminal_width,
     word,
@@ -36,7 +36,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
     width = width or terminal_width()
     row = answer.data
     violations = row["violations"]
-    lines = [f"{row['design']} · {row['workload']} · {machine_title(row)} · seed {row['seed']}"]
+    lines = [run_title(row, answer.campaign.experiment.machine)]
     if row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
     # A run that was stopped has passed fewer crash points than it has.

@@ -293,9 +293,10 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
         for row in answer["rows"]
         for source, of in (("computed", row), *_published(row))
     ]
+    where = machine_title(answer["machine"], answer["cores"])
     headers = ["design", "source", "flush KB", "energy uJ", "cap mm3", "mm2", "li mm3", "mm2"]
     blocks = [
-        f"Batteries: {machine_title(answer)} · {answer['dirty_percent']} % of caches dirty",
+        f"Batteries: {where} · {answer['dirty_percent']} % of caches dirty",
         columns(headers, rows, width, right=range(2, len(headers))),
         textwrap.fill("cap: a supercapacitor, li: a thin-film lithium battery, as cubes", width),
     ]
@@ -334,7 +335,8 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
         )
     headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
     headers += ["| lines", "pages", "max"]
-    title = f"{machine_title(answer)} · seed {answer['seed']} · {answer['txs']:,} transactions"
+    where = machine_title(answer["machine"], answer["cores"])
+    title = f"{where} · seed {answer['seed']} · {answer['txs']:,} transactions"
     notes = (
         "Averages and maxima of a transaction; PM %: of the simulated stores, loads are not"
         " counted; to volatile memory they are of locks, or recorded. Behind the bar is what was"
@@ -359,8 +361,7 @@ def run(answer: Run, width: int | None = None) -> str:
     row = answer.data
     count = transactions(row)
     latency = row["commit_latency_cycles"]
-    title = f"{row['design']} · {row['workload']} · {machine_title(row)} · seed {row['seed']}"
-    lines = [title]
+    lines = [run_title(row, answer.experiment.machine)]
     if row.get("cancelled"):
         lines.append("interrupted: this is what had been measured by then")
 
@@ -434,10 +435,15 @@ def _crash_command(answer: Run) -> str:
     return " ".join(words)
 
 
-def machine_title(row: Mapping[str, Any]) -> str:
-    """Return what a run was made on."""
-    cores = row["cores"]
-    return f"machine {row['machine']} · {cores} core{'' if cores == 1 else 's'}"
+def machine_title(machine: str, cores: int) -> str:
+    """Return what a run was made on: the machine as it was asked for, a file by its path."""
+    return f"machine {machine} · {cores} core{'' if cores == 1 else 's'}"
+
+
+def run_title(row: Mapping[str, Any], machine: str) -> str:
+    """Return what was run, and on what."""
+    where = machine_title(machine, row["cores"])
+    return f"{row['design']} · {row['workload']} · {where} · seed {row['seed']}"
 
 
 def _spaced(name: str) -> str:

@@ -145,8 +145,7 @@ def listed(answer: Timeline, width: int | None = None) -> str:
 
 
 def _title(answer: Timeline) -> str:
-    run = answer.data["run"]
-    return f"{run['design']} · {run['workload']} · {text.machine_title(run)} · seed {run['seed']}"
+    return text.run_title(answer.data["run"], answer.recording.experiment.machine)
 
 
 def _window(answer: Timeline, width: int) -> list[str]:

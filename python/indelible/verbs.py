@@ -90,6 +90,12 @@ def explain(
     own = of_cell(pairs(set), design, workload)
     about = experiment.describe(name, own, diff, on)
     require_effect(own, bare, about["kind"])
+    # Machines as they were asked for: two files may have the same name inside.
+    if on is not None:
+        about["machine"] = on[0]
+    if diff is not None:
+        sides = {"left": name, "right": diff}
+        about |= {side: asked.removeprefix("machine:") for side, asked in sides.items()}
     return Explanation(about)
 
 
@@ -110,12 +116,13 @@ def battery(
     every = asked or tuple(row["name"] for row in rows)
     own = {name: of_cell(pairs(set), name, "", every) for name in every}
     if len({*own.values()}) == 1:
-        answer = experiment.batteries([*asked], machine, cores, own[every[0]])
-        return Battery({**answer, "rows": beside_published(answer["rows"])})
-    # The extension takes one list of settings for all designs.
-    answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
+        answers = [experiment.batteries([*asked], machine, cores, own[every[0]])]
+    else:
+        # The extension takes one list of settings for all designs.
+        answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
     lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without")}
-    return Battery({**answers[0], **lists, "rows": beside_published(lists["rows"])})
+    said = {"machine": machine, "rows": beside_published(lists["rows"])}
+    return Battery({**answers[0], **lists, **said})
 
 
 def characterize(
