@@ -61,7 +61,8 @@ examples:
   indelible cc -o kv kv.c && indelible record -- ./kv pool
   indelible native logging --quick
 
-`indelible COMMAND --help` has the options of a command, with examples.
+`indelible COMMAND --help`, or `indelible help COMMAND`, has the options of a
+command, with examples.
 """
 
 
@@ -75,6 +76,9 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the arguments, with the function that answers them as `call`."""
+    argv = list(argv)
+    while argv[:1] == ["help"]:
+        argv = [*argv[1:2], "--help", *argv[2:]]
     parser = Parser(
         prog="indelible",
         description="A simulator of designs for atomic durability in persistent memory.",
@@ -101,10 +105,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     command = next((word for word in argv if not word.startswith("-")), None)
     if command is not None and command not in COMMANDS:
         raise InputError(f"unknown command `{command}`{_meant(command, COMMANDS)}")
-    own = list(argv)
+    own = argv
     if command is not None and hasattr(COMMANDS[command], "PASSES_ON"):
-        own = own[: own.index(command) + 1]
-        rest = list(argv)[len(own) :]
+        own = argv[: argv.index(command) + 1]
+        rest = argv[len(own) :]
         if rest[:1] in ([], ["-h"], ["--help"]):
             own.append("--help")
         subparsers[command].set_defaults(rest=rest)
