@@ -30,3 +30,21 @@ def test_help_of_no_command_is_a_sentence(command: Command) -> None:
     code, _, complaints = command("help", "rnu")
     assert code == 2
     assert complaints.startswith("indelible: error: unknown command `rnu`; did you mean `run`?")
+
+
+@pytest.mark.parametrize(
+    ("words", "several"),
+    [
+        (["run", "--design", "silo,lad", "--workload", "hash"], "designs silo,lad"),
+        (["run", "--design", "silo", "--workload", "hash,btree"], "workloads hash,btree"),
+        (["crash", "--design", "all", "--workload", "hash"], "designs all"),
+        (["trace", "--design", "silo", "--workload", "hash,btree"], "workloads hash,btree"),
+        (["explore", "--design", "silo,lad", "--", "./kv"], "designs silo,lad"),
+    ],
+)
+def test_several_where_one_is_taken_name_compare(
+    command: Command, words: list[str], several: str
+) -> None:
+    code, _, complaints = command(*words)
+    assert code == 2
+    assert f": `indelible compare --{several}` takes several; " in complaints

@@ -45,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--design",
+        type=options.one("design"),
         default=exploration.DESIGN,
         metavar="D",
         help=f"what the program runs on ({exploration.DESIGN})",

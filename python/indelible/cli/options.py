@@ -42,6 +42,19 @@ def whole(least: int, most: int = WHOLE_MAX) -> Callable[[str], int]:
     return read
 
 
+def one(what: str) -> Callable[[str], str]:
+    """Return a reader of the name of one design or workload; `compare` is what takes several."""
+
+    def read(word: str) -> str:
+        if "," in word or word == "all":
+            raise argparse.ArgumentTypeError(
+                f"`{word}` is not one {what}: `indelible compare --{what}s {word}` takes several"
+            )
+        return word
+
+    return read
+
+
 def names(word: str) -> list[str]:
     """Read a list of names with commas between them."""
     return _listed(word, "names")
@@ -84,9 +97,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def add_cell(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name one design and one workload."""
-    parser.add_argument("--design", metavar="D", help="the design")
+    parser.add_argument("--design", type=one("design"), metavar="D", help="the design")
     parser.add_argument(
         "--workload",
+        type=one("workload"),
         metavar="W",
         help="the workload; --sql, --ycsb and --replay name theirs by themselves",
     )
