@@ -286,6 +286,11 @@ def footnote(mark: str, body: str, width: int) -> str:
 
 def battery(answer: Mapping[str, Any], width: int) -> str:
     """Return the batteries of designs: what they save, what that takes, and how large they are."""
+    where = machine_title(answer["machine"], answer["cores"])
+    without = ", ".join(answer["without"])
+    if not answer["rows"]:
+        told = f"{where}: no battery is needed for {without}"
+        return textwrap.fill(told, width, break_on_hyphens=False)
     numbers = ("energy_uj", "supercap_mm3", "supercap_mm2", "li_mm3", "li_mm2")
     rows = [
         [row["design"], source, _significant(of["flush_kb"], 5)]
@@ -293,16 +298,15 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
         for row in answer["rows"]
         for source, of in (("computed", row), *_published(row))
     ]
-    where = machine_title(answer["machine"], answer["cores"])
     headers = ["design", "source", "flush KB", "energy uJ", "cap mm3", "mm2", "li mm3", "mm2"]
     blocks = [
         f"Batteries: {where} · {answer['dirty_percent']} % of caches dirty",
         columns(headers, rows, width, right=range(2, len(headers))),
         textwrap.fill("cap: a supercapacitor, li: a thin-film lithium battery, as cubes", width),
     ]
-    if answer["without"]:
-        without = f"no battery: {', '.join(answer['without'])}"
-        blocks[-1] += "\n" + textwrap.fill(without, width, break_on_hyphens=False)
+    if without:
+        told = f"no battery: {without}"
+        blocks[-1] += "\n" + textwrap.fill(told, width, break_on_hyphens=False)
     return "\n\n".join(blocks)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable
@@ -200,3 +201,13 @@ def test_help_fits_a_terminal(command: Callable[..., tuple[int, str, str]], name
     code, shown, _ = command(*[name] * bool(name), "--help")
     assert code == 0
     assert [line for line in shown.splitlines() if len(line) > 80] == []
+
+
+def test_batteries_of_designs_that_need_none_are_a_sentence(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    words = ["battery", "--designs", "native,undo@x86"]
+    code, shown, _ = command(*words)
+    told = "machine silo · 8 cores: no battery is needed for native, undo@x86\n"
+    assert (code, shown) == (0, told)
+    assert json.loads(command(*words, "--json")[1])["rows"] == []
