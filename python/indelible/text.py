@@ -56,10 +56,20 @@ def quantity(value: float, unit: str) -> str:
 
 def seconds(value: float) -> str:
     """Return a time with the prefix that suits it."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+    return _of_one(value, "s")
+
+
+def joules(value: float) -> str:
+    """Return an energy with the prefix that suits it."""
+    return _of_one(value, "J")
+
+
+def _of_one(value: float, unit: str) -> str:
+    """Return what is some of a unit, or a part of it."""
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u")):
         if value >= factor:
-            return f"{_digits(value / factor)} {unit}"
-    return f"{_digits(value / 1e-9)} ns"
+            return f"{_digits(value / factor)} {prefix}{unit}"
+    return f"{_digits(value / 1e-9)} n{unit}"
 
 
 def _digits(value: float) -> str:
@@ -395,9 +405,10 @@ def run(answer: Run, width: int | None = None) -> str:
     say("write set", "  ".join(said) + " a transaction")
     if "epochs" in row:
         say("epochs", _epochs(row["epochs"]))
-    energy = row["energy_uj"]
-    if isinstance(energy, (int, float)):
-        say("energy", f"{energy:,.1f} uJ, {_per(1000 * energy, count)} nJ/tx")
+    # Cells that were neither read nor written took none.
+    if energy := row["energy_uj"] / 1e6:
+        each = f", {joules(energy / count)}/tx" if count else ""
+        say("energy", joules(energy) + each)
     counted = {name: count for name, count in row["design_counters"].items() if count}
     if counted:
         say("design", "  ".join(f"{_spaced(name)} {n:,}" for name, n in counted.items()))

@@ -7,9 +7,11 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import indelible
 from indelible import text
 from indelible.cli import parser
 
@@ -211,3 +213,18 @@ def test_batteries_of_designs_that_need_none_are_a_sentence(
     told = "machine silo · 8 cores: no battery is needed for native, undo@x86\n"
     assert (code, shown) == (0, told)
     assert json.loads(command(*words, "--json")[1])["rows"] == []
+
+
+def test_an_energy_has_the_unit_that_fits(fake: ModuleType) -> None:
+    run = indelible.run("silo", "hash", txs=100)
+    said = {
+        0.0004: "0.40 nJ, 0.0040 nJ/tx",
+        0.0168: "16.8 nJ, 0.17 nJ/tx",
+        652.9: "653 uJ, 6.53 uJ/tx",
+        1_500_000.0: "1.50 J, 15.0 mJ/tx",
+    }
+    for microjoules, told in said.items():
+        run.data["energy_uj"] = microjoules
+        assert f"\nenergy      {told}\n" in text.run(run, 80)
+    run.data["energy_uj"] = 0.0
+    assert "energy" not in text.run(run, 80)
