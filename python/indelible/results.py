@@ -383,6 +383,13 @@ class OfSeeds(Shown, ABC):
         """Return how far the confidence interval of that mean goes to either side."""
         return half_width(self.mean(cells, seed) for seed in self.seeds_shown)
 
+    def core_model(self) -> str:
+        """Return the core model and the durability domain of the machine, as far as they agree."""
+        rows = [run.data for run in self.runs.values()]
+        models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
+        domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
+        return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
+
     def means(self, cell: AnyCell) -> dict[str, Any]:
         """Return what `--json` has of a cell with several seeds."""
         return {
@@ -548,13 +555,6 @@ class Comparison(OfSeeds):
         design, workload, cores = cell
         own = {"design": design, "workload": workload, "cores": self.cores_used(cores)}
         return {**own, **self.means(cell)}
-
-    def core_model(self) -> str:
-        """Return the core model and the durability domain of the machine, as far as they agree."""
-        rows = [run.data for run in self.runs.values()]
-        models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
-        domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
-        return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
 
     def cores_used(self, cores: int | None) -> int | None:
         """Return the number of cores that the machine chose, if none was asked for."""

@@ -37,10 +37,10 @@ def base(answer: Sweep) -> str:
     return answer.normalize or _said(answer, answer.points[0])
 
 
-def where(answer: Sweep) -> str:
-    """Return the machine and what else is the same at all points."""
+def where(answer: Sweep, model: str = "") -> str:
+    """Return the machine, with what is to be said of its model, and what all points share."""
     counts = {run.data["cores"] for run in answer.runs.values()}
-    words = [f"machine {answer.machine}"]
+    words = [f"machine {answer.machine}", *([model] if model else [])]
     if len(counts) == 1 and "cores" not in answer.vary:
         (count,) = counts
         words.append(f"{count} core{'' if count == 1 else 's'}")
@@ -74,7 +74,7 @@ def _title(answer: Sweep, width: int) -> str:
     if len(shown) > 1:
         over = ", ".join(answer.workloads)
         lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)
-    lines.append(where(answer))
+    lines.append(where(answer, answer.core_model()))
     return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)
 
 
