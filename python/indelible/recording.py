@@ -128,7 +128,7 @@ def record(
         seconds = time.monotonic() - started
         status = _status(folder, command, code)
         sources = Sources(folder)
-        _require_whole(status, sources, asked)
+        _require_whole(status, sources, asked, code)
         with naming(out), open(out, "w", encoding="utf-8", errors="replace") as file:
             file.writelines(_trace(folder, command, status, sources))
     counts = {name: status[name] for name in COUNTS}
@@ -259,12 +259,15 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
     return status
 
 
-def _require_whole(status: Mapping[str, Any], sources: Sources, asked: Mapping[str, Any]) -> None:
+def _require_whole(
+    status: Mapping[str, Any], sources: Sources, asked: Mapping[str, Any], code: int
+) -> None:
     """Refuse a recording that is not what the program did."""
     if not status["regions"]:
+        ended = f"; it ended with exit code {code}" if code else ""
         raise InputError(
             "no persistent memory: the program mapped no file shared and writable, or not that of"
-            " --pool, and named none with indelible_region() of indelible.h"
+            f" --pool, and named none with indelible_region() of indelible.h{ended}"
         )
     if status["nested"]:
         raise InputError(

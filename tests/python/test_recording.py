@@ -219,7 +219,8 @@ def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> No
 @pytest.mark.parametrize(
     ("body", "refusal"),
     [
-        ("return 0;", "no persistent memory"),
+        ("return 0;", r"^no persistent memory: .* of indelible\.h$"),
+        ("return 3;", r"^no persistent memory: .* of indelible\.h; it ended with exit code 3$"),
         ('map("pool", 4096)[0] = 1; raise(SIGKILL);', "by signal 9"),
         (
             'static uint64_t *at; at = map("pool", 4096); pthread_t other;'
