@@ -32,6 +32,12 @@ SECONDS = 60.0
 #: What a program with flushes and fences of its own runs on.
 DESIGN = "undo@x86"
 
+#: The least that a campaign can be had of.
+ONE_STORE = Script("--replay", "one store", "store 0 1")
+
+#: Which flush or fence is left out only the trace can have or lack.
+OF_TRACE = "workload.leave_out"
+
 #: What a row has of its recording.
 RECORDED = ("threads", "stores", "flushes", "fences", "transactions", "exit_code")
 
@@ -119,9 +125,23 @@ def explore(
         raise InputError(f"there is no directory `{folder}`; make it first")
     asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
     campaign = Campaign(asked, points, check=check)
+    _require_campaign(campaign)
     plan = Plan(words, before, options, seconds, campaign, folder)
     jobs = [Order(plan, number) for number in range(first, first + count)]
     return _answer(plan, jobs)
+
+
+def _require_campaign(campaign: Campaign) -> None:
+    """Refuse a campaign that cannot be had before anything is recorded: try one that is short.
+
+    The checker is not run: what it needs may come with the recording.
+    """
+    if campaign.check is not None and not campaign.check.strip():
+        raise InputError("`check` names no program: its word is empty")
+    asked = campaign.experiment
+    settings = tuple(pair for pair in asked.settings if pair[0] != OF_TRACE)
+    asked = replace(asked, settings=settings, script=ONE_STORE)
+    Campaign(asked, points=1).start(experiment.core.Control())
 
 
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:

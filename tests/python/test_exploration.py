@@ -190,7 +190,6 @@ def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
         ([], "`indelible explore` needs a program: indelible explore -- ./program ..."),
         (["--before", "echo no >&2; exit 4", "--", "./program"], "ended with exit code 4: no"),
         (["--out", "nowhere", "--", "./program"], "there is no directory `nowhere`; make it first"),
-        (["--design", "sil", "--", "./program"], "unknown design `sil`; did you mean `silo`?"),
         (["--check", "nobody", "--", "./program"], "the checker ended with exit code 127"),
         (["--", "true"], "`true` was not built with `indelible cc`"),
         (["--", "./nothing"], "./nothing: no such file or directory"),
@@ -206,6 +205,36 @@ def test_what_cannot_be_explored_is_said(
     assert out == ""
     assert error in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--design", "sil"], "unknown design `sil`; did you mean `silo`?"),
+        (["--machine", "tyni"], "unknown machine `tyni`; did you mean `tiny`?"),
+        (["--set", "pm.size=1MiB"], "unknown parameter `size` of pm"),
+        (["--set", "design.entires=4"], "unknown parameter `entires` of design undo@x86"),
+        (["--set", "workload.adresses=loaded"], "unknown parameter `adresses` of workload replay"),
+        (["--check", " "], "`check` names no program: its word is empty"),
+    ],
+)
+def test_what_no_campaign_can_be_had_of_is_said_before_anything_is_recorded(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    error: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["explore", "--before", "touch begun", *words, "--", "./program"]) == 2
+    assert error in capsys.readouterr().err
+    assert not Path("begun").exists()
+
+
+def test_what_only_the_trace_can_say_is_left_to_it(build: Build) -> None:
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
+    with pytest.raises(indelible.InputError, match=r"^program\.1\.trace, line 1: what is left out"):
+        indelible.explore(["./program"], seeds=1, set={"workload.leave_out": 1})
 
 
 def pids(name: str) -> list[str]:
