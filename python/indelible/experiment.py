@@ -10,6 +10,7 @@ import json
 import operator
 import os
 import shlex
+import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -62,6 +63,10 @@ class Script:
             raise InputError(f"{flag or 'a test'} names no file: its word is empty")
         place = f"{flag} {path}".lstrip()
         try:
+            # Such as /dev/zero have no end. A pipe, as of `<(...)` in a shell, has.
+            kind = os.stat(path).st_mode
+            if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+                raise InputError(f"{place}: is a device; name a file or a pipe")
             return Script(flag, path, Path(path).read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError as error:
             raise InputError(f"{place}: not text in UTF-8 ({error.reason})") from None

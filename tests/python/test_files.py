@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -179,3 +180,24 @@ def test_a_path_is_looked_at_and_not_touched(
     assert (code, fake.asked) == (2, [])
     assert f"there is no directory `{tmp_path / 'no'}`; make it first" in complaints
     assert looks() == before
+
+
+@pytest.mark.parametrize("flag", ["--replay", "--sql", "--ycsb", ""])
+def test_a_device_has_no_end_and_is_not_read(command: Command, flag: str) -> None:
+    words = ["run", "--design", "silo", flag] if flag else ["litmus"]
+    code, _, complaints = command(*words, "/dev/zero")
+    place = f"{flag} /dev/zero".lstrip()
+    said = f"indelible: error: {place}: is a device; name a file or a pipe\n"
+    assert (code, complaints) == (2, said)
+
+
+def test_a_pipe_is_read_as_a_file_is(command: Command, fake: ModuleType) -> None:
+    out, into = os.pipe()
+    with open(into, "w", encoding="utf-8") as file:
+        file.write("SELECT 1;\n")
+    try:
+        # As a shell names what it puts in the place of `<(...)`.
+        assert command("run", "--design", "silo", "--sql", f"/dev/fd/{out}")[0] == 0
+    finally:
+        os.close(out)
+    assert fake.asked[-1][1]["script"] == [f"/dev/fd/{out}", "SELECT 1;\n"]
