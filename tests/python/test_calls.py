@@ -50,6 +50,7 @@ def test_a_call_with_the_wrong_types_is_a_sentence(
 
 
 SILO, HASH = ["silo"], ["hash"]
+PROGRAM = ["./program", "pool"]
 
 #: Calls, and what the sentence says.
 WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
@@ -101,9 +102,15 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.trace("silo", "hash", length="\udcff"), "`length` is not text in UTF-8: '"),
     (lambda: indelible.trace("silo", "hash", address="\udcff"), "`address` is not text in UTF-8"),
     (lambda: indelible.run("silo", sql="a\0b"), "`sql` is a name, and not 'a\\x00b'"),
+    (lambda: indelible.record(PROGRAM, ""), "`out` names no file: its word is empty"),
+    (lambda: indelible.record(PROGRAM, "."), "`out` .: is a directory"),
+    (lambda: indelible.record(PROGRAM, "no/a.trace"), "there is no directory `no`; make it first"),
+    (lambda: indelible.explore(PROGRAM, before=3), "`before` is a name, and not 3"),
+    (lambda: indelible.explore(PROGRAM, seconds="1"), "`seconds` is a number above 0, and not '1'"),
+    (lambda: indelible.explore(PROGRAM, seconds=0), "`seconds` is a number above 0, and not 0"),
+    (lambda: indelible.cc("-O2 x.c"), "`arguments` is a list of words such as"),
+    (lambda: indelible.cc([], 3), "`compiler` is a name, and not 3"),
 ]
-
-PROGRAM = ["./program", "pool"]
 
 #: What `record` and `explore` take alike, and what the sentence says.
 RECORDED: list[tuple[dict[str, Any], str]] = [
@@ -136,18 +143,6 @@ def test_what_is_recorded_is_asked_for_in_the_right_types(
     with pytest.raises(indelible.InputError) as error:
         call(**({"command": PROGRAM, "out": where} | asked))
     assert sentence in str(error.value)
-
-
-WRONG_TYPES += [
-    (lambda: indelible.record(PROGRAM, ""), "`out` names no file: its word is empty"),
-    (lambda: indelible.record(PROGRAM, "."), "`out` .: is a directory"),
-    (lambda: indelible.record(PROGRAM, "no/a.trace"), "there is no directory `no`; make it first"),
-    (lambda: indelible.explore(PROGRAM, before=3), "`before` is a name, and not 3"),
-    (lambda: indelible.explore(PROGRAM, seconds="1"), "`seconds` is a number above 0, and not '1'"),
-    (lambda: indelible.explore(PROGRAM, seconds=0), "`seconds` is a number above 0, and not 0"),
-    (lambda: indelible.cc("-O2 x.c"), "`arguments` is a list of words such as"),
-    (lambda: indelible.cc([], 3), "`compiler` is a name, and not 3"),
-]
 
 
 @pytest.mark.parametrize(("call", "sentence"), WRONG_TYPES)
