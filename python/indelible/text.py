@@ -151,27 +151,38 @@ def columns(
 
 
 def _sizes(table: Sequence[Sequence[str]], width: int) -> tuple[list[int], str]:
-    """Return how wide the columns of a table are, and what is between them."""
+    """Return how wide the columns of a table are, and what is between them.
+
+    What does not fit is wrapped between words, then has narrow gaps, and last are names broken.
+    """
     sizes = [max(map(len, cells)) for cells in table]
-    gaps = len(GAP) * (len(sizes) - 1)
-    sizes[-1] = min(sizes[-1], max(width - gaps - sum(sizes[:-1]), LAST_COLUMN))
-    excess = sum(sizes) + gaps - width
-    if excess > 0:
-        widest = sizes.index(max(sizes[:-1]))
-        sizes[widest] = min(sizes[widest], max(sizes[widest] - excess, LAST_COLUMN))
-    # What does not fit yet is wrapped between words, and then has narrow gaps.
+    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in table]
     last = len(sizes) - 1
-    for index in [*sorted(range(last), key=lambda index: -sizes[index]), last]:
+    ranked = sorted(range(last), key=lambda index: -sizes[index])
+    widest = ranked[0] if ranked else last
+    gaps = len(GAP) * last
+
+    def narrow(index: int, least: int) -> None:
         excess = sum(sizes) + gaps - width
         if excess > 0:
-            longest = max(len(word) for cell in table[index] for word in cell.split() or [""])
-            sizes[index] = min(sizes[index], max(sizes[index] - excess, longest))
-    return sizes, GAP if sum(sizes) + gaps <= width else NARROW_GAP
+            sizes[index] = min(sizes[index], max(sizes[index] - excess, least))
+
+    narrow(last, LAST_COLUMN)
+    narrow(widest, max(words[widest], LAST_COLUMN))
+    for index in [*ranked, last]:
+        narrow(index, words[index])
+    if sum(sizes) + gaps <= width:
+        return sizes, GAP
+    gaps = len(NARROW_GAP) * last
+    narrow(widest, LAST_COLUMN)
+    return sizes, NARROW_GAP
 
 
 def _wrapped(cell: str, size: int) -> list[str]:
-    """Return a cell in lines; a name with hyphens stays whole if it fits."""
-    return textwrap.wrap(cell, size, break_on_hyphens=False) or [""]
+    """Return a cell in lines; a name stays whole if it fits, and is broken behind a `_` if not."""
+    parts = rf"\S{{1,{size}}}$|\S{{0,{size - 1}}}_|\S{{1,{size}}}"
+    words = (" ".join(re.findall(parts, word)) for word in cell.split())
+    return textwrap.wrap(" ".join(words), size, break_on_hyphens=False) or [""]
 
 
 def table_line(

@@ -198,6 +198,19 @@ def test_columns_that_hardly_fit_are_closer() -> None:
     assert lines[0] == " ".join(heads)
 
 
+def test_names_are_broken_last_and_behind_an_underscore() -> None:
+    heads = ["rule switched off", "campaign", "workload", "cores", "txs", "seed", "life", "event"]
+    rows = [["eviction_marks_what_it_carries", "caught", "scribble", *["2"] * 4, "21410"]]
+    for width, parts in (
+        (80, ["eviction_marks_what_it_carries"]),
+        (70, ["eviction_marks_what_it_", "carries"]),
+        (64, ["eviction_marks_what_", "it_carries"]),
+    ):
+        lines = text.columns(heads, rows, width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert [line.split()[0] for line in lines[2:]] == parts
+
+
 @pytest.mark.parametrize("name", ["", *parser.COMMANDS])
 def test_help_fits_a_terminal(command: Callable[..., tuple[int, str, str]], name: str) -> None:
     code, shown, _ = command(*[name] * bool(name), "--help")
