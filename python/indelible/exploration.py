@@ -20,7 +20,7 @@ from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
 from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 from indelible.results import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
-from indelible.shown import Shown
+from indelible.shown import Object
 
 #: How many orders are tried, and at most, unless it is said (ours).
 SEEDS = 20
@@ -57,7 +57,7 @@ NOTHING: Mapping[str, Any] = {
 }
 
 
-class Exploration(Shown, dict[str, Any]):
+class Exploration(Object):
     """The object of `explore --json`, which prints as its table."""
 
     @property

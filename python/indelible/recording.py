@@ -20,7 +20,7 @@ from indelible import compiler
 from indelible.experiment import InputError, named, truth, whole, worded
 from indelible.files import naming, require_writable
 from indelible.settings import Pairs
-from indelible.shown import Shown
+from indelible.shown import Object
 
 #: The most bytes that a trace has, unless it is said (ours: some five million operations).
 BYTES_MAX = 256 << 20
@@ -70,7 +70,7 @@ class EndError(InputError):
     """A program that ended by a signal, or in time did not end at all."""
 
 
-class Recorded(Shown, dict[str, Any]):
+class Recorded(Object):
     """The object of `record --json`, which prints as its table."""
 
     def __str__(self) -> str:

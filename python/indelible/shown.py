@@ -14,7 +14,15 @@ class Shown:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-class _Interruptible(Shown):
+class Object(Shown, dict[str, Any]):
+    """An answer that is itself the object that `--json` prints."""
+
+    def json(self) -> dict[str, Any]:
+        """Return that object, as every answer does."""
+        return dict(self)
+
+
+class _Interruptible(Object):
     """What says in its JSON whether it was interrupted."""
 
     @property
@@ -23,7 +31,7 @@ class _Interruptible(Shown):
         return bool(self.get("cancelled"))
 
 
-class Battery(Shown, dict[str, Any]):
+class Battery(Object):
     """The object of `battery --json`, which prints as its table."""
 
     def __str__(self) -> str:
@@ -32,7 +40,7 @@ class Battery(Shown, dict[str, Any]):
         return text.battery(self, text.terminal_width())
 
 
-class Characterization(_Interruptible, dict[str, Any]):
+class Characterization(_Interruptible):
     """The object of `characterize --json`, which prints as its table."""
 
     def __str__(self) -> str:
@@ -41,7 +49,7 @@ class Characterization(_Interruptible, dict[str, Any]):
         return text.characterization(self, text.terminal_width())
 
 
-class Explanation(Shown, dict[str, Any]):
+class Explanation(Object):
     """The object of `explain --json`, which prints as its tables."""
 
     def __str__(self) -> str:
@@ -50,7 +58,7 @@ class Explanation(Shown, dict[str, Any]):
         return explain_text.explanation(self, text.terminal_width())
 
 
-class Benchmark(_Interruptible, dict[str, Any]):
+class Benchmark(_Interruptible):
     """The object of `bench --json`, which prints as its table."""
 
     def __str__(self) -> str:

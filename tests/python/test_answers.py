@@ -36,6 +36,25 @@ def test_what_is_a_mapping_stays_one(fake: ModuleType) -> None:
         assert json.loads(json.dumps(answer)) == answer
 
 
+def test_every_answer_has_the_object_of_its_json(fake: ModuleType) -> None:
+    answers = [
+        indelible.battery(),
+        indelible.characterize(HASH),
+        indelible.explain("silo"),
+        indelible.run("silo", "hash"),
+        indelible.crash("silo", "hash"),
+        indelible.compare(SILO, HASH),
+        indelible.sweep(SILO, HASH, {"cores": [1, 2]}),
+        indelible.trace("silo", "hash"),
+        indelible.litmus(),
+        indelible.native.logging(),
+    ]
+    for answer in answers:
+        assert json.loads(json.dumps(answer.json()))
+    for kind in (indelible.Exploration, indelible.Recorded):
+        assert kind({"rows": []}).json() == {"rows": []}
+
+
 def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
     compared = indelible.compare(["native", "silo"], HASH, crash=False)
     swept = indelible.sweep(SILO, HASH, {"cores": [1, 2]})
