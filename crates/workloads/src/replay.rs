@@ -158,9 +158,14 @@ impl Declared for Replay {
         }
         let threads = trace.threads.len() as u8;
         if !site.cores.is_multiple_of(threads) {
+            let room = if site.cores < threads {
+                format!(", and on a machine with fewer for --set core.cores_max={threads}")
+            } else {
+                String::new()
+            };
             return Err(Stop::Input(format!(
-                "{name} has {threads} threads, and {} cores are no multiple of that: ask for \
-                 --cores {threads}, on a machine that has them (--set core.cores_max={threads})",
+                "{name} has {threads} threads, and the number of cores, {}, is no multiple of \
+                 that: ask for --cores {threads}{room}",
                 site.cores
             )));
         }

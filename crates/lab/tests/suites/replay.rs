@@ -180,3 +180,16 @@ fn a_trace_that_does_not_fit_says_what_to_do() {
     let said = refused("silo replay cores=1 dram.device_size=1MiB", &wide);
     assert!(said.ends_with("raise --set dram.device_size=..."), "{said}");
 }
+
+#[test]
+fn the_advice_on_cores_is_what_the_trace_needs() {
+    let said = |cores: u64| {
+        let line = format!("silo replay cores={cores}");
+        ask(&line, TWO_THREADS, lab::run).expect_err("2 threads").to_string()
+    };
+    let three = "mine.trace has 2 threads, and the number of cores, 3, is no multiple of that: ask \
+                 for --cores 2";
+    assert_eq!(said(3), three);
+    let one = three.replace(", 3,", ", 1,");
+    assert_eq!(said(1), one + ", and on a machine with fewer for --set core.cores_max=2");
+}
