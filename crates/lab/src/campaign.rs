@@ -38,7 +38,9 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     }
     resolved.heard()?;
     let all = resolved.make_workload()?.ends_after();
-    let txs = *spec.txs.get_or_insert(all.unwrap_or(TRANSACTIONS));
+    // What is done once is so whatever was asked for.
+    let txs = all.or(spec.txs).unwrap_or(TRANSACTIONS);
+    spec.txs = Some(txs);
     let start = Instant::now();
     let without = spec.without.as_deref();
     let found = live(&spec, &resolved, without, txs, control);
