@@ -2,7 +2,9 @@
 //! value comes from.
 
 use std::fmt::Write as _;
+use std::fs::FileType;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use model::config::{Config, ConfigField, FIELDS, Unit};
@@ -247,11 +249,7 @@ impl Draft {
         } else {
             let path = path_of(name_or_path, within)?;
             let shown = path.display().to_string();
-            let text = std::fs::read_to_string(&path).map_err(|error| {
-                let why = match error.kind() {
-                    ErrorKind::IsADirectory => "is a directory".into(),
-                    _ => error.to_string(),
-                };
+            let text = text_of(&path).map_err(|why| {
                 InputError(format!(
                     "machine file {shown}: {why}; name a file that can be read, or a preset"
                 ))
@@ -354,6 +352,18 @@ fn path_of(name: &str, within: Option<&Path>) -> Result<PathBuf, InputError> {
     Ok(match within {
         Some(directory) => directory.join(name),
         None => PathBuf::from(name),
+    })
+}
+
+/// What a file says, or why that is not known. Devices such as /dev/zero have no end.
+fn text_of(path: &Path) -> Result<String, String> {
+    let is_device = |kind: FileType| kind.is_char_device() || kind.is_block_device();
+    if std::fs::metadata(path).is_ok_and(|about| is_device(about.file_type())) {
+        return Err("is a device".into());
+    }
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => "is a directory".into(),
+        _ => error.to_string(),
     })
 }
 

@@ -20,6 +20,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "silo hash machine=.",
         "machine file .: is a directory; name a file that can be read, or a preset",
     ),
+    (
+        "silo hash machine=/dev/zero",
+        "machine file /dev/zero: is a device; name a file that can be read, or a preset",
+    ),
     ("silo hash cores=0", "cores is 0; machine tiny takes 1 to 4 (core.cores_max)"),
     ("silo hash cores=5", "cores is 5; machine tiny takes 1 to 4 (core.cores_max)"),
     ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1 to 8 (core.cores_max)"),
