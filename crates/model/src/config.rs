@@ -137,6 +137,10 @@ config! {
         /// all before them is done, and what follows waits until they are.
         tx_barriers "tx_barriers" [], Unit::Choice(&["no", "yes"]), 0, 0..=1,
             "ours: few papers say; where one does, its machine has it";
+        /// Whether `clwb` leaves the line in the caches, or drops it like `clflushopt`: to the
+        /// manual that is a hint, and the first server parts with the instruction dropped it.
+        clwb_retains "clwb_retains" [], Unit::Choice(&["no", "yes"]), 1, 0..=1,
+            "ours: what the instruction is for; specs/ordering.md 3";
         /// Outstanding misses of a core.
         mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
         /// Write-combining buffers of a core, one line each.

@@ -54,6 +54,7 @@ pub struct Machine<D: Design> {
     quantum: u64,
     /// Whether the borders of transactions are full barriers.
     pub(crate) tx_barriers: bool,
+    pub(crate) clwb_retains: bool,
     /// Translation takes time.
     pub(crate) walks: bool,
     /// Lines that come from memory, and when they are there.
@@ -189,6 +190,7 @@ impl<D: Design> Machine<D> {
             turn_limit: 0,
             quantum: config.core.quantum,
             tx_barriers: config.core.tx_barriers == 1,
+            clwb_retains: config.core.clwb_retains == 1,
             walks,
             coming: LineMap::default(),
             coming_until: Cycle(0),

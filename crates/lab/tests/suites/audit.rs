@@ -207,6 +207,24 @@ fn what_stands_behind_a_fenced_store_is_not_held_up_by_it() {
     }
 }
 
+/// On cores whose `clwb` drops lines it is `clflushopt` to the cycle, and costs a log that stores to
+/// its lines again.
+#[test]
+fn clwb_may_drop_lines_as_clflushopt_does() {
+    let row = |design: &str, settings: &str| {
+        run(&format!("{design} hash machine=silo cores=8 txs=300 {settings}"))
+    };
+    let dropped = row("s-wal", "core.clwb_retains=no design.flush=clwb");
+    let told = row("s-wal", "core.clwb_retains=yes design.flush=clflushopt");
+    for field in ["cycles", "stalls", "pm_writes", "pm_reads"] {
+        assert_eq!(dropped[field], told[field], "{field}");
+    }
+    let cycles = |retains: &str| {
+        row("undo@x86", &format!("core.clwb_retains={retains}"))["cycles"].as_u64().expect("cycles")
+    };
+    assert!(cycles("no") * 10 > cycles("yes") * 11, "where cores share the banks");
+}
+
 /// A store that waits, behind a fence or for room in a log, costs no more in the store queue than
 /// at dispatch.
 #[test]

@@ -218,6 +218,12 @@ impl<D: Design> Machine<D> {
             probe.fence(id, kind);
         }
         self.note_fence(id, kind, at);
+        let kind = match kind {
+            FenceKind::Flush(line, class, Flush::WriteBack) if !self.clwb_retains => {
+                FenceKind::Flush(line, class, Flush::Evict)
+            }
+            kind => kind,
+        };
         let evicted = match kind {
             FenceKind::Flush(line, _, Flush::Evict | Flush::EvictInOrder) => Some(line),
             _ => None,
