@@ -40,8 +40,12 @@ class Cell:
     #: Its ordering points are counted.
     epochs: bool = False
 
-    def experiment(self, machine: str, txs: int | None, seed: int) -> Experiment:
+    def experiment(
+        self, machine: str, txs: int | None, seed: int, settings: Pairs = ()
+    ) -> Experiment:
         """Return the run, with what the others have where it says nothing."""
+        own = {key for key, _ in self.settings}
+        others = tuple(pair for pair in settings if pair[0] not in own)
         return Experiment(
             self.design,
             self.workload,
@@ -49,7 +53,7 @@ class Cell:
             self.cores,
             self._transactions(txs),
             seed,
-            self.settings,
+            others + self.settings,
             epochs=self.epochs,
         )
 

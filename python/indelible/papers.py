@@ -58,6 +58,8 @@ class Paper:
     title: str
     machine: str
     claims: tuple[Claim, ...]
+    #: Options of `reproduce` that move what comes out the most, and what each moves.
+    moved_by: tuple[tuple[str, str], ...] = ()
 
     def cells(self) -> list[Cell]:
         """Return the runs that the claims need, each once."""
@@ -196,6 +198,13 @@ SILO = Paper(
             unit="x",
         ),
     ),
+    moved_by=(
+        ("--set controller.noc_latency=100ns", "the order of the five, and how far they are apart"),
+        ("--set pm.xpbuffer_entries=0", "Silo over what logs, at 8 cores"),
+        ("--set silo.entries=200", "Silo over LAD: no transaction overflows"),
+        ("--set morlog.commit_scan=8", "Silo over MorLog, 1 core"),
+        ("--txs 10000", "Silo over LAD, 8 cores: more dirty lines leave the caches"),
+    ),
 )
 
 LOC_WORKLOADS = ("bplustree", "hash", "rbtree", "sps", "sdg", "sqlite")
@@ -230,6 +239,12 @@ LOC = Paper(
         ),
         _claim("LOC-WAL, SD = 1", 0.353, _over_native("loc-wal", ("design.sd", "1")).times()),
         _claim("LOC-WAL, SD = 32", 0.689, _over_native("loc-wal", ("design.sd", "32")).times()),
+    ),
+    moved_by=(
+        ("--txs 10000", "all but EC-WAL over H-WAL: logs are truncated, sps is cached"),
+        ("--set workload.items=200000", "how much of the data the caches hold"),
+        ("--set ec-wal.metadata=burst", "EC-WAL over H-WAL"),
+        ("--set kiln.write_out=never", "Kiln against LOC-WAL"),
     ),
 )
 
@@ -283,6 +298,12 @@ HOPS = Paper(
             WHISPER,
             4,
         ),
+    ),
+    moved_by=(
+        ("--set core.fenced_stores=dispatch", "what cores do behind a fence"),
+        ("--set core.clwb_retains=no", "what clwb leaves in the caches"),
+        ("--set controller.domain=media", "write queues that do not survive"),
+        ("--set controller.noc_latency=40ns", "the way that a fence waits for"),
     ),
 )
 
@@ -398,6 +419,12 @@ SSP = Paper(
             0.93,
             _ssp_over("redo-log", ("rbtree-rand",), settings=(("pm.tWRITE", "50ns"),)).times(),
         ),
+    ),
+    moved_by=(
+        ("--set pm.addr_mapping=RoRaBaCoCh", "over REDO-LOG, whose lines share a bank then"),
+        ("--set core.tx_barriers=no", "throughput: lookups pass commits"),
+        ("--set ssp.ssp_cache_latency=27", "Vacation, trees: lookups of absent pages"),
+        ("--set workload.items=8000", "all, bytes written the most: pages of a smaller footprint"),
     ),
 )
 

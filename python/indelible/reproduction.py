@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 from indelible import text
-from indelible.evaluation import Cell
+from indelible.evaluation import Cell, Rows
+from indelible.experiment import Experiment
 from indelible.papers import Claim, Paper
 from indelible.results import Run, rows_as_csv
+from indelible.settings import Pairs, of_cell
 from indelible.shown import Shown
+from indelible.sweeps import Point
+
+#: What a claim has room for where there are many columns.
+CLAIM_WIDTH = 24
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +30,20 @@ class Reproduction(Shown):
     seed: int
     runs: Mapping[Cell, Run]
     interrupted: bool = False
+    #: Another machine than the paper's, and settings of all runs that do not say it themselves.
+    machine: str | None = None
+    settings: Pairs = ()
+
+    def plan(self) -> dict[Cell, Experiment]:
+        """Return the experiments that its claims need."""
+        cells = self.paper.cells()
+        names = {name for cell in cells for name in (cell.design, cell.workload)}
+        machine = self.machine or self.paper.machine
+        plan = {}
+        for cell in cells:
+            own = of_cell(self.settings, cell.design, cell.workload, names)
+            plan[cell] = cell.experiment(machine, self.txs, self.seed, own)
+        return plan
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -30,25 +51,17 @@ class Reproduction(Shown):
         return [self._row(claim) for claim in self.paper.claims]
 
     def _row(self, claim: Claim) -> dict[str, Any]:
-        row = {
-            "what": claim.what,
-            "unit": claim.unit,
-            "published": _published(claim),
-            "published_range": published_range(claim),
-        }
         if any(cell not in self.runs for cell in claim.cells):
-            return {**row, "measured": None}
-        found = claim.measure(lambda cell: self.runs[cell].data)
-        if isinstance(found, float):
-            return {**row, "measured": found}
-        return {**row, "measured": [{"design": name, "value": value} for name, value in found]}
+            return row_of(claim, None)
+        return row_of(claim, lambda cell: self.runs[cell].data)
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         return {
             "paper": self.paper.name,
             "title": self.paper.title,
-            "machine": self.paper.machine,
+            "machine": self.machine or self.paper.machine,
+            "settings": dict(self.settings),
             "seed": self.seed,
             "rows": self.rows,
             "runs": [run.json() for run in self.runs.values()],
@@ -57,17 +70,7 @@ class Reproduction(Shown):
 
     def csv(self) -> str:
         """Return a row for each claim as comma-separated values; an order has one a design."""
-        return rows_as_csv(self._flat())
-
-    def _flat(self) -> Iterator[dict[str, Any]]:
-        for row in self.rows:
-            low, high = row.pop("published_range") or (None, None)
-            row |= {"published_low": low, "published_high": high, "design": None}
-            if isinstance(row["measured"], list):
-                for mean in row["measured"]:
-                    yield {**row, "design": mean["design"], "measured": mean["value"]}
-            else:
-                yield row
+        return rows_as_csv(flat for row in self.rows for flat in _flat(row))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf."""
@@ -82,25 +85,170 @@ class Reproduction(Shown):
         return reproduction(self)
 
 
+@dataclass(frozen=True, repr=False)
+class Reproductions(Shown):
+    """A paper's claims at each value of some fields."""
+
+    vary: Mapping[str, tuple[str, ...]]
+    points: Mapping[Point, Reproduction]
+
+    @property
+    def first(self) -> Reproduction:
+        """The claims at the first point."""
+        return next(iter(self.points.values()))
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether not all runs had ended."""
+        return self.first.interrupted
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each claim at each point."""
+        return [
+            {"point": self.named(point), **row}
+            for point, answer in self.points.items()
+            for row in answer.rows
+        ]
+
+    def named(self, point: Point) -> dict[str, str]:
+        """Return the fields of a point, with their values."""
+        return dict(zip(self.vary, point, strict=True))
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints; runs that several points have come once."""
+        runs = {
+            run.experiment: run for answer in self.points.values() for run in answer.runs.values()
+        }
+        return {
+            "paper": self.first.paper.name,
+            "title": self.first.paper.title,
+            "vary": {key: [*values] for key, values in self.vary.items()},
+            "rows": self.rows,
+            "runs": [run.json() for run in runs.values()],
+            "cancelled": self.interrupted,
+        }
+
+    def csv(self) -> str:
+        """Return a row for each claim at each point as comma-separated values."""
+        return rows_as_csv(flat for row in self.rows for flat in _flat(row))
+
+    def __repr__(self) -> str:
+        return f"<Reproductions of {self.first.paper.title}: {', '.join(self.vary)}>"
+
+    def __str__(self) -> str:
+        return reproductions(self)
+
+
+def row_of(claim: Claim, rows: Rows | None) -> dict[str, Any]:
+    """Return what was published, and what is measured of the rows of runs, if those were made."""
+    row = {
+        "what": claim.what,
+        "unit": claim.unit,
+        "published": _published(claim),
+        "published_range": published_range(claim),
+    }
+    found = None if rows is None else claim.measure(rows)
+    if found is None or isinstance(found, float):
+        return {**row, "measured": found}
+    return {**row, "measured": [{"design": name, "value": value} for name, value in found]}
+
+
+def _flat(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Return the rows of a file that one claim has: of an order one for each design."""
+    low, high = row.pop("published_range") or (None, None)
+    row |= {"published_low": low, "published_high": high, "design": None}
+    if isinstance(row["measured"], list):
+        for mean in row["measured"]:
+            yield {**row, "design": mean["design"], "measured": mean["value"]}
+    else:
+        yield row
+
+
 def reproduction(answer: Reproduction, width: int | None = None) -> str:
     """Return the table of what was published and what is measured here."""
     width = width or text.terminal_width()
-    table = [[row["what"], row["published"], _measured(row)] for row in answer.rows]
+    table = [[row["what"], row["published"], measured(row)] for row in answer.rows]
+    said = [f"{key}={value}" for key, value in answer.settings]
+    return _told(
+        [answer], said, [text.columns(["claim", "published", "here"], table, width)], width
+    )
+
+
+def reproductions(answer: Reproductions, width: int | None = None) -> str:
+    """Return the table of what was published and what is measured at each point."""
+    width = width or text.terminal_width()
+    heads = [" ".join(point) for point in answer.points]
+    #: Each claim, with its row at each point.
+    claims = [*zip(*(at_point.rows for at_point in answer.points.values()), strict=True)]
+    numbers = [rows for rows in claims if rows[0]["unit"]]
+    orders = [rows for rows in claims if not rows[0]["unit"]]
+    columns = {
+        head: [head, *(measured(rows[place]) for rows in numbers)]
+        for place, head in enumerate(heads)
+    }
+    stub = (
+        ["claim", *(rows[0]["what"] for rows in numbers)],
+        ["published", *(rows[0]["published"] for rows in numbers)],
+    )
+    sizes = {head: max(map(len, column)) for head, column in columns.items()}
+    room = width - CLAIM_WIDTH - 2 - max(map(len, stub[1]))
+    tables = []
+    for part in text.fitted(heads, sizes, room):
+        header, *body = zip(*stub, *(columns[head] for head in part), strict=True)
+        tables.append(text.columns(header, body, width, right=range(2, len(header))))
+    tables += [_order_lines(heads, rows, width) for rows in orders]
+    kept = [f"{key}={value}" for key, value in answer.first.settings if key not in answer.vary]
+    return _told(
+        [*answer.points.values()], [*kept, f"columns: {', '.join(answer.vary)}"], tables, width
+    )
+
+
+def _told(
+    answers: Sequence[Reproduction], said: Sequence[str], tables: Sequence[str], width: int
+) -> str:
+    """Return tables between what they are of and where more stands."""
+    first = answers[0]
+    words = [f"machine {first.machine or first.paper.machine}"]
     counts = {
         run.data["txs"] // run.data["cores"]
+        for answer in answers
         for cell, run in answer.runs.items()
         if cell.larger == 1
     }
-    each = f" · {max(counts):,} transactions a core" if len(counts) == 1 else ""
-    blocks = [
-        f"{answer.paper.title}\nmachine {answer.paper.machine}{each} · seed {answer.seed}",
-        text.columns(["claim", "published", "here"], table, width),
-    ]
-    if answer.interrupted:
-        total = len(answer.paper.cells())
-        blocks.insert(0, f"interrupted: {len(answer.runs)} of {total} runs had ended")
-    blocks.append("Why what differs does, and what moves it: docs/fidelity.md")
-    return "\n\n".join(blocks)
+    words += [f"{max(counts):,} transactions a core"] if len(counts) == 1 else []
+    seeds = {answer.seed for answer in answers}
+    words += [f"seed {first.seed}"] if len(seeds) == 1 else []
+    title = textwrap.fill(" · ".join([*words, *said]), width, break_on_hyphens=False)
+    blocks = [f"{first.paper.title}\n{title}", *tables]
+    if first.interrupted:
+        total = sum(len(answer.paper.cells()) for answer in answers)
+        done = sum(len(answer.runs) for answer in answers)
+        blocks.insert(0, f"interrupted: {done} of {total} runs had ended")
+    return "\n\n".join([*blocks, _moved_by(first.paper, width)])
+
+
+def _moved_by(paper: Paper, width: int) -> str:
+    """Return what moves the numbers of a paper, and where the causes stand."""
+    size = max(len(option) for option, _ in paper.moved_by)
+    lines = ["What moves them, each alone; why, and what else: docs/fidelity.md"]
+    for option, what in paper.moved_by:
+        indent = " " * (size + 4)
+        line = f"  {option.ljust(size)}  {what}"
+        lines.append(textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False))
+    return "\n".join(lines)
+
+
+def _order_lines(heads: Sequence[str], rows: Sequence[Mapping[str, Any]], width: int) -> str:
+    """Return a claim about an order at each point."""
+    size = max(map(len, heads))
+    claim = f"{rows[0]['what']}; published: {rows[0]['published']}"
+    lines = [textwrap.fill(claim, width, break_on_hyphens=False)]
+    for head, row in zip(heads, rows, strict=True):
+        indent = " " * (size + 4)
+        line = f"  {head.rjust(size)}  {measured(row)}"
+        lines.append(textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False))
+    return "\n".join(lines)
 
 
 def published_range(claim: Claim) -> tuple[float, float] | None:
@@ -129,17 +277,18 @@ def _as_published(value: float, unit: str) -> str:
     return f"{value:g}x"
 
 
-def _measured(row: Mapping[str, Any]) -> str:
-    measured, unit = row["measured"], row["unit"]
-    if measured is None:
+def measured(row: Mapping[str, Any]) -> str:
+    """Return what a row of a claim has measured, as text."""
+    found, unit = row["measured"], row["unit"]
+    if found is None:
         return text.BLANK
     match unit:
         case "%":
-            return f"{measured:+.1f} %"
+            return f"{found:+.1f} %"
         case "share":
-            return f"{measured:.1f} %"
+            return f"{found:.1f} %"
         case "x":
-            return f"{measured:.3f}x" if 0.1 <= measured < 1 else f"{text.ratio(measured)}x"
+            return f"{found:.3f}x" if 0.1 <= found < 1 else f"{text.ratio(found)}x"
     return order(row)
 
 

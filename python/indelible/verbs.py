@@ -23,7 +23,7 @@ from indelible.experiment import (
 from indelible.jobs import RunJob, is_known, run_all, run_tested, sampled, survival
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
-from indelible.reproduction import Reproduction
+from indelible.reproduction import Reproduction, Reproductions
 from indelible.results import (
     Cell,
     Comparison,
@@ -374,16 +374,45 @@ def sweep(
     return answer
 
 
-def reproduce(paper: str, *, txs: int | None = None, seed: int = 1) -> Reproduction:
-    """Run the evaluation of a paper: what was published, and what comes out here."""
+def reproduce(
+    paper: str,
+    machine: str | None = None,
+    *,
+    vary: Mapping[str, Any] | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    set: Settings = None,
+) -> Reproduction | Reproductions:
+    """Run the evaluation of a paper: what was published, and what comes out here.
+
+    On its own `machine` or another, and with `set` settings, of which those that a claim is about
+    are the claim's. With `vary`, as of `sweep`, all claims at each value, as `Reproductions`.
+    """
     asked = paper_named(paper)
+    values = {} if vary is None else _varied_alone(vary, None, txs, seed, 1)
+    if "cores" in values:
+        raise InputError("each claim says on how many cores it is; vary something else")
     txs = None if txs is None else experiment.whole("txs", txs)
-    seed = experiment.whole("seed", seed)
-    plan = {cell: cell.experiment(asked.machine, txs, seed) for cell in asked.cells()}
+    at = {"txs": txs, "seed": experiment.whole("seed", seed)}
+    if machine is not None:
+        machine = named("machine", machine)
+
+    def reproduction(point: Point) -> Reproduction:
+        fields = tuple(zip(values, point, strict=True))
+        own = pairs(set) + tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
+        here = at | {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
+        return Reproduction(asked, runs={}, machine=machine, settings=own, **here)
+
+    of = {point: reproduction(point) for point in product(*values.values())}
+    plans = {point: at_point.plan() for point, at_point in of.items()}
+    # Where a claim says itself what varies, its runs are the same at each point.
+    unique = dict.fromkeys(run for plan in plans.values() for run in plan.values())
     # The longest runs first, as far as that is known.
-    done, interrupted = run_all([*plan.values()], lambda asked: -(asked.cores or 0))
-    runs = {cell: done[asked] for cell, asked in plan.items() if asked in done}
-    answer = Reproduction(asked, txs, seed, runs, interrupted)
+    done, interrupted = run_all([*unique], lambda asked: -(asked.cores or 0))
+    for point, plan in plans.items():
+        runs = {cell: done[run] for cell, run in plan.items() if run in done}
+        of[point] = replace(of[point], runs=runs, interrupted=interrupted)
+    answer = Reproductions(values, of) if values else of[()]
     if interrupted:
         raise pool.Interrupted(answer)
     return answer

@@ -16,7 +16,7 @@ from conftest import needs_core
 from indelible import papers, verbs
 from indelible.evaluation import Cell
 from indelible.papers import Paper
-from indelible.reproduction import Reproduction, reproduction
+from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
 from indelible.results import Run
 
 Command = Callable[..., tuple[int, str, str]]
@@ -129,10 +129,99 @@ def test_an_unknown_paper_is_a_sentence(command: Command) -> None:
         assert sentence in complaints
 
 
+def numbers(found: Reproduction | Reproductions, point: str | None = None) -> dict[str, float]:
+    """Return what was measured of each claim that is a number, at a point if there are several."""
+    rows = (row for row in found.rows if point is None or [*row["point"].values()] == [point])
+    return {row["what"]: row["measured"] for row in rows if row["unit"]}
+
+
+#: What makes runs short: few items are set up.
+SHORT = {"workload.items": 200}
+
+
+@needs_core
+def test_claims_are_asked_with_other_settings_and_keep_their_own() -> None:
+    def hops(machine: str | None = None, **own: object) -> Reproduction:
+        return indelible.reproduce("hops", machine, txs=20, set=SHORT | own)
+
+    as_it_is, dropping = numbers(hops()), numbers(hops(**{"core.clwb_retains": "no"}))
+    base, own = "HOPS over clwb and sfence", "HOPS, clwb drops lines"
+    assert as_it_is[base] != as_it_is[own] == dropping[own] == dropping[base]
+    sticky = numbers(hops(**{"hops.depends": "sticky"}))
+    assert sticky[base] == as_it_is["HOPS, dependences on durable lines, too"]
+    assert sticky["ideal over clwb and sfence"] == as_it_is["ideal over clwb and sfence"]
+    elsewhere = hops("optane", **{"core.cores_max": 4})
+    assert "\nmachine optane · 20 transactions a core · seed 1 · workload.items=200" in str(
+        elsewhere
+    )
+    assert elsewhere.json()["settings"] == {"workload.items": "200", "core.cores_max": "4"}
+
+
+@needs_core
+def test_claims_at_several_values_have_a_column_each() -> None:
+    found = indelible.reproduce("loc", txs=20, set=SHORT, vary={"loc-wal.sd": [1, 4, 32]})
+    strict, loose = numbers(found, "1"), numbers(found, "32")
+    assert strict["LOC-WAL over no persistence"] == strict["LOC-WAL, SD = 1"]
+    assert loose["LOC-WAL over no persistence"] == loose["LOC-WAL, SD = 32"]
+    assert strict["LOC-WAL, SD = 1"] == loose["LOC-WAL, SD = 1"], "the claim says it itself"
+    data = found.json()
+    assert data["vary"] == {"loc-wal.sd": ["1", "4", "32"]}
+    # What no point moves is run once.
+    assert len(data["runs"]) < 3 * len(papers.LOC.cells())
+    for width in (80, 120):
+        shown = reproductions(found, width).splitlines()
+        assert max(map(len, shown)) <= width
+        (head,) = [line.split() for line in shown if line.startswith("claim")]
+        assert head == ["claim", "published", "1", "4", "32"]
+        assert sum(line.lstrip().startswith(("1 ", "4 ", "32 ")) for line in shown) == 3
+    runs = indelible.reproduce("loc", set=SHORT, vary={"txs": [20, 30]})
+    table = list(csv.DictReader(runs.csv().splitlines()))
+    assert {row["point.txs"] for row in table} == {"20", "30"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--vary", "txs=20,30", "--txs", "20"], "txs is set twice; keep one"),
+        (["--vary", "cores=1,2"], "each claim says on how many cores it is"),
+        (["--vary", "txs=1", "--plot", "loc.svg"], "--plot draws one machine; drop it, or --vary"),
+        (["--vary", "pm.tREAD=1ns", "--vary", "pm.tREAD=2ns"], "a field varies twice"),
+        (["--vary", "txs=none"], "`txs` is to be `none`, which is no whole number from 1 on"),
+    ],
+)
+def test_what_does_not_vary_is_a_sentence(
+    command: Command, words: list[str], sentence: str
+) -> None:
+    code, _, complaints = command("reproduce", "loc", *words)
+    assert (code, complaints.count("\n")) == (2, 1)
+    assert sentence in complaints
+
+
+def test_many_columns_are_in_several_tables() -> None:
+    values = tuple(f"{value}ns" for value in range(100, 1100, 100))
+    of = {(value,): answer(papers.SILO) for value in values}
+    shown = reproductions(Reproductions({"pm.tWRITE": values}, of), 80).splitlines()
+    assert max(map(len, shown)) <= 80
+    heads = [line.split()[2:] for line in shown if line.startswith("claim")]
+    assert len(heads) > 1
+    assert [head for part in heads for head in part] == [*values]
+
+
+@needs_core
+@pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
+def test_what_is_said_to_move_a_paper_does(paper: Paper) -> None:
+    as_it_is = indelible.reproduce(paper.name, txs=20, set=SHORT)
+    for option, _ in paper.moved_by:
+        flag, said = option.split()
+        own = dict([said.split("=")]) if flag == "--set" else {}
+        moved = indelible.reproduce(paper.name, txs=20 if own else 40, set=SHORT | own)
+        assert moved.rows != as_it_is.rows, option
+
+
 @needs_core
 @pytest.mark.parametrize("name", papers.PAPERS)
 def test_every_run_can_be_had(name: str) -> None:
-    found = indelible.reproduce(name, txs=10)
+    found = indelible.reproduce(name, txs=10, set=SHORT)
     assert len(found.runs) == len(papers.PAPERS[name].cells())
     assert all(row["measured"] is not None for row in found.rows)
     assert json.loads(json.dumps(found.json()))["machine"] == papers.PAPERS[name].machine

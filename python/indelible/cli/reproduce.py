@@ -8,13 +8,14 @@ from indelible import reproduction_plot, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import InputError
 from indelible.papers import PAPERS
-from indelible.reproduction import Reproduction, reproduction
+from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
 
 HELP = "what a paper claims, and the same asked here"
 DESCRIPTION = (
     "Run the evaluation of a paper on its machine and print what was published beside\n"
     "what comes out here. No number is tuned, and many differ: docs/fidelity.md says\n"
-    "why.\n"
+    "why. With --machine and --set the claims are asked of another machine, with\n"
+    "--vary at each value of a field; a claim about that field keeps its own.\n"
     "\npapers:\n" + "\n".join(f"  {paper.name:<6}{paper.title}" for paper in PAPERS.values())
 )
 EPILOG = """\
@@ -23,6 +24,8 @@ examples:
   indelible reproduce silo --txs 10000
   indelible reproduce loc --json
   indelible reproduce hops --plot hops.pdf --csv hops.csv
+  indelible reproduce silo --vary controller.noc_latency=5ns,40ns,100ns
+  indelible reproduce ssp --machine optane --set core.cores_max=4
 """
 
 
@@ -30,8 +33,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `reproduce`."""
     parser.add_argument("paper", nargs="?", metavar="PAPER", help=", ".join(PAPERS))
     parser.add_argument(
+        "--vary",
+        type=options.setting,
+        action="append",
+        metavar="FIELD=VALUES",
+        help="a field as of --set, or txs or seed, and its values: 1,2,4 or first:last:step; a"
+        " column for each",
+    )
+    parser.add_argument("--machine", metavar="M", help="another machine than the paper's")
+    parser.add_argument(
         "--txs", type=options.whole(1), metavar="N", help="transactions of each core (2,000)"
     )
+    options.add_settings(parser)
     outputs.add_options(parser)
     options.add_common(parser)
 
@@ -40,10 +53,28 @@ def call(args: argparse.Namespace) -> int:
     """Answer `reproduce`."""
     if args.paper is None:
         raise InputError(f"`indelible reproduce` needs a paper; there are: {', '.join(PAPERS)}")
+    vary = dict(args.vary or ())
+    if len(vary) < len(args.vary or ()):
+        raise InputError("a field varies twice; give all its values after one --vary")
+    if args.plot is not None and vary:
+        raise InputError("--plot draws one machine; drop it, or --vary")
     outputs.check(args)
 
-    def show(answer: Reproduction) -> int:
-        outputs.show(args, answer, reproduction, reproduction_plot.figure)
+    def show(answer: Reproduction | Reproductions) -> int:
+        if isinstance(answer, Reproductions):
+            outputs.show(args, answer, reproductions, None)
+        else:
+            outputs.show(args, answer, reproduction, reproduction_plot.figure)
         return 0
 
-    return options.answer(lambda: verbs.reproduce(args.paper, txs=args.txs, seed=args.seed), show)
+    return options.answer(
+        lambda: verbs.reproduce(
+            args.paper,
+            args.machine,
+            vary=vary or None,
+            txs=args.txs,
+            seed=args.seed,
+            set=args.set,
+        ),
+        show,
+    )
