@@ -29,6 +29,9 @@ SEEDS_MAX = 100_000
 #: How long a program may take that is recorded (ours).
 SECONDS = 60.0
 
+#: How sure it is to be that an error of a share of orders would have shown (ours: as of intervals).
+SURE = 0.95
+
 #: What a program with flushes and fences of its own runs on.
 DESIGN = "undo@x86"
 
@@ -148,7 +151,7 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
     def found(rows: Iterable[dict[str, Any] | None], interrupted: bool) -> Exploration:
         whole = [row for row in rows if row is not None and not row.pop("cancelled", False)]
         asked = plan.campaign.experiment
-        return Exploration(
+        answer = Exploration(
             {
                 "command": list(plan.command),
                 "design": asked.design,
@@ -159,11 +162,23 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "cancelled": interrupted,
             }
         )
+        answer["would_show"] = _would_show(answer)
+        return answer
 
     try:
         return found(workers.execute(jobs, what="orders"), interrupted=False)
     except workers.Interrupted as interrupt:
         raise workers.Interrupted(found(interrupt.partial, interrupted=True)) from None
+
+
+def _would_show(answer: Exploration) -> float | None:
+    """Return the share of orders: an error in so many, or more, would have shown in one of these.
+
+    Nothing if something is wrong or unchecked, or if every seed does the same.
+    """
+    if not answer.passed or max(row["threads"] for row in answer["rows"]) < 2:
+        return None
+    return float(1 - (1 - SURE) ** (1 / len(answer["rows"])))
 
 
 @dataclass(frozen=True)

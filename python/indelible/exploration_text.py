@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 from indelible import text
 from indelible.crash_text import NOTHING_CHECKED, OTHER, list_violations
-from indelible.exploration import Exploration
+from indelible.exploration import SURE, Exploration
 
 #: Seeds of which it is told what is wrong; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3
@@ -77,6 +78,9 @@ def _verdict(answer: Exploration) -> str:
         return "none, and nothing was tried"
     if not failed:
         right = "ok so far" if answer.interrupted else "ok with every seed"
+        if (share := answer["would_show"]) is not None:
+            percent, sure = math.ceil(100 * share), round(100 * SURE)
+            right += f"; an error in {percent} % of orders would have shown with {sure} % certainty"
         return right if answer.checked else NOTHING_CHECKED
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"

@@ -74,6 +74,7 @@ def test_the_example_is_wrong_with_some_seeds_and_repeats(build: Build) -> None:
     assert again == found
     text = str(found)
     assert f"FAIL {len(found.failed)}/20 seeds: {first['seed']}, " in text
+    assert found["would_show"] is None
     assert f"seed {first['seed']}, in {first['trace']}" in text
 
 
@@ -84,7 +85,11 @@ def test_the_example_as_it_is_is_right(build: Build) -> None:
     assert found.failed == []
     assert [row["seed"] for row in found["rows"]] == [*range(5, 20)]
     assert not [*Path().glob("*.trace")]
-    assert "violations  ok with every seed" in str(found)
+    shown = " ".join(str(found).split())
+    sure = "ok with every seed; an error in 19 % of orders would have shown with 95 % certainty"
+    assert f"violations {sure}" in shown
+    # 1 - 0.05 ** (1 / 15): fifteen orders without it leave a twentieth to chance.
+    assert found["would_show"] == pytest.approx(0.181, abs=0.001)
 
 
 def test_what_a_whole_operation_builds_on_is_found(build: Build) -> None:
