@@ -1,0 +1,70 @@
+"""docs/tutorial.md does what it says: its commands are typed, and print what stands below them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from conftest import needs_core
+from recorded import needs_recorder
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+
+#: What is left out, a part of a line or any number of lines.
+LEFT_OUT = "..."
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Return each command of the tutorial with the lines that stand below it."""
+    said: tuple[str, list[str]] | None = None
+    for line in TUTORIAL.read_text(encoding="utf-8").splitlines():
+        if line.startswith("    $ "):
+            if said:
+                yield said
+            said = line[6:], []
+        elif said and line.startswith("    "):
+            said[1].append(line[4:])
+        elif said and line:
+            yield said
+            said = None
+
+
+def missing(expected: list[str], printed: str) -> str | None:
+    """Return the first line that was not printed behind those before it."""
+    lines = iter(printed.splitlines())
+    for wanted in expected:
+        pattern = ".*".join(map(re.escape, wanted.rstrip().split(LEFT_OUT)))
+        if wanted != LEFT_OUT and not any(re.fullmatch(pattern, line.rstrip()) for line in lines):
+            return wanted
+    return None
+
+
+def test_what_is_not_printed_in_its_place_is_missing() -> None:
+    printed = "one\ntwo 2 s\nthree\n"
+    assert missing(["one", "..."], printed) is None
+    assert missing(["two ... s", "three"], printed) is None
+    assert missing(["three", "one"], printed) == "one"
+    assert missing(["two"], printed) == "two"
+
+
+@needs_core
+@needs_recorder
+def test_the_tutorial_prints_what_it_says(tmp_path: Path) -> None:
+    for name in ("crates", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"COLUMNS": "80", "PATH": path}
+    typed = [*commands()]
+    assert len(typed) > 12
+    for command, expected in typed:
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert missing(expected, done.stdout) is None, f"$ {command}\n{done.stdout}{done.stderr}"
+        fails = any(line.startswith("violations  FAIL") for line in expected)
+        assert done.returncode == int(fails), f"$ {command}\n{done.stdout}{done.stderr}"
