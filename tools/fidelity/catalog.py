@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fidelity import hops, loc, others, rivals, silo, ssp, write_sets
+from fidelity import claims, hops, loc, others, rivals, silo, ssp, write_sets
 from fidelity.tables import Facts, Table
 
 ALL: tuple[Table | Facts, ...] = (
+    *claims.PARTS,
     *silo.PARTS,
     *rivals.PARTS,
     *write_sets.PARTS,
