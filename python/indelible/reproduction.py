@@ -133,6 +133,12 @@ class Reproductions(Shown):
         """Return a row for each claim at each point as comma-separated values."""
         return rows_as_csv(flat for row in self.rows for flat in _flat(row))
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
+        from indelible import plot, reproduction_plot
+
+        plot.save(reproduction_plot.figure, self, path)
+
     def __repr__(self) -> str:
         return f"<Reproductions of {self.first.paper.title}: {', '.join(self.vary)}>"
 

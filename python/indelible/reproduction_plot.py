@@ -1,6 +1,7 @@
 """The figure of a paper's claims: what was published beside what comes out, one claim a row.
 
-Nothing is run here. matplotlib is imported inside the functions.
+What comes out at several values of a field has a marker each, and an order a row for each. Nothing
+is run here. matplotlib is imported inside the functions.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from indelible.plot import COLOURS, WIDTH_INCHES, styled
-from indelible.reproduction import Reproduction
+from indelible.plot import COLOURS, MARKERS, WIDTH_INCHES, styled
+from indelible.reproduction import Reproduction, Reproductions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-#: Inches that a claim takes, and what stands around the claims of a kind.
+#: A claim at the points: its row at each, by what stands in the legend.
+Claim = Mapping[str, Row]
+
+#: Inches that a claim takes, one about an order, with names beside its markers, and what stands
+#: around the claims of a kind.
 ROW_INCHES = 0.21
+ORDER_INCHES = 0.38
 AROUND_INCHES = 0.75
 
 #: Where the names of the designs of an order stand, in points from their markers, by turns: their
@@ -27,46 +33,74 @@ AROUND_INCHES = 0.75
 NAMES_AT = (-4, 4, -10, 10)
 
 PUBLISHED = {"color": COLOURS[5], "marker": "D", "markerfacecolor": "white"}
-HERE = {"color": COLOURS[0], "marker": "o"}
+
+#: What comes out at one point after the other.
+LOOKS = [
+    {"color": colour, "marker": marker}
+    for colour, marker in zip(COLOURS, MARKERS, strict=False)
+    if colour != PUBLISHED["color"]
+]
 
 
 @styled
-def figure(answer: Reproduction) -> Figure:
+def figure(answer: Reproduction | Reproductions) -> Figure:
     """Return the claims of each kind under each other: orders, factors, changes and shares."""
     from matplotlib.figure import Figure
 
-    rows = [row for row in answer.rows if row["measured"] is not None]
+    of, varied = {"here": answer}, ""
+    if isinstance(answer, Reproductions):
+        of = {f"here, {' '.join(point)}": found for point, found in answer.points.items()}
+        varied = f", at values of {' '.join(answer.vary)}"
+        answer = answer.first
+    looks = dict(zip(of, cycle(LOOKS), strict=False))
+    claims = [
+        dict(zip(of, rows, strict=True))
+        for rows in zip(*(found.rows for found in of.values()), strict=True)
+        if all(row["measured"] is not None for row in rows)
+    ]
+    # An order has a row at each point: its designs would stand over each other.
+    orders = [{name: row} for rows in claims for name, row in rows.items() if not row["unit"]]
     kinds = (
-        ([row for row in rows if not row["unit"]], "times the slowest (published: the order)"),
-        ([row for row in rows if row["unit"] == "x"], "factor"),
-        ([row for row in rows if row["unit"] in ("%", "share")], "percent"),
+        (orders, "times the slowest (published: the order)"),
+        (_of_units(claims, "x"), "factor"),
+        (_of_units(claims, "%", "share"), "percent"),
     )
     shown = [(claims, label) for claims, label in kinds if claims]
-    heights = [AROUND_INCHES + ROW_INCHES * len(claims) for claims, _ in shown]
+    heights = [
+        AROUND_INCHES + (ORDER_INCHES if claims is orders else ROW_INCHES) * len(claims)
+        for claims, _ in shown
+    ]
     drawing = Figure(figsize=(WIDTH_INCHES, 0.5 + sum(heights)), layout="constrained")
     grid = drawing.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
     for axes, (claims, label) in zip(grid[:, 0], shown, strict=True):
-        for place, row in enumerate(claims):
-            (_numbers if row["unit"] else _order)(axes, place, row)
+        for place, claim in enumerate(claims):
+            (_order if claims is orders else _numbers)(axes, place, claim, looks)
         _frame(axes, claims, label)
-    _legend(drawing)
-    drawing.suptitle(f"{answer.paper.title}, machine {answer.paper.machine}", fontsize=8)
+    _legend(drawing, looks)
+    machine = answer.machine or answer.paper.machine
+    drawing.suptitle(f"{answer.paper.title}, machine {machine}{varied}", fontsize=8)
     return drawing
 
 
-def _numbers(axes: Axes, place: int, row: Row) -> None:
-    low, high = row["published_range"]
-    measured = row["measured"]
+def _of_units(claims: Sequence[Claim], *units: str) -> list[Claim]:
+    return [rows for rows in claims if next(iter(rows.values()))["unit"] in units]
+
+
+def _numbers(axes: Axes, place: int, claim: Claim, looks: Mapping[str, Any]) -> None:
+    low, high = next(iter(claim.values()))["published_range"]
     middle = (low + high) / 2
-    axes.plot([middle, measured], [place, place], color="0.75", linewidth=1, zorder=1)
-    axes.plot([low, high], [place, place], color=COLOURS[5], linewidth=3, zorder=2)
+    for name, row in claim.items():
+        measured = row["measured"]
+        axes.plot([middle, measured], [place, place], color="0.75", linewidth=1, zorder=1)
+        axes.plot([measured], [place], linestyle="", markersize=4.5, zorder=4, **looks[name])
+    axes.plot([low, high], [place, place], color=PUBLISHED["color"], linewidth=3, zorder=2)
     axes.plot([middle], [place], linestyle="", markersize=5, zorder=3, **PUBLISHED)
-    axes.plot([measured], [place], linestyle="", markersize=4.5, zorder=4, **HERE)
 
 
-def _order(axes: Axes, place: int, row: Row) -> None:
+def _order(axes: Axes, place: int, claim: Claim, looks: Mapping[str, Any]) -> None:
+    ((name, row),) = claim.items()
     for mean, offset in zip(row["measured"], cycle(NAMES_AT), strict=False):
-        axes.plot([mean["value"]], [place], linestyle="", markersize=4.5, **HERE)
+        axes.plot([mean["value"]], [place], linestyle="", markersize=4.5, **looks[name])
         axes.annotate(
             mean["design"],
             (mean["value"], place),
@@ -78,7 +112,7 @@ def _order(axes: Axes, place: int, row: Row) -> None:
         )
 
 
-def _frame(axes: Axes, claims: Sequence[Row], label: str) -> None:
+def _frame(axes: Axes, claims: Sequence[Claim], label: str) -> None:
     percent = label == "percent"
     axes.axvline(0 if percent else 1, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     if not percent:
@@ -93,7 +127,7 @@ def _frame(axes: Axes, claims: Sequence[Row], label: str) -> None:
         range(len(claims)),
         [
             f"{row['what']}\n{row['published']}" if not row["unit"] else row["what"]
-            for row in claims
+            for row in (next(iter(claim.values())) for claim in claims)
         ],
         fontsize=6.5,
     )
@@ -103,11 +137,12 @@ def _frame(axes: Axes, claims: Sequence[Row], label: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(drawing: Figure) -> None:
+def _legend(drawing: Figure, looks: Mapping[str, Any]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], linestyle="", markersize=5, label="published", **PUBLISHED),
-        Line2D([], [], linestyle="", markersize=4.5, label="here", **HERE),
+    handles = [Line2D([], [], linestyle="", markersize=5, label="published", **PUBLISHED)]
+    handles += [
+        Line2D([], [], linestyle="", markersize=4.5, label=name, **look)
+        for name, look in looks.items()
     ]
-    drawing.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    drawing.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)

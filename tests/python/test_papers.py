@@ -158,7 +158,7 @@ def test_claims_are_asked_with_other_settings_and_keep_their_own() -> None:
 
 
 @needs_core
-def test_claims_at_several_values_have_a_column_each() -> None:
+def test_claims_at_several_values_have_a_column_each(tmp_path: Path) -> None:
     found = indelible.reproduce("loc", txs=20, set=SHORT, vary={"loc-wal.sd": [1, 4, 32]})
     strict, loose = numbers(found, "1"), numbers(found, "32")
     assert strict["LOC-WAL over no persistence"] == strict["LOC-WAL, SD = 1"]
@@ -174,6 +174,10 @@ def test_claims_at_several_values_have_a_column_each() -> None:
         (head,) = [line.split() for line in shown if line.startswith("claim")]
         assert head == ["claim", "published", "1", "4", "32"]
         assert sum(line.lstrip().startswith(("1 ", "4 ", "32 ")) for line in shown) == 3
+    drawing = tmp_path / "loc.svg"
+    found.save(drawing)
+    for label in ("published", "here, 1", "here, 32"):
+        assert label in drawing.read_text()
     runs = indelible.reproduce("loc", set=SHORT, vary={"txs": [20, 30]})
     table = list(csv.DictReader(runs.csv().splitlines()))
     assert {row["point.txs"] for row in table} == {"20", "30"}
@@ -184,7 +188,6 @@ def test_claims_at_several_values_have_a_column_each() -> None:
     [
         (["--vary", "txs=20,30", "--txs", "20"], "txs is set twice; keep one"),
         (["--vary", "cores=1,2"], "each claim says on how many cores it is"),
-        (["--vary", "txs=1", "--plot", "loc.svg"], "--plot draws one machine; drop it, or --vary"),
         (["--vary", "pm.tREAD=1ns", "--vary", "pm.tREAD=2ns"], "a field varies twice"),
         (["--vary", "txs=none"], "`txs` is to be `none`, which is no whole number from 1 on"),
     ],

@@ -56,15 +56,11 @@ def call(args: argparse.Namespace) -> int:
     vary = dict(args.vary or ())
     if len(vary) < len(args.vary or ()):
         raise InputError("a field varies twice; give all its values after one --vary")
-    if args.plot is not None and vary:
-        raise InputError("--plot draws one machine; drop it, or --vary")
     outputs.check(args)
 
     def show(answer: Reproduction | Reproductions) -> int:
-        if isinstance(answer, Reproductions):
-            outputs.show(args, answer, reproductions, None)
-        else:
-            outputs.show(args, answer, reproduction, reproduction_plot.figure)
+        table = reproductions if isinstance(answer, Reproductions) else reproduction
+        outputs.show(args, answer, table, reproduction_plot.figure)
         return 0
 
     return options.answer(
