@@ -321,14 +321,18 @@ class Campaign:
             without=self.without,
         )
 
-    def start(self, control: core.Control) -> dict[str, Any]:
-        """Run it; `control` stops it from another thread."""
+    def spec(self) -> dict[str, Any]:
+        """Return the campaign as `lab` reads it; what is not said has a default there."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
         for name in ("points", "without", "lives", "check", "images", "leave_out"):
             value = getattr(self, name)
             if value is not None:
                 spec[name] = value
-        return json.loads(core.crash(json.dumps(spec), control))
+        return spec
+
+    def start(self, control: core.Control) -> dict[str, Any]:
+        """Run it; `control` stops it from another thread."""
+        return json.loads(core.crash(json.dumps(self.spec()), control))
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indelible import experiment, pool
+from indelible import experiment, kept, pool
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
 from indelible.settings import Pairs
@@ -37,6 +38,10 @@ class RunJob:
 
     experiment: Experiment
 
+    def spec(self) -> dict[str, Any]:
+        """Return the request."""
+        return self.experiment.spec()
+
     def start(self, control: experiment.core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return self.experiment.start(control)
@@ -57,6 +62,10 @@ class SampledJob:
         """The experiment whose power is cut."""
         return self.campaign.experiment
 
+    def spec(self) -> dict[str, Any]:
+        """Return the request."""
+        return self.campaign.spec()
+
     def start(self, control: experiment.core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         try:
@@ -70,11 +79,17 @@ class SampledJob:
 
 
 def run_all(
-    experiments: Sequence[Experiment], first: Callable[[Experiment], Any]
+    experiments: Sequence[Experiment],
+    first: Callable[[Experiment], Any],
+    keep: str | os.PathLike[str] | None = None,
 ) -> tuple[dict[Experiment, Run], bool]:
-    """Run experiments, those first that `first` puts first; also whether that was interrupted."""
+    """Run experiments, those first that `first` puts first; also whether that was interrupted.
+
+    What the folder `keep` has is not run again.
+    """
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
-    answers, interrupted = _execute([*map(RunJob, experiments)], order)
+    jobs = kept.keeping([*map(RunJob, experiments)], keep)
+    answers, interrupted = _execute(jobs, order)
     done = {
         asked: Run(data, asked)
         for asked, data in zip(experiments, answers, strict=True)
@@ -88,12 +103,16 @@ def run_tested(
     seeds: Iterable[int],
     campaigns: Mapping[SampledJob, Iterable[Cell]],
     known: Collection[str],
+    keep: str | os.PathLike[str] | None = None,
 ) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool]:
-    """Run a plan with each seed, and the campaigns; also whether that was interrupted."""
+    """Run a plan with each seed, and the campaigns; also whether that was interrupted.
+
+    What the folder `keep` has is not run again.
+    """
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
     jobs: Sequence[Any] = [*map(RunJob, seeded.values()), *campaigns]
     order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index], known))
-    answers, interrupted = _execute(jobs, order)
+    answers, interrupted = _execute(kept.keeping(jobs, keep), order)
     runs = {
         cell: Run(data, asked)
         for (cell, asked), data in zip(seeded.items(), answers, strict=False)

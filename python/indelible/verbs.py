@@ -248,11 +248,13 @@ def compare(
     exact: bool = False,
     crash: bool = True,
     native: bool = False,
+    keep: str | PathLike[str] | None = None,
 ) -> Comparison:
     """Run every design on every workload, and cut the power of each some hundred times.
 
     With several `seeds`, from `seed` on, the answer has their means, and how sure those are.
     `native` measures those that are the loop of `logcache` on this computer's processor, too.
+    What the folder `keep` has is not run again, and what is run is kept there.
     """
     crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
@@ -274,7 +276,7 @@ def compare(
     campaigns = sampled(plan, durability, survival(template)) if crash else {}
 
     known = {row["name"] for kind in rows.values() for row in kind}
-    runs, verdicts, interrupted = run_tested(plan, each_seed, campaigns, known)
+    runs, verdicts, interrupted = run_tested(plan, each_seed, campaigns, known, keep)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=designs,
@@ -318,12 +320,13 @@ def sweep(
     ycsb: str | None = None,
     replay: str | None = None,
     exact: bool = False,
+    keep: str | PathLike[str] | None = None,
 ) -> Sweep:
     """Run every design on every workload at all combinations of the values of some fields.
 
     `vary` has the values by field, `{"design.entries": [10, 20, 40]}` or `"8:128:24"`, and by
     `cores`, `txs` and `seed`. With several `seeds`, from `seed` on, the answer has their means.
-    No power is cut.
+    No power is cut. What the folder `keep` has is not run again, and what is run is kept there.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, rows["designs"])
@@ -355,6 +358,7 @@ def sweep(
     done, interrupted = run_all(
         unique,
         lambda asked: (is_known(asked, known), asked.seed, asked.workload != workloads[0]),
+        keep,
     )
     answer = Sweep(
         designs=designs,
@@ -382,11 +386,13 @@ def reproduce(
     txs: int | None = None,
     seed: int = 1,
     set: Settings = None,
+    keep: str | PathLike[str] | None = None,
 ) -> Reproduction | Reproductions:
     """Run the evaluation of a paper: what was published, and what comes out here.
 
     On its own `machine` or another, and with `set` settings, of which those that a claim is about
     are the claim's. With `vary`, as of `sweep`, all claims at each value, as `Reproductions`.
+    What the folder `keep` has is not run again, and what is run is kept there.
     """
     asked = paper_named(paper)
     values = {} if vary is None else _varied_alone(vary, None, txs, seed, 1)
@@ -408,7 +414,7 @@ def reproduce(
     # Where a claim says itself what varies, its runs are the same at each point.
     unique = dict.fromkeys(run for plan in plans.values() for run in plan.values())
     # The longest runs first, as far as that is known.
-    done, interrupted = run_all([*unique], lambda asked: -(asked.cores or 0))
+    done, interrupted = run_all([*unique], lambda asked: -(asked.cores or 0), keep)
     for point, plan in plans.items():
         runs = {cell: done[run] for cell, run in plan.items() if run in done}
         of[point] = replace(of[point], runs=runs, interrupted=interrupted)

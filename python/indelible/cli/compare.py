@@ -78,6 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="show what core time is spent on instead of --metric, also in --plot, --table"
         " and as `stacks` in --json",
     )
+    options.add_keep(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -110,6 +111,7 @@ def call(args: argparse.Namespace) -> int:
             seeds=args.seeds,
             crash=not args.no_crash,
             native=args.native,
+            keep=args.keep,
             **options.experiment_arguments(args),
         ),
         show,

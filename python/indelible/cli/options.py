@@ -137,6 +137,16 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
     )
 
 
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    """Add `--keep`."""
+    parser.add_argument(
+        "--keep",
+        metavar="FOLDER",
+        help="keep what each run and campaign answers in this folder, and take what it has: the"
+        " same command goes on where it was interrupted, and a larger one runs what is new",
+    )
+
+
 def add_seeds(parser: argparse.ArgumentParser) -> None:
     """Add `--seeds`."""
     parser.add_argument(

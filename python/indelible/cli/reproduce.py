@@ -45,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--txs", type=options.whole(1), metavar="N", help="transactions of each core (2,000)"
     )
     options.add_settings(parser)
+    options.add_keep(parser)
     outputs.add_options(parser)
     options.add_common(parser)
 
@@ -71,6 +72,7 @@ def call(args: argparse.Namespace) -> int:
             txs=args.txs,
             seed=args.seed,
             set=args.set,
+            keep=args.keep,
         ),
         show,
     )

@@ -64,6 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     outputs.add_options(parser)
     outputs.add_table(parser)
+    options.add_keep(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -97,6 +98,7 @@ def call(args: argparse.Namespace) -> int:
             metric=args.metric,
             normalize=args.normalize,
             seeds=args.seeds,
+            keep=args.keep,
             **options.experiment_arguments(args),
         ),
         show,

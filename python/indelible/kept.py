@@ -1,0 +1,119 @@
+"""Answers that are kept in a folder: what has been run is not run again.
+
+An answer is a function of what was asked and of the simulator. So its file has the name of both: of
+every word of the request, the text of its script, each value of its machine, and the bytes of the
+compiled simulator. Another one finds nothing. Only `host` is of the run that was kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from indelible import experiment
+from indelible.experiment import Experiment, InputError, named
+from indelible.files import naming
+from indelible.pool import Job
+
+
+class Asked(Job, Protocol):
+    """A job whose answer follows from its request."""
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that it is about."""
+
+    def spec(self) -> dict[str, Any]:
+        """Return the request, as `lab` reads it."""
+
+
+@dataclass(frozen=True)
+class KeptJob:
+    """A job whose answer is taken from a file, or put there."""
+
+    job: Asked
+    file: Path
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that it is about."""
+        return self.job.experiment
+
+    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+        """Return the answer that is kept, or find one and keep it, if it is whole."""
+        kept = _read(self.file)
+        if kept is not None:
+            return kept
+        answer = self.job.start(control)
+        if not answer.get("cancelled"):
+            _write(self.file, answer)
+        return answer
+
+    def command(self) -> str:
+        """Return the command line that repeats the work."""
+        return self.job.command()
+
+
+def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Sequence[Asked]:
+    """Return the jobs, whose answers are kept in a folder, if one is named; it is made."""
+    if folder is None:
+        return jobs
+    path = Path(named("keep", folder))
+    with naming(f"--keep {path}"):
+        path.mkdir(exist_ok=True)
+    simulator = _fingerprint(_simulator())
+    machines: dict[str, str] = {}
+
+    def kept(job: Asked) -> KeptJob:
+        name = job.experiment.machine
+        if name not in machines:
+            rows = experiment.describe(f"machine:{name}")["rows"]
+            machines[name] = _fingerprint(json.dumps(rows).encode())
+        request = [type(job).__name__, job.spec(), machines[name], simulator]
+        return KeptJob(job, path / f"{_fingerprint(json.dumps(request).encode())}.json")
+
+    return [kept(job) for job in jobs]
+
+
+def _simulator() -> bytes:
+    """Return the simulator as it was compiled."""
+    path = getattr(experiment.core, "__file__", None)
+    return Path(path).read_bytes() if path else experiment.core.version().encode()
+
+
+def _fingerprint(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:32]
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    with naming(file):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise InputError(f"{file}: is no answer that was kept; delete it")
+    return answer
+
+
+def _write(file: Path, answer: Mapping[str, Any]) -> None:
+    """Write a file that is there whole or not at all, also beside who else writes the same."""
+    with (
+        naming(file),
+        tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=file.parent, suffix=".part", delete=False
+        ) as part,
+    ):
+        json.dump(answer, part)
+    with naming(file):
+        Path(part.name).replace(file)

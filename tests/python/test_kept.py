@@ -1,0 +1,142 @@
+"""Answers that are kept in a folder, and what makes another answer of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import experiment
+
+Command = Callable[..., tuple[int, str, str]]
+
+#: A machine of one's own, which may change.
+MACHINE = """\
+extends = "tiny"
+name = "mine"
+[pm]
+tWRITE = "{write}"
+"""
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the simulator is asked, as it is."""
+    asked: list[str] = []
+    for verb in ("run", "crash"):
+        real = getattr(experiment.core, verb)
+
+        def told(spec: str, control: object, real: Callable[..., str] = real) -> str:
+            asked.append(spec)
+            return real(spec, control)
+
+        monkeypatch.setattr(experiment.core, verb, told)
+    return asked
+
+
+@needs_core
+def test_what_was_run_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
+    folder, asked = tmp_path / "kept", {"machine": "tiny", "txs": 20, "set": {"workload.items": 8}}
+    first = indelible.compare(["native", "silo"], ["queue"], **asked, keep=folder)
+    # Two runs, and the campaign of silo.
+    assert (len(runs), len(files(folder))) == (3, 3)
+    again = indelible.compare(["native", "silo"], ["queue"], **asked, keep=folder)
+    assert len(runs) == 3
+    assert again.json() == first.json(), "also of the host it tells what it was then"
+    more = indelible.compare(["native", "silo", "lad"], ["queue"], **asked, keep=folder)
+    assert len(runs) == 5
+    assert more.json()["rows"][0] == first.json()["rows"][0]
+    # A sweep has the same runs, and those of other values.
+    swept = {"machine": "tiny", "txs": 20, "set": asked["set"]}
+    indelible.sweep(["silo"], ["queue"], {"seed": [1, 2]}, **swept, keep=folder)
+    assert len(runs) == 6
+
+
+@needs_core
+def test_another_machine_script_or_simulator_is_another_answer(
+    tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, trace, folder = tmp_path / "mine.toml", tmp_path / "mine.trace", tmp_path / "kept"
+
+    def cycles(write: str = "10ns", operations: int = 1) -> int:
+        machine.write_text(MACHINE.format(write=write))
+        trace.write_text("begin\n" + "store 0x1000 1\n" * operations + "commit\n")
+        asked = {"replay": str(trace), "crash": False, "cores": 1, "keep": folder}
+        (row,) = indelible.compare(["silo"], ["replay"], str(machine), **asked).json()["rows"]
+        return int(row["cycles"])
+
+    plain = cycles()
+    assert (cycles(), len(runs)) == (plain, 1)
+    cycles(write="500ns")
+    assert len(runs) == 2, "a file of the same name says something else"
+    assert (cycles(operations=9) > plain, len(runs)) == (True, 3)
+    assert (cycles(), len(runs)) == (plain, 3)
+    other = tmp_path / "other.so"
+    other.write_bytes(b"another simulator")
+    monkeypatch.setattr(experiment.core, "__file__", str(other))
+    assert (cycles(), len(runs)) == (plain, 4)
+
+
+@needs_core
+def test_a_claim_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
+    asked = {"txs": 5, "set": {"workload.items": 100}, "keep": tmp_path}
+    found = indelible.reproduce("loc", **asked)
+    count = len(runs)
+    assert count == len(found.runs)
+    assert indelible.reproduce("loc", **asked).rows == found.rows
+    assert len(runs) == count
+
+
+@needs_core
+def test_a_file_that_is_no_answer_is_named(tmp_path: Path) -> None:
+    asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}
+    indelible.compare(["native"], ["queue"], **asked)
+    (name,) = files(tmp_path)
+    for text in ("", "[1]", '{"cycles": 1'):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(indelible.InputError, match=f"{name}: is no answer that was kept"):
+            indelible.compare(["native"], ["queue"], **asked)
+    (tmp_path / name).unlink()
+    indelible.compare(["native"], ["queue"], **asked)
+    assert "cycles" in json.loads((tmp_path / name).read_text())
+
+
+@needs_core
+def test_what_was_stopped_goes_on(
+    tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INDELIBLE_JOBS", "1")
+    real, asked = experiment.core.run, {"txs": 5, "machine": "tiny", "crash": False}
+
+    def failing(spec: str, control: object) -> str:
+        if len(runs) == 2:
+            raise indelible.InputError("the third one is refused")
+        return str(real(spec, control))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.core, "run", failing)
+        with pytest.raises(indelible.InputError, match="the third one"):
+            indelible.compare(["native", "silo"], ["queue", "array"], **asked, keep=tmp_path)
+    assert len(files(tmp_path)) == 2
+    indelible.compare(["native", "silo"], ["queue", "array"], **asked, keep=tmp_path)
+    assert (len(runs), len(files(tmp_path))) == (4, 4), "the first two were not run again"
+
+
+def test_a_folder_that_cannot_be_is_a_sentence(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    words = ["compare", "--designs", "native", "--workloads", "hash", "--keep"]
+    for folder, why in (
+        (tmp_path / "file", "file exists"),
+        (tmp_path / "no" / "where", "no such file or directory"),
+    ):
+        code, _, complaints = command(*words, str(folder))
+        assert (code, complaints.count("\n")) == (2, 1)
+        assert f"--keep {folder}: {why}" in complaints
