@@ -207,8 +207,8 @@ fn what_stands_behind_a_fenced_store_is_not_held_up_by_it() {
     }
 }
 
-/// On cores whose `clwb` drops lines it is `clflushopt` to the cycle, and costs a log that stores to
-/// its lines again.
+/// On cores whose `clwb` drops lines it is `clflushopt` to the cycle, and costs a log that stores
+/// to its lines again.
 #[test]
 fn clwb_may_drop_lines_as_clflushopt_does() {
     let row = |design: &str, settings: &str| {
