@@ -81,7 +81,8 @@ model::params! {
         groups = "turned" of ["turned", "aligned"];
         /// Where the metadata of a block are: in a block that follows a group of seven (the slides'
         /// figure), or in the burst of the block itself: 8 bytes on the lane that memory has for
-        /// error correction, durable with it (specs/ordering.md 13.2).
+        /// error correction, which the log's blocks then lack (specs/ordering.md 13.2). The 72
+        /// bytes are durable as one, also in cells (ours: a power failure tears no burst).
         metadata = "block" of ["block", "burst"];
     }
 }
@@ -207,6 +208,25 @@ pub struct How {
     grouping: Grouping,
 }
 
+impl WalParams {
+    /// What they come to, with a commit record or a count, and metadata in blocks or in bursts.
+    fn how(&self, record: bool, in_burst: bool) -> How {
+        How {
+            sd: 1,
+            drain_oldest: false,
+            commit: Commit { record, pin: false },
+            log_writes: self.log_writes,
+            redirect_latency: self.redirect_latency,
+            id_bits: self.id_bits,
+            truncate_perc: self.truncate_perc,
+            grouping: Grouping {
+                turned: self.groups == choice::<WalParams>("groups", "turned"),
+                in_burst,
+            },
+        }
+    }
+}
+
 /// A redo log with a commit record.
 pub struct HWal;
 
@@ -258,19 +278,7 @@ impl Scheme for HWal {
     ];
     type Params = WalParams;
     fn how(params: &WalParams) -> How {
-        How {
-            sd: 1,
-            drain_oldest: false,
-            commit: Commit { record: true, pin: false },
-            log_writes: params.log_writes,
-            redirect_latency: params.redirect_latency,
-            id_bits: params.id_bits,
-            truncate_perc: params.truncate_perc,
-            grouping: Grouping {
-                turned: params.groups == choice::<WalParams>("groups", "turned"),
-                in_burst: false,
-            },
-        }
+        params.how(true, false)
     }
 }
 
@@ -294,19 +302,10 @@ impl Scheme for EcWal {
     ];
     type Params = CountParams;
     fn how(params: &CountParams) -> How {
-        How {
-            sd: 1,
-            drain_oldest: false,
-            commit: Commit { record: false, pin: false },
-            log_writes: params.log_writes,
-            redirect_latency: params.redirect_latency,
-            id_bits: params.id_bits,
-            truncate_perc: params.truncate_perc,
-            grouping: Grouping {
-                turned: params.groups == choice::<CountParams>("groups", "turned"),
-                in_burst: params.metadata == choice::<CountParams>("metadata", "burst"),
-            },
-        }
+        let CountParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, metadata } =
+            *params;
+        let wal = WalParams { log_writes, redirect_latency, id_bits, truncate_perc, groups };
+        wal.how(false, metadata == choice::<CountParams>("metadata", "burst"))
     }
 }
 
@@ -327,18 +326,14 @@ impl Scheme for LocWal {
     ];
     type Params = LocParams;
     fn how(params: &LocParams) -> How {
+        let LocParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, .. } =
+            *params;
+        let wal = WalParams { log_writes, redirect_latency, id_bits, truncate_perc, groups };
         How {
             sd: params.sd,
             drain_oldest: params.drain == OLDEST,
             commit: Commit { record: false, pin: params.bearer == PIN },
-            log_writes: params.log_writes,
-            redirect_latency: params.redirect_latency,
-            id_bits: params.id_bits,
-            truncate_perc: params.truncate_perc,
-            grouping: Grouping {
-                turned: params.groups == choice::<LocParams>("groups", "turned"),
-                in_burst: params.metadata == choice::<LocParams>("metadata", "burst"),
-            },
+            ..wal.how(false, params.metadata == choice::<LocParams>("metadata", "burst"))
         }
     }
 }
@@ -525,7 +520,7 @@ impl How {
         ];
         if self.grouping.in_burst {
             structures.push(Structure {
-                name: "metadata of a log block",
+                name: "metadata of a log block (no new cells: those for error correction)",
                 bits: 64,
                 count: area.groups,
                 place: "memory, the lane for error correction",

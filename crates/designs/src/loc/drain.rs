@@ -82,7 +82,9 @@ impl Engine {
             match *queued {
                 Queued::Close { ready } => self.close(at.max(ready), below),
                 Queued::Append { .. } if self.under_way >= self.how.log_writes => break,
-                Queued::Append { data, .. } if !self.ring.has_room(data.is_some()) => {
+                Queued::Append { data, ready, .. } if !self.ring.has_room(data.is_some()) => {
+                    // If notes are in the last group there is, they do not wait for more of them.
+                    self.close(at.max(ready), below);
                     full = true;
                     break;
                 }

@@ -149,6 +149,26 @@ fn metadata_in_the_burst_of_their_block_hold() {
     }
 }
 
+/// Notes that are in the last group of the log are sent when a block finds no room behind them: the
+/// transaction that fills the log is durable, and room is made.
+#[test]
+fn notes_in_the_last_group_do_not_wait_for_a_block_that_has_no_room() {
+    let stores = (0..12).map(|line| format!("store {:#x} {}\n", 0x10000 + 64 * line, line + 1));
+    let loads = (0..60).map(|line| format!("load {:#x}\n", 0x20000 + 64 * line));
+    let first: String = stores.chain(loads).collect();
+    let first = format!("measured\nbegin\n{first}work 200000\ncommit\n");
+    let trace = format!("{first}begin\nstore 0x14000 5\ncommit\n");
+    for (design, more) in [("ec-wal", ""), ("loc-wal", "design.sd=2"), ("loc-wal", "design.sd=4")] {
+        let mut request = crate::common::request(&format!(
+            "{design} replay cores=1 txs=2 points=all llc.size=256B l2.size=128B l1d.size=128B \
+             pm.log_size=1KiB design.metadata=burst {more}"
+        ));
+        request["script"] = serde_json::json!(["mine.trace", trace]);
+        let answer = crate::common::crash_as(&request);
+        assert_eq!(answer["violations"], serde_json::json!([]), "{design} {more}");
+    }
+}
+
 /// S-WAL's fences are needless with `clflush`, which waits by itself, and needed with `clwb`.
 #[test]
 fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
