@@ -162,7 +162,9 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "cancelled": interrupted,
             }
         )
-        answer["would_show"] = _would_show(answer)
+        # Of points that are chosen an order may have others at which its error shows.
+        every = plan.campaign.points in (None, "all")
+        answer["would_show"] = _would_show(answer) if every else None
         return answer
 
     try:
@@ -174,6 +176,7 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
 def _would_show(answer: Exploration) -> float | None:
     """Return the share of orders: an error in so many, or more, would have shown in one of these.
 
+    Of orders as seeds draw them, and of errors that show where the power is cut.
     Nothing if something is wrong or unchecked, or if every seed does the same.
     """
     if not answer.passed or max(row["threads"] for row in answer["rows"]) < 2:

@@ -80,7 +80,7 @@ def _verdict(answer: Exploration) -> str:
         right = "ok so far" if answer.interrupted else "ok with every seed"
         if (share := answer["would_show"]) is not None:
             percent, sure = math.ceil(100 * share), round(100 * SURE)
-            right += f"; an error in {percent} % of orders would have shown with {sure} % certainty"
+            right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
         return right if answer.checked else NOTHING_CHECKED
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"

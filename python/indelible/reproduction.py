@@ -10,7 +10,7 @@ from typing import Any
 
 from indelible import text
 from indelible.evaluation import Cell, Rows
-from indelible.experiment import Experiment
+from indelible.experiment import Experiment, describe
 from indelible.papers import Claim, Paper
 from indelible.results import Run, rows_as_csv
 from indelible.settings import Pairs, of_cell
@@ -19,6 +19,9 @@ from indelible.sweeps import Point
 
 #: What a claim has room for where there are many columns.
 CLAIM_WIDTH = 24
+
+#: What has room beside the option that moves it; narrower it stands below.
+MOVED_WIDTH = 24
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,9 +42,14 @@ class Reproduction(Shown):
         cells = self.paper.cells()
         names = {name for cell in cells for name in (cell.design, cell.workload)}
         machine = self.machine or self.paper.machine
+        # A claim knows its own settings by their keys, and a field may have been said otherwise.
+        rows = describe(f"machine:{machine}")["rows"]
+        fields = [(row["section"], row["key"], row["aliases"]) for row in rows]
+        keys = {f"{at}.{alias}": f"{at}.{key}" for at, key, aliases in fields for alias in aliases}
+        settings = tuple((keys.get(key, key), value) for key, value in self.settings)
         plan = {}
         for cell in cells:
-            own = of_cell(self.settings, cell.design, cell.workload, names)
+            own = of_cell(settings, cell.design, cell.workload, names)
             plan[cell] = cell.experiment(machine, self.txs, self.seed, own)
         return plan
 
@@ -121,13 +129,17 @@ class Reproductions(Shown):
             run.experiment: run for answer in self.points.values() for run in answer.runs.values()
         }
         return {
-            "paper": self.first.paper.name,
-            "title": self.first.paper.title,
+            **self.first.json(),
+            "settings": dict(self.kept),
             "vary": {key: [*values] for key, values in self.vary.items()},
             "rows": self.rows,
             "runs": [run.json() for run in runs.values()],
-            "cancelled": self.interrupted,
         }
+
+    @property
+    def kept(self) -> Pairs:
+        """The settings that are the same at all points."""
+        return tuple(pair for pair in self.first.settings if pair[0] not in self.vary)
 
     def csv(self) -> str:
         """Return a row for each claim at each point as comma-separated values."""
@@ -204,7 +216,7 @@ def reproductions(answer: Reproductions, width: int | None = None) -> str:
         header, *body = zip(*stub, *(columns[head] for head in part), strict=True)
         tables.append(text.columns(header, body, width, right=range(2, len(header))))
     tables += [_order_lines(heads, rows, width) for rows in orders]
-    kept = [f"{key}={value}" for key, value in answer.first.settings if key not in answer.vary]
+    kept = [f"{key}={value}" for key, value in answer.kept]
     return _told(
         [*answer.points.values()], [*kept, f"columns: {', '.join(answer.vary)}"], tables, width
     )
@@ -228,20 +240,26 @@ def _told(
     title = textwrap.fill(" · ".join([*words, *said]), width, break_on_hyphens=False)
     blocks = [f"{first.paper.title}\n{title}", *tables]
     if first.interrupted:
-        total = sum(len(answer.paper.cells()) for answer in answers)
-        done = sum(len(answer.runs) for answer in answers)
-        blocks.insert(0, f"interrupted: {done} of {total} runs had ended")
+        # What several points have in common was run once.
+        total = {run for answer in answers for run in answer.plan().values()}
+        done = {run.experiment for answer in answers for run in answer.runs.values()}
+        blocks.insert(0, f"interrupted: {len(done)} of {len(total)} runs had ended")
     return "\n\n".join([*blocks, _moved_by(first.paper, width)])
 
 
 def _moved_by(paper: Paper, width: int) -> str:
     """Return what moves the numbers of a paper, and where the causes stand."""
     size = max(len(option) for option, _ in paper.moved_by)
-    lines = ["What moves them, each alone; why, and what else: docs/fidelity.md"]
+    # Where there is no room beside the options what they move stands below them.
+    beside = width >= size + 4 + MOVED_WIDTH
+    lines = [
+        textwrap.fill("What moves them, each alone; why, and what else: docs/fidelity.md", width)
+    ]
     for option, what in paper.moved_by:
-        indent = " " * (size + 4)
-        line = f"  {option.ljust(size)}  {what}"
-        lines.append(textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False))
+        lines += [] if beside else [f"  {option}"]
+        head, indent = (f"  {option.ljust(size)}  ", size + 4) if beside else ("    ", 4)
+        line = textwrap.fill(head + what, width, subsequent_indent=" " * indent)
+        lines.append(line)
     return "\n".join(lines)
 
 

@@ -150,6 +150,10 @@ def test_claims_are_asked_with_other_settings_and_keep_their_own() -> None:
     sticky = numbers(hops(**{"hops.depends": "sticky"}))
     assert sticky[base] == as_it_is["HOPS, dependences on durable lines, too"]
     assert sticky["ideal over clwb and sfence"] == as_it_is["ideal over clwb and sfence"]
+    # A field has other names, and the claim knows its own.
+    with_names = indelible.reproduce("silo", txs=2, set=SHORT | {"controller.noc": "100ns"})
+    with_keys = indelible.reproduce("silo", txs=2, set=SHORT | {"controller.noc_latency": "100ns"})
+    assert with_names.rows == with_keys.rows
     elsewhere = hops("optane", **{"core.cores_max": 4})
     assert "\nmachine optane · 20 transactions a core · seed 1 · workload.items=200" in str(
         elsewhere
@@ -166,13 +170,15 @@ def test_claims_at_several_values_have_a_column_each(tmp_path: Path) -> None:
     assert strict["LOC-WAL, SD = 1"] == loose["LOC-WAL, SD = 1"], "the claim says it itself"
     data = found.json()
     assert data["vary"] == {"loc-wal.sd": ["1", "4", "32"]}
+    assert (data["machine"], data["seed"]) == ("loc", 1)
+    assert data["settings"] == {"workload.items": "200"}
     # What no point moves is run once.
     assert len(data["runs"]) < 3 * len(papers.LOC.cells())
-    for width in (80, 120):
+    for width in (50, 80, 120):
         shown = reproductions(found, width).splitlines()
         assert max(map(len, shown)) <= width
-        (head,) = [line.split() for line in shown if line.startswith("claim")]
-        assert head == ["claim", "published", "1", "4", "32"]
+        heads = [line.split()[2:] for line in shown if line.startswith("claim")]
+        assert [value for head in heads for value in head] == ["1", "4", "32"]
         assert sum(line.lstrip().startswith(("1 ", "4 ", "32 ")) for line in shown) == 3
     drawing = tmp_path / "loc.svg"
     found.save(drawing)

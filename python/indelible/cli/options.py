@@ -48,7 +48,7 @@ def one(what: str) -> Callable[[str], str]:
     def read(word: str) -> str:
         if "," in word or word == "all":
             raise argparse.ArgumentTypeError(
-                f"`{word}` is not one {what}: `indelible compare --{what}s {word}` takes several"
+                f"`{word}` is not one {what}; `indelible compare --{what}s {word}` runs several"
             )
         return word
 
