@@ -59,7 +59,7 @@ class Paper:
     machine: str
     claims: tuple[Claim, ...]
     #: Options of `reproduce` that move what comes out the most, and what each moves.
-    moved_by: tuple[tuple[str, str], ...] = ()
+    moved_by: tuple[tuple[str, str], ...]
 
     def cells(self) -> list[Cell]:
         """Return the runs that the claims need, each once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -24,8 +25,27 @@ CLAIM_WIDTH = 24
 MOVED_WIDTH = 24
 
 
+class OfClaims(Shown, ABC):
+    """What has a row for each claim, as a file and as a figure."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the JSON."""
+
+    def csv(self) -> str:
+        """Return a row for each claim as comma-separated values; an order has one a design."""
+        return rows_as_csv(flat for row in self.rows for flat in _flat(row))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
+        from indelible import plot, reproduction_plot
+
+        plot.save(reproduction_plot.figure, self, path)
+
+
 @dataclass(frozen=True, repr=False)
-class Reproduction(Shown):
+class Reproduction(OfClaims):
     """A paper, and the runs that were made for it."""
 
     paper: Paper
@@ -76,16 +96,6 @@ class Reproduction(Shown):
             "cancelled": self.interrupted,
         }
 
-    def csv(self) -> str:
-        """Return a row for each claim as comma-separated values; an order has one a design."""
-        return rows_as_csv(flat for row in self.rows for flat in _flat(row))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
-        from indelible import plot, reproduction_plot
-
-        plot.save(reproduction_plot.figure, self, path)
-
     def __repr__(self) -> str:
         return f"<Reproduction of {self.paper.title}>"
 
@@ -94,7 +104,7 @@ class Reproduction(Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class Reproductions(Shown):
+class Reproductions(OfClaims):
     """A paper's claims at each value of some fields."""
 
     vary: Mapping[str, tuple[str, ...]]
@@ -140,16 +150,6 @@ class Reproductions(Shown):
     def kept(self) -> Pairs:
         """The settings that are the same at all points."""
         return tuple(pair for pair in self.first.settings if pair[0] not in self.vary)
-
-    def csv(self) -> str:
-        """Return a row for each claim at each point as comma-separated values."""
-        return rows_as_csv(flat for row in self.rows for flat in _flat(row))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
-        from indelible import plot, reproduction_plot
-
-        plot.save(reproduction_plot.figure, self, path)
 
     def __repr__(self) -> str:
         return f"<Reproductions of {self.first.paper.title}: {', '.join(self.vary)}>"
@@ -197,7 +197,7 @@ def reproductions(answer: Reproductions, width: int | None = None) -> str:
     """Return the table of what was published and what is measured at each point."""
     width = width or text.terminal_width()
     heads = [" ".join(point) for point in answer.points]
-    #: Each claim, with its row at each point.
+    # Each claim, with its row at each point.
     claims = [*zip(*(at_point.rows for at_point in answer.points.values()), strict=True)]
     numbers = [rows for rows in claims if rows[0]["unit"]]
     orders = [rows for rows in claims if not rows[0]["unit"]]
