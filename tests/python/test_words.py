@@ -47,4 +47,4 @@ def test_several_where_one_is_taken_name_compare(
 ) -> None:
     code, _, complaints = command(*words)
     assert code == 2
-    assert f": `indelible compare --{several}` takes several; " in complaints
+    assert f"; `indelible compare --{several}` runs several; " in complaints
