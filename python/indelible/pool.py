@@ -67,12 +67,12 @@ def execute(
     """Do the jobs, starting them in the given order; the first error stops them all.
 
     Ctrl-C stops them too and raises `Interrupted`, with the results of those that had ended or
-    that stopped in time, and `None` for the others.
+    that stopped in time, and `None` for the others. So does a `KeyboardInterrupt` of a job.
     """
     at_once = jobs_at_once()
     controls = [experiment.core.Control() for _ in jobs]
     waiting: SimpleQueue[int] = SimpleQueue()
-    finished: SimpleQueue[tuple[int, dict[str, Any] | Exception]] = SimpleQueue()
+    finished: SimpleQueue[tuple[int, dict[str, Any] | BaseException]] = SimpleQueue()
     results: list[dict[str, Any] | None] = [None] * len(jobs)
     for index in range(len(jobs)) if order is None else order:
         waiting.put(index)
@@ -81,7 +81,8 @@ def execute(
         while (index := _take(waiting)) is not None:
             try:
                 finished.put((index, jobs[index].start(controls[index])))
-            except Exception as error:
+            # Also what is no `Exception`: the caller waits for an answer of each job.
+            except BaseException as error:
                 finished.put((index, error))
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(jobs)))]
@@ -91,7 +92,7 @@ def execute(
         with Meter(controls, what) as meter:
             for _ in jobs:
                 index, result = _await(finished, meter)
-                if isinstance(result, Exception):
+                if isinstance(result, BaseException):
                     raise _explained(result, jobs[index])
                 meter.finish(index)
                 results[index] = result
@@ -116,7 +117,7 @@ def _take(waiting: SimpleQueue[int]) -> int | None:
         return None
 
 
-def _await(finished: SimpleQueue, meter: Meter) -> tuple[int, dict[str, Any] | Exception]:
+def _await(finished: SimpleQueue, meter: Meter) -> tuple[int, dict[str, Any] | BaseException]:
     while True:
         try:
             return finished.get(timeout=0.1)
@@ -143,11 +144,11 @@ def _collect(
             thread.join(max(deadline - time.monotonic(), 0.0))
     while not finished.empty():
         index, result = finished.get()
-        if not isinstance(result, Exception):
+        if not isinstance(result, BaseException):
             results[index] = result
 
 
-def _explained(error: Exception, job: Job) -> Exception:
+def _explained(error: BaseException, job: Job) -> BaseException:
     if isinstance(error, InternalError):
         return InternalError(f"{error}\nrepeat with: {job.command()}")
     return error

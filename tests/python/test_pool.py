@@ -1,0 +1,51 @@
+"""Jobs on threads, and how they end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+#: Longer than any of it takes; a caller that waits for ever fails its test, and hangs no other.
+LIMIT_SECONDS = 30
+
+#: A process in which a job ends with what is raised. `conftest` has the simulator, or what stands
+#: in for it.
+ENDED = """
+import conftest
+from indelible import InputError, pool
+
+class Job:
+    def start(self, control):
+        raise {raised}
+
+    def command(self):
+        return "indelible run"
+
+try:
+    pool.execute([Job(), Job()])
+except BaseException as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "caught"),
+    [
+        ("InputError('refused')", "InputError"),
+        ("SystemExit(3)", "SystemExit"),
+        ("GeneratorExit", "GeneratorExit"),
+        ("KeyboardInterrupt", "Interrupted"),
+    ],
+)
+def test_whatever_ends_a_job_ends_the_call(raised: str, caught: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED.format(raised=raised)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{caught}\n", "")
