@@ -16,6 +16,7 @@ from indelible.text import (
     half_width_cell,
     interrupted,
     interval_notes,
+    kept_notes,
     marked,
     quantity,
     ratio_cell,
@@ -38,7 +39,7 @@ def comparison(answer: Comparison, width: int | None = None) -> str:
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
     notes = _footnotes(answer, width)
-    return "\n\n".join([*blocks, *notes])
+    return "\n\n".join([*blocks, *notes, *kept_notes(answer.taken, width)])
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:

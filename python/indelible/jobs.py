@@ -9,6 +9,7 @@ from typing import Any
 
 from indelible import experiment, kept, pool
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
+from indelible.kept import Taken
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
 from indelible.settings import Pairs
 
@@ -82,10 +83,10 @@ def run_all(
     experiments: Sequence[Experiment],
     first: Callable[[Experiment], Any],
     keep: str | os.PathLike[str] | None = None,
-) -> tuple[dict[Experiment, Run], bool]:
+) -> tuple[dict[Experiment, Run], bool, Taken | None]:
     """Run experiments, those first that `first` puts first; also whether that was interrupted.
 
-    What the folder `keep` has is not run again.
+    What the folder `keep` has is not run again, and last comes how much that was.
     """
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
     jobs = kept.keeping([*map(RunJob, experiments)], keep)
@@ -95,7 +96,7 @@ def run_all(
         for asked, data in zip(experiments, answers, strict=True)
         if _is_whole(data)
     }
-    return done, interrupted
+    return done, interrupted, kept.taken(jobs, "runs")
 
 
 def run_tested(
@@ -104,15 +105,16 @@ def run_tested(
     campaigns: Mapping[SampledJob, Iterable[Cell]],
     known: Collection[str],
     keep: str | os.PathLike[str] | None = None,
-) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool]:
+) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool, Taken | None]:
     """Run a plan with each seed, and the campaigns; also whether that was interrupted.
 
-    What the folder `keep` has is not run again.
+    What the folder `keep` has is not run again, and last comes how much that was.
     """
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
     jobs: Sequence[Any] = [*map(RunJob, seeded.values()), *campaigns]
     order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index], known))
-    answers, interrupted = _execute(kept.keeping(jobs, keep), order)
+    jobs = kept.keeping(jobs, keep)
+    answers, interrupted = _execute(jobs, order)
     runs = {
         cell: Run(data, asked)
         for (cell, asked), data in zip(seeded.items(), answers, strict=False)
@@ -122,7 +124,8 @@ def run_tested(
     for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
         if _is_whole(data):
             verdicts |= dict.fromkeys(cells, _verdict(job.campaign, data))
-    return runs, verdicts, interrupted
+    taken = kept.taken(jobs, "runs and campaigns" if campaigns else "runs")
+    return runs, verdicts, interrupted, taken
 
 
 def portable(settings: Pairs) -> Pairs:

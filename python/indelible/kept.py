@@ -34,11 +34,25 @@ class Asked(Job, Protocol):
 
 
 @dataclass(frozen=True)
+class Taken:
+    """How many of a call's answers came from the folder in which they are kept."""
+
+    count: int
+    of: int
+    what: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.of} {self.what} taken from {self.folder}"
+
+
+@dataclass
 class KeptJob:
     """A job whose answer is taken from a file, or put there."""
 
     job: Asked
     file: Path
+    was_taken: bool = False
 
     @property
     def experiment(self) -> Experiment:
@@ -49,6 +63,7 @@ class KeptJob:
         """Return the answer that is kept, or find one and keep it, if it is whole."""
         kept = _read(self.file)
         if kept is not None:
+            self.was_taken = True
             return kept
         answer = self.job.start(control)
         if not answer.get("cancelled"):
@@ -79,6 +94,14 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
         return KeptJob(job, path / f"{_fingerprint(json.dumps(request).encode())}.json")
 
     return [kept(job) for job in jobs]
+
+
+def taken(jobs: Sequence[Asked], what: str) -> Taken | None:
+    """Return how many of the jobs, which have been done, took an answer; none: nothing is kept."""
+    kept = [job for job in jobs if isinstance(job, KeptJob)]
+    if not kept:
+        return None
+    return Taken(sum(job.was_taken for job in kept), len(kept), what, kept[0].file.parent)
 
 
 def _simulator() -> bytes:

@@ -159,7 +159,7 @@ def probe(
         for memory in memories
         for cell in _cells(memory, groups, curves)
     }
-    done, interrupted = run_all([*plan.values()], _longest_first)
+    done, interrupted, _ = run_all([*plan.values()], _longest_first)
     runs = {key: done[asked] for key, asked in plan.items() if asked in done}
     answer = Probed(memories, groups, seed, settings, curves, runs, len(plan), interrupted)
     if interrupted:

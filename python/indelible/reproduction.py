@@ -12,6 +12,7 @@ from typing import Any
 from indelible import text
 from indelible.evaluation import Cell, Rows
 from indelible.experiment import Experiment, describe
+from indelible.kept import Taken
 from indelible.papers import Claim, Paper
 from indelible.results import Run, rows_as_csv
 from indelible.settings import Pairs, of_cell
@@ -56,6 +57,7 @@ class Reproduction(OfClaims):
     #: Another machine than the paper's, and settings of all runs that do not say it themselves.
     machine: str | None = None
     settings: Pairs = ()
+    taken: Taken | None = None
 
     def plan(self) -> dict[Cell, Experiment]:
         """Return the experiments that its claims need."""
@@ -119,6 +121,11 @@ class Reproductions(OfClaims):
     def interrupted(self) -> bool:
         """Whether not all runs had ended."""
         return self.first.interrupted
+
+    @property
+    def taken(self) -> Taken | None:
+        """How many runs of all points are from the folder in which they are kept."""
+        return self.first.taken
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -244,7 +251,8 @@ def _told(
         total = {run for answer in answers for run in answer.plan().values()}
         done = {run.experiment for answer in answers for run in answer.runs.values()}
         blocks.insert(0, f"interrupted: {len(done)} of {len(total)} runs had ended")
-    return "\n\n".join([*blocks, _moved_by(first.paper, width)])
+    notes = [_moved_by(first.paper, width), *text.kept_notes(first.taken, width)]
+    return "\n\n".join([*blocks, *notes])
 
 
 def _moved_by(paper: Paper, width: int) -> str:

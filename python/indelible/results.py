@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any
 
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
+from indelible.kept import Taken
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.shown import Shown
 
@@ -317,7 +318,6 @@ Cell = tuple[str, str, "int | None"]
 #: One run of a comparison: its cell, and the seed.
 SeededCell = tuple[str, str, "int | None", int]
 
-
 #: What a run is of but for its seed: a design, a workload, and what else there are several of.
 AnyCell = tuple[Any, ...]
 
@@ -416,6 +416,7 @@ class Comparison(OfSeeds):
     interrupted: bool = False
     #: What was measured on this computer, of workloads and numbers of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
+    taken: Taken | None = None
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order of the rows."""

@@ -15,6 +15,7 @@ from indelible.text import (
     fitted,
     footnote,
     interrupted,
+    kept_notes,
     paragraph,
     seeds_said,
     table_line,
@@ -97,7 +98,7 @@ def stalls(answer: Comparison, width: int | None = None) -> str:
     notes = [footnote("*", HIDDEN, width)]
     notes += durability_notes(answer.designs, answer.durability, width)
     notes += run_notes(answer, width)
-    return "\n\n".join([*blocks, "\n".join(notes)])
+    return "\n\n".join([*blocks, "\n".join(notes), *kept_notes(answer.taken, width)])
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:

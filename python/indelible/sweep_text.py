@@ -20,7 +20,8 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     blocks = [_title(answer, width), *_tables(answer, width)]
     if answer.interrupted:
         blocks.insert(0, text.interrupted(answer, "cells"))
-    return "\n\n".join([*blocks, *_notes(answer, width)])
+    notes = [*_notes(answer, width), *text.kept_notes(answer.taken, width)]
+    return "\n\n".join([*blocks, *notes])
 
 
 def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:

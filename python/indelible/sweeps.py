@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any
 
 from indelible.experiment import InputError
+from indelible.kept import Taken
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.results import METRICS, OfSeeds, Run, known, rows_as_csv
 from indelible.settings import as_word
@@ -40,6 +41,7 @@ class Sweep(OfSeeds):
     runs: Mapping[SeededSweepCell, Run]
     durability: Mapping[str, str]
     interrupted: bool = False
+    taken: Taken | None = None
 
     def cells(self) -> list[SweepCell]:
         """Return the cells in the order of the rows."""

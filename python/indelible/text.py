@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from indelible.jobs import portable, survival
+from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
 from indelible.results import OfSeeds, Run, transactions
 
@@ -268,6 +269,13 @@ def interrupted(answer: OfSeeds, what: str) -> str:
     total = len(answer.cells()) * len(answer.seeds)
     of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
     return f"interrupted: {len(answer.runs)} of {total} {what} had ended{of}"
+
+
+def kept_notes(taken: Taken | None, width: int) -> list[str]:
+    """Return what was not run because its answer is kept; nothing is said if none is."""
+    if taken is None:
+        return []
+    return [textwrap.fill(str(taken), width, break_on_hyphens=False, break_long_words=False)]
 
 
 def interval_notes(

@@ -276,7 +276,7 @@ def compare(
     campaigns = sampled(plan, durability, survival(template)) if crash else {}
 
     known = {row["name"] for kind in rows.values() for row in kind}
-    runs, verdicts, interrupted = run_tested(plan, each_seed, campaigns, known, keep)
+    runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, known, keep)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=designs,
@@ -290,6 +290,7 @@ def compare(
         verdicts=unsafe | verdicts,
         durability=durability,
         interrupted=interrupted,
+        taken=taken,
     )
     if interrupted:
         raise pool.Interrupted(comparison)
@@ -355,7 +356,7 @@ def sweep(
     unique = [*dict.fromkeys(plan.values())]
     # One run of each point and design first: a value out of range is refused before the long part.
     known = {row["name"] for kind in rows.values() for row in kind}
-    done, interrupted = run_all(
+    done, interrupted, taken = run_all(
         unique,
         lambda asked: (is_known(asked, known), asked.seed, asked.workload != workloads[0]),
         keep,
@@ -372,6 +373,7 @@ def sweep(
         runs={cell: done[asked] for cell, asked in plan.items() if asked in done},
         durability={row["name"]: row["durability"] for row in rows["designs"]},
         interrupted=interrupted,
+        taken=taken,
     )
     if interrupted:
         raise pool.Interrupted(answer)
@@ -414,10 +416,10 @@ def reproduce(
     # Where a claim says itself what varies, its runs are the same at each point.
     unique = dict.fromkeys(run for plan in plans.values() for run in plan.values())
     # The longest runs first, as far as that is known.
-    done, interrupted = run_all([*unique], lambda asked: -(asked.cores or 0), keep)
+    done, interrupted, taken = run_all([*unique], lambda asked: -(asked.cores or 0), keep)
     for point, plan in plans.items():
         runs = {cell: done[run] for cell, run in plan.items() if run in done}
-        of[point] = replace(of[point], runs=runs, interrupted=interrupted)
+        of[point] = replace(of[point], runs=runs, interrupted=interrupted, taken=taken)
     answer = Reproductions(values, of) if values else of[()]
     if interrupted:
         raise pool.Interrupted(answer)

@@ -27,6 +27,11 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+def ending(answer: object) -> str:
+    """Return the last block of a text, however it is wrapped."""
+    return " ".join(str(answer).rpartition("\n\n")[2].split())
+
+
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what the simulator is asked, as it is."""
@@ -58,6 +63,36 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
     swept = {"machine": "tiny", "txs": 20, "set": asked["set"]}
     indelible.sweep(["silo"], ["queue"], {"seed": [1, 2]}, **swept, keep=folder)
     assert len(runs) == 6
+
+
+@needs_core
+def test_the_text_ends_with_what_was_taken(tmp_path: Path) -> None:
+    folder, asked = tmp_path / "kept", {"machine": "tiny", "txs": 20}
+    alone = indelible.compare(["silo"], ["queue"], **asked)
+    assert (alone.taken, "taken from" in str(alone)) == (None, False)
+    asked["keep"] = folder
+    first = indelible.compare(["silo"], ["queue"], **asked)
+    assert ending(first) == f"0 of 2 runs and campaigns taken from {folder}"
+    more = indelible.compare(["native", "silo"], ["queue"], **asked)
+    assert ending(more) == f"2 of 3 runs and campaigns taken from {folder}"
+    assert ending(more.stalls()) == ending(more)
+    untested = indelible.compare(["native", "silo"], ["queue"], crash=False, **asked)
+    assert ending(untested) == f"2 of 2 runs taken from {folder}"
+    swept = indelible.sweep(["silo"], ["queue"], {"seed": [1, 2, 3]}, **asked)
+    assert ending(swept) == f"1 of 3 runs taken from {folder}"
+    assert (swept.taken.count, swept.taken.of, swept.taken.folder) == (1, 3, folder)
+
+
+@needs_core
+@pytest.mark.parametrize("vary", [None, {"txs": [5, 6]}])
+def test_the_claims_end_with_what_was_taken(tmp_path: Path, vary: dict | None) -> None:
+    at = {"vary": vary, "set": {"workload.items": 100}, "keep": tmp_path}
+    at |= {} if vary else {"txs": 5}
+    first, again = (indelible.reproduce("loc", **at) for _ in range(2))
+    assert str(first).rpartition("\n\n")[0] == str(again).rpartition("\n\n")[0]
+    count = len(files(tmp_path))
+    assert ending(first) == f"0 of {count} runs taken from {tmp_path}"
+    assert ending(again) == f"{count} of {count} runs taken from {tmp_path}" == str(again.taken)
 
 
 @needs_core
@@ -128,6 +163,25 @@ def test_what_was_stopped_goes_on(
     assert len(files(tmp_path)) == 2
     indelible.compare(["native", "silo"], ["queue", "array"], **asked, keep=tmp_path)
     assert (len(runs), len(files(tmp_path))) == (4, 4), "the first two were not run again"
+
+
+@needs_core
+def test_what_was_interrupted_says_what_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INDELIBLE_JOBS", "1")
+    asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}
+    indelible.compare(["native"], ["queue"], **asked)
+
+    def interrupted(spec: str, control: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment.core, "run", interrupted)
+    with pytest.raises(indelible.Interrupted) as caught:
+        indelible.compare(["native", "silo"], ["queue", "array"], **asked)
+    partial = caught.value.partial
+    assert (partial.interrupted, len(partial.runs)) == (True, 1)
+    assert str(partial.taken) == f"1 of 4 runs taken from {tmp_path}"
 
 
 def test_a_folder_that_cannot_be_is_a_sentence(command: Command, tmp_path: Path) -> None:

@@ -143,7 +143,8 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
         "--keep",
         metavar="FOLDER",
         help="keep what each run and campaign answers in this folder, and take what it has: the"
-        " same command goes on where it was interrupted, and a larger one runs what is new",
+        " same command goes on where it was interrupted, and a larger one runs what is new. How"
+        " much it had is said below the table",
     )
 
 
