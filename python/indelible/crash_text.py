@@ -8,6 +8,7 @@ from typing import Any
 
 from indelible.results import Crash, failed_points
 from indelible.text import (
+    LABEL,
     columns,
     command,
     footnote,
@@ -68,6 +69,10 @@ def crash(answer: Crash, width: int | None = None) -> str:
         if violations[0]["order"]:
             early = "the writes that came early in that image are not in it"
             lines.append(paragraph("", early, width))
+    if answer.taken is not None:
+        # A path stays whole.
+        how = "taken from" if answer.taken.count else "in"
+        lines.append(f"{'kept'.ljust(LABEL)}{how} {answer.taken.folder}")
     lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
 

@@ -2,7 +2,8 @@
 
 An answer is a function of what was asked and of the simulator. So its file has the name of both: of
 every word of the request, the text of its script, each value of its machine, and the bytes of the
-compiled simulator. Another one finds nothing. Only `host` is of the run that was kept.
+compiled simulator. Another one finds nothing. Only `host`, and how long a campaign took, is of the
+run that was kept.
 """
 
 from __future__ import annotations

@@ -81,6 +81,7 @@ class Crash(Answer):
 
     data: Mapping[str, Any]
     campaign: Campaign
+    taken: Taken | None = None
 
     @staticmethod
     def of(data: dict[str, Any], campaign: Campaign) -> Crash:

@@ -8,7 +8,7 @@ from itertools import product
 from os import PathLike
 from typing import Any
 
-from indelible import benchmark, experiment, pool
+from indelible import benchmark, experiment, kept, pool
 from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
 from indelible.experiment import (
     CRASH_MACHINE,
@@ -210,6 +210,7 @@ def crash(
     ycsb: str | None = None,
     replay: str | None = None,
     exact: bool = False,
+    keep: str | PathLike[str] | None = None,
 ) -> Crash:
     """Cut the power at every durable event, or at so many of them; recover; check what is left.
 
@@ -217,14 +218,22 @@ def crash(
     and are cut again. `check` is a command that is run on the memory that a power failure leaves of
     a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
     kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
-    out, one at a time, for it to notice: a number, or `all`.
+    out, one at a time, for it to notice: a number, or `all`. A campaign that the folder `keep` has
+    is not run again, and one that is run is kept there; not with `check`.
     """
+    if keep is not None and (check, images) != (None, None):
+        raise InputError(
+            "`keep` is for what the simulator alone answers, and `check` and `images` are of a"
+            " program of yours; drop one"
+        )
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
     campaign = Campaign(asked, points, mutants, nested, without, lives, check, images, leave_out)
+    jobs = kept.keeping([campaign], keep)
     try:
-        return Crash.of(pool.execute([campaign], what="campaigns")[0], campaign)
+        (data,) = pool.execute(jobs, what="campaigns")
+        return replace(Crash.of(data, campaign), taken=kept.taken(jobs, "campaigns"))
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Crash.of(data, campaign)) from None

@@ -78,6 +78,7 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.litmus(orders=[5]), "`orders` is a list of names, and not [5]"),
     (lambda: indelible.crash("silo", "hash", without=3), "`without` is a name, and not 3"),
     (lambda: indelible.crash("silo", "hash", nested=None), "`nested` is True or False, and not No"),
+    (lambda: indelible.crash("silo", "hash", keep=3), "`keep` is a name, and not 3"),
     (lambda: indelible.crash("silo", "hash", mutants=0), "`mutants` is True or False, and not 0"),
     (lambda: indelible.trace("silo", "hash", without=3), "`without` is a name, and not 3"),
     (lambda: indelible.trace("silo", "hash", address=1.5), "`address` is a whole number"),

@@ -130,6 +130,67 @@ def test_a_claim_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
     assert len(runs) == count
 
 
+#: Campaigns that differ in one word each.
+CAMPAIGNS: list[dict[str, object]] = [
+    {},
+    {"points": 50},
+    {"points": "all"},
+    {"mutants": True},
+    {"nested": False},
+    {"without": "undo_newest_first"},
+    {"lives": 1},
+    {"lives": 3},
+    {"cores": 1},
+    {"seed": 2},
+    {"set": {"design.entries": 4}},
+]
+
+
+@needs_core
+def test_a_campaign_is_kept_by_all_of_its_words(tmp_path: Path, runs: list[str]) -> None:
+    asked = {"design": "silo", "workload": "scribble", "txs": 5, "keep": tmp_path}
+    first = [indelible.crash(**asked, **own) for own in CAMPAIGNS]
+    assert len(runs) == len(files(tmp_path)) == len(CAMPAIGNS)
+    again = [indelible.crash(**asked, **own) for own in CAMPAIGNS]
+    assert len(runs) == len(CAMPAIGNS)
+    for one, other in zip(first, again, strict=True):
+        assert one.json() == other.json(), "also how long it took is what it was then"
+        assert (one.taken.count, other.taken.count) == (0, 1)
+        assert f"\nkept        in {tmp_path}\n" in str(one)
+        assert str(other) == str(one).replace("        in /", "        taken from /")
+    assert "\nkept" not in str(indelible.crash("silo", "scribble", txs=5))
+
+
+def test_what_a_program_says_of_a_campaign_is_not_kept(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    words = ["crash", "--design", "silo", "--workload", "hash", "--keep", str(folder)]
+    for own in (["--check", "./verify"], ["--images", "images"]):
+        code, shown, complaints = command(*words, *own)
+        assert (code, shown, complaints.count("\n")) == (2, "", 1)
+        assert "`keep` is for what the simulator alone answers" in complaints
+    assert not folder.exists()
+
+
+@needs_core
+def test_a_campaign_that_was_stopped_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = experiment.core.crash
+
+    def stopped(spec: str, control: experiment.core.Control) -> str:
+        control.cancel()
+        answer = json.loads(real(spec, control))
+        assert answer["cancelled"]
+        return json.dumps(answer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.core, "crash", stopped)
+        indelible.crash("silo", "scribble", txs=5, keep=tmp_path)
+    assert files(tmp_path) == set()
+    assert not indelible.crash("silo", "scribble", txs=5, keep=tmp_path).interrupted
+    assert len(files(tmp_path)) == 1
+
+
 @needs_core
 def test_a_file_that_is_no_answer_is_named(tmp_path: Path) -> None:
     asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}

@@ -75,6 +75,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="also leave out each flush and fence of the trace, one at a time, or N of them:"
         " those that --check does not notice are not needed, or not checked",
     )
+    parser.add_argument(
+        "--keep",
+        metavar="FOLDER",
+        help="keep what the campaign answers in this folder, or take what it has of the same one;"
+        " not with --check, whose answers are those of a program of yours",
+    )
     options.add_experiment(parser, CRASH_MACHINE, "500, or a trace once with --check")
     options.add_common(parser)
 
@@ -116,6 +122,7 @@ def call(args: argparse.Namespace) -> int:
             check=args.check,
             images=args.images,
             leave_out=args.leave_out,
+            keep=args.keep,
             **options.experiment_arguments(args),
         ),
         show,
