@@ -17,6 +17,7 @@ pub use crate::hooks::{
     Abort, Claim, Claimed, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
     Store, TlbEvict, TlbFill, Transfer, Tx,
 };
+pub use crate::host_stack::on_host_stack;
 pub use crate::shape::{Shape, Times};
 
 /// Where the page table begins in DRAM, behind the largest heap that there can be.
@@ -67,6 +68,9 @@ pub trait Design: Sized + 'static {
     /// Only where what the design keeps belongs to threads, or to lines, and nothing to a core's
     /// own caches: in its hooks a core's number is its thread's.
     const MIGRATES: bool = false;
+    /// Whether its hooks need the stack of the host's thread ([`on_host_stack`]), as those that an
+    /// interpreter runs do.
+    const ON_HOST_STACK: bool = false;
     /// Its parameters.
     type Params: Params;
     /// Its rules, each of which a test can switch off.

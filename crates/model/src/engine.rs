@@ -16,6 +16,7 @@ use crate::crash::versions::Versions;
 use crate::crash::{Booted, Campaign, Probe, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
+use crate::host_stack::OnHost;
 use crate::image::{Image, Remains};
 use crate::machine::{CutBefore, Machine};
 use crate::oracle::{Oracle, Violation};
@@ -329,7 +330,11 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             }
             return Err(Failure::Deadlock(stuck.join(", ") + ", and nothing is due"));
         };
-        match threads[usize::from(core.0)].resume(()) {
+        let resumed = {
+            let _on_host = D::ON_HOST_STACK.then_some(OnHost);
+            threads[usize::from(core.0)].resume(())
+        };
+        match resumed {
             CoroutineResult::Yield(()) => (),
             CoroutineResult::Return(result) => {
                 shared.machine().cores[core].finished = true;
@@ -370,6 +375,7 @@ fn thread<D: Design>(
         let control = unsafe { &*watch.control };
         let library = D::Library::new(&shared.machine().setup(), core);
         let cpu = OnCore { shared, core, yielder };
+        cpu.resumed();
         let mut port = Front { cpu, library, overwritten: Overwritten::default(), control };
         repeat(&mut *program, count.warmup, &mut port, core)?;
         port.cpu.wait_for_all(&*watch.started);

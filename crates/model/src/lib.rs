@@ -25,6 +25,7 @@ pub mod card;
 pub mod shape;
 pub mod hooks;
 pub mod below;
+mod host_stack;
 pub mod design;
 pub mod oracle;
 pub mod persistency;

@@ -7,6 +7,7 @@ use corosensei::Yielder;
 
 use super::{Control, Shared};
 use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress};
+use crate::host_stack;
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
@@ -26,6 +27,14 @@ impl<D: Design> OnCore<'_, D> {
         self.shared.machine()
     }
 
+    /// The core's coroutine has begun, or goes on.
+    #[inline]
+    pub(super) fn resumed(&self) {
+        if D::ON_HOST_STACK {
+            host_stack::on_coroutine(self.yielder);
+        }
+    }
+
     /// Returns when it is this core's turn to do something that others can see; whether others
     /// had theirs before.
     #[inline]
@@ -33,6 +42,7 @@ impl<D: Design> OnCore<'_, D> {
         let mut waited = false;
         while !self.machine().may_act(self.core) {
             self.yielder.suspend(());
+            self.resumed();
             waited = true;
         }
         waited
