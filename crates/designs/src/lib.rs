@@ -26,6 +26,7 @@ pub mod orders;
 pub mod parts;
 pub mod redo;
 pub mod redo_log;
+pub mod scripted;
 pub mod shadow_paging;
 pub mod silo;
 pub mod software;
@@ -106,9 +107,9 @@ pub struct Entry {
     /// Whether lines are elsewhere than where programs see them.
     pub translates: bool,
     /// Runs a workload on a machine with it.
-    pub run: fn(Order<'_>) -> Result<Outcome, Failure>,
+    pub run: &'static Runs,
     /// What it adds to the hardware of a machine.
-    pub hardware: Hardware,
+    pub hardware: &'static Hardware,
 }
 
 impl Entry {
@@ -119,8 +120,11 @@ impl Entry {
     }
 }
 
+/// What runs a workload on a machine with a design.
+pub type Runs = dyn Fn(Order<'_>) -> Result<Outcome, Failure> + Sync;
+
 /// What a design adds to the hardware, of its settings and a machine.
-pub type Hardware = fn(&[(String, u64)], &Shape) -> Vec<Structure>;
+pub type Hardware = dyn Fn(&[(String, u64)], &Shape) -> Vec<Structure> + Sync;
 
 /// A run, before the design's type is known.
 pub struct Order<'a> {
@@ -166,8 +170,8 @@ const fn entry<D: Design>() -> Entry {
         migrates: D::MIGRATES,
         revokes: D::REVOKES,
         translates: D::TRANSLATES,
-        run: run::<D>,
-        hardware: hardware::<D>,
+        run: &run::<D>,
+        hardware: &hardware::<D>,
     }
 }
 
@@ -180,11 +184,16 @@ fn params<D: Design>(settings: &[(String, u64)]) -> D::Params {
 }
 
 fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
+    let params = params::<D>(order.settings);
+    run_with::<D>(order, params)
+}
+
+fn run_with<D: Design>(order: Order<'_>, params: D::Params) -> Result<Outcome, Failure> {
     let rules = D::Rules::default();
     engine::run(engine::Run::<D> {
         config: order.config,
         cores: order.cores,
-        params: params::<D>(order.settings),
+        params,
         rules: order.without.map_or(rules.clone(), |rule| rules.without(rule)),
         workload: order.workload,
         warmup: order.warmup,

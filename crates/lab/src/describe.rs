@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::error::{InputError, unknown};
 use crate::machines;
 use crate::profiles::{self, Profile};
+use crate::scripts;
 use crate::settings::{self, Settings};
 use crate::spec::{Named, count_cores, find_workload, workload_names};
 
@@ -83,7 +84,10 @@ pub fn explain(
     };
     let is_asked = |other: &str| kind.is_empty() || kind == other;
     let find = |all: &'static [Entry]| all.iter().find(|entry| entry.card.name == name);
-    if let Some(entry) = find(designs::ALL).filter(|_| is_asked("design")) {
+    if is_asked("design")
+        && let Some(entry) =
+            find(designs::ALL).map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?
+    {
         return explain_on(entry, "design", &split, on, explain_design);
     }
     let workload = find_workload(name).ok().filter(|_| is_asked("workload"));

@@ -5,6 +5,7 @@ pub mod quantity;
 pub mod settings;
 pub mod machines;
 pub mod profiles;
+pub mod scripts;
 mod checker;
 pub mod spec;
 pub mod results;

@@ -15,6 +15,7 @@ use crate::checker::Program;
 use crate::error::{InputError, unknown, unknown_of};
 use crate::machines::{self, Machine};
 use crate::profiles::{self, Profile};
+use crate::scripts;
 use crate::settings;
 
 /// A run or a campaign, as asked for. What is left out takes its default.
@@ -460,13 +461,14 @@ pub fn missing_domain(needs: Needs, domain: Domain) -> Option<(&'static str, u64
     (!enough).then_some(wanted)
 }
 
-/// The design of a name.
+/// The design of a name, or the script of a user's.
 ///
 /// # Errors
-/// A sentence that lists what exists, closest first.
+/// A sentence that lists what exists, closest first, or says why the script is no design.
 pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
     let names = || designs::ALL.iter().map(|entry| entry.card.name);
-    let found = designs::ALL.iter().find(|entry| entry.card.name == name);
+    let known = designs::ALL.iter().find(|entry| entry.card.name == name);
+    let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
     found.ok_or_else(|| unknown("design", name, names()))
 }
 

@@ -1,0 +1,316 @@
+//! A design whose hooks are somebody else's: one that a user writes in another language stands on
+//! the machine as those of this crate do, and is run, crashed and compared like them.
+//!
+//! [`Script`] is what was loaded and [`Hooks`] the design on a machine that is switched on. A hook
+//! that the design leaves alone answers as [`Design`]'s own does. All hardware, it has no library;
+//! it does not translate, and aborted transactions are revoked by the runtime.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity, Load,
+    Needs, Progress, Setup, Shape, Store, Structure, Transfer, Tx, on_host_stack,
+};
+use model::image::{Image, PowerLoss};
+use model::params::{Field, Params, Rules};
+use model::units::{Cycle, Line};
+
+use crate::{Entry, run_with};
+
+/// A design as it was loaded: what [`Design`] has without `self`.
+pub trait Script: Send + Sync + Debug {
+    /// The design on a machine that has just been switched on.
+    fn switch_on(&self, setup: &Given<'_>) -> Box<dyn Hooks>;
+    /// What firmware does to the image when the power is back.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    fn recover(&self, image: &mut Image<'_>, setup: &Given<'_>) -> Result<(), PowerLoss>;
+    /// The design on a machine that is switched on again, over what recovery left.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    fn boot(&self, image: &mut Image<'_>, setup: &Given<'_>) -> Result<Box<dyn Hooks>, PowerLoss>;
+    /// What it adds to the hardware.
+    fn hardware(&self, setup: &Given<'_>) -> Vec<Structure>;
+}
+
+/// The hooks of a design on a machine that is switched on; see those of [`Design`].
+pub trait Hooks {
+    /// A transaction begins.
+    fn begin(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress;
+    /// A load has its value.
+    fn load(&mut self, load: &Load, below: &mut Below<Token>) -> Progress;
+    /// A store has taken effect in the caches.
+    fn store(&mut self, store: &Store, below: &mut Below<Token>) -> Progress;
+    /// A transaction ends.
+    fn commit(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress;
+    /// A line has come to a core's first level.
+    fn fill(&mut self, fill: &Fill, below: &mut Below<Token>) -> Cycle;
+    /// A line changes owner.
+    fn transfer(&mut self, transfer: &Transfer, below: &mut Below<Token>) -> Cycle;
+    /// A dirty line leaves the caches.
+    fn evict(&mut self, evict: &Evict, below: &mut Below<Token>) -> Disposition<Token>;
+    /// An event of its own is due. Each token that it gave away comes back once.
+    fn event(&mut self, at: Cycle, event: Token, below: &mut Below<Token>);
+    /// Whether a dirty line is left behind where the caches survive.
+    fn leaves_behind(&self, line: Line) -> bool;
+    /// Whether who is told stands beside the controller that accepts the write.
+    fn hears_at_once(&self, event: Token) -> bool;
+    /// What a battery still writes.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the battery is empty.
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss>;
+    /// What it has counted so far.
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+}
+
+/// What stands for an event of a script's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(pub usize);
+
+/// What is fixed before power is first applied, as a script sees it.
+#[derive(Debug)]
+pub struct Given<'a> {
+    /// Parameters that are not at their defaults.
+    pub settings: &'a [(String, u64)],
+    /// The rule that is switched off, if one is.
+    pub without: Option<&'a str>,
+    /// The machine.
+    pub shape: &'a Shape,
+}
+
+/// What is said of a script.
+#[derive(Debug)]
+pub struct About {
+    /// The card.
+    pub card: Card,
+    /// Its parameters.
+    pub fields: &'static [Field],
+    /// Its rules, each with its documentation.
+    pub rules: &'static [(&'static str, &'static str)],
+    /// Rules that it does not need, each with the reason.
+    pub needless: &'static [(&'static str, &'static str)],
+}
+
+/// A script as the registry knows a design. It is for ever.
+pub fn entry(about: About, script: Arc<dyn Script>) -> &'static Entry {
+    let entry = match about.card.durability {
+        Durability::Synchronous => of::<Synchronous>(about, script),
+        Durability::Asynchronous => of::<Asynchronous>(about, script),
+        Durability::None => of::<NotDurable>(about, script),
+    };
+    Box::leak(Box::new(entry))
+}
+
+fn of<K: Kind>(about: About, script: Arc<dyn Script>) -> Entry {
+    let About { card, fields, rules, needless } = about;
+    let params = move |settings: &[(String, u64)]| ScriptParams {
+        script: Some(Arc::clone(&script)),
+        settings: settings.to_vec(),
+    };
+    let of_hardware = params.clone();
+    Entry {
+        card,
+        fields,
+        rules,
+        needless,
+        run: Box::leak(Box::new(move |order: crate::Order<'_>| {
+            let params = params(order.settings);
+            run_with::<Scripted<K>>(order, params)
+        })),
+        hardware: Box::leak(Box::new(move |settings: &[(String, u64)], shape: &Shape| {
+            let (params, rules) = (of_hardware(settings), ScriptRules::default());
+            Scripted::<K>::hardware(&Setup { params: &params, rules: &rules, shape })
+        })),
+        ..crate::entry::<Scripted<K>>()
+    }
+}
+
+/// The script, and its parameters that are not at their defaults.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptParams {
+    script: Option<Arc<dyn Script>>,
+    settings: Vec<(String, u64)>,
+}
+
+impl ScriptParams {
+    fn script(&self) -> &dyn Script {
+        self.script.as_deref().expect("a scripted design is made from its script")
+    }
+}
+
+/// Which of them there are is in the script's [`About`].
+impl Params for ScriptParams {
+    const FIELDS: &'static [Field] = &[];
+
+    fn set(&mut self, name: &str, value: u64) {
+        self.settings.push((name.to_owned(), value));
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        let value = self.settings.iter().rev().find(|(other, _)| other == name);
+        value.expect("a parameter that was set").1
+    }
+}
+
+/// All of the script's rules but one, if one is switched off.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptRules {
+    without: Option<String>,
+}
+
+impl Rules for ScriptRules {
+    const RULES: &'static [(&'static str, &'static str)] = &[];
+
+    fn without(self, rule: &str) -> ScriptRules {
+        ScriptRules { without: Some(rule.to_owned()) }
+    }
+}
+
+/// What the oracle must know of a design when it is compiled.
+pub trait Kind: 'static {
+    /// When an acknowledged transaction is durable.
+    const DURABILITY: Durability;
+}
+
+/// See [`Durability::Synchronous`].
+#[derive(Debug)]
+pub struct Synchronous;
+
+/// See [`Durability::Asynchronous`].
+#[derive(Debug)]
+pub struct Asynchronous;
+
+/// See [`Durability::None`].
+#[derive(Debug)]
+pub struct NotDurable;
+
+impl Kind for Synchronous {
+    const DURABILITY: Durability = Durability::Synchronous;
+}
+
+impl Kind for Asynchronous {
+    const DURABILITY: Durability = Durability::Asynchronous;
+}
+
+impl Kind for NotDurable {
+    const DURABILITY: Durability = Durability::None;
+}
+
+/// The design.
+pub struct Scripted<K> {
+    hooks: Box<dyn Hooks>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> Scripted<K> {
+    fn of(hooks: Box<dyn Hooks>) -> Scripted<K> {
+        Scripted { hooks, kind: PhantomData }
+    }
+
+    fn given<'a>(setup: &Setup<'a, Scripted<K>>) -> Given<'a> {
+        Given {
+            settings: &setup.params.settings,
+            without: setup.rules.without.as_deref(),
+            shape: setup.shape,
+        }
+    }
+}
+
+impl<K: Kind> Design for Scripted<K> {
+    const CARD: Card = Card {
+        name: "script",
+        paper: "a user's",
+        family: "a script",
+        summary: "what a script says",
+        file: file!(),
+        durability: K::DURABILITY,
+        granularity: Granularity::Line,
+        needs: Needs::Adr,
+    };
+    const HAS_FENCES: bool = false;
+    const ON_HOST_STACK: bool = true;
+    type Params = ScriptParams;
+    type Rules = ScriptRules;
+    type Event = Token;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Self>) -> Self {
+        Scripted::of(setup.params.script().switch_on(&Self::given(setup)))
+    }
+
+    fn begin(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress {
+        on_host_stack(|| self.hooks.begin(tx, below))
+    }
+
+    fn load(&mut self, load: &Load, below: &mut Below<Token>) -> Progress {
+        on_host_stack(|| self.hooks.load(load, below))
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<Token>) -> Progress {
+        on_host_stack(|| self.hooks.store(store, below))
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress {
+        on_host_stack(|| self.hooks.commit(tx, below))
+    }
+
+    fn fill(&mut self, fill: &Fill, below: &mut Below<Token>) -> Cycle {
+        on_host_stack(|| self.hooks.fill(fill, below))
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, below: &mut Below<Token>) -> Cycle {
+        on_host_stack(|| self.hooks.transfer(transfer, below))
+    }
+
+    fn evict(&mut self, evict: &Evict, below: &mut Below<Token>) -> Disposition<Token> {
+        on_host_stack(|| self.hooks.evict(evict, below))
+    }
+
+    fn event(&mut self, at: Cycle, event: Token, below: &mut Below<Token>) {
+        on_host_stack(|| self.hooks.event(at, event, below));
+    }
+
+    fn leaves_behind(&self, line: Line) -> bool {
+        on_host_stack(|| self.hooks.leaves_behind(line))
+    }
+
+    fn hears_at_once(&self, event: &Token) -> bool {
+        on_host_stack(|| self.hooks.hears_at_once(*event))
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        on_host_stack(|| self.hooks.power_loss(gasp))
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        on_host_stack(|| setup.params.script().recover(image, &Self::given(setup)))
+    }
+
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
+        let hooks = setup.params.script().boot(image, &Self::given(setup))?;
+        Ok(Scripted::of(hooks))
+    }
+
+    fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
+        setup.params.script().hardware(&Self::given(setup))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        on_host_stack(|| self.hooks.counters())
+    }
+}
+
+/// What a script raised, as the payload of a panic: it ends the run, and whoever started that tells
+/// the user.
+#[derive(Debug)]
+pub struct Raised(pub String);
+
+/// Ends the run with what a script raised: a sentence for the user.
+pub fn raise(text: String) -> ! {
+    std::panic::resume_unwind(Box::new(Raised(text)))
+}
