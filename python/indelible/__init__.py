@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from indelible.probing import Probed, probe
     from indelible.recording import Recorded, record
     from indelible.results import Comparison, Crash, Litmus, Run
+    from indelible.starting import New, new
     from indelible.sweeps import Sweep
     from indelible.timeline import Timeline, trace
     from indelible.verbs import (
@@ -51,6 +52,7 @@ __all__ = [
     "InternalError",
     "Interrupted",
     "Litmus",
+    "New",
     "Probed",
     "Recorded",
     "Run",
@@ -66,6 +68,7 @@ __all__ = [
     "explore",
     "litmus",
     "native",
+    "new",
     "probe",
     "record",
     "reproduce",
@@ -86,6 +89,7 @@ _HOMES = {
     "probing": ("Probed", "probe"),
     "recording": ("Recorded", "record"),
     "results": ("Comparison", "Crash", "Litmus", "Run"),
+    "starting": ("New", "new"),
     "sweeps": ("Sweep",),
     "timeline": ("Timeline", "trace"),
 }

@@ -6,6 +6,178 @@ class InputError(ValueError):
 class InternalError(RuntimeError):
     """A bug in the simulator; the message says where."""
 
+class PowerLoss(Exception):  # noqa: N818
+    """The power failed (again) before a write took effect; let it pass."""
+
+class Tx:
+    """A transaction of a core, when it begins or ends; its stores have left it at `stored`."""
+
+    core: int
+    id: int
+    at: int
+    stored: int
+
+class Load:
+    """A load of an aligned word, when the core has the value."""
+
+    core: int
+    tx: int | None
+    address: int
+    line: int
+    at: int
+
+class Store:
+    """A store to an aligned word: what it was and is now. It leaves the core at `leaves`."""
+
+    core: int
+    tx: int | None
+    address: int
+    line: int
+    old: int
+    new: int
+    at: int
+    leaves: int
+    past_caches: bool
+
+class Fill:
+    """A line that comes to a core, from memory or from the last level."""
+
+    core: int
+    line: int
+    memory: bool
+    write: bool
+    at: int
+
+class Transfer:
+    """A line that goes from one core to another."""
+
+    line: int
+    from_core: int
+    to_core: int
+    write: bool
+    at: int
+
+class Evict:
+    """A dirty line that leaves the caches, with its newest bytes."""
+
+    line: int
+    at: int
+    data: bytes
+
+class Below:
+    """What a design stands on, for as long as one of its hooks lasts."""
+
+    def at(self, at: int, event: object) -> None:
+        """Have `event` called at a cycle: work that nobody waits for."""
+
+    def wake(self, core: int, at: int) -> None:
+        """Let a core go on at a cycle that a hook answered `WAIT`: one wake for each answer."""
+
+    def durable(self, core: int, tx: int, at: int) -> None:
+        """Say of an asynchronous design that a transaction, and all before it, are durable."""
+
+    def line(self, address: int) -> bytes:
+        """Return the newest bytes of the line at an address."""
+
+    def word(self, address: int) -> int:
+        """Return the newest value of the word at an address."""
+
+    def controller_of(self, address: int) -> int:
+        """Return which controller an address belongs to."""
+
+    def read(self, at: int, address: int) -> int:
+        """Read a line whose request is at its controller at `at`; return when the answer leaves."""
+
+    def log(
+        self,
+        at: int,
+        address: int,
+        words: list[int],
+        *,
+        tell: object = None,
+        kind: str = "log",
+    ) -> int:
+        """Send words to the log, past the caches: whole lines; return how many there are."""
+
+    def send(
+        self,
+        at: int,
+        address: int,
+        data: bytes | bytearray,
+        *,
+        tell: object = None,
+        kind: str = "data",
+        mask: int = ...,
+        direct: bool = False,
+    ) -> None:
+        """Send a line, or the bytes of it that `mask` selects."""
+
+    def write_back(
+        self,
+        at: int,
+        address: int,
+        *,
+        tell: object = None,
+        kind: str = "data",
+        keep: bool = True,
+    ) -> bool:
+        """Have a line written back; false if it is neither dirty nor on its way."""
+
+    def has_room(self, address: int) -> bool:
+        """Return whether the controller of an address has room for a write now."""
+
+    def when_room(self, address: int, event: object) -> None:
+        """Have `event` called when the controller of an address may have room."""
+
+    def give(
+        self,
+        at: int,
+        address: int,
+        data: bytes | bytearray,
+        *,
+        kind: str = "data",
+        mask: int = ...,
+    ) -> None:
+        """Give a write to its controller in this moment; only from `event`, if it has room."""
+
+    def give_up(self, text: str) -> None:
+        """End the run with a sentence for the user."""
+
+class Image:
+    """The durable bytes after a power failure, for as long as the hook lasts."""
+
+    @property
+    def capacity(self) -> int:
+        """How many bytes the memory holds."""
+
+    def word(self, address: int) -> int:
+        """Return the word at an address."""
+
+    def words(self, address: int, count: int) -> list[int]:
+        """Return the words from an address on."""
+
+    def line(self, address: int) -> bytes:
+        """Return the bytes of the line at an address."""
+
+    def set_word(self, address: int, value: int) -> None:
+        """Change a word, which is written whole or not at all."""
+
+    def set_line(self, address: int, data: bytes | bytearray, mask: int = ...) -> None:
+        """Change a line, or the bytes that `mask` selects: whole or not at all."""
+
+class Gasp:
+    """The last breath of a machine, for as long as the hook lasts."""
+
+    @property
+    def at(self) -> int:
+        """When the power failed."""
+
+    def save(self, address: int, data: bytes | bytearray) -> None:
+        """Save bytes at an address of persistent memory."""
+
+    def save_words(self, address: int, words: list[int]) -> None:
+        """Save words, one after the other, from an address of persistent memory on."""
+
 class Control:
     """Watches and stops a simulation from another thread."""
 

@@ -15,6 +15,7 @@ from indelible.experiment import (
     whole,
 )
 from indelible.results import closest_first
+from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs
 
 #: With more seeds a confidence interval hardly becomes narrower: four times as many halve it.
@@ -57,7 +58,7 @@ def base_of(
     """Return the design that is 1.00; it may be one that is not compared with the others yet."""
     base = named("normalize", normalize or designs[0])
     known = [*designs, *(row["name"] for row in rows)]
-    if base not in known:
+    if base not in known and not is_script(base):
         among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
         raise InputError(f"cannot normalize to `{base}`, which is no design; there are {among}")
     return base

@@ -94,7 +94,7 @@ def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
     Those of some designs have the cells of `native` before them that they are compared with.
     """
     measured = {cell.design for cell in CELLS}
-    existing = [row["name"] for row in asking.catalog("designs")]
+    existing = [row["name"] for row in asking.designs(designs or ())]
     others = tuple(
         replace(cell, design=design, txs=cell.txs // 5)
         for design in existing

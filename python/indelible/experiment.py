@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible import _core as core
+from indelible import scripts
 
 InputError = core.InputError
 InternalError = core.InternalError
@@ -38,8 +39,11 @@ TIMELINE_OF_VIOLATION = "200ns"
 #: The largest number that JSON readers and Rust agree on.
 WHOLE_MAX = 2**63 - 1
 
+#: What names designs.
+DESIGNS = ("design", "designs", "normalize", "name")
+
 #: The least of what there cannot be none of.
-LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1, "leave_out": 1}
+LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1, "leave_out": 1, "trials": 1}
 
 #: The workloads that read a file, and the flag that names it.
 SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb", "replay": "--replay"}
@@ -108,7 +112,9 @@ def span(least: int, most: int) -> str:
 
 
 def named(what: str, value: object) -> str:
-    """Return a name or a path as text, or refuse what is neither."""
+    """Return a name or a path as text, or refuse what is neither; a class is a design in Python."""
+    if isinstance(value, type) and what in DESIGNS:
+        return scripts.named(value)
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
         raise InputError(f"`{what}` is a name, and not {value!r}")
     return readable(what, os.fsdecode(value))
@@ -128,8 +134,12 @@ def listed(what: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     found = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not all(isinstance(name, (str, os.PathLike)) for name in found):
+    if not all(isinstance(name, (str, os.PathLike, type)) for name in found):
         raise InputError(f"`{what}` is a list of names, and not {value!r}")
+    classes = dict.fromkeys(name for name in found if isinstance(name, type))
+    for name, times in Counter(one.__name__ for one in classes).items():
+        if times > 1:
+            raise InputError(f"`{what}` has {times} classes of the name {name}; name one otherwise")
     return tuple(named(what, name) for name in found)
 
 
@@ -218,7 +228,8 @@ class Experiment:
 
     def command(self, verb: str = "run") -> str:
         """Return the command line that repeats this experiment."""
-        words = [f"indelible {verb} --design {self.design} --workload {self.workload}"]
+        words = [f"indelible {verb} --design {shlex.quote(self.design)}"]
+        words.append(f"--workload {self.workload}")
         words.append(f"--machine {shlex.quote(self.machine)}")
         words += [f"--cores {self.cores}"] if self.cores is not None else []
         words += [f"--txs {self.txs}"] if self.txs is not None else []
@@ -251,10 +262,11 @@ class Campaign:
     check: str | None = None
     images: str | None = None
     leave_out: int | str | None = None
+    trials: int | str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers of any library."""
-        for name in ("points", "lives", "leave_out"):
+        for name in ("points", "lives", "leave_out", "trials"):
             value = getattr(self, name)
             if value is not None and (name == "lives" or str(value) != "all"):
                 object.__setattr__(self, name, whole(name, value))
@@ -271,6 +283,7 @@ class Campaign:
         words += [f"--points {self.points}"] if self.points is not None else []
         words += [f"--without {self.without}"] if self.without is not None else []
         words += ["--mutants"] if self.mutants else []
+        words += [f"--trials {self.trials}"] if self.trials is not None else []
         words += [] if self.nested else ["--no-nested"]
         words += [f"--lives {self.lives}"] if self.lives is not None else []
         words += [f"--check {shlex.quote(self.check)}"] if self.check is not None else []
@@ -278,8 +291,8 @@ class Campaign:
         words += [f"--leave-out {self.leave_out}"] if self.leave_out is not None else []
         return " ".join(words)
 
-    def mutant(self, row: Mapping[str, Any]) -> Campaign:
-        """Return the campaign in which a mutant was caught: a run of its own, one rule off."""
+    def trial(self, row: Mapping[str, Any]) -> Campaign:
+        """Return the campaign that a trial is, of a mutant or of the design as it is."""
         asked = self.experiment
         caught_in = replace(
             asked,
@@ -291,9 +304,8 @@ class Campaign:
             script=asked.script if row["workload"] == asked.workload else None,
         )
         check = self.check if row["workload"] == asked.workload else None
-        return Campaign(
-            caught_in, nested=False, without=row["rule"], lives=row["lives"], check=check
-        )
+        rule = row.get("rule", self.without)
+        return Campaign(caught_in, nested=False, without=rule, lives=row["lives"], check=check)
 
     def without_persist(self, row: Mapping[str, Any]) -> Campaign:
         """Return the campaign in which a flush or a fence of a trace is left out."""
@@ -305,6 +317,7 @@ class Campaign:
             nested=False,
             images=None,
             leave_out=None,
+            trials=None,
         )
 
     def recording(self, violation: Mapping[str, Any]) -> Recording | None:
@@ -324,7 +337,7 @@ class Campaign:
     def spec(self) -> dict[str, Any]:
         """Return the campaign as `lab` reads it; what is not said has a default there."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
-        for name in ("points", "without", "lives", "check", "images", "leave_out"):
+        for name in ("points", "without", "lives", "check", "images", "leave_out", "trials"):
             value = getattr(self, name)
             if value is not None:
                 spec[name] = value
@@ -427,6 +440,12 @@ def catalog(kind: str) -> list[dict[str, Any]]:
     """Return the designs, the workloads, the profiles or the machines."""
     rows: list[dict[str, Any]] = json.loads(core.list(kind))["rows"]
     return rows
+
+
+def designs(asked: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the designs that there are, and those in Python that are asked for."""
+    own = dict.fromkeys(name for name in asked if scripts.is_script(name))
+    return catalog("designs") + [describe(f"design:{name}") for name in own]
 
 
 def describe(

@@ -3,7 +3,7 @@
 An answer is a function of what was asked and of the simulator. So its file has the name of both: of
 every word of the request, the text of its script, each value of its machine, and the bytes of the
 compiled simulator. Another one finds nothing. Only `host`, and how long a campaign took, is of the
-run that was kept.
+run that was kept. What a design in Python answers is not kept: it may import anything.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from indelible import experiment
 from indelible.experiment import Experiment, InputError, named
 from indelible.files import naming
 from indelible.pool import Job
+from indelible.scripts import is_script
 
 
 class Asked(Job, Protocol):
@@ -86,7 +87,9 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
     simulator = _fingerprint(_simulator())
     machines: dict[str, str] = {}
 
-    def kept(job: Asked) -> KeptJob:
+    def kept(job: Asked) -> Asked:
+        if is_script(job.experiment.design):
+            return job
         name = job.experiment.machine
         if name not in machines:
             rows = experiment.describe(f"machine:{name}")["rows"]

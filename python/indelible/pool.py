@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from indelible import experiment
 from indelible.experiment import InputError, InternalError
 from indelible.progress import Meter
+from indelible.scripts import held_still, is_script
 
 #: The environment variable that says how many jobs may run beside each other.
 JOBS_VARIABLE = "INDELIBLE_JOBS"
@@ -69,21 +70,26 @@ def execute(
     Ctrl-C stops them too and raises `Interrupted`, with the results of those that had ended or
     that stopped in time, and `None` for the others. So does a `KeyboardInterrupt` of a job.
     """
+    with held_still():
+        return _execute(jobs, range(len(jobs)) if order is None else order, what)
+
+
+def _execute(jobs: Sequence[Job], order: Iterable[int], what: str) -> list[dict[str, Any] | None]:
     at_once = jobs_at_once()
     controls = [experiment.core.Control() for _ in jobs]
-    waiting: SimpleQueue[int] = SimpleQueue()
+    waiting = Waiting(order, [_is_script(job) for job in jobs])
     finished: SimpleQueue[tuple[int, dict[str, Any] | BaseException]] = SimpleQueue()
     results: list[dict[str, Any] | None] = [None] * len(jobs)
-    for index in range(len(jobs)) if order is None else order:
-        waiting.put(index)
 
     def work() -> None:
-        while (index := _take(waiting)) is not None:
+        while (index := waiting.take()) is not None:
             try:
-                finished.put((index, jobs[index].start(controls[index])))
+                answer: dict[str, Any] | BaseException = jobs[index].start(controls[index])
             # Also what is no `Exception`: the caller waits for an answer of each job.
             except BaseException as error:
-                finished.put((index, error))
+                answer = error
+            waiting.done(index)
+            finished.put((index, answer))
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(jobs)))]
     try:
@@ -100,21 +106,61 @@ def execute(
         for thread in threads:
             thread.join()
     except KeyboardInterrupt:
-        _stop(waiting, controls)
+        waiting.stop()
+        _cancel(controls)
         _collect(finished, threads, results)
         raise Interrupted(results) from None
     except BaseException:
-        _stop(waiting, controls)
+        waiting.stop()
+        _cancel(controls)
         _collect(finished, threads, results)
         raise
     return results
 
 
-def _take(waiting: SimpleQueue[int]) -> int | None:
-    try:
-        return waiting.get_nowait()
-    except Empty:
+class Waiting:
+    """The jobs that have not begun, in their order.
+
+    Two designs in Python beside each other are slower than one after the other, since both wait for
+    Python's lock: behind one that runs comes a job that is none.
+    """
+
+    def __init__(self, order: Iterable[int], is_script: Sequence[bool]) -> None:
+        self._indices, self._is_script = list(order), is_script
+        self._changed = threading.Condition()
+        self._script_runs = False
+
+    def take(self) -> int | None:
+        """Return the next one, when it may begin; nothing if there is none."""
+        with self._changed:
+            while self._indices:
+                index = next((i for i in self._indices if not self._must_wait(i)), None)
+                if index is not None:
+                    self._indices.remove(index)
+                    self._script_runs |= self._is_script[index]
+                    return index
+                self._changed.wait()
         return None
+
+    def _must_wait(self, index: int) -> bool:
+        return self._script_runs and self._is_script[index]
+
+    def done(self, index: int) -> None:
+        """Hear that one has ended."""
+        with self._changed:
+            self._script_runs &= not self._is_script[index]
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Have no further one begin."""
+        with self._changed:
+            self._indices.clear()
+            self._changed.notify_all()
+
+
+def _is_script(job: Job) -> bool:
+    asked = getattr(job, "experiment", None)
+    return asked is not None and is_script(asked.design)
 
 
 def _await(finished: SimpleQueue, meter: Meter) -> tuple[int, dict[str, Any] | BaseException]:
@@ -125,9 +171,7 @@ def _await(finished: SimpleQueue, meter: Meter) -> tuple[int, dict[str, Any] | B
             meter.update()
 
 
-def _stop(waiting: SimpleQueue[int], controls: Sequence[experiment.core.Control]) -> None:
-    while _take(waiting) is not None:
-        pass
+def _cancel(controls: Sequence[experiment.core.Control]) -> None:
     for control in controls:
         control.cancel()
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from indelible.experiment import InputError, readable
+from indelible.scripts import called
 
 Pairs = tuple[tuple[str, str], ...]
 Settings = Mapping[str, Any] | Sequence[Sequence[Any]] | None
@@ -66,17 +67,19 @@ def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[st
     """Return the settings of one design on one workload.
 
     A section that is the name of a design or a workload speaks of that alone: `silo.entries` is
-    `design.entries` of `silo`, and nothing to the others that are `compared`.
+    `design.entries` of `silo`, and nothing to the others that are `compared`. A design in the file
+    `mine.py` is `mine` there.
     """
-    named = ((design, "design"), (workload, "workload"))
+    named = ((called(design), "design"), (workload, "workload"))
     own = {name: section for name, section in named if name}
+    others = {called(name) for name in compared}
 
     def kept() -> Iterator[tuple[str, str]]:
         for key, value in settings:
             section, dot, field = key.partition(".")
             if section in own:
                 yield own[section] + dot + field, value
-            elif section not in compared:
+            elif section not in others:
                 yield key, value
 
     return tuple(kept())

@@ -35,6 +35,7 @@ from indelible.results import (
     characterized,
     metric_named,
 )
+from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs, require_effect, varied
 from indelible.shown import Battery, Benchmark, Characterization, Explanation
 from indelible.sweeps import Point, Sweep
@@ -85,7 +86,7 @@ def explain(
     )
     prefixes = ("design:", "workload:", "order:")
     bare = next((name.removeprefix(p) for p in prefixes if name.startswith(p)), name)
-    design = bare if bare in designs else ""
+    design = bare if bare in designs or is_script(bare) else ""
     workload = bare if any(bare in names for names in workloads) else ""
     own = of_cell(pairs(set), design, workload)
     about = experiment.describe(name, own, diff, on)
@@ -205,6 +206,7 @@ def crash(
     check: str | None = None,
     images: str | None = None,
     leave_out: int | str | None = None,
+    trials: int | str | None = None,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -218,8 +220,9 @@ def crash(
     and are cut again. `check` is a command that is run on the memory that a power failure leaves of
     a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
     kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
-    out, one at a time, for it to notice: a number, or `all`. A campaign that the folder `keep` has
-    is not run again, and one that is run is kept there; not with `check`.
+    out, one at a time, for it to notice: a number, or `all`. `trials` is how many of the runs in
+    which `mutants` are looked for are made of the design as it is, too. A campaign that the folder
+    `keep` has is not run again, and one that is run is kept there; not with `check`.
     """
     if keep is not None and (check, images) != (None, None):
         raise InputError(
@@ -229,7 +232,9 @@ def crash(
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
-    campaign = Campaign(asked, points, mutants, nested, without, lives, check, images, leave_out)
+    campaign = Campaign(
+        asked, points, mutants, nested, without, lives, check, images, leave_out, trials
+    )
     jobs = kept.keeping([campaign], keep)
     try:
         (data,) = pool.execute(jobs, what="campaigns")
@@ -271,6 +276,7 @@ def compare(
     workloads = names_of("workloads", workloads, rows["workloads"])
     base = base_of(designs, normalize, rows["designs"])
     designs = designs if base in designs else (base, *designs)
+    rows["designs"] = experiment.designs(designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
@@ -341,8 +347,10 @@ def sweep(
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
-    if normalize is not None and base_of(designs, normalize, rows["designs"]) not in designs:
-        designs = (normalize, *designs)
+    if normalize is not None:
+        normalize = base_of(designs, normalize, rows["designs"])
+        designs = designs if normalize in designs else (normalize, *designs)
+    rows["designs"] = experiment.designs(designs)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)

@@ -7,14 +7,21 @@ import time
 from typing import Any
 
 try:
-    from indelible._core import InputError, InternalError
+    from indelible._core import InputError, InternalError, PowerLoss
 except ImportError:
 
     class InputError(ValueError):
         pass
 
+    class PowerLoss(Exception):  # noqa: N818
+        pass
+
     class InternalError(RuntimeError):
         pass
+
+
+#: What hooks of designs in Python are given.
+Tx = Load = Store = Fill = Transfer = Evict = Below = Image = Gasp = object
 
 
 DESIGNS = {

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from queue import SimpleQueue
 from types import ModuleType
 
 import pytest
@@ -85,14 +84,14 @@ def test_a_simulation_that_goes_on_ends_the_process_and_not_its_caller(
 def test_nothing_is_left_of_jobs_that_are_done(
     command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = pool._take
+    take = pool.Waiting.take
 
-    def slowly(waiting: SimpleQueue[int]) -> int | None:
+    def slowly(waiting: pool.Waiting) -> int | None:
         index = take(waiting)
         time.sleep(0.1 if index is None else 0)
         return index
 
-    monkeypatch.setattr(pool, "_take", slowly)
+    monkeypatch.setattr(pool.Waiting, "take", slowly)
     before = threading.active_count()
     assert command("compare", "--no-crash")[0] == 0
     assert threading.active_count() == before

@@ -64,6 +64,8 @@ pub trait Hooks {
     /// # Errors
     /// [`PowerLoss`] when the battery is empty.
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss>;
+    /// What one of its events is called in a timeline.
+    fn show_event(&self, event: Token) -> String;
     /// What it has counted so far.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
@@ -118,6 +120,7 @@ fn of<K: Kind>(about: About, script: Arc<dyn Script>) -> Entry {
         fields,
         rules,
         needless,
+        scripted: true,
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
             run_with::<Scripted<K>>(order, params)
@@ -294,6 +297,10 @@ impl<K: Kind> Design for Scripted<K> {
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
         let hooks = setup.params.script().boot(image, &Self::given(setup))?;
         Ok(Scripted::of(hooks))
+    }
+
+    fn show_event(&self, event: &Token) -> String {
+        on_host_stack(|| self.hooks.show_event(*event))
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {

@@ -134,28 +134,37 @@ pub fn make(
     .map_err(|failure| failed(failure, resolved))?;
     let host = start.get().elapsed();
     let (commits, acknowledged) = (outcome.report.commits, outcome.report.transactions);
-    assert!(
-        commits == acknowledged || outcome.report.cancelled,
-        "design {}: of {commits} commits {acknowledged} were acknowledged: it wakes a core too often",
-        resolved.design.card.name
-    );
+    if commits != acknowledged && !outcome.report.cancelled {
+        let text = format!(
+            "of {commits} commits {acknowledged} were acknowledged: it wakes a core too often"
+        );
+        return Err(defect(resolved, &text));
+    }
     Ok(Made { outcome, txs, warmup, host })
 }
 
 /// Why a run could not be made, as a sentence.
 ///
 /// # Panics
-/// On a deadlock, which is a defect of a design.
+/// On a deadlock, which is a defect, of a design of ours.
 pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
     match failure {
         Failure::Stopped(stop) => stopped(stop, resolved),
         Failure::Host(error) => InputError(format!(
             "the host has no room for the machine's memories ({error}): lower pm.device_size"
         )),
-        Failure::Deadlock(stuck) => {
-            panic!("deadlock in design {}: {stuck}", resolved.design.card.name)
-        }
+        Failure::Deadlock(stuck) => defect(resolved, &format!("deadlock: {stuck}")),
     }
+}
+
+/// What is wrong with a design that a user brought.
+///
+/// # Panics
+/// If the design is ours.
+fn defect(resolved: &Resolved, text: &str) -> InputError {
+    let design = resolved.design;
+    assert!(design.scripted, "design {}: {text}", design.card.name);
+    InputError(format!("{}: {text}", design.card.name))
 }
 
 /// Why a workload stopped, as a sentence.

@@ -66,7 +66,7 @@ fn cut(
     });
     match outcome {
         Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),
-        Err(failure) => match ends_badly(&failure, life) {
+        Err(failure) => match ends_badly(&failure, resolved, life) {
             Some(text) => Ok(Crashes {
                 checked: true,
                 violations: vec![violation(text)],
@@ -77,12 +77,12 @@ fn cut(
     }
 }
 
-/// Why a run came to no end, if a switched-off rule or what recovery left is to blame.
-fn ends_badly(failure: &Failure, life: &Life<'_>) -> Option<String> {
+/// Why a run came to no end, if a switched-off rule, what recovery left or a user's design is to
+/// blame.
+fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option<String> {
+    let may_be_wrong = life.without.is_some() || life.boot.is_some() || resolved.design.scripted;
     match failure {
-        Failure::Deadlock(stuck) if life.without.is_some() || life.boot.is_some() => {
-            Some(format!("liveness: {stuck}"))
-        }
+        Failure::Deadlock(stuck) if may_be_wrong => Some(format!("liveness: {stuck}")),
         Failure::Stopped(Stop::Failed(text)) if life.boot.is_some() => {
             Some(format!("workload: {text}"))
         }

@@ -83,6 +83,11 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E: Copy> Agenda<E> {
+    /// When the last event was due: none can be entered for an earlier time.
+    pub fn now(&self) -> Cycle {
+        self.now
+    }
+
     /// Enters an event.
     #[inline]
     pub fn enter(&mut self, at: Cycle, event: E) {

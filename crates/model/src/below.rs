@@ -45,6 +45,11 @@ pub(crate) struct Unacknowledged {
 }
 
 impl<E: Copy> Below<E> {
+    /// The time before which nothing can be due any more.
+    pub fn now(&self) -> Cycle {
+        self.agenda.now()
+    }
+
     /// Enters an event of the design.
     pub fn at(&mut self, at: Cycle, event: E) {
         self.agenda.enter(at, Event::Design(event));
@@ -236,6 +241,11 @@ impl<'a, 'i> Gasp<'a, 'i> {
     /// A battery with energy for `bytes` bytes.
     pub fn new(image: &'a mut Image<'i>, at: Cycle, bytes: u64) -> Gasp<'a, 'i> {
         Gasp { image, at, left: bytes, saved: 0 }
+    }
+
+    /// How many bytes the memory holds.
+    pub fn capacity(&self) -> u64 {
+        self.image.capacity()
     }
 
     /// Saves `bytes` at an address of persistent memory.

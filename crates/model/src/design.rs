@@ -253,6 +253,11 @@ pub trait Design: Sized + 'static {
         Ok(Self::new(setup))
     }
 
+    /// What one of its events is called in a timeline.
+    fn show_event(&self, event: &Self::Event) -> String {
+        format!("{event:?}")
+    }
+
     /// What it adds to the hardware.
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
         Vec::new()

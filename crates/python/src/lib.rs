@@ -1,13 +1,15 @@
 //! The extension module `indelible._core`: the functions of `lab` under the same names, JSON text
 //! in and out. It adds what Python needs and nothing else: the global lock is released while a
 //! simulation runs, a sentence for the user becomes `InputError`, and a panic, which is a bug of
-//! ours, becomes `InternalError`.
+//! ours, becomes `InternalError`. Designs that users write in Python are found by [`script`].
 
 mod native;
 mod panics;
+mod script;
 
 use std::sync::atomic::Ordering;
 
+use panics::Caught;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -70,7 +72,8 @@ fn answer<T: Send>(
     match py.detach(|| panics::caught(ask)) {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
-        Err(panic) => Err(InternalError::new_err(panic)),
+        Err(Caught::Raised(sentence)) => Err(InputError::new_err(sentence)),
+        Err(Caught::Panic(message)) => Err(InternalError::new_err(message)),
     }
 }
 
@@ -154,6 +157,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InputError", module.py().get_type::<InputError>())?;
     module.add("InternalError", module.py().get_type::<InternalError>())?;
     module.add_class::<Control>()?;
+    script::add(module)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(list, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;

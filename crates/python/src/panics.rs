@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use lab::scripts::scripted::Raised;
+
 thread_local! {
     /// What the hook saw last on this thread: the message with its place in the source.
     static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -27,11 +29,23 @@ pub(crate) fn install_hook() {
     });
 }
 
+/// Why some work did not end.
+pub(crate) enum Caught {
+    /// A script raised something: a sentence for the user.
+    Raised(String),
+    /// A bug of ours.
+    Panic(String),
+}
+
 /// The result of `work`, or the message of its panic.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
     // Nothing that `work` may have left half done is used again: a panic ends the experiment.
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
-        SEEN.with(|seen| seen.borrow_mut().take()).unwrap_or_else(|| message(&*payload).to_owned())
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| match payload.downcast::<Raised>() {
+        Ok(raised) => Caught::Raised(raised.0),
+        Err(payload) => Caught::Panic(
+            SEEN.with(|seen| seen.borrow_mut().take())
+                .unwrap_or_else(|| message(&*payload).to_owned()),
+        ),
     })
 }
 

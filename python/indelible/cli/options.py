@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any, TypeVar
 
 from indelible import files
@@ -206,7 +207,9 @@ def require_writable(flag: str, path: str) -> None:
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
     """Show what was asked for, or after Ctrl-C what there is of it."""
     try:
-        found = ask()
+        # What a design in Python prints is no part of the answer.
+        with redirect_stdout(sys.stderr):
+            found = ask()
     except Interrupted as interrupt:
         if interrupt.partial is None:
             raise

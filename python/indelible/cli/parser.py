@@ -19,6 +19,7 @@ from indelible.cli import (
     explore,
     litmus,
     native,
+    new,
     probe,
     record,
     reproduce,
@@ -40,6 +41,7 @@ COMMANDS = {
     "sweep": sweep,
     "reproduce": reproduce,
     "crash": crash,
+    "new": new,
     "litmus": litmus,
     "cc": cc,
     "record": record,
@@ -57,6 +59,7 @@ examples:
       --cores 1,8
   indelible sweep --designs silo --workloads hash --vary design.entries=10,20,40
   indelible crash --design silo --workload scribble --mutants
+  indelible new design mine
   indelible trace --design silo --workload btree
   indelible cc -o kv kv.c && indelible record -- ./kv pool
   indelible native logging --quick

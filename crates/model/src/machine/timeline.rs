@@ -65,7 +65,7 @@ impl<D: Design> Machine<D> {
         if let Some(timeline) = &mut self.below.memory.timeline
             && timeline.is_open(at)
         {
-            timeline.at(at, Happening::Design(format!("{event:?}")));
+            timeline.at(at, Happening::Design(self.design.show_event(event)));
         }
     }
 

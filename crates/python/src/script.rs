@@ -1,0 +1,330 @@
+//! Designs that users write in Python: how one is found, and how its hooks are called.
+//!
+//! A class is told to the simulator once, by `indelible.scripts.about`, and is for ever an entry of
+//! the registry's kind. Its hooks are called with the global lock, on the stack of the thread.
+//! What they raise ends the run with a sentence that names their line.
+
+mod arguments;
+mod below;
+mod hooks;
+mod image;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use lab::InputError;
+use lab::scripts::scripted::{self, About, Given, Hooks, Script, raise};
+use model::design::{Card, Durability, Granularity, KeptBy, Needs, Structure};
+use model::image::{Image, PowerLoss};
+use model::params::Field;
+use model::units::CoreId;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+use below::PyBelow;
+use hooks::PyHooks;
+use image::{PyGasp, PyImage};
+
+pyo3::create_exception!(
+    indelible,
+    PyPowerLoss,
+    pyo3::exceptions::PyException,
+    "The power failed (again) before a write took effect; let it pass."
+);
+
+/// Adds what scripts use to the module, and has them found.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    lab::scripts::found_by(find);
+    module.add("PowerLoss", module.py().get_type::<PyPowerLoss>())?;
+    arguments::add(module)?;
+    module.add_class::<PyBelow>()?;
+    module.add_class::<PyImage>()?;
+    module.add_class::<PyGasp>()
+}
+
+/// What of the package the hooks need.
+struct Package {
+    scripts: Py<PyModule>,
+    wait: Py<PyAny>,
+    taken: Py<PyAny>,
+    home: Py<PyAny>,
+}
+
+fn package(py: Python<'_>) -> &Package {
+    static PACKAGE: PyOnceLock<Package> = PyOnceLock::new();
+    PACKAGE.get_or_init(py, || {
+        let load = || -> PyResult<Package> {
+            let design = py.import("indelible.design")?;
+            Ok(Package {
+                scripts: py.import("indelible.scripts")?.unbind(),
+                wait: design.getattr("WAIT")?.unbind(),
+                taken: design.getattr("TAKEN")?.unbind(),
+                home: design.getattr("Home")?.unbind(),
+            })
+        };
+        load().expect("the package has its modules")
+    })
+}
+
+/// A text that is for ever: names in cards and counters are few, and come again and again.
+fn interned(text: &str) -> &'static str {
+    static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let texts = texts.get_or_insert_default();
+    if let Some(known) = texts.get(text) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(text.into());
+    texts.insert(kept);
+    kept
+}
+
+/// Where and how a script went wrong, in what was asked of it.
+fn explained(py: Python<'_>, error: PyErr, name: &str, hook: &str) -> String {
+    let text = error.to_string();
+    // With its traceback, which `value` has only from Python 3.12 on.
+    let error = error.into_value(py);
+    let told = package(py).scripts.bind(py).call_method1("explained", (error, name, hook));
+    told.and_then(|told| told.extract()).unwrap_or(text)
+}
+
+/// The script of a name: see [`lab::scripts::Find`].
+fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> {
+    Python::attach(|py| {
+        let scripts = package(py).scripts.bind(py);
+        let entry = || -> PyResult<_> {
+            let class = scripts.call_method1("find", (name,))?;
+            if class.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(entry_of(class.cast_into::<PyType>()?, name)?))
+        };
+        entry().map_err(|error| match error.is_instance_of::<crate::InputError>(py) {
+            true => InputError(error.value(py).to_string()),
+            false => InputError(explained(py, error, name, "")),
+        })
+    })
+}
+
+/// The entry of a class by a name, made when it is asked for first.
+fn entry_of(class: Bound<'_, PyType>, name: &str) -> PyResult<&'static lab::scripts::Entry> {
+    type Known = HashMap<(usize, &'static str), &'static lab::scripts::Entry>;
+    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    let key = (class.as_ptr() as usize, interned(name));
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(entry) = known().get_or_insert_default().get(&key) {
+        return Ok(entry);
+    }
+    let py = class.py();
+    let about = package(py).scripts.bind(py).call_method1("about", (&class, name))?;
+    let about = about.cast_into::<PyDict>()?;
+    let overridden: Vec<String> = item(&about, "hooks")?;
+    let overridden = overridden.into_iter().collect();
+    let (name, cells) = (interned(name), OnceLock::new());
+    let script = PyScript { name, class: class.unbind(), overridden, cells };
+    let entry = scripted::entry(about_of(&about)?, Arc::new(script));
+    // The class is part of the entry, so that its address belongs to nobody else.
+    Ok(known().get_or_insert_default().entry(key).or_insert(entry))
+}
+
+fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(of: &Bound<'py, PyDict>, key: &str) -> PyResult<T> {
+    let value = of.get_item(key)?.expect("`about` has it");
+    value.extract().map_err(Into::into)
+}
+
+fn word_of(about: &Bound<'_, PyDict>, key: &str) -> PyResult<&'static str> {
+    Ok(interned(&item::<String>(about, key)?))
+}
+
+fn about_of(about: &Bound<'_, PyDict>) -> PyResult<About> {
+    let word = |key| word_of(about, key);
+    let pairs = |key| -> PyResult<&'static [(&'static str, &'static str)]> {
+        let pairs: Vec<(String, String)> = item(about, key)?;
+        Ok(pairs.iter().map(|(name, text)| (interned(name), interned(text))).collect::<Vec<_>>())
+            .map(|pairs| &*pairs.leak())
+    };
+    let fields: Vec<Bound<'_, PyDict>> = item(about, "fields")?;
+    let fields = fields.iter().map(field_of).collect::<PyResult<Vec<_>>>()?;
+    let card = Card {
+        name: word("name")?,
+        paper: word("paper")?,
+        family: word("family")?,
+        summary: word("summary")?,
+        file: word("file")?,
+        durability: match word("durability")? {
+            "synchronous" => Durability::Synchronous,
+            "asynchronous" => Durability::Asynchronous,
+            _ => Durability::None,
+        },
+        granularity: match word("granularity")? {
+            "word" => Granularity::Word,
+            _ => Granularity::Line,
+        },
+        needs: match word("needs")? {
+            "nothing" => Needs::Nothing,
+            "adr" => Needs::Adr,
+            _ => Needs::Eadr,
+        },
+    };
+    Ok(About { card, fields: fields.leak(), rules: pairs("rules")?, needless: pairs("needless")? })
+}
+
+fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
+    let choices: Vec<String> = item(field, "choices")?;
+    let choices: Vec<&'static str> = choices.iter().map(|choice| interned(choice)).collect();
+    Ok(Field {
+        name: word_of(field, "name")?,
+        doc: word_of(field, "doc")?,
+        default: item(field, "default")?,
+        limits: item(field, "least")?..=item(field, "most")?,
+        choices: choices.leak(),
+        tight: item::<Vec<u64>>(field, "tight")?.leak(),
+    })
+}
+
+/// A class that is a design.
+#[derive(Debug)]
+struct PyScript {
+    name: &'static str,
+    class: Py<PyType>,
+    /// The hooks that it changes.
+    overridden: HashSet<String>,
+    /// Whether it has cells of its own, which are behind the memory in an image.
+    cells: OnceLock<bool>,
+}
+
+impl PyScript {
+    fn changes(&self, hook: &str) -> bool {
+        self.overridden.contains(hook)
+    }
+
+    /// What a design is set up with.
+    fn setup<'py>(&self, py: Python<'py>, given: &Given<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let shape = given.shape;
+        let settings = PyDict::new(py);
+        for (name, value) in given.settings {
+            settings.set_item(name, value)?;
+        }
+        let machine = PyDict::new(py);
+        let logs = (0..shape.cores).map(|core| shape.log_of(CoreId(core)));
+        machine.set_item("cores", shape.cores)?;
+        machine.set_item("capacity", shape.capacity)?;
+        machine.set_item("log_base", shape.log_base)?;
+        machine.set_item("logs", PyTuple::new(py, logs.collect::<Vec<_>>())?)?;
+        machine.set_item("log_bytes", shape.log_bytes)?;
+        machine.set_item("controllers", shape.controllers)?;
+        machine.set_item("path", shape.path)?;
+        machine.set_item("walk", shape.walk)?;
+        machine.set_item("caches_survive", shape.caches_survive())?;
+        let scripts = package(py).scripts.bind(py);
+        scripts.call_method1("setup", (&self.class, settings, given.without, machine))
+    }
+
+    /// Whether images have cells of the design's own.
+    fn has_cells(&self, py: Python<'_>, given: &Given<'_>) -> bool {
+        *self.cells.get_or_init(|| {
+            let structures = or_raise(py, self.structures(py, given), self.name, "hardware");
+            structures.iter().any(|structure| structure.kept_by == KeptBy::Cells)
+        })
+    }
+
+    fn hooks(
+        &self,
+        py: Python<'_>,
+        design: Bound<'_, PyAny>,
+        has_cells: bool,
+    ) -> PyResult<Box<dyn Hooks>> {
+        if !design.is_instance(self.class.bind(py))? {
+            return Err(PyTypeError::new_err(format!("it is to return the design, not {design}")));
+        }
+        Ok(Box::new(PyHooks::new(py, self, design.unbind(), has_cells)?))
+    }
+}
+
+/// What a script answers, or the end of the run with what it raised.
+fn or_raise<T>(py: Python<'_>, result: PyResult<T>, name: &str, hook: &str) -> T {
+    result.unwrap_or_else(|error| raise(explained(py, error, name, hook)))
+}
+
+/// What a script answers of an image, where the power may have failed.
+fn or_lost<T>(
+    py: Python<'_>,
+    (result, lost): (PyResult<T>, bool),
+    name: &str,
+    hook: &str,
+) -> Result<T, PowerLoss> {
+    match result {
+        Err(error) if !error.is_instance_of::<PyPowerLoss>(py) => {
+            raise(explained(py, error, name, hook))
+        }
+        // Who hides that the power failed has not gone on either.
+        Ok(answer) if !lost => Ok(answer),
+        _ => Err(PowerLoss),
+    }
+}
+
+impl Script for PyScript {
+    fn switch_on(&self, given: &Given<'_>) -> Box<dyn Hooks> {
+        Python::attach(|py| {
+            let has_cells = self.has_cells(py, given);
+            let design =
+                self.setup(py, given).and_then(|setup| self.class.bind(py).call1((setup,)));
+            let hooks = design.and_then(|design| self.hooks(py, design, has_cells));
+            or_raise(py, hooks, self.name, "__init__")
+        })
+    }
+
+    fn recover(&self, image: &mut Image<'_>, given: &Given<'_>) -> Result<(), PowerLoss> {
+        if !self.changes("recover") {
+            return Ok(());
+        }
+        Python::attach(|py| {
+            let answer = image::lend(py, image, self.has_cells(py, given), |image| {
+                let setup = self.setup(py, given)?;
+                self.class.bind(py).call_method1("recover", (image, setup)).map(drop)
+            });
+            or_lost(py, answer, self.name, "recover")
+        })
+    }
+
+    fn boot(&self, image: &mut Image<'_>, given: &Given<'_>) -> Result<Box<dyn Hooks>, PowerLoss> {
+        Python::attach(|py| {
+            let has_cells = self.has_cells(py, given);
+            let answer = image::lend(py, image, has_cells, |image| {
+                let setup = self.setup(py, given)?;
+                let design = self.class.bind(py).call_method1("boot", (image, setup))?;
+                self.hooks(py, design, has_cells)
+            });
+            or_lost(py, answer, self.name, "boot")
+        })
+    }
+
+    fn hardware(&self, given: &Given<'_>) -> Vec<Structure> {
+        Python::attach(|py| or_raise(py, self.structures(py, given), self.name, "hardware"))
+    }
+}
+
+impl PyScript {
+    fn structures(&self, py: Python<'_>, given: &Given<'_>) -> PyResult<Vec<Structure>> {
+        type Row = (String, u64, u64, String, String);
+        let scripts = package(py).scripts.bind(py);
+        let rows = scripts.call_method1("hardware", (&self.class, self.setup(py, given)?))?;
+        let rows: Vec<Row> = rows.cast_into::<PyList>()?.extract()?;
+        let structure = |(name, bits, count, place, kept_by): Row| Structure {
+            name: interned(&name),
+            bits,
+            count,
+            place: interned(&place),
+            kept_by: match kept_by.as_str() {
+                "adr" => KeptBy::Adr,
+                "battery" => KeptBy::Battery,
+                "eadr" => KeptBy::Eadr,
+                "cells" => KeptBy::Cells,
+                _ => KeptBy::Nothing,
+            },
+        };
+        Ok(rows.into_iter().map(structure).collect())
+    }
+}

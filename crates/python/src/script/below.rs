@@ -1,0 +1,322 @@
+//! The floor that a script stands on.
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lab::scripts::scripted::Token;
+use model::controller::Notify;
+use model::design::Below;
+use model::device::Write;
+use model::meters::Class;
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, WORD_BYTES, Word};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use slab::Slab;
+
+use super::image::{line, line_data, within, word};
+
+/// What a design stands on, for as long as one of its hooks lasts; and the events that it was given
+/// and that are not due.
+#[pyclass(frozen, name = "Below", module = "indelible.design")]
+#[derive(Default)]
+pub(super) struct PyBelow {
+    of: AtomicPtr<Below<Token>>,
+    /// Whether the hook is `event`, in which what survives may change.
+    in_event: AtomicBool,
+    events: Mutex<Slab<Py<PyAny>>>,
+}
+
+/// No time is later (ours: what is added to it overflows nothing).
+pub(super) const LATEST: u64 = 1 << 62;
+
+/// Lends the floor to a hook, which is `event` or not.
+pub(super) fn lend<'py, T>(
+    lent: &Bound<'py, PyBelow>,
+    below: &mut Below<Token>,
+    in_event: bool,
+    hook: impl FnOnce(&Bound<'py, PyBelow>) -> T,
+) -> T {
+    lent.get().in_event.store(in_event, Ordering::Relaxed);
+    lent.get().of.store(ptr::from_mut(below), Ordering::Relaxed);
+    let answer = hook(lent);
+    lent.get().of.store(ptr::null_mut(), Ordering::Relaxed);
+    answer
+}
+
+/// What lies between when something is sent and when it is at its controller.
+#[derive(Clone, Copy)]
+enum Way {
+    Nothing,
+    Path,
+    Walk,
+}
+
+impl PyBelow {
+    #[expect(clippy::mut_from_ref, reason = "a method asks for it once, last; see SAFETY")]
+    fn below(&self) -> PyResult<&mut Below<Token>> {
+        // SAFETY: `lend` clears it before what it points at goes, whoever has it borrowed waits for
+        // the hook, and hooks run one at a time under the global lock. A method checks its arguments
+        // first, and asks for this when it does what it is for: no two references are in use.
+        unsafe { self.of.load(Ordering::Relaxed).as_mut() }
+            .ok_or_else(|| PyRuntimeError::new_err("`below` was lent to a hook that has ended"))
+    }
+
+    fn events(&self) -> MutexGuard<'_, Slab<Py<PyAny>>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands for an event until it is due.
+    fn token(&self, event: Py<PyAny>) -> Token {
+        Token(self.events().insert(event))
+    }
+
+    /// Who is told: the design, unless it has nothing to tell itself.
+    pub(super) fn notify(&self, tell: Bound<'_, PyAny>) -> Notify<Token> {
+        match tell.is_none() {
+            true => Notify::Nobody,
+            false => Notify::Design(self.token(tell.unbind())),
+        }
+    }
+
+    fn told(&self, tell: Option<Bound<'_, PyAny>>) -> Notify<Token> {
+        tell.map_or(Notify::Nobody, |tell| self.notify(tell))
+    }
+
+    /// The event that a token stands for, which is due.
+    pub(super) fn take(&self, token: Token) -> Py<PyAny> {
+        self.events().remove(token.0)
+    }
+
+    /// The event that a token stands for.
+    pub(super) fn look(&self, py: Python<'_>, token: Token) -> Py<PyAny> {
+        self.events()[token.0].clone_ref(py)
+    }
+
+    /// A core of the machine, or the refusal of one that it has not.
+    fn core(&self, core: u8) -> PyResult<CoreId> {
+        let cores = self.below()?.shape.cores;
+        if core >= cores {
+            return Err(PyValueError::new_err(format!("there is no core {core}: it has {cores}")));
+        }
+        Ok(CoreId(core))
+    }
+
+    /// The line of an address, or the refusal of one outside of persistent memory.
+    fn line_of(&self, address: u64) -> PyResult<Line> {
+        within(address, 1, self.below()?.shape.capacity, false)?;
+        Ok(Line::of(address))
+    }
+
+    fn write(&self, address: u64, data: &[u8], mask: u64, kind: &str) -> PyResult<Write> {
+        self.line_of(address)?;
+        Ok(Write { line: line(address)?, data: line_data(data)?, mask, class: class(kind)? })
+    }
+
+    /// A time, or the refusal of one at which nothing can happen: what is sent then has a way to go.
+    fn time(&self, at: u64, way: Way) -> PyResult<Cycle> {
+        let below = self.below()?;
+        let (now, later) = match way {
+            Way::Nothing => (below.now().0, 0),
+            Way::Path => (below.now().0, below.shape.path),
+            Way::Walk => (below.now().0, below.shape.walk),
+        };
+        if at >= LATEST {
+            return Err(PyValueError::new_err(format!("{at} is no cycle")));
+        }
+        if at + later < now {
+            return Err(PyValueError::new_err(format!("cycle {at} is past: it is {now}")));
+        }
+        Ok(Cycle(at))
+    }
+}
+
+/// The class of a write by its name.
+fn class(kind: &str) -> PyResult<Class> {
+    let found = Class::ALL.iter().find(|(_, name)| *name == kind);
+    found.map(|(class, _)| *class).ok_or_else(|| {
+        let known: Vec<&str> = Class::ALL.iter().map(|(_, name)| *name).collect();
+        PyValueError::new_err(format!(
+            "no write is of kind `{kind}`; they are {}",
+            known.join(", ")
+        ))
+    })
+}
+
+#[pymethods]
+impl PyBelow {
+    /// Has `event` called at a cycle: work that nobody waits for.
+    fn at(&self, at: u64, event: Py<PyAny>) -> PyResult<()> {
+        let at = self.time(at, Way::Nothing)?;
+        self.below()?.at(at, self.token(event));
+        Ok(())
+    }
+
+    /// Lets a core go on at a cycle that a hook answered `WAIT`: one wake for each such answer. One
+    /// that comes before the answer is kept for it, so one too many ends a later wait early.
+    fn wake(&self, core: u8, at: u64) -> PyResult<()> {
+        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        self.below()?.wake(core, at);
+        Ok(())
+    }
+
+    /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
+    /// are durable; the core hears of it at a cycle.
+    fn durable(&self, core: u8, tx: u64, at: u64) -> PyResult<()> {
+        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        self.below()?.durable(core, TxId(tx), at);
+        Ok(())
+    }
+
+    /// The newest bytes of the line at an address.
+    fn line<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let line = self.line_of(address)?;
+        Ok(PyBytes::new(py, &self.below()?.line(line)))
+    }
+
+    /// The newest value of the word at an address.
+    fn word(&self, address: u64) -> PyResult<u64> {
+        self.line_of(address)?;
+        Ok(self.below()?.view.pm.word(word(address)?))
+    }
+
+    /// Which controller an address belongs to.
+    fn controller_of(&self, address: u64) -> PyResult<usize> {
+        let line = self.line_of(address)?;
+        Ok(self.below()?.memory.controller_of(line))
+    }
+
+    /// Reads the line at an address from memory: the request is at its controller at `at`; returns
+    /// when the answer leaves.
+    fn read(&self, at: u64, address: u64) -> PyResult<u64> {
+        let (line, at) = (self.line_of(address)?, self.time(at, Way::Nothing)?);
+        Ok(self.below()?.memory.read(at, line).0)
+    }
+
+    /// Sends words to the log, past the caches, from an address on: whole lines, the rest of which
+    /// has its newest bytes, one a cycle. They are at their controllers `shape.path` cycles later.
+    /// The design is told of each line that is durable. Returns how many there are.
+    #[pyo3(signature = (at, address, words, *, tell = None, kind = "log"))]
+    fn log(
+        &self,
+        at: u64,
+        address: u64,
+        words: Vec<u64>,
+        tell: Option<Py<PyAny>>,
+        kind: &str,
+        py: Python<'_>,
+    ) -> PyResult<u64> {
+        let (first, class, at) = (word(address)?, class(kind)?, self.time(at, Way::Path)?);
+        let below = self.below()?;
+        let end = address.saturating_add(words.len() as u64 * WORD_BYTES);
+        if address < below.shape.log_base || end > below.shape.capacity {
+            return Err(PyValueError::new_err(format!(
+                "{address:#x} to {end:#x} is not in the logs, which are {:#x} to {:#x}",
+                below.shape.log_base, below.shape.capacity
+            )));
+        }
+        for (place, value) in (first.0..).zip(&words) {
+            below.view.set_word(Word(place), *value);
+        }
+        let lines = address / LINE_BYTES..end.div_ceil(LINE_BYTES);
+        for (late, line) in (0..).zip(lines.clone().map(Line)) {
+            let write = Write::whole(line, below.line(line), class);
+            let tell = tell.as_ref().map(|event| event.bind(py).clone());
+            below.send(at + late, write, self.told(tell));
+        }
+        Ok(if words.is_empty() { 0 } else { lines.end - lines.start })
+    }
+
+    /// Sends a line, or the bytes of it that `mask` selects, one bit a byte: it is at its controller
+    /// `shape.path` cycles later. With `direct` it is there at that cycle, by a path of the design's
+    /// own, where it may overtake an eviction of the line.
+    #[pyo3(signature = (at, address, data, *, tell = None, kind = "data", mask = u64::MAX, direct = false))]
+    #[expect(clippy::too_many_arguments, reason = "most are words of their own in Python")]
+    fn send(
+        &self,
+        at: u64,
+        address: u64,
+        data: PyBackedBytes,
+        tell: Option<Bound<'_, PyAny>>,
+        kind: &str,
+        mask: u64,
+        direct: bool,
+    ) -> PyResult<()> {
+        let write = self.write(address, &data, mask, kind)?;
+        let at = self.time(at, if direct { Way::Nothing } else { Way::Path })?;
+        let (below, notify) = (self.below()?, self.told(tell));
+        match direct {
+            true => below.send_direct(at, write, notify),
+            false => below.send(at, write, notify),
+        }
+        Ok(())
+    }
+
+    /// Has the line at an address written back if it is dirty: it leaves a first level at `at`, is
+    /// at its controller `shape.walk` cycles later, and stays in the caches if `keep`. False: it is
+    /// neither dirty nor on its way, and nobody is told. Its bytes are durable then, unless the
+    /// design has `TAKEN` them.
+    #[pyo3(signature = (at, address, *, tell = None, kind = "data", keep = true))]
+    fn write_back(
+        &self,
+        at: u64,
+        address: u64,
+        tell: Option<Bound<'_, PyAny>>,
+        kind: &str,
+        keep: bool,
+    ) -> PyResult<bool> {
+        let (line, class) = (self.line_of(address).and(line(address))?, class(kind)?);
+        let at = self.time(at, Way::Walk)?;
+        let token = tell.filter(|tell| !tell.is_none()).map(|tell| self.token(tell.unbind()));
+        let notify = token.map_or(Notify::Nobody, Notify::Design);
+        let is_under_way = self.below()?.write_back(at, line, keep, class, notify);
+        if let Some(token) = token.filter(|_| !is_under_way) {
+            self.take(token);
+        }
+        Ok(is_under_way)
+    }
+
+    /// Whether the controller of an address has room for a write now.
+    fn has_room(&self, address: u64) -> PyResult<bool> {
+        let line = self.line_of(address)?;
+        Ok(self.below()?.memory.has_room(line))
+    }
+
+    /// Has `event` called when the controller of an address may have room.
+    fn when_room(&self, address: u64, event: Py<PyAny>) -> PyResult<()> {
+        let line = self.line_of(address)?;
+        self.below()?.memory.when_room(line, self.token(event));
+        Ok(())
+    }
+
+    /// Gives a write to its controller in this moment; only from `event`, and only if it has room.
+    #[pyo3(signature = (at, address, data, *, kind = "data", mask = u64::MAX))]
+    fn give(
+        &self,
+        at: u64,
+        address: u64,
+        data: PyBackedBytes,
+        kind: &str,
+        mask: u64,
+    ) -> PyResult<()> {
+        let write = self.write(address, &data, mask, kind)?;
+        let at = self.time(at, Way::Nothing)?;
+        if !self.in_event.load(Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err("a write is given in `event` only"));
+        }
+        let below = self.below()?;
+        if !below.memory.has_room(write.line) {
+            return Err(PyRuntimeError::new_err("the controller has no room: see `has_room`"));
+        }
+        below.give(at, write);
+        Ok(())
+    }
+
+    /// Ends the run with a sentence for the user: what was asked for does not fit the machine.
+    fn give_up(&self, text: String) -> PyResult<()> {
+        self.below()?.give_up(text);
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! The hooks of a design in Python, on a machine that is switched on.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use lab::scripts::scripted::{Hooks, Token, raise};
+use model::controller::Notify;
+use model::design::{Disposition, Evict, Fill, Gasp, Load, Progress, Store, Transfer, Tx};
+use model::image::PowerLoss;
+use model::units::{Cycle, Line};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::below::{self, PyBelow};
+use super::{PyScript, arguments, image, interned, or_lost, or_raise, package};
+
+type Below = model::design::Below<Token>;
+
+/// An instance of a class that is a design.
+pub(super) struct PyHooks {
+    name: &'static str,
+    has_cells: bool,
+    design: Py<PyAny>,
+    below: Py<PyBelow>,
+    has: Has,
+    /// What it said last that it has counted.
+    counted: RefCell<HashMap<&'static str, u64>>,
+}
+
+/// The hooks that a design changes; the others are not called.
+struct Has {
+    begin: bool,
+    load: bool,
+    store: bool,
+    commit: bool,
+    fill: bool,
+    transfer: bool,
+    evict: bool,
+    event: bool,
+    leaves_behind: bool,
+    hears_at_once: bool,
+    power_loss: bool,
+    counters: bool,
+}
+
+impl PyHooks {
+    pub(super) fn new(
+        py: Python<'_>,
+        script: &PyScript,
+        design: Py<PyAny>,
+        has_cells: bool,
+    ) -> PyResult<PyHooks> {
+        let has = |hook| script.changes(hook);
+        Ok(PyHooks {
+            name: script.name,
+            has_cells,
+            design,
+            below: Py::new(py, PyBelow::default())?,
+            has: Has {
+                begin: has("begin"),
+                load: has("load"),
+                store: has("store"),
+                commit: has("commit"),
+                fill: has("fill"),
+                transfer: has("transfer"),
+                evict: has("evict"),
+                event: has("event"),
+                leaves_behind: has("leaves_behind"),
+                hears_at_once: has("hears_at_once"),
+                power_loss: has("power_loss"),
+                counters: has("counters"),
+            },
+            counted: RefCell::default(),
+        })
+    }
+
+    /// Calls a hook that stands on the floor below.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        hook: &str,
+        argument: impl IntoPyObject<'py>,
+        below: &mut Below,
+    ) -> Bound<'py, PyAny> {
+        let answer = below::lend(self.below.bind(py), below, false, |below| {
+            self.design.bind(py).call_method1(hook, (argument, below))
+        });
+        or_raise(py, answer, self.name, hook)
+    }
+
+    /// Calls a hook that says whether something is so.
+    fn is_so<'py>(&self, py: Python<'py>, hook: &str, of: impl IntoPyObject<'py>) -> bool {
+        let answer = self.design.bind(py).call_method1(hook, (of,));
+        or_raise(py, answer.and_then(|answer| answer.is_truthy()), self.name, hook)
+    }
+
+    /// Calls a hook that says when a core goes on.
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        hook: &str,
+        argument: impl IntoPyObject<'py>,
+        asked: Cycle,
+        below: &mut Below,
+    ) -> Progress {
+        let answer = self.call(py, hook, argument, below);
+        match answer.is(&package(py).wait) {
+            true => Progress::Wait,
+            false => Progress::Done(self.when(&answer, hook, asked)),
+        }
+    }
+
+    /// When a hook says that something goes on: at once if it says nothing.
+    fn when(&self, answer: &Bound<'_, PyAny>, hook: &str, asked: Cycle) -> Cycle {
+        if answer.is_none() {
+            return asked;
+        }
+        match answer.extract::<u64>() {
+            Ok(at) if (asked.0..below::LATEST).contains(&at) => Cycle(at),
+            Ok(at) if at < asked.0 => self.refuse(&format!(
+                "`{hook}` was asked at cycle {} and answered {at}, which is before",
+                asked.0
+            )),
+            _ => self.refuse(&format!("`{hook}` answered {answer}, which is no cycle")),
+        }
+    }
+
+    /// Ends the run with what is wrong with an answer.
+    fn refuse(&self, text: &str) -> ! {
+        raise(format!("{}: {text}", self.name))
+    }
+
+    /// What it has counted: sums, so that a part of a run has what was added.
+    fn counts(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
+        let counts = self.design.bind(py).call_method0("counters")?;
+        let mut found = Vec::new();
+        for pair in counts.call_method0("items")?.try_iter()? {
+            let (name, count): (String, u64) = pair?.extract()?;
+            let name = interned(&name);
+            let before = self.counted.borrow_mut().insert(name, count).unwrap_or(0);
+            if count < before {
+                return Err(PyValueError::new_err(format!(
+                    "`{name}` was {before} and is {count}, and a counter only grows"
+                )));
+            }
+            found.push((name, count));
+        }
+        Ok(found)
+    }
+}
+
+impl Hooks for PyHooks {
+    fn begin(&mut self, tx: &Tx, below: &mut Below) -> Progress {
+        if !self.has.begin {
+            return Progress::Done(tx.at);
+        }
+        Python::attach(|py| self.ask(py, "begin", arguments::Tx::from(tx), tx.at, below))
+    }
+
+    fn load(&mut self, load: &Load, below: &mut Below) -> Progress {
+        if !self.has.load {
+            return Progress::Done(load.at);
+        }
+        Python::attach(|py| self.ask(py, "load", arguments::Load::from(load), load.at, below))
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below) -> Progress {
+        if !self.has.store {
+            return Progress::Done(store.at);
+        }
+        Python::attach(|py| self.ask(py, "store", arguments::Store::from(store), store.at, below))
+    }
+
+    fn commit(&mut self, tx: &Tx, below: &mut Below) -> Progress {
+        if !self.has.commit {
+            return Progress::Done(tx.at);
+        }
+        Python::attach(|py| self.ask(py, "commit", arguments::Tx::from(tx), tx.at, below))
+    }
+
+    fn fill(&mut self, fill: &Fill, below: &mut Below) -> Cycle {
+        if !self.has.fill {
+            return fill.at;
+        }
+        Python::attach(|py| {
+            let answer = self.call(py, "fill", arguments::Fill::from(fill), below);
+            self.when(&answer, "fill", fill.at)
+        })
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, below: &mut Below) -> Cycle {
+        if !self.has.transfer {
+            return transfer.at;
+        }
+        Python::attach(|py| {
+            let answer = self.call(py, "transfer", arguments::Transfer::from(transfer), below);
+            self.when(&answer, "transfer", transfer.at)
+        })
+    }
+
+    fn evict(&mut self, evict: &Evict, below: &mut Below) -> Disposition<Token> {
+        let home = Disposition::Home { at: evict.at, notify: Notify::Nobody };
+        if !self.has.evict {
+            return home;
+        }
+        Python::attach(|py| {
+            let answer = self.call(py, "evict", arguments::Evict::from(evict), below);
+            let package = package(py);
+            if answer.is_none() {
+                return home;
+            }
+            if answer.is(&package.taken) {
+                return Disposition::Taken;
+            }
+            if !answer.is_instance(package.home.bind(py)).is_ok_and(|is_home| is_home) {
+                self.refuse(&format!("`evict` answered {answer}, neither Home nor TAKEN"));
+            }
+            let part = |name| or_raise(py, answer.getattr(name), self.name, "evict");
+            let notify = self.below.get().notify(part("tell"));
+            Disposition::Home { at: self.when(&part("at"), "evict", evict.at), notify }
+        })
+    }
+
+    fn event(&mut self, at: Cycle, event: Token, below: &mut Below) {
+        Python::attach(|py| {
+            let event = self.below.get().take(event);
+            if !self.has.event {
+                self.refuse(&format!("{} is due, and there is no hook `event`", event.bind(py)));
+            }
+            let answer = below::lend(self.below.bind(py), below, true, |below| {
+                self.design.bind(py).call_method1("event", (at.0, event, below))
+            });
+            or_raise(py, answer, self.name, "event");
+        });
+    }
+
+    fn leaves_behind(&self, line: Line) -> bool {
+        self.has.leaves_behind
+            && Python::attach(|py| self.is_so(py, "leaves_behind", line.address()))
+    }
+
+    fn hears_at_once(&self, event: Token) -> bool {
+        !self.has.hears_at_once
+            || Python::attach(|py| {
+                self.is_so(py, "hears_at_once", self.below.get().look(py, event))
+            })
+    }
+
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        if !self.has.power_loss {
+            return Ok(());
+        }
+        Python::attach(|py| {
+            let answer = image::lend_gasp(py, gasp, self.has_cells, |gasp| {
+                self.design.bind(py).call_method1("power_loss", (gasp,)).map(drop)
+            });
+            or_lost(py, answer, self.name, "power_loss")
+        })
+    }
+
+    fn show_event(&self, event: Token) -> String {
+        Python::attach(|py| {
+            let event = self.below.get().look(py, event);
+            or_raise(py, event.bind(py).repr(), self.name, "event").to_string()
+        })
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        if !self.has.counters {
+            return Vec::new();
+        }
+        Python::attach(|py| or_raise(py, self.counts(py), self.name, "counters"))
+    }
+}

@@ -1,0 +1,209 @@
+//! What is left after a power failure, as a script sees and changes it.
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use model::design::Gasp;
+use model::image::{Image, PowerLoss};
+use model::units::{LINE_BYTES, Line, LineData, WORD_BYTES, Word};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use super::PyPowerLoss;
+
+/// The durable bytes after a power failure, for as long as the hook lasts that was given them.
+#[pyclass(frozen, name = "Image", module = "indelible.design")]
+#[derive(Default)]
+pub(super) struct PyImage {
+    of: AtomicPtr<Image<'static>>,
+    has_cells: bool,
+    lost: AtomicBool,
+}
+
+/// The last breath of a machine, for as long as the hook lasts that was given it.
+#[pyclass(frozen, name = "Gasp", module = "indelible.design")]
+#[derive(Default)]
+pub(super) struct PyGasp {
+    of: AtomicPtr<Gasp<'static, 'static>>,
+    has_cells: bool,
+    lost: AtomicBool,
+}
+
+/// Bytes behind the memory in which a design may have cells (ours: no design has a gigabyte).
+const CELLS: u64 = 1 << 30;
+
+/// Lends an image to a hook; also whether the power failed meanwhile.
+pub(super) fn lend<T>(
+    py: Python<'_>,
+    image: &mut Image<'_>,
+    has_cells: bool,
+    hook: impl FnOnce(&Bound<'_, PyImage>) -> PyResult<T>,
+) -> (PyResult<T>, bool) {
+    let lent = match Bound::new(py, PyImage { has_cells, ..PyImage::default() }) {
+        Ok(lent) => lent,
+        Err(error) => return (Err(error), false),
+    };
+    lent.get().of.store(ptr::from_mut(image).cast(), Ordering::Relaxed);
+    let result = hook(&lent);
+    lent.get().of.store(ptr::null_mut(), Ordering::Relaxed);
+    (result, lent.get().lost.load(Ordering::Relaxed))
+}
+
+/// Lends a last breath to a hook; also whether the battery was empty before its end.
+pub(super) fn lend_gasp<T>(
+    py: Python<'_>,
+    gasp: &mut Gasp<'_, '_>,
+    has_cells: bool,
+    hook: impl FnOnce(&Bound<'_, PyGasp>) -> PyResult<T>,
+) -> (PyResult<T>, bool) {
+    let lent = match Bound::new(py, PyGasp { has_cells, ..PyGasp::default() }) {
+        Ok(lent) => lent,
+        Err(error) => return (Err(error), false),
+    };
+    lent.get().of.store(ptr::from_mut(gasp).cast(), Ordering::Relaxed);
+    let result = hook(&lent);
+    lent.get().of.store(ptr::null_mut(), Ordering::Relaxed);
+    (result, lent.get().lost.load(Ordering::Relaxed))
+}
+
+/// A word's address, or the refusal of one that is none.
+pub(super) fn word(address: u64) -> PyResult<Word> {
+    if !address.is_multiple_of(WORD_BYTES) {
+        return Err(PyValueError::new_err(format!("{address:#x} is not the address of a word")));
+    }
+    Ok(Word::of(address))
+}
+
+/// A line's address, or the refusal of one that is none.
+pub(super) fn line(address: u64) -> PyResult<Line> {
+    if !address.is_multiple_of(LINE_BYTES) {
+        return Err(PyValueError::new_err(format!("{address:#x} is not the address of a line")));
+    }
+    Ok(Line::of(address))
+}
+
+/// The refusal of bytes outside of persistent memory, or of the cells behind it.
+pub(super) fn within(address: u64, bytes: u64, capacity: u64, has_cells: bool) -> PyResult<()> {
+    let end = if has_cells { capacity + CELLS } else { capacity };
+    match address.checked_add(bytes) {
+        Some(last) if last <= end => Ok(()),
+        _ => Err(PyValueError::new_err(format!(
+            "{bytes} bytes at {address:#x} are outside of persistent memory, which ends at {end:#x}"
+        ))),
+    }
+}
+
+/// The bytes of a line, or the refusal of more or fewer.
+pub(super) fn line_data(data: &[u8]) -> PyResult<LineData> {
+    data.try_into().map_err(|_| {
+        PyValueError::new_err(format!("a line has {LINE_BYTES} bytes, and not {}", data.len()))
+    })
+}
+
+fn over() -> PyErr {
+    PyRuntimeError::new_err("it was lent to a hook that has ended")
+}
+
+impl PyImage {
+    #[expect(clippy::mut_from_ref, reason = "a method asks for it once; see SAFETY")]
+    fn image(&self) -> PyResult<&mut Image<'static>> {
+        // SAFETY: `lend` clears it before what it points at goes, whoever has it borrowed waits for
+        // the hook, and hooks run one at a time under the global lock. A method asks for it once.
+        unsafe { self.of.load(Ordering::Relaxed).as_mut() }.ok_or_else(over)
+    }
+
+    /// The image, if it has so many bytes at an address.
+    fn at(&self, address: u64, bytes: u64) -> PyResult<&mut Image<'static>> {
+        let image = self.image()?;
+        within(address, bytes, image.capacity(), self.has_cells)?;
+        Ok(image)
+    }
+
+    fn done(&self, result: Result<(), PowerLoss>) -> PyResult<()> {
+        result.map_err(|PowerLoss| {
+            self.lost.store(true, Ordering::Relaxed);
+            PyPowerLoss::new_err("the power failed before the write took effect")
+        })
+    }
+}
+
+#[pymethods]
+impl PyImage {
+    /// How many bytes the memory holds.
+    #[getter]
+    fn capacity(&self) -> PyResult<u64> {
+        Ok(self.image()?.capacity())
+    }
+
+    /// The word at an address.
+    fn word(&self, address: u64) -> PyResult<u64> {
+        Ok(self.at(address, WORD_BYTES)?.word(word(address)?))
+    }
+
+    /// The words from an address on.
+    fn words(&self, address: u64, count: u64) -> PyResult<Vec<u64>> {
+        let bytes = count.saturating_mul(WORD_BYTES);
+        let (image, first) = (self.at(address, bytes)?, word(address)?);
+        Ok((0..count).map(|place| image.word(Word(first.0 + place))).collect())
+    }
+
+    /// The bytes of the line at an address.
+    fn line<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, self.at(address, 1)?.line(Line::of(address))))
+    }
+
+    /// Changes a word, which is written whole or not at all.
+    fn set_word(&self, address: u64, value: u64) -> PyResult<()> {
+        let (image, word) = (self.at(address, WORD_BYTES)?, word(address)?);
+        self.done(image.set_word(word, value))
+    }
+
+    /// Changes a line, or the bytes that `mask` selects, one bit a byte: whole or not at all.
+    #[pyo3(signature = (address, data, mask = u64::MAX))]
+    fn set_line(&self, address: u64, data: PyBackedBytes, mask: u64) -> PyResult<()> {
+        let (image, line, data) =
+            (self.at(address, LINE_BYTES)?, line(address)?, line_data(&data)?);
+        self.done(image.set_line(line, &data, mask))
+    }
+}
+
+impl PyGasp {
+    #[expect(clippy::mut_from_ref, reason = "a method asks for it once; see SAFETY")]
+    fn gasp(&self) -> PyResult<&mut Gasp<'static, 'static>> {
+        // SAFETY: As of `PyImage::image`.
+        unsafe { self.of.load(Ordering::Relaxed).as_mut() }.ok_or_else(over)
+    }
+
+    fn done(&self, result: Result<(), PowerLoss>) -> PyResult<()> {
+        result.map_err(|PowerLoss| {
+            self.lost.store(true, Ordering::Relaxed);
+            PyPowerLoss::new_err("the battery has no energy for all of it")
+        })
+    }
+}
+
+#[pymethods]
+impl PyGasp {
+    /// When the power failed.
+    #[getter]
+    fn at(&self) -> PyResult<u64> {
+        Ok(self.gasp()?.at.0)
+    }
+
+    /// Saves bytes at an address of persistent memory.
+    fn save(&self, address: u64, data: PyBackedBytes) -> PyResult<()> {
+        let gasp = self.gasp()?;
+        within(address, data.len() as u64, gasp.capacity(), self.has_cells)?;
+        self.done(gasp.save(address, &data))
+    }
+
+    /// Saves words, one after the other, from an address of persistent memory on.
+    fn save_words(&self, address: u64, words: Vec<u64>) -> PyResult<()> {
+        let gasp = self.gasp()?;
+        let bytes = words.len() as u64 * WORD_BYTES;
+        within(word(address)?.address(), bytes, gasp.capacity(), self.has_cells)?;
+        self.done(gasp.save_words(address, &words))
+    }
+}

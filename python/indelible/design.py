@@ -1,0 +1,240 @@
+"""What a design of your own is made of: a class with the hooks that it changes.
+
+A hook has the name and the meaning of that in `crates/model/src/design.rs`, and what is left alone
+does what it does there: all defaults together are a machine without durability. Addresses are in
+bytes, times are cycles, and a line is the address of its first byte. docs/design.md begins with a
+whole design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from indelible import _core as core
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# What hooks are given.
+Tx, Load, Store, Fill, Transfer = core.Tx, core.Load, core.Store, core.Fill, core.Transfer
+Evict, Below, Image, Gasp = core.Evict, core.Below, core.Image, core.Gasp
+
+#: Raised by an image, or by the last breath, when the power fails (again). Let it pass.
+PowerLoss = core.PowerLoss
+
+#: Raise it with a sentence for whoever asked for what does not fit the machine.
+InputError = core.InputError
+
+#: Bytes of a line, and of a word: what a controller accepts, and what a cell keeps, at once.
+LINE = 64
+WORD = 8
+
+
+#: What keeps a structure through a power failure.
+KEPT_BY = ("nothing", "adr", "battery", "eadr", "cells")
+
+
+class Answer(Enum):
+    """What a hook answers that is no cycle."""
+
+    #: The core waits until `below.wake`.
+    WAIT = "wait"
+    #: The line that leaves the caches is the design's now.
+    TAKEN = "taken"
+
+
+WAIT = Answer.WAIT
+TAKEN = Answer.TAKEN
+
+
+@dataclass(frozen=True)
+class Home:
+    """The line that leaves the caches goes home at a cycle, and the design is told when it is."""
+
+    at: int
+    tell: Any = None
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter: `--set design.NAME=value`.
+
+    Whole numbers from `least` to `most`, or with `choices` one of some words. With values of
+    `tight` what it sizes fills soon: trials (`crash --trials`, `--mutants`) take them in turn, and
+    one that stands twice twice as often.
+    """
+
+    default: int | str
+    least: int = 0
+    most: int = 2**32
+    doc: str = ""
+    choices: Sequence[str] = ()
+    tight: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A piece of hardware that the design adds, and what keeps it through a power failure.
+
+    `kept_by` is `nothing`, `adr`, `battery`, `eadr` or `cells`. What `power_loss` saves must be
+    kept by `battery` or `adr`. A place that begins with `first-level cache` is dearer to save from.
+    """
+
+    name: str
+    bits: int
+    count: int = 1
+    place: str = "memory controller"
+    kept_by: str = "nothing"
+
+    def __post_init__(self) -> None:
+        """Refuse what has no size, or is kept by nothing that there is."""
+        for name in ("bits", "count"):
+            size = getattr(self, name)
+            if not isinstance(size, int) or not 0 <= size < 2**63:
+                raise ValueError(f"`{name}` of `{self.name}` is a whole number, and not {size!r}")
+        if self.kept_by not in KEPT_BY:
+            known = ", ".join(KEPT_BY)
+            raise ValueError(f"`{self.name}` is kept by one of {known}, and not {self.kept_by!r}")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The machine, as far as a design may know it: times in cycles, sizes and places in bytes."""
+
+    cores: int
+    #: Persistent memory has so many bytes. Data lie before `log_base`.
+    capacity: int
+    log_base: int
+    #: Where the log of each core begins, and how many bytes it has.
+    logs: tuple[int, ...]
+    log_bytes: int
+    controllers: int
+    #: From a core to a controller past the caches, and through every level of them.
+    path: int
+    walk: int
+    #: Whether a power failure leaves what is in the caches.
+    caches_survive: bool
+
+
+class Values(SimpleNamespace):
+    """Values by name, of which one that there is not is told beside those that there are."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        raise AttributeError(f"there is no `{name}`; there are: {', '.join(vars(self)) or 'none'}")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is fixed before power is first applied, and is the same after every reboot."""
+
+    #: A value for each of `Design.params`, and whether each of `Design.rules` holds.
+    params: Values
+    rules: Values
+    shape: Shape
+
+
+class Design:
+    """A design: its card, and its hooks in the order in which a store meets them.
+
+    What changes what survives a power failure changes it in `event`; it is durable first, forgotten
+    after. A hook that answers nothing lets the core go on at once.
+    """
+
+    #: What `explain` says of it, beside the first line of its docstring.
+    paper: ClassVar[str] = "ours"
+    family: ClassVar[str] = "a script"
+    #: When an acknowledged transaction is durable: `synchronous`, `asynchronous` or `none`.
+    durability: ClassVar[str] = "synchronous"
+    #: What two transactions must not share, `word` or `line`.
+    granularity: ClassVar[str] = "line"
+    #: What must survive for its promise to hold: `nothing`, `adr` or `eadr`.
+    needs: ClassVar[str] = "adr"
+    params: ClassVar[Mapping[str, Param]] = {}
+    #: What must hold for it to be right, each with the reason: `--mutants` switches each off.
+    rules: ClassVar[Mapping[str, str]] = {}
+    #: Rules without which nothing goes wrong, each with the reason.
+    needless: ClassVar[Mapping[str, str]] = {}
+
+    shape: Shape
+
+    def __new__(cls, setup: Setup) -> Self:
+        """Give an object the values of its parameters and rules, in the place of their card."""
+        design = super().__new__(cls)
+        vars(design).update(params=setup.params, rules=setup.rules, shape=setup.shape)
+        return design
+
+    def __init__(self, setup: Setup) -> None:
+        """Begin on a machine that has just been switched on."""
+
+    def begin(self, tx: Tx, below: Below) -> int | Answer | None:
+        """Hear that a transaction of a core begins."""
+
+    def load(self, load: Load, below: Below) -> int | Answer | None:
+        """Hear that a load of persistent memory has its value."""
+
+    def store(self, store: Store, below: Below) -> int | Answer | None:
+        """Hear that a store to persistent memory has taken effect in the caches."""
+
+    def commit(self, tx: Tx, below: Below) -> int | Answer | None:
+        """Hear that a transaction ends: when its core goes on, it is acknowledged.
+
+        That is at `tx.at` if nothing is said; its stores have left the core at `tx.stored`.
+        """
+
+    def fill(self, fill: Fill, below: Below) -> int | None:
+        """Say when a core has a line that comes from the last level or from memory."""
+
+    def transfer(self, transfer: Transfer, below: Below) -> int | None:
+        """Say when a core has a line that comes from another core."""
+
+    def evict(self, evict: Evict, below: Below) -> Home | Answer | None:
+        """Say what becomes of a dirty line that leaves the caches; it goes home if nothing is said.
+
+        `TAKEN`: the design sends it later, of the kind `home_write_back`, or drops it.
+        """
+
+    def event(self, at: int, event: object, below: Below) -> None:
+        """Do what is due: what `below` was given to tell, or to say at a time.
+
+        Those of one cycle come in the order in which they were given.
+        """
+
+    def leaves_behind(self, line: int) -> bool:
+        """Say, where caches survive, whether a dirty line is not to be saved.
+
+        Because a transaction that has not committed stored to it, and recovery cannot undo that.
+        """
+        return False
+
+    def hears_at_once(self, event: object) -> bool:
+        """Say whether who is told of a write stands beside the controller that accepts it.
+
+        If not, and something of the design survives, campaigns also try images in which the write
+        is there and nobody was told.
+        """
+        return True
+
+    def power_loss(self, gasp: Gasp) -> None:
+        """Save what a battery still writes, in order."""
+
+    @classmethod
+    def recover(cls, image: Image, setup: Setup) -> None:
+        """Repair what a power failure left. Nothing of a design's own is there but the image."""
+
+    @classmethod
+    def boot(cls, image: Image, setup: Setup) -> Self:
+        """Begin on a machine that is switched on again, over what recovery left."""
+        return cls(setup)
+
+    @classmethod
+    def hardware(cls, setup: Setup) -> Iterable[Structure]:
+        """Return what it adds to the hardware."""
+        return ()
+
+    def counters(self) -> Mapping[str, int]:
+        """Return what it has counted so far, by name; `..._max` is the most at any time."""
+        return {}

@@ -1,0 +1,279 @@
+"""Designs in Python: how one is found by its file or its class, and told to the simulator.
+
+The simulator calls `find`, `about`, `setup` and `explained`; the rest of the package calls `named`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import inspect
+import json
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from indelible import _core as core
+from indelible.design import Design, InputError, Param, Setup, Shape, Structure, Values
+
+#: How the name of a design's file ends.
+SUFFIX = ".py"
+
+#: What a card may say, by its word.
+WORDS = {
+    "durability": ("synchronous", "asynchronous", "none"),
+    "granularity": ("word", "line"),
+    "needs": ("nothing", "adr", "eadr"),
+}
+
+#: What the simulator asks only of a design that changes it.
+HOOKS = (
+    *("begin", "load", "store", "commit", "fill", "transfer", "evict", "event"),
+    *("leaves_behind", "hears_at_once", "power_loss", "recover", "boot", "counters"),
+)
+
+#: The designs that were named: classes by their names, and files by their paths and their texts.
+_classes: dict[str, type[Design]] = {}
+_files: dict[tuple[str, str], type[Design]] = {}
+
+#: While something runs: the designs of files as they were when they were asked for first.
+_still: dict[str, type[Design]] | None = None
+
+#: Set to anything, it shows where in a design an error comes from.
+DEBUG = "INDELIBLE_DEBUG"
+
+#: From here on a name is taken for a hook's that is misspelt (ours: `stor`, `evcit`, `on_store`).
+LIKELY = 0.75
+
+
+def is_script(name: str) -> bool:
+    """Return whether a name is that of a design in Python."""
+    return name in _classes or name.endswith(SUFFIX)
+
+
+def called(name: str) -> str:
+    """Return what a design is called where it is a word: the file's name without its ending."""
+    return Path(name).stem if name.endswith(SUFFIX) else name
+
+
+def named(design: type) -> str:
+    """Return the name by which a class is a design from now on."""
+    name = design.__name__
+    if not issubclass(design, Design):
+        raise InputError(f"{name} is no design: derive it from `indelible.design.Design`")
+    if any(row["name"] == name for row in json.loads(core.list("designs"))["rows"]):
+        raise InputError(f"{name} is the name of a design that there is; name the class otherwise")
+    _classes[name] = design
+    return name
+
+
+def find(name: str) -> type[Design] | None:
+    """Return the design of a name; nothing if it is not the name of one in Python."""
+    if name in _classes:
+        return _classes[name]
+    if name.endswith(SUFFIX):
+        return _load(name) if _still is None else _still.get(name) or _hold(_still, name)
+    if name and Path(name + SUFFIX).is_file():
+        path = name if Path(name).parent != Path() else f"./{name}"
+        raise InputError(f"unknown design `{name}`; that in the file is `{path}{SUFFIX}`")
+    return None
+
+
+@contextmanager
+def held_still() -> Iterator[None]:
+    """Have designs stay as they are while they run, whoever edits their files."""
+    global _still
+    outer, _still = _still, {} if _still is None else _still
+    try:
+        yield
+    finally:
+        _still = outer
+
+
+def _hold(still: dict[str, type[Design]], path: str) -> type[Design]:
+    return still.setdefault(path, _load(path))
+
+
+def _load(path: str) -> type[Design]:
+    """Return the design of a file; the same as before if its text is."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    key = (os.path.abspath(path), hashlib.sha256(text).hexdigest())
+    if key not in _files:
+        _files[key] = _design_of(_executed(path, text, key[1]), path)
+    return _files[key]
+
+
+def _executed(path: str, text: bytes, digest: str) -> ModuleType:
+    """Return a file as a module, with its own folder first where it imports from.
+
+    What it has imported from there is its own: another folder may have modules of these names.
+    """
+    module = ModuleType(f"indelible_script_{digest[:16]}")
+    module.__file__ = path
+    # Data classes look their module up.
+    sys.modules[module.__name__] = module
+    folder, known = str(Path(path).resolve().parent), set(sys.modules)
+    sys.path.insert(0, folder)
+    linecache.checkcache(path)
+    try:
+        exec(compile(text, path, "exec"), module.__dict__)
+    except Exception as error:
+        raise InputError(explained(error, path)) from None
+    finally:
+        sys.path.remove(folder)
+        for name in set(sys.modules) - known:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(folder + os.sep):
+                del sys.modules[name]
+    return module
+
+
+def _design_of(module: ModuleType, path: str) -> type[Design]:
+    found = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Design)
+        and value.__module__ == module.__name__
+    ]
+    # One that others are derived from is not meant.
+    ends = [one for one in found if not any(one in other.__mro__[1:] for other in found)]
+    if len(ends) != 1:
+        names = ", ".join(one.__name__ for one in ends)
+        has = f"has {len(ends)} designs ({names})" if ends else "has no design"
+        raise InputError(
+            f"{path}: {has}; it takes one class that is derived from `indelible.design.Design`"
+        )
+    return ends[0]
+
+
+def explained(error: BaseException, name: str, hook: str = "") -> str:
+    """Return where and how a script went wrong, as one line: the last line of its own.
+
+    An `InputError` of its own is a sentence for the user, who is not told where it comes from.
+    """
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
+    if isinstance(error, InputError):
+        return str(error) if str(error).startswith(name) else f"{name}: {error}"
+    if isinstance(error, SyntaxError) and error.filename == name:
+        return f"{name}:{error.lineno}: {error.msg}"
+    said = [str(error), *getattr(error, "__notes__", ())]
+    what = ": ".join([type(error).__name__, *(" ".join(text.split()) for text in said if text)])
+    package = os.path.dirname(__file__)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((package, "<frozen"))
+    ]
+    # What it calls in a library is less to the point than where it does.
+    folders = {os.path.dirname(path) for path, _ in _files} | {os.path.dirname(name)}
+    own = [frame for frame in frames if os.path.dirname(frame.filename) in folders] or frames
+    if not own:
+        return f"{name}: `{hook}`: {what}" if hook else f"{name}: {what}"
+    place = own[-1]
+    return f"{place.filename}:{place.lineno}: in {place.name}: {what}"
+
+
+def about(design: type[Design], name: str) -> dict[str, Any]:
+    """Return what is said of a design, or refuse what is no card."""
+    for word, known in WORDS.items():
+        _one_of(name, word, getattr(design, word), known)
+    for word in ("params", "rules", "needless"):
+        if not isinstance(getattr(design, word), Mapping):
+            raise InputError(f"{name}: `{word}` has something for each name: a mapping")
+    for rule in design.needless:
+        if rule not in design.rules:
+            raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
+    _require_hooks(design, name)
+    lines = (design.__doc__ or "").strip().splitlines()
+    return {
+        "name": name,
+        "paper": design.paper,
+        "family": design.family,
+        "summary": lines[0].rstrip(".") if lines else design.__name__,
+        "file": inspect.getsourcefile(design) or name,
+        **{word: getattr(design, word) for word in WORDS},
+        "fields": [_field(name, key, param) for key, param in design.params.items()],
+        "rules": list(design.rules.items()),
+        "needless": list(design.needless.items()),
+        "hooks": [hook for hook in HOOKS if _changes(design, hook)],
+    }
+
+
+def _require_hooks(design: type[Design], name: str) -> None:
+    """Refuse what is a hook but for its spelling: nobody would call it, or say so."""
+    own = {word for word in dir(design) if not word.startswith("_")} - set(dir(Design))
+    missing = [hook for hook in (*HOOKS, "hardware") if not _changes(design, hook)]
+    for word in sorted(own):
+        if callable(getattr(design, word)) and (
+            meant := difflib.get_close_matches(word, missing, 1, LIKELY)
+        ):
+            raise InputError(
+                f"{name}: there is no hook `{word}`; is `{meant[0]}` meant? If not, call it"
+                f" otherwise, or `_{word}`"
+            )
+
+
+def _changes(design: type[Design], hook: str) -> bool:
+    return inspect.getattr_static(design, hook) is not inspect.getattr_static(Design, hook)
+
+
+def _one_of(name: str, word: str, value: object, known: Iterable[str]) -> None:
+    if value not in known:
+        raise InputError(f"{name}: `{word}` is one of {', '.join(known)}, and not {value!r}")
+
+
+def _field(name: str, key: str, param: Param) -> dict[str, Any]:
+    """Return a parameter as the simulator has it: a choice as the index of its word."""
+    if not isinstance(param, Param):
+        raise InputError(f"{name}: `params` has a `Param` for `{key}`, and not {param!r}")
+    field = {"name": key, "doc": param.doc, "tight": list(param.tight)}
+    if param.choices:
+        _one_of(name, key, param.default, param.choices)
+        choices = list(param.choices)
+        limits = {"default": choices.index(param.default), "least": 0, "most": len(choices) - 1}
+        return field | limits | {"choices": choices}
+    numbers = (param.default, param.least, param.most, *param.tight)
+    if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
+        raise InputError(f"{name}: `{key}` has whole numbers from 0 on, and not {numbers!r}")
+    if not all(param.least <= number <= param.most for number in (param.default, *param.tight)):
+        raise InputError(f"{name}: `{key}` has a value that is not {param.least} to {param.most}")
+    limits = {"default": param.default, "least": param.least, "most": param.most}
+    return field | limits | {"choices": []}
+
+
+def setup(
+    design: type[Design],
+    settings: Mapping[str, int],
+    without: str | None,
+    shape: Mapping[str, Any],
+) -> Setup:
+    """Return what a design is set up with: its parameters, its rules and the machine."""
+    params = {key: _value(param, settings.get(key)) for key, param in design.params.items()}
+    rules = {rule: rule != without for rule in design.rules}
+    return Setup(Values(**params), Values(**rules), Shape(**shape))
+
+
+def _value(param: Param, said: int | None) -> int | str:
+    if said is None:
+        return param.default
+    return param.choices[said] if param.choices else said
+
+
+def hardware(design: type[Design], setup: Setup) -> list[tuple[Any, ...]]:
+    """Return what a design adds to the hardware."""
+    found = list(design.hardware(setup))
+    for structure in found:
+        if not isinstance(structure, Structure):
+            raise TypeError(f"it returns a `Structure` for each, and not {structure!r}")
+    return [tuple(asdict(structure).values()) for structure in found]

@@ -1,0 +1,63 @@
+"""The verb `new`: a file to begin with."""
+
+from __future__ import annotations
+
+import keyword
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from indelible.experiment import InputError, named
+from indelible.files import naming, require_writable
+from indelible.scripts import SUFFIX
+
+#: The template, and the name of the class in it.
+DESIGN = Path(__file__).parent / "templates" / "design.py"
+CLASS = "Template"
+
+
+@dataclass(frozen=True)
+class New:
+    """A file that was written, and the design in it."""
+
+    file: str
+    design: str
+
+    def json(self) -> dict[str, Any]:
+        """Return it as the command prints it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return what was written, and what to do with it."""
+        path = shlex.quote(self.file)
+        return "\n".join(
+            [
+                f"{self.file}: the design {self.design}, a hardware undo log; change it",
+                "",
+                f"indelible explain {path}",
+                f"indelible compare --designs undo@x86,silo,{path} --workloads hash,btree",
+                f"indelible crash --design {path} --workload scribble --mutants",
+            ]
+        )
+
+
+def new(kind: str, name: str) -> New:
+    """Write a design in Python to begin with: `name` is `mine`, or the path of a file `mine.py`."""
+    if named("kind", kind) != "design":
+        raise InputError(f"unknown kind `{kind}`; there is: design")
+    name = named("name", name)
+    path = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
+    design = "".join(word[:1].upper() + word[1:] for word in path.stem.replace("-", "_").split("_"))
+    if not design.isidentifier() or keyword.iskeyword(design):
+        raise InputError(f"`{path.stem}` is no name for a design; take letters, such as `mine`")
+    require_writable("new design", str(path))
+    text = DESIGN.read_text(encoding="utf-8").replace(f"class {CLASS}(", f"class {design}(")
+    with naming(path):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InputError(f"{path}: is there already; name another") from None
+    # A bare name would be looked for among the designs that there are.
+    return New(str(path) if path.parent != Path() else f"./{path}", design)
