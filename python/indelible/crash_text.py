@@ -58,6 +58,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("checker", ran, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += list_violations(violations, width, OTHER if "checker" in row else EARLY)
+    if "trials" in row:
+        lines += _trials(row, width)
     if "mutants" in row:
         lines += ["", _mutants(row, width), ""]
     if "left_out" in row:
@@ -186,6 +188,29 @@ def _history(violation: Mapping[str, Any], width: int) -> list[str]:
     if len(history) > HISTORY_SHOWN:
         lines.insert(0, f"      ... {len(history) - HISTORY_SHOWN} before; --json has them all")
     return ["    who stored there:", *lines] if lines else []
+
+
+def _trials(row: Mapping[str, Any], width: int) -> list[str]:
+    """Return what came of the design on the machines on which mutants are looked for."""
+    trials = row["trials"]
+    if trials is None:
+        return [paragraph("trials", "none: the design is wrong as it is", width)]
+    runs = "1 run" if trials["runs"] == 1 else f"{trials['runs']:,} runs"
+    tried = f"{runs} of scribble on small machines, {trials['points']:,} power cuts"
+    wrong = trials["wrong"]
+    if wrong is None:
+        verdict = "ok so far" if row.get("cancelled") else "ok"
+        verdict = verdict if trials["runs"] else "nothing was tried"
+        return [paragraph("trials", f"{tried}: {verdict}", width)]
+    told = f"FAIL, the last of {tried}"
+    life = f" of life {wrong['life']}" if wrong["life"] > 1 else ""
+    place = f"at event {wrong['event']:,}{life}: {wrong['text']}"
+    indents = {"initial_indent": "  ", "subsequent_indent": "    "}
+    return [
+        paragraph("trials", told, width),
+        textwrap.fill(place, width, **indents),
+        command("see it", wrong["replay"], width),
+    ]
 
 
 #: What is said of a mutant; an interruption leaves open whether some would have been caught.

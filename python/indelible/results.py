@@ -90,7 +90,7 @@ class Crash(Answer):
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
         lives = data["lives"] if data["lives"] > 1 else campaign.lives
         campaign = replace(campaign, experiment=said, lives=lives)
-        replay = replace(campaign, mutants=False, leave_out=None).command()
+        replay = replace(campaign, mutants=False, leave_out=None, trials=None).command()
         data["violations"] = [
             row | {"replay": replay, "timeline": seen and f"{seen.command()} --list"}
             for row in data["violations"]
@@ -98,9 +98,11 @@ class Crash(Answer):
         ]
         if "mutants" in data:
             data["mutants"] = [
-                row | {"replay": campaign.mutant(row).command()} if row["caught"] else row
+                row | {"replay": campaign.trial(row).command()} if row["caught"] else row
                 for row in _judged(data["mutants"], data["cancelled"])
             ]
+        if wrong := (data.get("trials") or {}).get("wrong"):
+            wrong["replay"] = campaign.trial(wrong).command()
         if "left_out" in data:
             data["left_out"] = [
                 row | {"replay": campaign.without_persist(row).command()}
@@ -115,9 +117,10 @@ class Crash(Answer):
 
     @property
     def failed(self) -> bool:
-        """Whether something was violated, or a mutant not caught."""
+        """Whether something was violated, also in a trial, or a mutant not caught."""
         mutants = self.data.get("mutants", [])
-        return bool(self.data["violations"]) or not all(mutant["caught"] for mutant in mutants)
+        wrong = self.data["violations"] or (self.data.get("trials") or {}).get("wrong")
+        return bool(wrong) or not all(mutant["caught"] for mutant in mutants)
 
     def __repr__(self) -> str:
         return f"<Crash {self.campaign.command()}>"

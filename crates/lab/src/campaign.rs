@@ -85,6 +85,14 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         let reason = |(rule, why): &(&str, &str)| json!({ "rule": rule, "why": why });
         answer["needless_rules"] = needless.map(reason).collect::<Vec<_>>().into();
     }
+    if let Some(asked) = &spec.trials {
+        // Of a design that is wrong as it is nothing would be shown.
+        let is_right = found.violations().next().is_none();
+        answer["trials"] = match is_right {
+            true => tried(&spec, &resolved, asked, control)?,
+            false => Value::Null,
+        };
+    }
     if let Some(asked) = &spec.leave_out {
         // Of a program that is wrong as it is nothing would be shown.
         let is_right = found.violations().next().is_none();
@@ -185,22 +193,71 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                     }
                 }
                 row["caught"] = true.into();
-                row["seed"] = trial.seed.into();
-                row["lives"] = on.lives.into();
-                row["life"] = (cuts.len() + 1).into();
-                row["event"] = caught.point.into();
-                row["workload"] = trial.workload.clone().into();
-                row["cores"] = on.cores.into();
-                row["txs"] = txs.into();
-                row["settings"] = json!(trial.settings);
-                row["text"] = caught.text.clone().into();
-                row["history"] = json!(caught.history);
+                tell(&mut row, &trial, &on, txs, cuts, caught);
                 break;
             }
         }
         rows.push(row);
     }
     Ok(rows.into())
+}
+
+/// Says in a row where a violation was found.
+fn tell(
+    row: &mut Value,
+    trial: &Spec,
+    on: &Resolved,
+    txs: u64,
+    cuts: &[Cut],
+    violation: &Violation,
+) {
+    row["seed"] = trial.seed.into();
+    row["lives"] = on.lives.into();
+    row["life"] = (cuts.len() + 1).into();
+    row["event"] = violation.point.into();
+    row["workload"] = trial.workload.clone().into();
+    row["cores"] = on.cores.into();
+    row["txs"] = txs.into();
+    row["settings"] = json!(trial.settings);
+    row["text"] = violation.text.clone().into();
+    row["history"] = json!(violation.history);
+}
+
+/// Makes so many of the trials with the design as it was asked for: a machine that is only small
+/// shows few of the corners that these reach. The first one that is wrong is the last.
+fn tried(
+    spec: &Spec,
+    resolved: &Resolved,
+    asked: &HowMany,
+    control: &Control,
+) -> Result<Value, InputError> {
+    let all = trials(spec, resolved).into_iter().skip(OWN_TRIALS);
+    let most = match asked {
+        HowMany::Some(most) => *most,
+        HowMany::All | HowMany::Word(_) => u64::MAX,
+    };
+    let (mut runs, mut refused, mut points, mut wrong) = (0_u64, 0_u64, 0_u64, Value::Null);
+    for (trial, txs) in all {
+        if control.cancelled.load(Ordering::Relaxed) || runs == most || !wrong.is_null() {
+            break;
+        }
+        // What it sets may not go with the user's machine, and structures may be too small for what
+        // it stores.
+        let Ok(on) = trial.resolve(Some(CORES)) else {
+            refused += 1;
+            continue;
+        };
+        let Ok(found) = live(&trial, &on, spec.without.as_deref(), txs, control) else {
+            refused += 1;
+            continue;
+        };
+        (runs, points) = (runs + 1, points + found.images());
+        if let Some((cuts, violation)) = found.violations().next() {
+            wrong = json!({});
+            tell(&mut wrong, &trial, &on, txs, cuts, violation);
+        }
+    }
+    Ok(json!({ "runs": runs, "refused": refused, "points": points, "wrong": wrong }))
 }
 
 /// The trials of a rule, each with its number: the one in which it was caught before, if that is

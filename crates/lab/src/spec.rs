@@ -57,6 +57,8 @@ pub struct Spec {
     /// Whether each rule of the design is switched off, one at a time, too.
     #[serde(default)]
     pub mutants: bool,
+    /// How many of the trials in which mutants are looked for are made of the design as it is.
+    pub trials: Option<HowMany>,
     /// Rules that were caught in a trial of this seed before: it comes first.
     #[serde(default)]
     pub caught_with: BTreeMap<String, u64>,
@@ -165,6 +167,9 @@ impl Spec {
     pub fn checked(mut self) -> Result<Spec, InputError> {
         let spec = &mut self;
         spec.points.check("crash points", "check")?;
+        if let Some(trials) = &mut spec.trials {
+            trials.check("trials", "show")?;
+        }
         if let Some(leave_out) = &mut spec.leave_out {
             leave_out.check("flushes and fences", "show")?;
         }

@@ -21,6 +21,7 @@ EPILOG = """\
 examples:
   indelible crash --design silo --workload scribble --points all
   indelible crash --design silo --workload scribble --mutants
+  indelible crash --design ./mine.py --workload hash --trials all
   indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
   indelible crash --design ssp --workload sqlite --txs 50 --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
@@ -45,6 +46,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--mutants",
         action="store_true",
         help="also switch off each rule of the design, which must be caught",
+    )
+    parser.add_argument(
+        "--trials",
+        type=points,
+        metavar="all|N",
+        help="also run the design through the machines on which mutants are looked for, or N of"
+        " them: tiny caches, writes that overtake each other, small structures, later lives",
     )
     parser.add_argument(
         "--without", metavar="RULE", help="switch one rule of the design off: what must be caught"
@@ -122,6 +130,7 @@ def call(args: argparse.Namespace) -> int:
             check=args.check,
             images=args.images,
             leave_out=args.leave_out,
+            trials=args.trials,
             keep=args.keep,
             **options.experiment_arguments(args),
         ),
