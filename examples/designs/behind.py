@@ -1,0 +1,201 @@
+"""The template (`indelible new design mine`), with stores that do not wait: the commit does.
+
+docs/design.md goes from one to the other. The first store of a transaction to a word writes the
+word's old value to the log of its core. A commit waits until these records are durable, writes the
+lines of the transaction back, and then moves the log's mark behind the records, which drops them
+all at once. After a power failure recovery stores the old values back that are behind the mark.
+"""
+
+from indelible.design import LINE, TAKEN, WAIT, Design, Param, Structure
+
+#: Bytes of a record: an address, the old value there, and the record's position plus one, by which
+#: one of an earlier lap is known. Two fill a line, and a line is there whole or not at all.
+RECORD = 32
+
+
+class Area:
+    """Where the log of a core lies: a line that holds the mark, then a ring of records."""
+
+    def __init__(self, setup, core):
+        self.mark = setup.shape.logs[core]
+        room = (setup.shape.log_bytes - LINE) // LINE * LINE // RECORD
+        self.records = min(room, setup.params.records // 2 * 2)
+
+    def at(self, position):
+        """Return the address of the record of a position; positions only grow."""
+        return self.mark + LINE + position % self.records * RECORD
+
+
+class Core:
+    """What the hardware of a core knows. A power failure loses it."""
+
+    def __init__(self, setup, core):
+        self.area = Area(setup, core)
+        self.first = 0  # where the mark is: records before it are dropped
+        self.tail = 0  # where the next record goes
+        self.logged = set()  # words that the running transaction has a record of
+        self.lines = {}  # lines that it stored to, in the order of their first stores
+        self.pending = {}  # lines by their records' positions: those from the first not durable on
+        self.durable = set()  # positions among them that are durable
+        self.ending = None  # the commit that waits for them
+        self.unwritten = 0  # lines of its commit that are not durable
+
+
+class Behind(Design):
+    """A hardware undo log: a commit waits until the old values of its words are durable."""
+
+    paper = "ours"
+    granularity = "line"  # what two transactions must not share: a commit writes whole lines back
+    needs = "adr"  # a write is durable when a controller has accepted it
+    params = {
+        "records": Param(2**20, 2, 2**20, "Records of a core's log.", tight=[64, 200]),
+    }
+    rules = {
+        "records_before_lines": "A commit writes its lines back when its records are durable.",
+        "eviction_waits_for_record": "A line that is evicted before its record is durable waits.",
+        "words_are_forgotten": "The next transaction makes records of its own.",
+        "lines_before_mark": "The mark moves when the lines of the transaction are durable.",
+        "mark_before_answer": "A transaction is acknowledged when the mark is durable.",
+    }
+
+    def __init__(self, setup):
+        self.cores = [Core(setup, core) for core in range(setup.shape.cores)]
+        self.held = []  # evicted lines that wait
+        self.counts = {"records": 0, "evictions_held": 0}
+
+    # From the program. A hook that returns nothing lets the core go on at once.
+
+    def store(self, store, below):
+        core = self.cores[store.core]
+        if store.tx is None:
+            return None
+        core.lines[store.line] = True
+        if store.address in core.logged:
+            return None
+        if core.tail - core.first == core.area.records:
+            below.give_up(
+                f"a transaction changes more words than the log of {core.area.records} records"
+                " holds: raise design.records, or pm.log_size"
+            )
+            return None
+        core.logged.add(store.address)
+        core.pending[core.tail] = store.line
+        record = [store.address, store.old, core.tail + 1]
+        place = core.area.at(core.tail)
+        below.log(store.leaves, place, record, tell=("logged", store.core, core.tail))
+        core.tail += 1
+        self.counts["records"] += 1
+        return None
+
+    def commit(self, tx, below):
+        core = self.cores[tx.core]
+        if not core.lines:
+            return tx.stored
+        if core.pending and self.rules.records_before_lines:
+            core.ending = tx
+        else:
+            self.write_back(tx, tx.stored, below)
+        return WAIT
+
+    def write_back(self, tx, at, below):
+        core = self.cores[tx.core]
+        core.unwritten = 1  # one more, until all have been sent
+        for late, line in enumerate(core.lines):
+            core.unwritten += below.write_back(at + late, line, tell=("written", tx.core))
+        below.at(at + len(core.lines), ("written", tx.core))
+        core.lines = {}
+        if self.rules.words_are_forgotten:
+            core.logged = set()
+        if not self.rules.lines_before_mark:
+            self.move_mark(tx.core, at, below)
+
+    # From the caches.
+
+    def evict(self, evict, below):
+        if self.rules.eviction_waits_for_record and self.is_pending(evict.line):
+            self.held.append(evict)
+            self.counts["evictions_held"] += 1
+            return TAKEN
+        return None  # it goes home
+
+    # From the passing of time: what was sent is durable.
+
+    def event(self, at, event, below):
+        what, number, *position = event
+        core = self.cores[number]
+        if what == "logged":
+            core.durable.update(position)
+            # Recovery ends at the first record that is missing: what is behind it does not count.
+            while core.pending and (oldest := min(core.pending)) in core.durable:
+                core.durable.remove(oldest)
+                del core.pending[oldest]
+            # Before the commit, which waits for what is under way, and not for what is held.
+            self.send_held(at, below)
+            if core.ending and not core.pending:
+                self.write_back(core.ending, at + self.shape.path, below)
+                core.ending = None
+        elif what == "written":
+            core.unwritten -= 1
+            if core.unwritten == 0 and self.rules.lines_before_mark:
+                self.move_mark(number, at + self.shape.path, below)
+        elif what == "marked":
+            core.first = core.tail
+            if self.rules.mark_before_answer:
+                below.wake(number, at + self.shape.path)
+
+    def move_mark(self, number, at, below):
+        core = self.cores[number]
+        below.log(at, core.area.mark, [core.tail], tell=("marked", number), kind="commit")
+        if not self.rules.mark_before_answer:
+            below.wake(number, at)
+
+    def is_pending(self, line):
+        return any(line in core.pending.values() for core in self.cores)
+
+    def send_held(self, at, below):
+        held, self.held = self.held, []
+        for evict in held:
+            if self.is_pending(evict.line):
+                self.held.append(evict)
+            else:
+                below.send(max(at, evict.at), evict.line, evict.data, kind="home_write_back")
+
+    # From the power supply. Of the object nothing is left: recovery has the image alone.
+
+    @classmethod
+    def recover(cls, image, setup):
+        for core in range(setup.shape.cores):
+            area = Area(setup, core)
+            first = end = image.word(area.mark)
+            undo = []
+            while end - first < area.records:
+                address, old, position = image.words(area.at(end), 3)
+                if position != end + 1:
+                    break
+                undo.append((address, old))
+                end += 1
+            for address, old in reversed(undo):
+                image.set_word(address, old)
+            # A lap further: behind the missing record there may be others, which would be taken for
+            # records of the next life.
+            image.set_word(area.mark, end + area.records)
+
+    @classmethod
+    def boot(cls, image, setup):
+        design = cls(setup)
+        for core in design.cores:
+            core.first = core.tail = image.word(core.area.mark)
+        return design
+
+    # For reports.
+
+    @classmethod
+    def hardware(cls, setup):
+        cores = setup.shape.cores
+        return [
+            Structure("log head, tail and mark", 3 * 48, cores, "first-level cache controller"),
+            Structure("words that have a record", 45, 64 * cores, "first-level cache controller"),
+        ]
+
+    def counters(self):
+        return self.counts

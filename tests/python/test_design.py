@@ -1,0 +1,419 @@
+"""Designs in Python, on the real simulator: they are held to what those in Rust are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import design, scripts
+from indelible.design import LINE, TAKEN, WAIT, Design, Param, Structure
+
+pytestmark = needs_core
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "designs"
+UNDO_LOG = str(EXAMPLES / "undo_log.py")
+
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of what `new` writes."""
+    monkeypatch.chdir(tmp_path)
+    return indelible.new("design", "mine").file
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return what writes a design with a body, and returns its path."""
+
+    def written(body: str) -> str:
+        path = tmp_path / "d.py"
+        lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+        head = "from indelible.design import *\nfrom indelible.design import Design\n"
+        path.write_text(f"{head}class D(Design):\n{lines}\n", encoding="utf-8")
+        return str(path)
+
+    return written
+
+
+def refused(ask: Callable[[], object]) -> str:
+    with pytest.raises(indelible.InputError) as error:
+        ask()
+    return str(error.value)
+
+
+def run_of(path: str) -> indelible.Run:
+    return indelible.run(path, "scribble", "tiny", cores=2, txs=20)
+
+
+# What is written to begin with, and the examples.
+
+
+def test_what_one_begins_with_is_right_and_each_of_its_rules_is_needed(mine: str) -> None:
+    crash = indelible.crash(mine, "hash", txs=60, mutants=True, trials=20)
+    assert crash.passed, str(crash)
+    assert crash.mutants
+    assert crash.trials["runs"] == 20
+    for workload in ("btree", "queue"):
+        assert indelible.crash(mine, workload, cores=4, txs=30, points=300, lives=3).passed
+
+
+def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
+    with pytest.raises(indelible.InputError, match=r"^mine\.py: is there already; name another$"):
+        indelible.new("design", "mine.py")
+    assert refused(lambda: indelible.new("design", "1x")).startswith("`1x` is no name")
+    assert (
+        refused(lambda: indelible.new("machine", "x")) == "unknown kind `machine`; there is: design"
+    )
+    assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
+    answer = indelible.new("design", "my-log")
+    assert answer.json() == {"file": "./my-log.py", "design": "MyLog"}
+    assert "--design ./my-log.py" in str(answer)
+    assert indelible.explain(answer.file)["file"] == answer.file
+
+
+@pytest.mark.parametrize("name", ["behind", "battery", "undo_log"])
+def test_examples_are_right(name: str) -> None:
+    path = str(EXAMPLES / f"{name}.py")
+    crash = indelible.crash(path, "hash", txs=30, points=300, mutants=name != "undo_log", trials=8)
+    assert crash.passed, str(crash)
+    small = {"llc.size": "256B", "l2.size": "128B", "l1d.size": "128B", "controller.count": 2}
+    for workload in ("scribble", "queue"):
+        crash = indelible.crash(path, workload, cores=3, txs=30, points=300, lives=3, set=small)
+        assert crash.passed, str(crash)
+
+
+@pytest.mark.parametrize("machine", ["silo", "ssp", "tiny"])
+@pytest.mark.parametrize("entries", [64, 4])
+def test_a_design_in_python_takes_the_same_cycles_as_in_rust(machine: str, entries: int) -> None:
+    own = {"id", "design", "command", "host", "settings"}
+    for workload, cores, seed in (("hash", 1, 1), ("btree", 2, 2), ("queue", 4, 3)):
+        rust, python = (
+            indelible.run(
+                name,
+                workload,
+                machine,
+                cores=cores,
+                txs=100,
+                seed=seed,
+                set={"design.entries": entries},
+            ).json()
+            for name in ("undo-log", UNDO_LOG)
+        )
+        assert {k: v for k, v in rust.items() if k not in own} == {
+            k: v for k, v in python.items() if k not in own
+        }
+
+
+def test_its_mutants_are_caught_where_those_of_the_rust_design_are() -> None:
+    told = ("rule", "caught", "seed", "event", "workload", "cores", "txs")
+    rust, python = (
+        [
+            [row.get(key) for key in told]
+            for row in indelible.crash(name, "scribble", txs=20, mutants=True).mutants
+        ]
+        for name in ("undo-log", UNDO_LOG)
+    )
+    assert rust == python
+
+
+# Trials.
+
+
+def test_trials_find_what_an_ordinary_campaign_does_not(tmp_path: Path) -> None:
+    """Without its jump by a lap the example takes records of the last life for its own."""
+    text = (EXAMPLES / "behind.py").read_text(encoding="utf-8")
+    assert "end + area.records" in text
+    path = tmp_path / "wrong.py"
+    path.write_text(text.replace("end + area.records", "end"), encoding="utf-8")
+    assert indelible.crash(path, "hash", txs=60).passed
+    crash = indelible.crash(path, "hash", txs=60, points=100, trials="all")
+    assert crash.failed
+    assert not crash.violations
+    wrong = crash.trials["wrong"]
+    assert wrong["life"] > 1
+    assert "trials      FAIL, the last of " in str(crash)
+    assert wrong["replay"] in " ".join(str(crash).replace("\\\n", " ").split())
+    again = subprocess.run(
+        [sys.executable, "-m", "indelible", *wrong["replay"].split()[1:]],
+        check=False,
+        capture_output=True,
+    )
+    assert again.returncode == 1
+
+
+def test_trials_are_of_the_designs_in_rust_too() -> None:
+    crash = indelible.crash("silo", "hash", txs=10, points=10, trials=6)
+    assert crash.passed
+    assert crash.trials["runs"] == 6
+    assert "\ntrials      6 runs of scribble on small machines, " in str(crash)
+    without = indelible.crash(
+        "silo", "hash", txs=1, points=1, trials=40, without="undo_newest_first"
+    )
+    assert without.failed
+    assert refused(lambda: indelible.crash("silo", "hash", trials=0)).startswith(
+        "`trials` is a whole"
+    )
+
+
+# Names.
+
+
+class Lazy(Design):
+    """Nothing is durable."""
+
+    durability = "none"
+    params = {"small": Param(3, 1, 9, "A number.")}  # noqa: RUF012
+
+
+def test_a_class_is_a_design() -> None:
+    table = indelible.compare(["silo", Lazy], ["queue"], "tiny", cores=1, txs=20, normalize=Lazy)
+    assert [row["design"] for row in table.rows] == ["silo", "Lazy"]
+    assert "Lazy" in str(table)
+    assert indelible.explain(Lazy)["summary"] == "Nothing is durable"
+    assert indelible.run(Lazy, "queue", "tiny", txs=5, set={"Lazy.small": 9}).design == "Lazy"
+    assert "it takes 1 to 9" in refused(
+        lambda: indelible.run(Lazy, "queue", "tiny", txs=5, set={"design.small": 10})
+    )
+    assert refused(lambda: indelible.run(int, "queue")).startswith("int is no design: derive it")
+    other = type("Lazy", (Design,), {})
+    assert "2 classes of the name Lazy" in refused(
+        lambda: indelible.compare([Lazy, other], ["queue"])
+    )
+    assert "there is" in refused(lambda: indelible.run(type("silo", (Design,), {}), "queue"))
+
+
+def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
+    assert (
+        refused(lambda: run_of("mine")) == "unknown design `mine`; that in the file is `./mine.py`"
+    )
+    assert refused(lambda: run_of("./no.py")) == "./no.py: no such file or directory"
+    assert refused(lambda: run_of(f"{tmp_path}/.py")).endswith("no such file or directory")
+    for text, told in (
+        ("x = 1", "has no design; it takes one class that is derived"),
+        (
+            "from indelible.design import Design\nclass A(Design): pass\nclass B(Design): pass\n",
+            "(A, B)",
+        ),
+        ("def x(:\n", ":1: invalid syntax"),
+        ("1 / 0\n", ":1: in <module>: ZeroDivisionError: division by zero"),
+    ):
+        Path("other.py").write_text(text, encoding="utf-8")
+        assert told in refused(lambda: run_of("./other.py"))
+    table = indelible.compare(["silo", mine], ["hash"], cores=1, txs=20, set={"mine.records": 64})
+    assert "--set design.records=64" in table.rows[1]["command"]
+
+
+def test_a_design_stays_as_it_was_while_it_runs(mine: str) -> None:
+    with scripts.held_still():
+        held = scripts.find(mine)
+        text = Path(mine).read_text(encoding="utf-8")
+        Path(mine).write_text(text.replace("2**20, 2,", "2**19, 2,"), encoding="utf-8")
+        assert scripts.find(mine) is held
+    edited = scripts.find(mine)
+    assert edited is not held
+    assert edited is scripts.find(mine)
+
+
+def test_each_folder_has_modules_of_its_own(tmp_path: Path) -> None:
+    body = (
+        "from indelible.design import Design\nimport part\n"
+        "class D(Design):\n    paper = part.PAPER\n"
+    )
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.py").write_text(f"PAPER = {name!r}\n", encoding="utf-8")
+        (tmp_path / name / "d.py").write_text(body, encoding="utf-8")
+    assert [indelible.explain(str(tmp_path / n / "d.py"))["paper"] for n in "ab"] == ["a", "b"]
+
+
+def test_nothing_of_a_design_in_python_is_kept(mine: str, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    indelible.compare(["native", mine], ["queue"], "tiny", txs=5, keep=folder)
+    assert len([*folder.iterdir()]) == 1
+
+
+def test_the_answer_is_the_same_beside_others(mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows() -> list[dict]:
+        table = indelible.compare([mine, UNDO_LOG, "silo"], ["queue", "hash"], "tiny", txs=30)
+        return [{key: value for key, value in row.items() if key != "host"} for row in table.rows]
+
+    monkeypatch.setenv("INDELIBLE_JOBS", "1")
+    alone = rows()
+    monkeypatch.delenv("INDELIBLE_JOBS")
+    assert rows() == alone
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("durability = 'sometimes'", "`durability` is one of synchronous, asynchronous, none, and"),
+        ("rules = ['a']", "`rules` has something for each name: a mapping"),
+        ("needless = {'a': 'b'}", "`needless` names `a`, which is no rule"),
+        ("params = {'a': 3}", "`params` has a `Param` for `a`, and not 3"),
+        ("params = {'a': Param(9, 1, 4)}", "`a` has a value that is not 1 to 4"),
+        ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
+        ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
+        ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
+        (
+            "def store(self, store, below): self.rules.x",
+            "AttributeError: there is no `x`; there are: ",
+        ),
+        (
+            "def store(self, store, below): return 'x'",
+            "d.py: `store` answered x, which is no cycle",
+        ),
+        ("def commit(self, tx, below): return -1", "`commit` answered -1, which is no cycle"),
+        ("def commit(self, tx, below): return tx.at - 1", ", which is before"),
+        ("def evict(self, evict, below): return 5", "`evict` answered 5, neither Home nor TAKEN"),
+        (
+            "def store(self, store, below): below.wake(9, 1)",
+            "ValueError: there is no core 9: it has 2",
+        ),
+        ("def store(self, store, below): below.at(-1, 2)", "OverflowError: "),
+        (
+            "def store(self, store, below): below.at(2**63, 2)",
+            "ValueError: 9223372036854775808 is no",
+        ),
+        (
+            "def commit(self, tx, below): below.at(tx.at + 9, 2)\n"
+            "def event(self, at, event, below): below.at(at - 1, 2)",
+            "is past: it is ",
+        ),
+        (
+            "def commit(self, tx, below): below.at(tx.at, 'x')",
+            "x is due, and there is no hook `event`",
+        ),
+        ("def store(self, store, below): below.log(store.at, 0, [1])", "is not in the logs, which"),
+        (
+            "def store(self, store, below): below.send(store.at, 8, bytes(64))",
+            "0x8 is not the address",
+        ),
+        (
+            "def store(self, store, below): below.send(store.at, 64, b'x')",
+            "a line has 64 bytes, and",
+        ),
+        ("def store(self, store, below): below.give(store.at, 64, bytes(64))", "in `event` only"),
+        ("def store(self, store, below): below.line(2**50)", "are outside of persistent memory"),
+        (
+            "def store(self, store, below): below.send(store.at, 64, bytes(64), kind='x')",
+            "no write is of kind `x`; they are data, log, ",
+        ),
+        ("def store(self, store, below): return WAIT", "d.py: deadlock: core 0 waits for LogFull"),
+        ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
+        ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
+        ("hardware = lambda setup: [3]", "it returns a `Structure` for each, and not 3"),
+        (
+            "hardware = lambda setup: [Structure('a', -1)]",
+            "`bits` of `a` is a whole number, and not",
+        ),
+        ("def __init__(self, setup): raise InputError('no such machine')", "d.py: no such machine"),
+        ("def store(self, store, below): below.give_up('too small')", "too small"),
+    ],
+)
+def test_mistakes_are_one_line_that_says_where(write: Write, body: str, told: str) -> None:
+    path = write(body)
+    said = refused(lambda: (indelible.explain(path), run_of(path)))
+    assert told in said
+    assert "\n" not in said
+    assert "d.py" in said or "give_up" in body
+
+
+def test_a_mistake_of_recovery_says_where(write: Write) -> None:
+    for body, told in (
+        ("@classmethod\ndef recover(cls, image, setup): image.words(0, 2**50)", ":5: in recover: "),
+        (
+            "@classmethod\ndef recover(cls, image, setup): image.set_word(2**45, 0)",
+            "outside of persis",
+        ),
+        (
+            "def power_loss(self, gasp): gasp.save(2**45, b'x')",
+            ":4: in power_loss: ValueError: 1 bytes",
+        ),
+    ):
+        path = write(body)
+        said = refused(lambda path=path: indelible.crash(path, "scribble", txs=20))
+        assert told in said, said
+    path = write("@classmethod\ndef boot(cls, image, setup): pass")
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    Path(path).write_text(
+        f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
+    )
+    said = refused(lambda: indelible.crash(path, "scribble", txs=20, lives=2))
+    assert said.endswith("d.py: `boot`: TypeError: it is to return the design, not None")
+
+
+def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
+    path = write(
+        "kept = None\n"
+        "def store(self, store, below):\n"
+        "    if D.kept is None: D.kept = below\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup): cls.kept.word(0)"
+    )
+    told = "RuntimeError: `below` was lent to a hook that has ended"
+    assert told in refused(lambda: indelible.crash(path, "scribble", txs=20))
+
+
+def test_who_hides_that_the_power_failed_has_not_recovered(tmp_path: Path) -> None:
+    text = (EXAMPLES / "undo_log.py").read_text(encoding="utf-8")
+    hidden = text.replace(
+        "            recover(image, Area(setup.shape, core), setup.rules)\n",
+        "            try:\n"
+        "                recover(image, Area(setup.shape, core), setup.rules)\n"
+        "            except BaseException:\n"
+        "                pass\n",
+    )
+    assert hidden != text
+    path = tmp_path / "hidden.py"
+    path.write_text(hidden, encoding="utf-8")
+    open_, hides = (indelible.crash(name, "hash", txs=20) for name in (UNDO_LOG, path))
+    assert open_.passed
+    assert hides.passed
+    assert open_.nested_points == hides.nested_points > 0
+
+
+def test_what_a_battery_saves_is_held_to_what_was_declared(write: Write) -> None:
+    body = "def power_loss(self, gasp): gasp.save(self.shape.log_base, bytes(65))\n"
+    declared = "hardware = lambda setup: [Structure('a', 8, {count}, kept_by='battery')]"
+    assert (
+        indelible.crash(write(body + declared.format(count=65)), "array", txs=3, points=9).data[
+            "saved_bytes_max"
+        ]
+        == 65
+    )
+    crash = indelible.crash(write(body + declared.format(count=64)), "array", txs=3, points=9)
+    assert crash.failed
+
+
+def test_a_timeline_names_the_events(mine: str) -> None:
+    trace = indelible.trace(mine, "scribble", "tiny", cores=1, txs=5)
+    assert "('logged', 0)" in json.dumps(trace.json()["events"])
+
+
+def test_what_hooks_are_given_can_be_shown(write: Write) -> None:
+    path = write("def store(self, store, below): raise ValueError(repr(store))")
+    assert "ValueError: Store { core: " in refused(lambda: run_of(path))
+    assert {design.Store, design.Below, LINE, WAIT, TAKEN, Structure}
+
+
+def test_what_a_design_prints_is_no_part_of_the_answer(write: Write) -> None:
+    path = write("def store(self, store, below): print('stored')")
+    words = ("run", "--design", path, "--workload", "array", "--txs", "2", "--json")
+    done = subprocess.run(
+        [sys.executable, "-m", "indelible", *words], check=False, capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["design"] == path
+    assert "stored\n" in done.stderr
