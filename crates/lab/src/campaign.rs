@@ -78,30 +78,41 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     if let (Some(asked), Some(images)) = (&resolved.checker, first.checker_images) {
         answer["checker"] = json!({ "command": asked.name(), "images": images });
     }
+    what_else(&mut answer, &spec, &resolved, &found, control)?;
+    answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
+    Ok(answer.to_string())
+}
+
+/// Says what else was asked for: of the design's rules, of it on other machines, and of the flushes
+/// and fences of a trace.
+fn what_else(
+    answer: &mut Value,
+    spec: &Spec,
+    resolved: &Resolved,
+    found: &Found,
+    control: &Control,
+) -> Result<(), InputError> {
+    // Of a design, or a program, that is wrong as it is nothing would be shown.
+    let is_right = found.violations().next().is_none();
     if spec.mutants {
-        answer["mutants"] = mutants(&spec, &resolved, control)?;
+        answer["mutants"] = mutants(spec, resolved, control)?;
         resolved.heard()?;
-        let needless = resolved.design.needless.iter();
-        let reason = |(rule, why): &(&str, &str)| json!({ "rule": rule, "why": why });
+        let needless = resolved.design.needless_under(&resolved.design_settings);
+        let reason = |(rule, why)| json!({ "rule": rule, "why": why });
         answer["needless_rules"] = needless.map(reason).collect::<Vec<_>>().into();
     }
     if let Some(asked) = &spec.trials {
-        // Of a design that is wrong as it is nothing would be shown.
-        let is_right = found.violations().next().is_none();
         answer["trials"] = match is_right {
-            true => tried(&spec, &resolved, asked, control)?,
+            true => tried(spec, resolved, asked, control),
             false => Value::Null,
         };
     }
-    if let Some(asked) = &spec.leave_out {
-        // Of a program that is wrong as it is nothing would be shown.
-        let is_right = found.violations().next().is_none();
-        let rows = is_right.then(|| left_out(&spec, &resolved, asked, txs, control)).transpose()?;
+    if let (Some(asked), Some(txs)) = (&spec.leave_out, spec.txs) {
+        let rows = is_right.then(|| left_out(spec, resolved, asked, txs, control)).transpose()?;
         resolved.heard()?;
         answer["left_out"] = rows.unwrap_or_else(|| json!([]));
     }
-    answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
-    Ok(answer.to_string())
+    Ok(())
 }
 
 fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
@@ -155,8 +166,10 @@ impl Intact {
 fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value, InputError> {
     let mut rows = Vec::new();
     let mut intact: BTreeMap<usize, Intact> = BTreeMap::new();
-    let needless = |rule| resolved.design.needless.iter().any(|(other, _)| *other == rule);
-    for (rule, doc) in resolved.design.rules.iter().filter(|(rule, _)| !needless(*rule)) {
+    let design = resolved.design;
+    let needless: Vec<_> = design.needless_under(&resolved.design_settings).collect();
+    let is_needed = |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
+    for (rule, doc) in design.rules.iter().filter(is_needed) {
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
         for (index, (trial, txs)) in trials_for(rule, spec, resolved) {
             if control.cancelled.load(Ordering::Relaxed) {
@@ -225,12 +238,7 @@ fn tell(
 
 /// Makes so many of the trials with the design as it was asked for: a machine that is only small
 /// shows few of the corners that these reach. The first one that is wrong is the last.
-fn tried(
-    spec: &Spec,
-    resolved: &Resolved,
-    asked: &HowMany,
-    control: &Control,
-) -> Result<Value, InputError> {
+fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -> Value {
     let all = trials(spec, resolved).into_iter().skip(OWN_TRIALS);
     let most = match asked {
         HowMany::Some(most) => *most,
@@ -257,7 +265,7 @@ fn tried(
             tell(&mut wrong, &trial, &on, txs, cuts, violation);
         }
     }
-    Ok(json!({ "runs": runs, "refused": refused, "points": points, "wrong": wrong }))
+    json!({ "runs": runs, "refused": refused, "points": points, "wrong": wrong })
 }
 
 /// The trials of a rule, each with its number: the one in which it was caught before, if that is

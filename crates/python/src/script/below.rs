@@ -58,8 +58,8 @@ impl PyBelow {
     #[expect(clippy::mut_from_ref, reason = "a method asks for it once, last; see SAFETY")]
     fn below(&self) -> PyResult<&mut Below<Token>> {
         // SAFETY: `lend` clears it before what it points at goes, whoever has it borrowed waits for
-        // the hook, and hooks run one at a time under the global lock. A method checks its arguments
-        // first, and asks for this when it does what it is for: no two references are in use.
+        // the hook, and hooks run one at a time under the global lock. A method checks its
+        // arguments first, and asks for this last: no two references are in use.
         unsafe { self.of.load(Ordering::Relaxed).as_mut() }
             .ok_or_else(|| PyRuntimeError::new_err("`below` was lent to a hook that has ended"))
     }
@@ -115,7 +115,8 @@ impl PyBelow {
         Ok(Write { line: line(address)?, data: line_data(data)?, mask, class: class(kind)? })
     }
 
-    /// A time, or the refusal of one at which nothing can happen: what is sent then has a way to go.
+    /// A time, or the refusal of one at which nothing can happen any more: what is sent has a way
+    /// to go.
     fn time(&self, at: u64, way: Way) -> PyResult<Cycle> {
         let below = self.below()?;
         let (now, later) = match way {
@@ -229,9 +230,9 @@ impl PyBelow {
         Ok(if words.is_empty() { 0 } else { lines.end - lines.start })
     }
 
-    /// Sends a line, or the bytes of it that `mask` selects, one bit a byte: it is at its controller
-    /// `shape.path` cycles later. With `direct` it is there at that cycle, by a path of the design's
-    /// own, where it may overtake an eviction of the line.
+    /// Sends a line, or the bytes of it that `mask` selects, one bit a byte: it is at its
+    /// controller `shape.path` cycles later. With `direct` it is there at that cycle, by a path of
+    /// the design's own, where it may overtake an eviction of the line.
     #[pyo3(signature = (at, address, data, *, tell = None, kind = "data", mask = u64::MAX, direct = false))]
     #[expect(clippy::too_many_arguments, reason = "most are words of their own in Python")]
     fn send(
