@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use model::config::Config;
 use model::crash::Campaign;
-use model::design::{Card, Design, Model, Setup, Shape, Structure};
+use model::design::{Card, Design, Model, NeedlessWith, Setup, Shape, Structure};
 use model::engine::{self, Control, Failure, Outcome};
 use model::image::Remains;
 use model::params::{Field, Params, Rules};
@@ -98,6 +98,8 @@ pub struct Entry {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it shares with others and does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
+    /// Rules that it does not need with a choice of a parameter.
+    pub needless_with: &'static [NeedlessWith],
     /// Whether fences are instructions.
     pub has_fences: bool,
     /// Whether a thread may move to another core in a transaction.
@@ -115,6 +117,23 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Rules that it does not need with parameters of these values, each with the reason.
+    pub fn needless_under(
+        &self,
+        settings: &[(String, u64)],
+    ) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let has = |with: &NeedlessWith| {
+            let field = self.fields.iter().find(|field| field.name == with.field);
+            let said = settings.iter().rev().find(|(name, _)| name == with.field);
+            let value = said.map(|(_, value)| *value).or(field.map(|field| field.default));
+            let choice = value.and_then(|value| field?.choices.get(value as usize));
+            choice == Some(&with.choice)
+        };
+        let with = self.needless_with.iter().filter(move |with| has(with));
+        let with: Vec<_> = with.map(|with| (with.rule, with.why)).collect();
+        self.needless.iter().copied().chain(with)
+    }
+
     /// Whether flushes and fences do nothing, nor are they needless: where a store survives from
     /// when it is visible there is nothing for them to do.
     pub fn ignores_fences(&self) -> bool {
@@ -168,6 +187,7 @@ const fn entry<D: Design>() -> Entry {
         fields: D::Params::FIELDS,
         rules: D::Rules::RULES,
         needless: D::NEEDLESS,
+        needless_with: D::NEEDLESS_WITH,
         has_fences: D::HAS_FENCES,
         migrates: D::MIGRATES,
         revokes: D::REVOKES,

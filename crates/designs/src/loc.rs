@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -189,6 +189,8 @@ pub trait Scheme: 'static {
     const CARD: Card;
     /// Rules that it does not need.
     const NEEDLESS: &'static [(&'static str, &'static str)];
+    /// Rules that it does not need with a choice of a parameter.
+    const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
     /// Its parameters.
     type Params: Params;
     /// What they come to.
@@ -260,6 +262,14 @@ const SYNCHRONOUS: &str = "a transaction is logged when it ends, so none absorbs
 const INDEPENDENT: &str =
     "transactions that are not durable hold their locks, so none depends on another";
 
+/// What metadata on the lane for error correction make needless.
+const IN_A_BURST: &[NeedlessWith] = &[NeedlessWith {
+    field: "metadata",
+    choice: "burst",
+    rule: "data_before_metadata",
+    why: "the metadata of a block are durable with it",
+}];
+
 impl Scheme for HWal {
     const CARD: Card =
         card("h-wal", "hardware redo log with a commit record", Durability::Synchronous);
@@ -300,6 +310,7 @@ impl Scheme for EcWal {
         ("closure_trim", SYNCHRONOUS),
         ("commit_in_order", INDEPENDENT),
     ];
+    const NEEDLESS_WITH: &'static [NeedlessWith] = IN_A_BURST;
     type Params = CountParams;
     fn how(params: &CountParams) -> How {
         let CountParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, metadata } =
@@ -324,6 +335,7 @@ impl Scheme for LocWal {
              out the transaction, too",
         ),
     ];
+    const NEEDLESS_WITH: &'static [NeedlessWith] = IN_A_BURST;
     type Params = LocParams;
     fn how(params: &LocParams) -> How {
         let LocParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, .. } =
@@ -364,6 +376,7 @@ pub enum LocEvent {
 impl<S: Scheme> Design for Wal<S> {
     const CARD: Card = S::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
+    const NEEDLESS_WITH: &'static [NeedlessWith] = S::NEEDLESS_WITH;
     const HAS_FENCES: bool = false;
     const REVOKES: bool = true;
     type Params = S::Params;

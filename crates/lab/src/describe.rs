@@ -199,7 +199,7 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
     let pairings: Vec<&Entry> = designs::ALL.iter().filter(stands).collect();
     let rule = |(name, doc): &(&str, &str)| {
         let reason = |of: &Entry| {
-            let needless = of.needless.iter().find(|(rule, _)| rule == name);
+            let needless = of.needless_under(&[]).find(|(rule, _)| rule == name);
             needless.map(|(_, why)| json!({ "design": of.card.name, "reason": why }))
         };
         let needless: Vec<Value> = pairings.iter().filter_map(|design| reason(design)).collect();

@@ -36,6 +36,8 @@ pub trait Design: Sized + 'static {
     /// Rules that it does not need, of those that it shares with others, each with the reason: to
     /// switch one off changes nothing that survives.
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
+    /// Rules that it does not need with a choice of a parameter.
+    const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
     /// What order of stores it promises, if it is ordering hardware or stands on it.
     const MODEL: Option<Model> = None;
     /// The ordering hardware that it stands on, by name, if it is a log on some.
@@ -268,6 +270,19 @@ pub trait Design: Sized + 'static {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+}
+
+/// A rule that a design does not need with a choice of one of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct NeedlessWith {
+    /// The parameter.
+    pub field: &'static str,
+    /// Its choice.
+    pub choice: &'static str,
+    /// The rule.
+    pub rule: &'static str,
+    /// The reason.
+    pub why: &'static str,
 }
 
 /// What is fixed before power is first applied, and is the same after every reboot.

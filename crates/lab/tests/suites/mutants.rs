@@ -94,5 +94,15 @@ fn needless_rules_exist_and_say_why() {
             assert!(entry.rules.iter().any(|(rule, _)| rule == needless), "{needless}");
             assert!(!why.is_empty(), "{needless}");
         }
+        for with in entry.needless_with {
+            assert!(entry.rules.iter().any(|(rule, _)| *rule == with.rule), "{with:?}");
+            let field = entry.fields.iter().find(|field| field.name == with.field);
+            let index = field.and_then(|f| f.choices.iter().position(|c| *c == with.choice));
+            let value = index.unwrap_or_else(|| panic!("{with:?}")) as u64;
+            let has = |settings: &[(String, u64)]| {
+                entry.needless_under(settings).any(|(rule, _)| rule == with.rule)
+            };
+            assert!(has(&[(with.field.to_owned(), value)]) && !has(&[]), "{with:?}");
+        }
     }
 }
