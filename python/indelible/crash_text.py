@@ -197,6 +197,8 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
         return [paragraph("trials", "none: the design is wrong as it is", width)]
     runs = "1 run" if trials["runs"] == 1 else f"{trials['runs']:,} runs"
     tried = f"{runs} of scribble on small machines, {trials['points']:,} power cuts"
+    if trials["refused"]:
+        tried += f" ({trials['refused']} not made: structures too small for what they store)"
     wrong = trials["wrong"]
     if wrong is None:
         verdict = "ok so far" if row.get("cancelled") else "ok"

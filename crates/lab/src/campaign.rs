@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::left_out::left_out;
-use crate::lives::{Found, history, live, violations_max};
+use crate::lives::{Found, history, live, planned, violations_max};
 use crate::spec::{HowMany, Resolved, Spec};
 
 /// Transactions of each core, if the user does not say.
@@ -239,31 +239,40 @@ fn tell(
 /// Makes so many of the trials with the design as it was asked for: a machine that is only small
 /// shows few of the corners that these reach. The first one that is wrong is the last.
 fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -> Value {
-    let all = trials(spec, resolved).into_iter().skip(OWN_TRIALS);
     let most = match asked {
-        HowMany::Some(most) => *most,
-        HowMany::All | HowMany::Word(_) => u64::MAX,
+        HowMany::Some(most) => usize::try_from(*most).unwrap_or(usize::MAX),
+        HowMany::All | HowMany::Word(_) => usize::MAX,
     };
+    // What a trial sets may not go with the user's machine.
+    let all = trials(spec, resolved).into_iter().skip(OWN_TRIALS);
+    let all = all.filter_map(|(trial, txs)| {
+        let on = trial.resolve(Some(CORES)).ok()?;
+        Some((trial, on, txs))
+    });
+    let all: Vec<(Spec, Resolved, u64)> = all.take(most).collect();
+    let planned: u64 = all.iter().map(|(trial, on, txs)| planned(trial, on, *txs)).sum();
+    let done = control.done.load(Ordering::Relaxed);
+    control.total.store(done + planned, Ordering::Relaxed);
     let (mut runs, mut refused, mut points, mut wrong) = (0_u64, 0_u64, 0_u64, Value::Null);
-    for (trial, txs) in all {
-        if control.cancelled.load(Ordering::Relaxed) || runs == most || !wrong.is_null() {
+    for (trial, on, txs) in all {
+        if control.cancelled.load(Ordering::Relaxed) {
             break;
         }
-        // What it sets may not go with the user's machine, and structures may be too small for what
-        // it stores.
-        let Ok(on) = trial.resolve(Some(CORES)) else {
-            refused += 1;
-            continue;
-        };
-        let Ok(found) = live(&trial, &on, spec.without.as_deref(), txs, control) else {
-            refused += 1;
-            continue;
-        };
-        (runs, points) = (runs + 1, points + found.images());
-        if let Some((cuts, violation)) = found.violations().next() {
-            wrong = json!({});
-            tell(&mut wrong, &trial, &on, txs, cuts, violation);
+        let before = control.done.load(Ordering::Relaxed);
+        // Structures may be too small for what it stores.
+        match live(&trial, &on, spec.without.as_deref(), txs, control) {
+            Err(_) => refused += 1,
+            Ok(found) => {
+                (runs, points) = (runs + 1, points + found.images());
+                if let Some((cuts, violation)) = found.violations().next() {
+                    wrong = json!({});
+                    tell(&mut wrong, &trial, &on, txs, cuts, violation);
+                    break;
+                }
+            }
         }
+        // Not every life that was planned comes about.
+        control.done.store(before + self::planned(&trial, &on, txs), Ordering::Relaxed);
     }
     json!({ "runs": runs, "refused": refused, "points": points, "wrong": wrong })
 }

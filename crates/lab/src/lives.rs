@@ -203,12 +203,8 @@ pub fn live(
 ) -> Result<Found, InputError> {
     let keep = if resolved.lives > 1 { BOOTS as usize } else { 0 };
     let life = Life { without, txs, keep, boot: None };
-    let boots = BOOTS * (resolved.lives - 1);
-    // Where the power is cut at some points, each run is made once before, to count them.
-    let runs = 1 + u64::from(spec.points != HowMany::All);
-    let planned = runs * u64::from(resolved.cores) * (txs + boots * txs_of_later(txs));
     let done = control.done.load(Ordering::Relaxed);
-    control.total.fetch_max(done + planned, Ordering::Relaxed);
+    control.total.fetch_max(done + planned(spec, resolved, txs), Ordering::Relaxed);
     let points = match spec.points {
         HowMany::Some(wanted) => chosen(spec, resolved, wanted, &life, control)?,
         _ => Points::All,
@@ -219,6 +215,14 @@ pub fn live(
     let kept = if goes_on { kept } else { Vec::new() };
     let later = live_on(spec, resolved, kept, &life, control)?;
     Ok(Found { first, later })
+}
+
+/// How many transactions there are in all lives, of so many of each core in the first.
+pub fn planned(spec: &Spec, resolved: &Resolved, txs: u64) -> u64 {
+    let boots = BOOTS * (resolved.lives - 1);
+    // Where the power is cut at some points, each run is made once before, to count them.
+    let runs = 1 + u64::from(spec.points != HowMany::All);
+    runs * u64::from(resolved.cores) * (txs + boots * txs_of_later(txs))
 }
 
 /// Transactions of each core in a later life, of those in the first.
