@@ -102,7 +102,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
     # A checker that was interrupted before it was run has seen nothing of the points that passed.
     unseen = row.get("cancelled") and "checker" in row and not row["checker"]["images"]
-    if not row["points"] or (unseen and not found):
+    if not found and (not row["points"] or unseen):
         return "none, and nothing was tried"
     if not found:
         if row["checked"]:
@@ -112,6 +112,8 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     life = row["violations"][0]["life"]
     if life > 1:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
+    if not row["points"]:
+        return "FAIL: the run did not come to its end"
     violations = "violation" if found == 1 else "violations"
     stopped = f": stopped after {found} {violations}" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
@@ -198,11 +200,12 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     runs = "1 run" if trials["runs"] == 1 else f"{trials['runs']:,} runs"
     tried = f"{runs} of scribble on small machines, {trials['points']:,} power cuts"
     if trials["refused"]:
-        tried += f" ({trials['refused']} not made: structures too small for what they store)"
+        why = "" if trials["runs"] else f": {trials['refusal']}"
+        tried += f" ({trials['refused']} refused{why})"
     wrong = trials["wrong"]
     if wrong is None:
         verdict = "ok so far" if row.get("cancelled") else "ok"
-        verdict = verdict if trials["runs"] else "nothing was tried"
+        verdict = verdict if trials["runs"] else "FAIL, nothing was tried"
         return [paragraph("trials", f"{tried}: {verdict}", width)]
     told = f"FAIL, the last of {tried}"
     life = f" of life {wrong['life']}" if wrong["life"] > 1 else ""

@@ -119,7 +119,9 @@ class Crash(Answer):
     def failed(self) -> bool:
         """Whether something was violated, also in a trial, or a mutant not caught."""
         mutants = self.data.get("mutants", [])
-        wrong = self.data["violations"] or (self.data.get("trials") or {}).get("wrong")
+        trials = self.data.get("trials") or {"wrong": None, "runs": 1}
+        untried = not trials["runs"] and not self.data.get("cancelled")
+        wrong = self.data["violations"] or trials["wrong"] or untried
         return bool(wrong) or not all(mutant["caught"] for mutant in mutants)
 
     def __repr__(self) -> str:

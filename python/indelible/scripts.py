@@ -12,8 +12,9 @@ import json
 import linecache
 import os
 import sys
+import threading
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -43,8 +44,13 @@ HOOKS = (
 _classes: dict[str, type[Design]] = {}
 _files: dict[tuple[str, str], type[Design]] = {}
 
+#: The files that a design has imported from its own folder, and a digest of each.
+_parts: dict[type[Design], dict[str, str]] = {}
+
 #: While something runs: the designs of files as they were when they were asked for first.
-_still: dict[str, type[Design]] | None = None
+_still: dict[str, type[Design]] = {}
+_running = 0
+_lock = threading.RLock()
 
 #: Set to anything, it shows where in a design an error comes from.
 DEBUG = "INDELIBLE_DEBUG"
@@ -79,7 +85,12 @@ def find(name: str) -> type[Design] | None:
     if name in _classes:
         return _classes[name]
     if name.endswith(SUFFIX):
-        return _load(name) if _still is None else _still.get(name) or _hold(_still, name)
+        with _lock:
+            if not _running:
+                return _load(name)
+            if name not in _still:
+                _still[name] = _load(name)
+            return _still[name]
     if name and Path(name + SUFFIX).is_file():
         path = name if Path(name).parent != Path() else f"./{name}"
         raise InputError(f"unknown design `{name}`; that in the file is `{path}{SUFFIX}`")
@@ -89,16 +100,16 @@ def find(name: str) -> type[Design] | None:
 @contextmanager
 def held_still() -> Iterator[None]:
     """Have designs stay as they are while they run, whoever edits their files."""
-    global _still
-    outer, _still = _still, {} if _still is None else _still
+    global _running
+    with _lock:
+        _running += 1
     try:
         yield
     finally:
-        _still = outer
-
-
-def _hold(still: dict[str, type[Design]], path: str) -> type[Design]:
-    return still.setdefault(path, _load(path))
+        with _lock:
+            _running -= 1
+            if not _running:
+                _still.clear()
 
 
 def _load(path: str) -> type[Design]:
@@ -108,21 +119,41 @@ def _load(path: str) -> type[Design]:
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     key = (os.path.abspath(path), hashlib.sha256(text).hexdigest())
-    if key not in _files:
-        _files[key] = _design_of(_executed(path, text, key[1]), path)
-    return _files[key]
+    known = _files.get(key)
+    if known is None or any(_digest(part) != digest for part, digest in _parts[known].items()):
+        if (section := called(path)) in _sections():
+            raise InputError(f"{path}: settings have a section `{section}`; name it otherwise")
+        module, parts = _executed(path, text, key[1])
+        known = _files[key] = _design_of(module, path)
+        _parts[known] = parts
+    return known
 
 
-def _executed(path: str, text: bytes, digest: str) -> ModuleType:
+def _digest(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _sections() -> set[str]:
+    """Return what settings may begin with; a design of such a name would take them for itself."""
+    rows = json.loads(core.explain("machine:tiny", [], None, None))["rows"]
+    return {"design", "workload", *(row["section"] for row in rows)}
+
+
+def _executed(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, str]]:
     """Return a file as a module, with its own folder first where it imports from.
 
-    What it has imported from there is its own: another folder may have modules of these names.
+    What it has imported from there, which is told beside it, is its own: another folder may have
+    modules of these names.
     """
     module = ModuleType(f"indelible_script_{digest[:16]}")
     module.__file__ = path
     # Data classes look their module up.
     sys.modules[module.__name__] = module
     folder, known = str(Path(path).resolve().parent), set(sys.modules)
+    parts: dict[str, str] = {}
     sys.path.insert(0, folder)
     linecache.checkcache(path)
     try:
@@ -132,9 +163,11 @@ def _executed(path: str, text: bytes, digest: str) -> ModuleType:
     finally:
         sys.path.remove(folder)
         for name in set(sys.modules) - known:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(folder + os.sep):
+            part = str(getattr(sys.modules[name], "__file__", None))
+            if part.startswith(folder + os.sep):
+                parts[part] = _digest(part)
                 del sys.modules[name]
-    return module
+    return module, parts
 
 
 def _design_of(module: ModuleType, path: str) -> type[Design]:
@@ -188,9 +221,17 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
     """Return what is said of a design, or refuse what is no card."""
     for word, known in WORDS.items():
         _one_of(name, word, getattr(design, word), known)
+    for word in ("paper", "family"):
+        _text(name, word, getattr(design, word))
     for word in ("params", "rules", "needless"):
-        if not isinstance(getattr(design, word), Mapping):
+        said = getattr(design, word)
+        if not isinstance(said, Mapping):
             raise InputError(f"{name}: `{word}` has something for each name: a mapping")
+        for key, value in said.items():
+            if not isinstance(key, str) or not key.isidentifier():
+                raise InputError(f"{name}: `{word}` has {key!r}, which is no name")
+            if word != "params":
+                _text(name, f"{word}[{key!r}]", value)
     for rule in design.needless:
         if rule not in design.rules:
             raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
@@ -207,7 +248,26 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         "rules": list(design.rules.items()),
         "needless": list(design.needless.items()),
         "hooks": [hook for hook in HOOKS if _changes(design, hook)],
+        "digest": _fingerprint(design),
     }
+
+
+def _fingerprint(design: type[Design]) -> str:
+    """Return what tells a design from others of its name: its text, as far as that is there."""
+    texts = [digest for (_, digest), known in _files.items() if known is design]
+    texts += _parts.get(design, {}).values()
+    if not texts:
+        try:
+            texts = [inspect.getsource(design)]
+        except (OSError, TypeError):
+            # Typed where nothing is kept of it.
+            texts = [str(id(design))]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+
+
+def _text(name: str, word: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{name}: `{word}` is text, and not {value!r}")
 
 
 def _require_hooks(design: type[Design], name: str) -> None:
@@ -237,8 +297,13 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
     """Return a parameter as the simulator has it: a choice as the index of its word."""
     if not isinstance(param, Param):
         raise InputError(f"{name}: `params` has a `Param` for `{key}`, and not {param!r}")
+    _text(name, f"the doc of {key}", param.doc)
+    if not isinstance(param.tight, Sequence) or (param.choices and param.tight):
+        raise InputError(f"{name}: `tight` of `{key}` is a list, of numbers and not of choices")
     field = {"name": key, "doc": param.doc, "tight": list(param.tight)}
     if param.choices:
+        for choice in param.choices:
+            _text(name, f"a choice of {key}", choice)
         _one_of(name, key, param.default, param.choices)
         choices = list(param.choices)
         limits = {"default": choices.index(param.default), "least": 0, "most": len(choices) - 1}

@@ -92,9 +92,13 @@ def test_examples_are_right(name: str) -> None:
         assert crash.passed, str(crash)
 
 
-@pytest.mark.parametrize("machine", ["silo", "ssp", "tiny"])
-@pytest.mark.parametrize("entries", [64, 4])
-def test_a_design_in_python_takes_the_same_cycles_as_in_rust(machine: str, entries: int) -> None:
+@pytest.mark.parametrize(
+    ("machine", "entries", "domain"),
+    [("silo", 64, "adr"), ("ssp", 4, "adr"), ("tiny", 4, "eadr"), ("tiny", 64, "media")],
+)
+def test_a_design_in_python_takes_the_same_cycles_as_in_rust(
+    machine: str, entries: int, domain: str
+) -> None:
     own = {"id", "design", "command", "host", "settings"}
     for workload, cores, seed in (("hash", 1, 1), ("btree", 2, 2), ("queue", 4, 3)):
         rust, python = (
@@ -105,7 +109,7 @@ def test_a_design_in_python_takes_the_same_cycles_as_in_rust(machine: str, entri
                 cores=cores,
                 txs=100,
                 seed=seed,
-                set={"design.entries": entries},
+                set={"design.entries": entries, "controller.domain": domain},
             ).json()
             for name in ("undo-log", UNDO_LOG)
         )
@@ -344,15 +348,20 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
         ),
     ):
         path = write(body)
-        said = refused(lambda path=path: indelible.crash(path, "scribble", txs=20))
-        assert told in said, said
+        crash = indelible.crash(path, "scribble", txs=20)
+        assert crash.failed
+        assert told in crash.violations[0]["text"]
+        assert "violations  FAIL: the run did not come to its end\n" in str(crash)
+        table = indelible.compare([path], ["queue"], "tiny", txs=20)
+        assert "FAIL" in str(table), "also beside a speed"
     path = write("@classmethod\ndef boot(cls, image, setup): pass")
     text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
     Path(path).write_text(
         f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
     )
-    said = refused(lambda: indelible.crash(path, "scribble", txs=20, lives=2))
-    assert said.endswith("d.py: `boot`: TypeError: it is to return the design, not None")
+    (violation,) = indelible.crash(path, "scribble", txs=20, lives=2).violations
+    told = "d.py: `boot`: TypeError: it is to return the design, not None"
+    assert violation["text"].endswith(told)
 
 
 def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
@@ -364,7 +373,18 @@ def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
         "def recover(cls, image, setup): cls.kept.word(0)"
     )
     told = "RuntimeError: `below` was lent to a hook that has ended"
-    assert told in refused(lambda: indelible.crash(path, "scribble", txs=20))
+    assert told in indelible.crash(path, "scribble", txs=20).violations[0]["text"]
+
+
+def test_nothing_is_given_where_it_is_not_durable_then(write: Write) -> None:
+    path = write(
+        "needs = 'nothing'\n"
+        "def commit(self, tx, below): below.at(tx.at, 1)\n"
+        "def event(self, at, event, below): below.give(at, 64, bytes(64))"
+    )
+    asked = {"txs": 2, "set": {"controller.domain": "media"}}
+    said = refused(lambda: indelible.run(path, "array", "tiny", **asked))
+    assert "RuntimeError: in the domain media no write is durable when it is accepted" in said
 
 
 def test_who_hides_that_the_power_failed_has_not_recovered(tmp_path: Path) -> None:
@@ -417,3 +437,114 @@ def test_what_a_design_prints_is_no_part_of_the_answer(write: Write) -> None:
     )
     assert json.loads(done.stdout)["design"] == path
     assert "stored\n" in done.stderr
+
+
+def test_each_write_is_as_large_as_it_was_asked_for(write: Write) -> None:
+    """One by one of each way to memory, told of in the moment in which it is durable."""
+    path = write(
+        "durability = 'none'\n"
+        "def __init__(self, setup): self.told = []\n"
+        "def commit(self, tx, below):\n"
+        "    if self.told: return\n"
+        "    base, self.told = self.shape.log_base, [0]\n"
+        "    assert below.controller_of(base) == 0 and below.has_room(base)\n"
+        "    assert below.read(tx.at, base) > tx.at\n"
+        "    below.send(tx.at, base, bytes(64), kind='metadata', mask=0xff, tell='part')\n"
+        "    line, way = base + 64, {'direct': True, 'tell': 'direct'}\n"
+        "    below.send(tx.at, line, bytearray(64), kind='checkpoint', **way)\n"
+        "    below.when_room(base, 'room')\n"
+        "    below.at(tx.at + 5000, 'give')\n"
+        "def event(self, at, event, below):\n"
+        "    self.told.append(event)\n"
+        "    if event == 'give':\n"
+        "        below.give(at, self.shape.log_base + 128, bytes(64), kind='consolidation')\n"
+        "def counters(self): return {event: 1 for event in map(str, self.told)}"
+    )
+    run = indelible.run(path, "array", "tiny", cores=1, txs=3, set={"pm.log_size": "1MiB"})
+    assert run.pm_writes["by_class"] | {"data": 0, "home_write_back": 0} == dict.fromkeys(
+        run.pm_writes["by_class"], 0
+    ) | {"metadata": 8, "checkpoint": 64, "consolidation": 64}
+    assert {"part", "direct", "give"} <= set(run.design_counters)
+
+
+@pytest.mark.parametrize(("when", "passes"), [("event", True), ("commit", False)])
+def test_an_asynchronous_design_is_held_to_what_it_says(when: str, passes: bool) -> None:
+    """It says that a transaction is durable when its mark is, or before, and answers before."""
+    from indelible.templates.design import Template
+
+    class Later(Template):
+        durability = "asynchronous"
+
+        def commit(self, tx: design.Tx, below: design.Below) -> object:
+            self.cores[tx.core].ended = tx.id
+            if when == "commit":
+                below.durable(tx.core, tx.id, tx.at)
+            return super().commit(tx, below)
+
+        def move_mark(self, number: int, at: int, below: design.Below) -> None:
+            self.rules.mark_before_answer = when == "event"
+            super().move_mark(number, at, below)
+
+        def event(self, at: int, event: tuple, below: design.Below) -> None:
+            what, number = event
+            if what == "marked" and when == "event":
+                below.durable(number, self.cores[number].ended, at)
+            super().event(at, event, below)
+
+    assert indelible.crash(Later, "hash", txs=30).passed == passes
+
+
+def test_structures_depend_on_what_a_design_is_set_up_with(write: Write) -> None:
+    path = write(
+        "params = {'cells': Param(0, 0, 1)}\n"
+        "def hardware(setup):\n"
+        "    return [Structure('a', 8, 8, kept_by='cells')] * setup.params.cells\n"
+        "def power_loss(self, gasp):\n"
+        "    if self.params.cells: gasp.save(self.shape.capacity, b'12345678')\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    if setup.params.cells: assert image.line(image.capacity)[:8] == b'12345678'"
+    )
+    for cells in (0, 1):
+        crash = indelible.crash(path, "array", txs=2, points=2, set={"design.cells": cells})
+        assert not any("raises" in row["text"] for row in crash.violations), str(crash)
+
+
+def test_two_designs_of_one_name_are_two(mine: str) -> None:
+    first = indelible.run(mine, "array", "tiny", txs=2)
+    text = Path(mine).read_text(encoding="utf-8")
+    Path(mine).write_text(text + "\nimport part\n", encoding="utf-8")
+    Path("part.py").write_text("X = 1\n", encoding="utf-8")
+    second = indelible.run(mine, "array", "tiny", txs=2)
+    Path("part.py").write_text("X = 2\n", encoding="utf-8")
+    third = indelible.run(mine, "array", "tiny", txs=2)
+    assert len({first.id, second.id, third.id}) == 3
+    Path("pm.py").write_text(text, encoding="utf-8")
+    assert "settings have a section `pm`" in refused(lambda: indelible.explain("./pm.py"))
+
+
+def test_designs_are_held_still_until_the_last_run_ends(mine: str) -> None:
+    one, two = scripts.held_still(), scripts.held_still()
+    one.__enter__()
+    held = scripts.find(mine)
+    two.__enter__()
+    one.__exit__(None, None, None)
+    Path(mine).write_text(Path(mine).read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert scripts.find(mine) is held
+    two.__exit__(None, None, None)
+    assert scripts.find(mine) is not held
+
+
+def test_a_trial_in_which_a_design_raises_is_wrong(write: Write) -> None:
+    """It is right but on a machine with a parameter that only trials set."""
+    path = write("params = {'size': Param(9, 1, 9, tight=[1])}")
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    body = "    def begin(self, tx, below): assert self.params.size == 9\n"
+    body += "    params = {**Template.params, 'size': Param(9, 1, 9, tight=[1])}\n"
+    Path(path).write_text(
+        f"from indelible.templates.design import Template\n{text}{body}", encoding="utf-8"
+    )
+    crash = indelible.crash(path, "hash", txs=10, points=9, trials=9)
+    assert crash.failed
+    assert "raises: " in crash.trials["wrong"]["text"]
+    assert "--set design.size=1" in crash.trials["wrong"]["replay"]

@@ -108,8 +108,8 @@ pub struct Entry {
     pub revokes: bool,
     /// Whether lines are elsewhere than where programs see them.
     pub translates: bool,
-    /// Whether it is a user's, whose defects are not ours.
-    pub scripted: bool,
+    /// If it is a user's, whose defects are not ours, what tells it from others of its name.
+    pub script: Option<&'static str>,
     /// Runs a workload on a machine with it.
     pub run: &'static Runs,
     /// What it adds to the hardware of a machine.
@@ -192,7 +192,7 @@ const fn entry<D: Design>() -> Entry {
         migrates: D::MIGRATES,
         revokes: D::REVOKES,
         translates: D::TRANSLATES,
-        scripted: false,
+        script: None,
         run: &run::<D>,
         hardware: &hardware::<D>,
     }

@@ -96,6 +96,8 @@ pub struct About {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
+    /// What tells it from others of its name.
+    pub digest: &'static str,
 }
 
 /// A script as the registry knows a design. It is for ever.
@@ -109,7 +111,7 @@ pub fn entry(about: About, script: Arc<dyn Script>) -> &'static Entry {
 }
 
 fn of<K: Kind>(about: About, script: Arc<dyn Script>) -> Entry {
-    let About { card, fields, rules, needless } = about;
+    let About { card, fields, rules, needless, digest } = about;
     let params = move |settings: &[(String, u64)]| ScriptParams {
         script: Some(Arc::clone(&script)),
         settings: settings.to_vec(),
@@ -120,7 +122,7 @@ fn of<K: Kind>(about: About, script: Arc<dyn Script>) -> Entry {
         fields,
         rules,
         needless,
-        scripted: true,
+        script: Some(digest),
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
             run_with::<Scripted<K>>(order, params)
@@ -295,8 +297,8 @@ impl<K: Kind> Design for Scripted<K> {
     }
 
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
-        let hooks = setup.params.script().boot(image, &Self::given(setup))?;
-        Ok(Scripted::of(hooks))
+        let boot = || setup.params.script().boot(image, &Self::given(setup));
+        Ok(Scripted::of(on_host_stack(boot)?))
     }
 
     fn show_event(&self, event: &Token) -> String {
@@ -304,7 +306,8 @@ impl<K: Kind> Design for Scripted<K> {
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
-        setup.params.script().hardware(&Self::given(setup))
+        // At every crash point, in a run.
+        on_host_stack(|| setup.params.script().hardware(&Self::given(setup)))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -315,9 +318,19 @@ impl<K: Kind> Design for Scripted<K> {
 /// What a script raised, as the payload of a panic: it ends the run, and whoever started that tells
 /// the user.
 #[derive(Debug)]
-pub struct Raised(pub String);
+pub struct Raised {
+    /// A sentence for the user.
+    pub text: String,
+    /// Whether it says that what was asked for does not fit, and is not wrong itself.
+    pub declined: bool,
+}
 
-/// Ends the run with what a script raised: a sentence for the user.
+/// Ends the run: the script is wrong, as a sentence for the user says.
 pub fn raise(text: String) -> ! {
-    std::panic::resume_unwind(Box::new(Raised(text)))
+    std::panic::resume_unwind(Box::new(Raised { text, declined: false }))
+}
+
+/// Ends the run: what was asked of the script does not fit, as a sentence for the user says.
+pub fn decline(text: String) -> ! {
+    std::panic::resume_unwind(Box::new(Raised { text, declined: true }))
 }

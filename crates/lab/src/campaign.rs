@@ -249,32 +249,43 @@ fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -
         let on = trial.resolve(Some(CORES)).ok()?;
         Some((trial, on, txs))
     });
-    let all: Vec<(Spec, Resolved, u64)> = all.take(most).collect();
-    let planned: u64 = all.iter().map(|(trial, on, txs)| planned(trial, on, *txs)).sum();
+    let all: Vec<(Spec, Resolved, u64)> = all.collect();
+    let work = |(trial, on, txs): &(Spec, Resolved, u64)| planned(trial, on, *txs);
     let done = control.done.load(Ordering::Relaxed);
-    control.total.store(done + planned, Ordering::Relaxed);
-    let (mut runs, mut refused, mut points, mut wrong) = (0_u64, 0_u64, 0_u64, Value::Null);
-    for (trial, on, txs) in all {
-        if control.cancelled.load(Ordering::Relaxed) {
+    control.total.store(done + all.iter().take(most).map(work).sum::<u64>(), Ordering::Relaxed);
+    let (mut runs, mut points, mut wrong) = (0, 0_u64, Value::Null);
+    let mut refused: Vec<String> = Vec::new();
+    for one in &all {
+        if control.cancelled.load(Ordering::Relaxed) || runs == most {
             break;
         }
+        let (trial, on, txs) = one;
         let before = control.done.load(Ordering::Relaxed);
-        // Structures may be too small for what it stores.
-        match live(&trial, &on, spec.without.as_deref(), txs, control) {
-            Err(_) => refused += 1,
+        match live(trial, on, spec.without.as_deref(), *txs, control) {
+            // Structures may be too small for what it stores: another one comes in its place.
+            Err(InputError(text)) => {
+                refused.push(text);
+                control.total.fetch_add(work(one), Ordering::Relaxed);
+            }
             Ok(found) => {
                 (runs, points) = (runs + 1, points + found.images());
                 if let Some((cuts, violation)) = found.violations().next() {
                     wrong = json!({});
-                    tell(&mut wrong, &trial, &on, txs, cuts, violation);
+                    tell(&mut wrong, trial, on, *txs, cuts, violation);
                     break;
                 }
             }
         }
         // Not every life that was planned comes about.
-        control.done.store(before + self::planned(&trial, &on, txs), Ordering::Relaxed);
+        control.done.store(before + work(one), Ordering::Relaxed);
     }
-    json!({ "runs": runs, "refused": refused, "points": points, "wrong": wrong })
+    json!({
+        "runs": runs,
+        "refused": refused.len(),
+        "refusal": refused.first(),
+        "points": points,
+        "wrong": wrong,
+    })
 }
 
 /// The trials of a rule, each with its number: the one in which it was caught before, if that is
@@ -373,11 +384,18 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     trials
 }
 
+/// Whether a design has a parameter by which those of a family are known. A user's may call another
+/// thing so.
+fn is_of_a_family(resolved: &Resolved, name: &str) -> bool {
+    let design = resolved.design;
+    design.script.is_none() && design.fields.iter().any(|field| field.name == name)
+}
+
 /// Makes structures small, by the `tight` values of the parameters that a design declares, and then
 /// brings about what no single parameter does: corners of families of designs, which are known by
 /// the parameters that they share. A design is searched without being known here.
 fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
-    let has = |name: &str| resolved.design.fields.iter().any(|field| field.name == name);
+    let has = |name: &str| is_of_a_family(resolved, name);
     let mut set = |path: &str, value: &str| {
         trial.settings.insert(path.into(), value.into());
     };
@@ -447,7 +465,7 @@ fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
 /// overtake each other: a third of such trials show what stale groups do, and hardly one in a
 /// hundred of the others. Whether this trial is one, which is to be short.
 fn leave_a_journal(trial: &mut Spec, index: u64, resolved: &Resolved) -> bool {
-    let has = |name: &str| resolved.design.fields.iter().any(|field| field.name == name);
+    let has = |name: &str| is_of_a_family(resolved, name);
     if !has("shadow_frames") || index < SEEDS || index % 4 != 2 {
         return false;
     }

@@ -163,7 +163,7 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
 /// If the design is ours.
 fn defect(resolved: &Resolved, text: &str) -> InputError {
     let design = resolved.design;
-    assert!(design.scripted, "design {}: {text}", design.card.name);
+    assert!(design.script.is_some(), "design {}: {text}", design.card.name);
     InputError(format!("{}: {text}", design.card.name))
 }
 

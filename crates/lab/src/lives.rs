@@ -1,9 +1,11 @@
 //! The lives of a machine: one that recovery has repaired boots, runs on, and is cut again.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use designs::Order;
+use designs::scripted::Raised;
 use model::crash::{Campaign, Check, Points};
 use model::engine::{Control, Crashes, Failure};
 use model::image::{Cut, Remains};
@@ -80,7 +82,8 @@ fn cut(
 /// Why a run came to no end, if a switched-off rule, what recovery left or a user's design is to
 /// blame.
 fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option<String> {
-    let may_be_wrong = life.without.is_some() || life.boot.is_some() || resolved.design.scripted;
+    let is_a_users = resolved.design.script.is_some();
+    let may_be_wrong = is_a_users || life.without.is_some() || life.boot.is_some();
     match failure {
         Failure::Deadlock(stuck) if may_be_wrong => Some(format!("liveness: {stuck}")),
         Failure::Stopped(Stop::Failed(text)) if life.boot.is_some() => {
@@ -190,11 +193,7 @@ struct Survivor {
     remains: Remains,
 }
 
-/// A campaign over all lives that a spec asks for, with a rule switched off if one is named.
-///
-/// # Errors
-/// A sentence that says what does not fit.
-pub fn live(
+fn all_lives(
     spec: &Spec,
     resolved: &Resolved,
     without: Option<&str>,
@@ -215,6 +214,35 @@ pub fn live(
     let kept = if goes_on { kept } else { Vec::new() };
     let later = live_on(spec, resolved, kept, &life, control)?;
     Ok(Found { first, later })
+}
+
+/// A campaign over all lives that a spec asks for, with a rule switched off if one is named. What a
+/// user's design raises is a violation.
+///
+/// # Errors
+/// A sentence that says what does not fit.
+pub fn live(
+    spec: &Spec,
+    resolved: &Resolved,
+    without: Option<&str>,
+    txs: u64,
+    control: &Control,
+) -> Result<Found, InputError> {
+    // Nothing that was left half done is used again.
+    let run = AssertUnwindSafe(|| all_lives(spec, resolved, without, txs, control));
+    let payload = match catch_unwind(run) {
+        Ok(answer) => return answer,
+        Err(payload) => payload,
+    };
+    match payload.downcast::<Raised>() {
+        Ok(raised) if raised.declined => Err(InputError(raised.text)),
+        Ok(raised) => {
+            let violations = vec![violation(format!("raises: {}", raised.text))];
+            let first = Crashes { checked: true, violations, ..Crashes::default() };
+            Ok(Found { first, later: Later::default() })
+        }
+        Err(payload) => resume_unwind(payload),
+    }
 }
 
 /// How many transactions there are in all lives, of so many of each core in the first.

@@ -12,8 +12,10 @@ use crate::spec::Resolved;
 
 /// The identity of what was run: everything that a result depends on.
 fn identity(resolved: &Resolved, txs: u64, warmup: u64, exact: bool) -> String {
+    let digest = resolved.design.script.unwrap_or_default();
     let text = format!(
-        "{}\n{:?}\n{}\n{:?}\n{}\ncores {} txs {txs} warmup {warmup} seed {} exact {exact}\n{:?}\n{}",
+        "{}{digest}\n{:?}\n{}\n{:?}\n{}\ncores {} txs {txs} warmup {warmup} seed {} exact {exact}\n\
+         {:?}\n{}",
         resolved.design.card.name,
         resolved.design_settings,
         resolved.workload.about.name,

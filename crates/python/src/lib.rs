@@ -72,7 +72,7 @@ fn answer<T: Send>(
     match py.detach(|| panics::caught(ask)) {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
-        Err(Caught::Raised(sentence)) => Err(InputError::new_err(sentence)),
+        Err(Caught::Raised(raised)) => Err(InputError::new_err(raised.text)),
         Err(Caught::Panic(message)) => Err(InternalError::new_err(message)),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn install_hook() {
 /// Why some work did not end.
 pub(crate) enum Caught {
     /// A script raised something: a sentence for the user.
-    Raised(String),
+    Raised(Box<Raised>),
     /// A bug of ours.
     Panic(String),
 }
@@ -41,7 +41,7 @@ pub(crate) enum Caught {
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
     // Nothing that `work` may have left half done is used again: a panic ends the experiment.
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| match payload.downcast::<Raised>() {
-        Ok(raised) => Caught::Raised(raised.0),
+        Ok(raised) => Caught::Raised(raised),
         Err(payload) => Caught::Panic(
             SEEN.with(|seen| seen.borrow_mut().take())
                 .unwrap_or_else(|| message(&*payload).to_owned()),

@@ -8,12 +8,13 @@ mod arguments;
 mod below;
 mod hooks;
 mod image;
+mod lent;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::InputError;
-use lab::scripts::scripted::{self, About, Given, Hooks, Script, raise};
+use lab::scripts::scripted::{self, About, Given, Hooks, Script, decline, raise};
 use model::design::{Card, Durability, Granularity, KeptBy, Needs, Structure};
 use model::image::{Image, PowerLoss};
 use model::params::Field;
@@ -110,20 +111,21 @@ fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> 
 
 /// The entry of a class by a name, made when it is asked for first.
 fn entry_of(class: Bound<'_, PyType>, name: &str) -> PyResult<&'static lab::scripts::Entry> {
-    type Known = HashMap<(usize, &'static str), &'static lab::scripts::Entry>;
+    type Known = HashMap<(usize, &'static str, String), &'static lab::scripts::Entry>;
     static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-    let key = (class.as_ptr() as usize, interned(name));
+    let py = class.py();
+    let about = package(py).scripts.bind(py).call_method1("about", (&class, name))?;
+    let about = about.cast_into::<PyDict>()?;
+    // A class may have been changed in place.
+    let key = (class.as_ptr() as usize, interned(name), about.repr()?.to_string());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(entry) = known().get_or_insert_default().get(&key) {
         return Ok(entry);
     }
-    let py = class.py();
-    let about = package(py).scripts.bind(py).call_method1("about", (&class, name))?;
-    let about = about.cast_into::<PyDict>()?;
     let overridden: Vec<String> = item(&about, "hooks")?;
     let overridden = overridden.into_iter().collect();
-    let (name, cells) = (interned(name), OnceLock::new());
-    let script = PyScript { name, class: class.unbind(), overridden, cells };
+    let cells = Mutex::default();
+    let script = PyScript { name: key.1, class: class.unbind(), overridden, cells };
     let entry = scripted::entry(about_of(&about)?, Arc::new(script));
     // The class is part of the entry, so that its address belongs to nobody else.
     Ok(known().get_or_insert_default().entry(key).or_insert(entry))
@@ -168,7 +170,8 @@ fn about_of(about: &Bound<'_, PyDict>) -> PyResult<About> {
             _ => Needs::Eadr,
         },
     };
-    Ok(About { card, fields: fields.leak(), rules: pairs("rules")?, needless: pairs("needless")? })
+    let (rules, needless, digest) = (pairs("rules")?, pairs("needless")?, word("digest")?);
+    Ok(About { card, fields: fields.leak(), rules, needless, digest })
 }
 
 fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
@@ -184,6 +187,10 @@ fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
     })
 }
 
+/// Parameters, cores, bytes of memory, and whether the caches survive: of what else a script is told
+/// of a machine its structures may depend in size, and not in kind.
+type SetUp = (Vec<(String, u64)>, u8, u64, bool);
+
 /// A class that is a design.
 #[derive(Debug)]
 struct PyScript {
@@ -191,8 +198,9 @@ struct PyScript {
     class: Py<PyType>,
     /// The hooks that it changes.
     overridden: HashSet<String>,
-    /// Whether it has cells of its own, which are behind the memory in an image.
-    cells: OnceLock<bool>,
+    /// Whether it has cells of its own, which are behind the memory in an image, set up in ways in
+    /// which it was asked already.
+    cells: Mutex<HashMap<SetUp, bool>>,
 }
 
 impl PyScript {
@@ -224,10 +232,17 @@ impl PyScript {
 
     /// Whether images have cells of the design's own.
     fn has_cells(&self, py: Python<'_>, given: &Given<'_>) -> bool {
-        *self.cells.get_or_init(|| {
-            let structures = or_raise(py, self.structures(py, given), self.name, "hardware");
-            structures.iter().any(|structure| structure.kept_by == KeptBy::Cells)
-        })
+        let Given { settings, shape, .. } = given;
+        let key = (settings.to_vec(), shape.cores, shape.capacity, shape.caches_survive());
+        let known = || self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(has) = known().get(&key) {
+            return *has;
+        }
+        // Python runs without the lock: another thread may ask meanwhile, and finds the same.
+        let structures = or_raise(py, self.structures(py, given), self.name, "hardware");
+        let has = structures.iter().any(|structure| structure.kept_by == KeptBy::Cells);
+        known().insert(key, has);
+        has
     }
 
     fn hooks(
@@ -245,7 +260,14 @@ impl PyScript {
 
 /// What a script answers, or the end of the run with what it raised.
 fn or_raise<T>(py: Python<'_>, result: PyResult<T>, name: &str, hook: &str) -> T {
-    result.unwrap_or_else(|error| raise(explained(py, error, name, hook)))
+    result.unwrap_or_else(|error| raise_error(py, error, name, hook))
+}
+
+/// Ends the run with what a script raised.
+fn raise_error(py: Python<'_>, error: PyErr, name: &str, hook: &str) -> ! {
+    let declined = error.is_instance_of::<crate::InputError>(py);
+    let text = explained(py, error, name, hook);
+    if declined { decline(text) } else { raise(text) }
 }
 
 /// What a script answers of an image, where the power may have failed.
@@ -256,8 +278,8 @@ fn or_lost<T>(
     hook: &str,
 ) -> Result<T, PowerLoss> {
     match result {
-        Err(error) if !error.is_instance_of::<PyPowerLoss>(py) => {
-            raise(explained(py, error, name, hook))
+        Err(error) if !lost || !error.is_instance_of::<PyPowerLoss>(py) => {
+            raise_error(py, error, name, hook)
         }
         // Who hides that the power failed has not gone on either.
         Ok(answer) if !lost => Ok(answer),

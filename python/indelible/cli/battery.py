@@ -42,7 +42,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `battery`."""
-    answer = verbs.battery(args.designs, args.machine, cores=args.cores, set=args.set)
+    answer = options.quietly(
+        lambda: verbs.battery(args.designs, args.machine, cores=args.cores, set=args.set)
+    )
     if args.json:
         options.show_json(answer)
     else:

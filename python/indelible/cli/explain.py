@@ -46,7 +46,8 @@ def call(args: argparse.Namespace) -> int:
     """Answer `explain`."""
     if args.name is None:
         raise InputError("`indelible explain` needs a name; `indelible list` has those that exist")
-    about = verbs.explain(args.name, args.set, args.diff, machine=args.machine, cores=args.cores)
+    on = {"machine": args.machine, "cores": args.cores}
+    about = options.quietly(lambda: verbs.explain(args.name, args.set, args.diff, **on))
     if args.json:
         options.show_json(about)
     else:

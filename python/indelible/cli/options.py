@@ -204,12 +204,16 @@ def require_writable(flag: str, path: str) -> None:
     files.require_writable(flag, path)
 
 
+def quietly(ask: Callable[[], Answer]) -> Answer:
+    """Return an answer; what a design in Python prints meanwhile is no part of it."""
+    with redirect_stdout(sys.stderr):
+        return ask()
+
+
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
     """Show what was asked for, or after Ctrl-C what there is of it."""
     try:
-        # What a design in Python prints is no part of the answer.
-        with redirect_stdout(sys.stderr):
-            found = ask()
+        found = quietly(ask)
     except Interrupted as interrupt:
         if interrupt.partial is None:
             raise

@@ -1,10 +1,10 @@
 //! The floor that a script stands on.
 
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::scripts::scripted::Token;
+use model::config::Domain;
 use model::controller::Notify;
 use model::design::Below;
 use model::device::Write;
@@ -17,13 +17,14 @@ use pyo3::types::PyBytes;
 use slab::Slab;
 
 use super::image::{line, line_data, within, word};
+use super::lent::Lent;
 
 /// What a design stands on, for as long as one of its hooks lasts; and the events that it was given
 /// and that are not due.
 #[pyclass(frozen, name = "Below", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyBelow {
-    of: AtomicPtr<Below<Token>>,
+    of: Lent<Below<Token>>,
     /// Whether the hook is `event`, in which what survives may change.
     in_event: AtomicBool,
     events: Mutex<Slab<Py<PyAny>>>,
@@ -40,10 +41,9 @@ pub(super) fn lend<'py, T>(
     hook: impl FnOnce(&Bound<'py, PyBelow>) -> T,
 ) -> T {
     lent.get().in_event.store(in_event, Ordering::Relaxed);
-    lent.get().of.store(ptr::from_mut(below), Ordering::Relaxed);
-    let answer = hook(lent);
-    lent.get().of.store(ptr::null_mut(), Ordering::Relaxed);
-    answer
+    // SAFETY: It is borrowed for longer than the loan.
+    let _loan = unsafe { lent.get().of.lend(below) };
+    hook(lent)
 }
 
 /// What lies between when something is sent and when it is at its controller.
@@ -55,13 +55,8 @@ enum Way {
 }
 
 impl PyBelow {
-    #[expect(clippy::mut_from_ref, reason = "a method asks for it once, last; see SAFETY")]
     fn below(&self) -> PyResult<&mut Below<Token>> {
-        // SAFETY: `lend` clears it before what it points at goes, whoever has it borrowed waits for
-        // the hook, and hooks run one at a time under the global lock. A method checks its
-        // arguments first, and asks for this last: no two references are in use.
-        unsafe { self.of.load(Ordering::Relaxed).as_mut() }
-            .ok_or_else(|| PyRuntimeError::new_err("`below` was lent to a hook that has ended"))
+        self.of.get("below")
     }
 
     fn events(&self) -> MutexGuard<'_, Slab<Py<PyAny>>> {
@@ -303,11 +298,21 @@ impl PyBelow {
         mask: u64,
     ) -> PyResult<()> {
         let write = self.write(address, &data, mask, kind)?;
-        let at = self.time(at, Way::Nothing)?;
         if !self.in_event.load(Ordering::Relaxed) {
             return Err(PyRuntimeError::new_err("a write is given in `event` only"));
         }
+        let (at, now) = (self.time(at, Way::Nothing)?, self.below()?.now());
+        if at != now {
+            let text = format!("a write is given in this moment, {}, and not at {}", now.0, at.0);
+            return Err(PyValueError::new_err(text));
+        }
         let below = self.below()?;
+        if below.shape.config.domain() == Domain::Media {
+            return Err(PyRuntimeError::new_err(
+                "in the domain media no write is durable when it is accepted: send it, or say that \
+                 the design needs `adr`",
+            ));
+        }
         if !below.memory.has_room(write.line) {
             return Err(PyRuntimeError::new_err("the controller has no room: see `has_room`"));
         }

@@ -1,23 +1,24 @@
 //! What is left after a power failure, as a script sees and changes it.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::design::Gasp;
 use model::image::{Image, PowerLoss};
 use model::units::{LINE_BYTES, Line, LineData, WORD_BYTES, Word};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::PyPowerLoss;
+use super::lent::Lent;
 
 /// The durable bytes after a power failure, for as long as the hook lasts that was given them.
 #[pyclass(frozen, name = "Image", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyImage {
-    of: AtomicPtr<Image<'static>>,
+    of: Lent<Image<'static>>,
     has_cells: bool,
     lost: AtomicBool,
 }
@@ -26,7 +27,7 @@ pub(super) struct PyImage {
 #[pyclass(frozen, name = "Gasp", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyGasp {
-    of: AtomicPtr<Gasp<'static, 'static>>,
+    of: Lent<Gasp<'static, 'static>>,
     has_cells: bool,
     lost: AtomicBool,
 }
@@ -45,9 +46,11 @@ pub(super) fn lend<T>(
         Ok(lent) => lent,
         Err(error) => return (Err(error), false),
     };
-    lent.get().of.store(ptr::from_mut(image).cast(), Ordering::Relaxed);
-    let result = hook(&lent);
-    lent.get().of.store(ptr::null_mut(), Ordering::Relaxed);
+    let result = {
+        // SAFETY: It is borrowed for longer than the loan, and of its lifetime nobody hears.
+        let _loan = unsafe { lent.get().of.lend(ptr::from_mut(image).cast()) };
+        hook(&lent)
+    };
     (result, lent.get().lost.load(Ordering::Relaxed))
 }
 
@@ -62,9 +65,11 @@ pub(super) fn lend_gasp<T>(
         Ok(lent) => lent,
         Err(error) => return (Err(error), false),
     };
-    lent.get().of.store(ptr::from_mut(gasp).cast(), Ordering::Relaxed);
-    let result = hook(&lent);
-    lent.get().of.store(ptr::null_mut(), Ordering::Relaxed);
+    let result = {
+        // SAFETY: As of an image.
+        let _loan = unsafe { lent.get().of.lend(ptr::from_mut(gasp).cast()) };
+        hook(&lent)
+    };
     (result, lent.get().lost.load(Ordering::Relaxed))
 }
 
@@ -102,16 +107,9 @@ pub(super) fn line_data(data: &[u8]) -> PyResult<LineData> {
     })
 }
 
-fn over() -> PyErr {
-    PyRuntimeError::new_err("it was lent to a hook that has ended")
-}
-
 impl PyImage {
-    #[expect(clippy::mut_from_ref, reason = "a method asks for it once; see SAFETY")]
     fn image(&self) -> PyResult<&mut Image<'static>> {
-        // SAFETY: `lend` clears it before what it points at goes, whoever has it borrowed waits for
-        // the hook, and hooks run one at a time under the global lock. A method asks for it once.
-        unsafe { self.of.load(Ordering::Relaxed).as_mut() }.ok_or_else(over)
+        self.of.get("image")
     }
 
     /// The image, if it has so many bytes at an address.
@@ -170,10 +168,8 @@ impl PyImage {
 }
 
 impl PyGasp {
-    #[expect(clippy::mut_from_ref, reason = "a method asks for it once; see SAFETY")]
     fn gasp(&self) -> PyResult<&mut Gasp<'static, 'static>> {
-        // SAFETY: As of `PyImage::image`.
-        unsafe { self.of.load(Ordering::Relaxed).as_mut() }.ok_or_else(over)
+        self.of.get("gasp")
     }
 
     fn done(&self, result: Result<(), PowerLoss>) -> PyResult<()> {
