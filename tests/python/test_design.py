@@ -364,6 +364,24 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
     assert violation["text"].endswith(told)
 
 
+def test_a_rule_of_the_machine_that_a_design_breaks_is_told_as_its_fault(write: Write) -> None:
+    """Recovery makes another number of writes each time, where it is to do the same again."""
+    path = write(
+        "recovered = 0\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    super().recover(image, setup)\n"
+        "    D.recovered += 1\n"
+        "    for _ in range(D.recovered % 3): image.set_word(setup.shape.logs[0] + 8, 1)"
+    )
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    Path(path).write_text(
+        f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
+    )
+    (violation,) = indelible.crash(path, "hash", txs=5).violations
+    assert "d.py: it breaks a rule of the machine (or that is a bug of ours): " in violation["text"]
+
+
 def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
     path = write(
         "kept = None\n"

@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use model::design::{
@@ -125,7 +126,7 @@ fn of<K: Kind>(about: About, script: Arc<dyn Script>) -> Entry {
         script: Some(digest),
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
-            run_with::<Scripted<K>>(order, params)
+            or_blame(card.name, || run_with::<Scripted<K>>(order, params))
         })),
         hardware: Box::leak(Box::new(move |settings: &[(String, u64)], shape: &Shape| {
             let (params, rules) = (of_hardware(settings), ScriptRules::default());
@@ -315,6 +316,22 @@ impl<K: Kind> Design for Scripted<K> {
     }
 }
 
+/// What `run` returns. A rule of the machine that it finds broken is the script's fault: a design
+/// of ours would have been seen to break it.
+fn or_blame<T>(script: &str, run: impl FnOnce() -> T) -> T {
+    let payload = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(answer) => return answer,
+        Err(payload) => payload,
+    };
+    if payload.is::<Raised>() {
+        resume_unwind(payload);
+    }
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    let what = text.unwrap_or("a panic without a message");
+    raise(format!("{script}: it breaks a rule of the machine (or that is a bug of ours): {what}"))
+}
+
 /// What a script raised, as the payload of a panic: it ends the run, and whoever started that tells
 /// the user.
 #[derive(Debug)]
@@ -327,10 +344,10 @@ pub struct Raised {
 
 /// Ends the run: the script is wrong, as a sentence for the user says.
 pub fn raise(text: String) -> ! {
-    std::panic::resume_unwind(Box::new(Raised { text, declined: false }))
+    resume_unwind(Box::new(Raised { text, declined: false }))
 }
 
 /// Ends the run: what was asked of the script does not fit, as a sentence for the user says.
 pub fn decline(text: String) -> ! {
-    std::panic::resume_unwind(Box::new(Raised { text, declined: true }))
+    resume_unwind(Box::new(Raised { text, declined: true }))
 }

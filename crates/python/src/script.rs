@@ -187,8 +187,8 @@ fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
     })
 }
 
-/// Parameters, cores, bytes of memory, and whether the caches survive: of what else a script is told
-/// of a machine its structures may depend in size, and not in kind.
+/// Parameters, cores, bytes of memory, and whether the caches survive: on what else a script is
+/// told of a machine its structures may depend in size, and not in kind.
 type SetUp = (Vec<(String, u64)>, u8, u64, bool);
 
 /// A class that is a design.

@@ -36,9 +36,9 @@ impl<T> Lent<T> {
     #[expect(clippy::mut_from_ref, reason = "see SAFETY")]
     pub(super) fn get(&self, name: &str) -> PyResult<&mut T> {
         let ended = || format!("`{name}` was lent to a hook that has ended");
-        // SAFETY: A loan ends before what it points at goes, and whoever has that borrowed waits for
-        // the hook. Methods run one at a time, under the global lock, and none has two of these in
-        // use or hands one on.
+        // SAFETY: A loan ends before what it points at goes, and whoever has that borrowed waits
+        // for the hook. Methods run one at a time, under the global lock, and none has two of these
+        // in use or hands one on.
         unsafe { self.0.load(Ordering::Relaxed).as_mut() }
             .ok_or_else(|| PyRuntimeError::new_err(ended()))
     }
