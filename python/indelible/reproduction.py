@@ -14,7 +14,8 @@ from indelible.evaluation import Cell, Rows
 from indelible.experiment import Experiment, describe
 from indelible.kept import Taken
 from indelible.papers import Claim, Paper
-from indelible.results import Run, rows_as_csv
+from indelible.results import Run
+from indelible.rows import rows_as_csv
 from indelible.settings import Pairs, of_cell
 from indelible.shown import Shown
 from indelible.sweeps import Point

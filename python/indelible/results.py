@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +14,7 @@ from typing import Any
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
 from indelible.kept import Taken
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.rows import rows_as_csv
 from indelible.shown import Shown
 
 
@@ -576,31 +574,3 @@ class Comparison(OfSeeds):
         from indelible import comparison_text
 
         return comparison_text.comparison(self)
-
-
-def rows_as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as comma-separated values, nested keys joined by dots."""
-    flat = [_flat(row) for row in rows]
-    names = list(dict.fromkeys(name for row in flat for name in row))
-    out = io.StringIO()
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return out.getvalue()
-
-
-def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in row.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = _cell(value)
-    return flat
-
-
-def _cell(value: object) -> object:
-    """Return a value as JSON has it; a list of nothing is an empty cell."""
-    if isinstance(value, (list, tuple)):
-        return json.dumps(value) if value else ""
-    return json.dumps(value) if isinstance(value, bool) else value

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import needs_full
 from indelible import pool
-from indelible.results import rows_as_csv
+from indelible.rows import rows_as_csv
 
 Command = Callable[..., tuple[int, str, str]]
 

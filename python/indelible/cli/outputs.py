@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from indelible import files, plot
 from indelible.cli import complain, letters, options
 from indelible.experiment import InputError
-from indelible.results import rows_as_csv
+from indelible.rows import rows_as_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
