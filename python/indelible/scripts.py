@@ -121,7 +121,7 @@ def _load(path: str) -> type[Design]:
     key = (os.path.abspath(path), hashlib.sha256(text).hexdigest())
     known = _files.get(key)
     if known is None or any(_digest(part) != digest for part, digest in _parts[known].items()):
-        if (section := called(path)) in _sections():
+        if (section := called(path)) in sections():
             raise InputError(f"{path}: settings have a section `{section}`; name it otherwise")
         module, parts = _executed(path, text, key[1])
         known = _files[key] = _design_of(module, path)
@@ -136,7 +136,7 @@ def _digest(path: str) -> str:
         return ""
 
 
-def _sections() -> set[str]:
+def sections() -> set[str]:
     """Return what settings may begin with; a design of such a name would take them for itself."""
     rows = json.loads(core.explain("machine:tiny", [], None, None))["rows"]
     return {"design", "workload", *(row["section"] for row in rows)}

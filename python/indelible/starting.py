@@ -10,7 +10,7 @@ from typing import Any
 
 from indelible.experiment import InputError, named
 from indelible.files import naming, require_writable
-from indelible.scripts import SUFFIX
+from indelible.scripts import SUFFIX, sections
 
 #: The template, and the name of the class in it.
 DESIGN = Path(__file__).parent / "templates" / "design.py"
@@ -51,6 +51,8 @@ def new(kind: str, name: str) -> New:
     design = "".join(word[:1].upper() + word[1:] for word in path.stem.replace("-", "_").split("_"))
     if not design.isidentifier() or keyword.iskeyword(design):
         raise InputError(f"`{path.stem}` is no name for a design; take letters, such as `mine`")
+    if path.stem in sections():
+        raise InputError(f"settings have a section `{path.stem}`; name the design otherwise")
     require_writable("new design", str(path))
     text = DESIGN.read_text(encoding="utf-8").replace(f"class {CLASS}(", f"class {design}(")
     with naming(path):

@@ -75,6 +75,7 @@ def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
         refused(lambda: indelible.new("machine", "x")) == "unknown kind `machine`; there is: design"
     )
     assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
+    assert "a section `core`" in refused(lambda: indelible.new("design", "core"))
     answer = indelible.new("design", "my-log")
     assert answer.json() == {"file": "./my-log.py", "design": "MyLog"}
     assert "--design ./my-log.py" in str(answer)
