@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -9,8 +10,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def explore(
     asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
     campaign = Campaign(asked, points, check=check)
     _require_campaign(campaign)
-    plan = Plan(words, before, options, seconds, campaign, folder)
+    plan = Plan(words, before, options, seconds, campaign, folder, Turns(first))
     jobs = [Order(plan, number) for number in range(first, first + count)]
     return _answer(plan, jobs)
 
@@ -184,6 +185,29 @@ def _would_show(answer: Exploration) -> float | None:
     return float(1 - (1 - SURE) ** (1 / len(answer["rows"])))
 
 
+class Turns:
+    """One after the other, in the order of their numbers, whichever thread comes first.
+
+    What a recording leaves in its files the next one finds: so it is that of the seed before.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._next = first
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def turn(self, number: int) -> Iterator[None]:
+        """Wait until those of the lower numbers are over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._next == number)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._next += 1
+                self._changed.notify_all()
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is done with each seed."""
@@ -195,7 +219,7 @@ class Plan:
     campaign: Campaign
     folder: Path
     #: Recordings come one after the other: they use the same files.
-    alone: threading.Lock = field(default_factory=threading.Lock)
+    turns: Turns
 
     def trace(self, seed: int) -> str:
         """Return where the trace of a seed is left."""
@@ -263,16 +287,18 @@ class Order:
     def start(self, control: experiment.core.Control) -> dict[str, Any]:
         """Record and crash-test it; `control` stops it from another thread."""
         row = {"seed": self.seed, **NOTHING, "record": self.command()}
-        with tempfile.TemporaryDirectory(prefix="indelible-") as folder:
+        with (
+            self.plan.turns.turn(self.seed),
+            tempfile.TemporaryDirectory(prefix="indelible-") as folder,
+        ):
             trace = Path(folder) / "trace"
-            with self.plan.alone:
-                if control.cancelled:
-                    return {"cancelled": True}
-                self.plan.prepare()
-                try:
-                    recorded = self.plan.record(self.seed, trace, lambda: control.cancelled)
-                except EndError as error:
-                    return row | {"wrong": str(error), "cancelled": control.cancelled}
+            if control.cancelled:
+                return {"cancelled": True}
+            self.plan.prepare()
+            try:
+                recorded = self.plan.record(self.seed, trace, lambda: control.cancelled)
+            except EndError as error:
+                return row | {"wrong": str(error), "cancelled": control.cancelled}
             text = trace.read_text(encoding="utf-8")
         row |= {name: recorded[name] for name in RECORDED}
         # What is before that is the same whatever the seed.

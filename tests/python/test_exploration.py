@@ -9,13 +9,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import indelible
 from conftest import HERE, needs_core
+from indelible import exploration, pool
 from indelible.cli import main
 from recorded import PAIR, Build, needs_recorder
 
@@ -119,7 +122,7 @@ def test_what_is_stopped_is_so_with_all_that_it_has_started(build: Build) -> Non
     asked = {"before": "rm -f pool", "check": "true", "seed": 2, "seeds": 1, "seconds": 0.5}
     found = indelible.explore(["sh", "-c", "./embraced; true"], **asked)
     assert found.failed[0]["wrong"].endswith("did not end within 0.5 s")
-    assert pids("embraced") == []
+    until(lambda: pids("embraced") == [])
 
 
 def test_a_program_that_a_signal_ends_is_a_finding(build: Build) -> None:
@@ -257,28 +260,66 @@ def pids(name: str) -> list[str]:
     return found
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so that will be, unless the test is to fail."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:
     build(EMBRACE, name="embraces")
-    words = ["explore", "--before", "rm -f pool", "--check", "true", "--json", "--", "./embraces"]
+    before = "rm -f pool; echo >> begun"
+    words = ["explore", "--before", before, "--check", "true", "--json", "--", "./embraces"]
     program = subprocess.Popen(
         [sys.executable, "-m", "indelible", *words],
+        # So that the first seed is over when the second one begins, with which it hangs.
+        env=os.environ | {pool.JOBS_VARIABLE: "1"},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    # With the second seed it hangs: then it is there for longer than it takes.
-    seen: list[str] = []
-    while not seen or seen != pids("embraces"):
-        seen = pids("embraces")
-        time.sleep(1)
+    until(lambda: Path("begun").exists() and Path("begun").read_text() == "\n\n")
+    until(lambda: pids("embraces") != [])
     asked = time.monotonic()
     # As a terminal does it: to all that were started.
     os.killpg(program.pid, signal.SIGINT)
-    out, _ = program.communicate(timeout=10)
-    assert time.monotonic() - asked < 1.5
+    out, _ = program.communicate(timeout=30)
+    # The promise is one second; the rest is for a computer that is busy with other tests.
+    assert time.monotonic() - asked < 3
     assert program.returncode == 130
     answer = json.loads(out)
     assert answer["cancelled"]
-    assert 0 < len(answer["rows"]) < 20
-    assert all(row["wrong"] is None for row in answer["rows"])
-    assert pids("embraces") == []
+    assert [(row["seed"], row["wrong"]) for row in answer["rows"]] == [(1, None)]
+    until(lambda: pids("embraces") == [])
+
+
+def test_recordings_go_in_the_order_of_seeds_whichever_comes_first() -> None:
+    turns, order = exploration.Turns(5), []
+
+    def take(number: int) -> None:
+        with turns.turn(number):
+            order.append(number)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in (7, 6, 5)]
+    for thread in threads:
+        thread.start()
+        # For this long a later one has nobody before it that has come.
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join(timeout=10)
+    assert order == [5, 6, 7]
+
+
+def test_a_seed_finds_what_the_one_before_it_has_left(build: Build) -> None:
+    build(
+        PAIR.format(
+            other="",
+            main="at[8]++; flush(at + 8); fence(); at[0] = at[8]; flush(at); fence();",
+        )
+    )
+    found = indelible.explore(["./program"], check=FOLLOWS, seeds=12)
+    assert len(found.failed) == 12
+    for row in found["rows"]:
+        assert f"{row['seed']} is there, and {row['seed'] - 1} before it" in row["wrong"]
