@@ -118,8 +118,6 @@ impl Design for Bbb {
     };
     const MODEL: Option<Model> = Some(Model::Visible);
     const HAS_FENCES: bool = false;
-    const STORES_SURVIVE: bool = true;
-    const BRINGS_STORES: bool = true;
     type Params = BbbParams;
     type Rules = BbbRules;
     type Event = BbbEvent;
@@ -144,6 +142,10 @@ impl Design for Bbb {
             stamps: 0,
             counts: Counts::default(),
         }
+    }
+
+    fn brings_stores(&self) -> bool {
+        true
     }
 
     fn store(&mut self, store: &Store, below: &mut Below<BbbEvent>) -> Progress {

@@ -112,13 +112,6 @@ pub struct Count {
     writes: WriteSet,
 }
 
-impl Count {
-    /// The file that holds it.
-    pub const FILE: &'static str = file!();
-    /// What it logs.
-    pub const GRANULARITY: Granularity = Granularity::Word;
-}
-
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
     let base = shape.log_of(core);
     Entries { start: base + ENTRIES, end: base + shape.log_bytes, bytes: ENTRY_BYTES }
@@ -129,6 +122,9 @@ fn mark_of(shape: &Shape, core: CoreId) -> Word {
 }
 
 impl Log for Count {
+    const NAME: &'static str = "count";
+    const FILE: &'static str = file!();
+    const GRANULARITY: Granularity = Granularity::Word;
     type Params = CountParams;
     type Rules = CountRules;
 

@@ -160,7 +160,6 @@ impl Design for Hops {
     };
     const MODEL: Option<Model> = Some(Model::Epoch);
     const HAS_FLUSHES: bool = false;
-    const BRINGS_STORES: bool = true;
     const LINES_LEAVE: bool = true;
     type Params = HopsParams;
     type Rules = HopsRules;
@@ -193,6 +192,10 @@ impl Design for Hops {
         }
         self.hurry_line(load.core, load.at, below);
         Progress::Wait
+    }
+
+    fn brings_stores(&self) -> bool {
+        true
     }
 
     fn store(&mut self, store: &Store, below: &mut Floor) -> Progress {

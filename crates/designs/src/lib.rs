@@ -117,6 +117,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether it is ordering hardware alone, without a log that keeps transactions whole.
+    pub fn is_order(&self) -> bool {
+        self.model.is_some() && self.stands_on.is_none()
+    }
+
     /// Rules that it does not need with parameters of these values, each with the reason.
     pub fn needless_under(
         &self,

@@ -7,6 +7,7 @@ use model::design::{
 };
 use model::device::Write;
 use model::meters::Class;
+use model::units::Line;
 use model::workload::Flush;
 
 /// What the three have in common, as a card: they order, and leave atomicity to a log.
@@ -32,6 +33,21 @@ pub(crate) fn evictions<E: Copy>(
     let leaves = dirty.filter(|_| arrived());
     let class = Class::HomeWriteBack;
     leaves.map(|line| Write::whole(line, below.line(line), class)).collect()
+}
+
+/// A flush of x86: the line is written back, and the core's next fence waits for that. One that
+/// evicts in order is a fence itself.
+pub(crate) fn flush<E: Copy>(
+    fence: &Fence,
+    (line, class, how): (Line, Class, Flush),
+    below: &mut Below<E>,
+) -> Progress {
+    let keep = how == Flush::WriteBack;
+    below.flush(fence.core, fence.drained, line, keep, class);
+    match how {
+        Flush::EvictInOrder => below.fence(fence.core, fence.drained),
+        _ => Progress::Done(fence.at),
+    }
 }
 
 /// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and
@@ -68,14 +84,7 @@ impl Design for X86 {
     fn fence(&mut self, fence: &Fence, below: &mut Below<()>) -> Progress {
         match fence.kind {
             FenceKind::Flush(..) if !self.rules.flush_writes_back => Progress::Done(fence.at),
-            FenceKind::Flush(line, class, how) => {
-                let keep = how == Flush::WriteBack;
-                below.flush(fence.core, fence.drained, line, keep, class);
-                match how {
-                    Flush::EvictInOrder => below.fence(fence.core, fence.drained),
-                    _ => Progress::Done(fence.at),
-                }
-            }
+            FenceKind::Flush(line, class, how) => flush(fence, (line, class, how), below),
             FenceKind::Order | FenceKind::Durable if !self.rules.fence_waits => {
                 Progress::Done(fence.at)
             }

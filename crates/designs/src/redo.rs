@@ -60,19 +60,15 @@ pub struct Redo {
     writes: WriteSet,
 }
 
-impl Redo {
-    /// The file that holds it.
-    pub const FILE: &'static str = file!();
-    /// What it logs.
-    pub const GRANULARITY: Granularity = Granularity::Word;
-}
-
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
     let base = shape.log_of(core);
     Entries { start: base + ENTRIES, end: base + shape.log_bytes, bytes: ENTRY_BYTES }
 }
 
 impl Log for Redo {
+    const NAME: &'static str = "redo";
+    const FILE: &'static str = file!();
+    const GRANULARITY: Granularity = Granularity::Word;
     type Params = RedoParams;
     type Rules = RedoRules;
 

@@ -2,8 +2,8 @@
 //! parameters and rules of both are the design's.
 
 use model::design::{
-    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Leave, Library, Load,
-    Model, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
+    Library, Load, Model, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -21,6 +21,12 @@ use crate::undo::{Undo, UndoRules};
 
 /// A software log: what it does at each operation of a transaction, and at recovery.
 pub trait Log: Sized + 'static {
+    /// Its name, as in LOG@ORDER.
+    const NAME: &'static str;
+    /// The file that holds it.
+    const FILE: &'static str;
+    /// What it logs.
+    const GRANULARITY: Granularity;
     /// Its parameters.
     type Params: Params;
     /// Its rules.
@@ -109,11 +115,10 @@ impl<P: Pairing> Design for Software<P> {
     const STANDS_ON: Option<&'static str> = Some(P::Order::CARD.name);
     const HAS_FENCES: bool = P::Order::HAS_FENCES;
     const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
-    const STORES_SURVIVE: bool = P::Order::STORES_SURVIVE;
     const LINES_LEAVE: bool = P::Order::LINES_LEAVE;
-    const BRINGS_STORES: bool = P::Order::BRINGS_STORES;
     const WATCHES_L1: bool = P::Order::WATCHES_L1;
     const MIGRATES: bool = P::Order::MIGRATES;
+    const ON_HOST_STACK: bool = P::Order::ON_HOST_STACK;
     const WATCHES_L2: bool = {
         // Hooks of these are not passed on: no ordering hardware has them yet.
         assert!(!P::Order::WATCHES_L2 && !P::Order::REVOKES && !P::Order::TRANSLATES);
@@ -124,6 +129,10 @@ impl<P: Pairing> Design for Software<P> {
     type Event = EventOf<P>;
     type Library = Adapter<P::Log>;
 
+    fn model(params: &Self::Params) -> Option<Model> {
+        P::Order::model(&params.second)
+    }
+
     fn new(setup: &Setup<'_, Self>) -> Self {
         Software { order: P::Order::new(&order_setup::<P>(setup)) }
     }
@@ -133,6 +142,9 @@ impl<P: Pairing> Design for Software<P> {
     }
     fn load(&mut self, load: &Load, below: &mut Below<EventOf<P>>) -> Progress {
         self.order.load(load, below)
+    }
+    fn brings_stores(&self) -> bool {
+        self.order.brings_stores()
     }
     fn store(&mut self, store: &Store, below: &mut Below<EventOf<P>>) -> Progress {
         self.order.store(store, below)
@@ -184,6 +196,10 @@ impl<P: Pairing> Design for Software<P> {
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
         P::Log::boot(image, &setup.rules.first, setup.shape)?;
         Ok(Software { order: P::Order::boot(image, &order_setup::<P>(setup))? })
+    }
+
+    fn show_event(&self, event: &EventOf<P>) -> String {
+        self.order.show_event(event)
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {

@@ -74,11 +74,6 @@ pub struct SWal {
 }
 
 impl SWal {
-    /// The file that holds it.
-    pub const FILE: &'static str = file!();
-    /// What it logs.
-    pub const GRANULARITY: Granularity = Granularity::Line;
-
     /// Where a block and the headers of its group are.
     fn block(&self, index: u64) -> (Line, Line) {
         let group = Line::of(self.base + GROUPS + index / BLOCKS * GROUP_BYTES);
@@ -127,6 +122,9 @@ fn store_line(line: Line, words: &[u64; 8], cpu: &mut impl Cpu) {
 }
 
 impl Log for SWal {
+    const NAME: &'static str = "s-wal";
+    const FILE: &'static str = file!();
+    const GRANULARITY: Granularity = Granularity::Line;
     type Params = SWalParams;
     type Rules = SWalRules;
 

@@ -69,11 +69,6 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// The file that holds it.
-    pub const FILE: &'static str = file!();
-    /// What it logs.
-    pub const GRANULARITY: Granularity = Granularity::Line;
-
     fn entry(&self, index: u64) -> (Line, Line) {
         let data = Line::of(self.base + LINE_BYTES * (1 + 2 * index));
         (data, Line(data.0 + 1))
@@ -110,6 +105,9 @@ impl Undo {
 }
 
 impl Log for Undo {
+    const NAME: &'static str = "undo";
+    const FILE: &'static str = file!();
+    const GRANULARITY: Granularity = Granularity::Line;
     type Params = UndoParams;
     type Rules = UndoRules;
 

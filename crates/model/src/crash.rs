@@ -517,7 +517,7 @@ fn fail<'i, D: Design>(
     };
     // Write-combining buffers may be sent at any time. Those of hardware that brings stores to
     // memory itself send nothing.
-    let combining = if D::BRINGS_STORES { &[] } else { combining };
+    let combining = if design.brings_stores() { &[] } else { combining };
     let located: Vec<Write> =
         combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
     let mut under_way = below.memory.under_way(is_unheard);

@@ -27,8 +27,8 @@ const PAGE_TABLE: u64 = 1 << 42;
 ///
 /// Every hook has a default, and the defaults together are a machine with no atomic durability at
 /// all: a design overrides what it changes. What changes persistent state (memory, or a structure
-/// that a battery or ADR backs) changes it in [`Design::event`] (or in [`Design::store`], see
-/// [`Design::STORES_SURVIVE`]), so that the state at any time is
+/// that a battery or ADR backs) changes it in [`Design::event`] (or in [`Design::store`], where
+/// stores survive from when they are visible, [`Model::Visible`]), so that the state at any time is
 /// well defined; and it is durable first, forgotten after.
 pub trait Design: Sized + 'static {
     /// What is said of it.
@@ -46,15 +46,9 @@ pub trait Design: Sized + 'static {
     const HAS_FENCES: bool = true;
     /// Whether a flush is one.
     const HAS_FLUSHES: bool = Self::HAS_FENCES;
-    /// Whether a store survives from when it is visible: the one change of what survives that is
-    /// not made in [`Design::event`].
-    const STORES_SURVIVE: bool = false;
     /// Whether [`could_be_durable`](Design::could_be_durable) says anything: lines may leave when
     /// nobody hears of it, so that what could survive changes with every store.
     const LINES_LEAVE: bool = false;
-    /// Whether [`store`](Design::store) brings to memory what it hears of: of a line that is stored
-    /// to past the caches no write-combining buffer sends anything then.
-    const BRINGS_STORES: bool = false;
     /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
     /// Whether it is told which changed lines a core's second level gives to the last
@@ -82,6 +76,12 @@ pub trait Design: Sized + 'static {
     /// What runs on the core itself: [`Bare`] for a design that is all hardware.
     type Library: Library<Self>;
 
+    /// What order of stores it promises with these parameters: [`Design::MODEL`], unless it is
+    /// known only when it is loaded.
+    fn model(_params: &Self::Params) -> Option<Model> {
+        Self::MODEL
+    }
+
     /// The design on a machine that has just been switched on.
     fn new(setup: &Setup<'_, Self>) -> Self;
 
@@ -95,6 +95,12 @@ pub trait Design: Sized + 'static {
     /// A load of persistent memory has its value.
     fn load(&mut self, load: &Load, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(load.at)
+    }
+
+    /// Whether [`store`](Design::store) brings to memory what it hears of: of a line that is stored
+    /// to past the caches no write-combining buffer sends anything then.
+    fn brings_stores(&self) -> bool {
+        false
     }
 
     /// A store to persistent memory has taken effect in the caches.

@@ -170,6 +170,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     if run.exact {
         config.core.quantum = 0;
     }
+    let model = D::model(&run.params);
     let mut machine =
         Machine::<D>::new(&config, run.cores, run.params, run.rules).map_err(Failure::Host)?;
     let mut workload = run.workload;
@@ -184,7 +185,8 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     };
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
-        let mut probe = probe(campaign, &machine, Rc::clone(&workload)).map_err(Failure::Host)?;
+        let mut probe =
+            probe(campaign, model, &machine, Rc::clone(&workload)).map_err(Failure::Host)?;
         if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
             // Of a line that is elsewhere, the physical line of its number holds anything.
             for (line, _) in remains.placement().moved() {
@@ -246,13 +248,14 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
 /// The campaign over a machine whose data are what its view holds.
 fn probe<D: Design>(
     campaign: Campaign,
+    model: Option<Model>,
     machine: &Machine<D>,
     workload: Rc<dyn Workload>,
 ) -> std::io::Result<Probe> {
     let Shape { cores, log_base, .. } = machine.below.shape;
     let oracle = Oracle::new(&machine.below.view.pm, cores, log_base, D::CARD.durability)?;
-    let order = Persistency::new(D::MODEL.unwrap_or(Model::Unordered), cores);
-    let at_fences = match D::MODEL {
+    let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
+    let at_fences = match model {
         _ if workload.checker().is_none() || machine.below.shape.caches_survive() => None,
         Some(Model::Fenced) => Some(true),
         Some(Model::Unordered) => Some(false),

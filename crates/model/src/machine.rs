@@ -11,7 +11,7 @@ use crate::contents::View;
 use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
-use crate::design::{Below, Design, Setup, Shape};
+use crate::design::{Below, Design, Model, Setup, Shape};
 use crate::device::Write;
 use crate::epochs::Epochs;
 use crate::locks::{Locks, Turns};
@@ -111,8 +111,8 @@ pub(crate) struct CoreState {
 
 impl CutBefore {
     /// Before which stores a design's power may be cut on a machine.
-    fn on<D: Design>(shape: &Shape) -> CutBefore {
-        match D::STORES_SURVIVE || shape.caches_survive() {
+    fn on<D: Design>(model: Option<Model>, shape: &Shape) -> CutBefore {
+        match model == Some(Model::Visible) || shape.caches_survive() {
             true => CutBefore::Every,
             false if D::LINES_LEAVE => CutBefore::Again,
             false => CutBefore::None,
@@ -161,7 +161,7 @@ impl<D: Design> Machine<D> {
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
-        let cut_before_stores = CutBefore::on::<D>(&shape);
+        let cut_before_stores = CutBefore::on::<D>(D::model(&params), &shape);
         Ok(Machine {
             design,
             below: Below {

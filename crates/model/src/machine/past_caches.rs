@@ -65,7 +65,8 @@ impl<D: Design> Machine<D> {
             let old = self.below.view.set_word(word, value);
             before.push(old);
             if let Some(probe) = self.probe.as_mut().filter(|_| line.is_persistent()) {
-                probe.stored(id, word, (old, value), !D::BRINGS_STORES, &self.below.view);
+                let combines = !self.design.brings_stores();
+                probe.stored(id, word, (old, value), combines, &self.below.view);
             }
             if let Some(timeline) = &mut self.below.memory.timeline {
                 let now = self.cores[id].timing.clock();
@@ -117,7 +118,7 @@ impl<D: Design> Machine<D> {
 
     /// Sends what a buffer has gathered, at `at`.
     fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
-        if D::BRINGS_STORES && write.line.is_persistent() {
+        if self.design.brings_stores() && write.line.is_persistent() {
             self.cores[id].combining.is_answered(at);
         } else if write.line.is_persistent() {
             write.line = self.locate(write.line);
