@@ -1,5 +1,7 @@
 """The simulator, compiled: the functions of the Rust crate `lab`, JSON text in and out."""
 
+from indelible.design import Answer
+
 class InputError(ValueError):
     """What was asked for is impossible; the message says what is wrong and what is accepted."""
 
@@ -38,6 +40,18 @@ class Store:
     at: int
     leaves: int
     past_caches: bool
+
+class Fence:
+    """What a program asks of ordering hardware: `flush`, `order` or `durable` (`kind`)."""
+
+    core: int
+    kind: str
+    line: int | None
+    keep: bool
+    waits: bool
+    why: str | None
+    at: int
+    drained: int
 
 class Fill:
     """A line that comes to a core, from memory or from the last level."""
@@ -123,6 +137,17 @@ class Below:
     ) -> bool:
         """Have a line written back; false if it is neither dirty nor on its way."""
 
+    def flush(
+        self, core: int, at: int, address: int, *, keep: bool = True, kind: str = "data"
+    ) -> None:
+        """Have a line written back for a core, whose next `fence` waits for that."""
+
+    def fence(self, core: int, at: int) -> int | Answer:
+        """Return a cycle, or `WAIT`: what a core has flushed is durable when it goes on."""
+
+    def dirty_lines(self) -> list[int]:
+        """Return the lines of persistent memory that are dirty in the caches."""
+
     def has_room(self, address: int) -> bool:
         """Return whether the controller of an address has room for a write now."""
 
@@ -164,6 +189,12 @@ class Image:
 
     def set_line(self, address: int, data: bytes | bytearray, mask: int = ...) -> None:
         """Change a line, or the bytes that `mask` selects: whole or not at all."""
+
+class Arrived:
+    """What says whether something could have become durable, for as long as the hook lasts."""
+
+    def __call__(self) -> bool:
+        """Return whether to go on as if it had."""
 
 class Gasp:
     """The last breath of a machine, for as long as the hook lasts."""

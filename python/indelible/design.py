@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # What hooks are given.
-Tx, Load, Store, Fill, Transfer = core.Tx, core.Load, core.Store, core.Fill, core.Transfer
-Evict, Below, Image, Gasp = core.Evict, core.Below, core.Image, core.Gasp
+Tx, Load, Store, Fence = core.Tx, core.Load, core.Store, core.Fence
+Fill, Transfer, Evict = core.Fill, core.Transfer, core.Evict
+Below, Arrived, Image, Gasp = core.Below, core.Arrived, core.Image, core.Gasp
 
 #: Raised by an image, or by the last breath, when the power fails (again). Let it pass.
 PowerLoss = core.PowerLoss
@@ -153,10 +154,18 @@ class Design:
     granularity: ClassVar[str] = "line"
     #: What must survive for its promise to hold: `nothing`, `adr` or `eadr`.
     needs: ClassVar[str] = "adr"
+    #: Of ordering hardware, on which a software log stands (`undo@./mine.py`), what order of stores
+    #: it promises: `fenced`, `epoch` or `visible` (docs/litmus.md). It has no durability and no
+    #: granularity of its own.
+    model: ClassVar[str | None] = None
+    #: Of ordering hardware, whether its `store` brings to memory what it hears of: write-combining
+    #: buffers then send nothing of what is stored past the caches.
+    brings_stores: ClassVar[bool] = False
     params: ClassVar[Mapping[str, Param]] = {}
     #: What must hold for it to be right, each with the reason: `--mutants` switches each off.
     rules: ClassVar[Mapping[str, str]] = {}
-    #: Rules without which nothing goes wrong, each with the reason.
+    #: Rules without which nothing goes wrong, each with the reason. Ordering hardware also names
+    #: those of logs that need nothing of the kind on it: `flush_log`.
     needless: ClassVar[Mapping[str, str]] = {}
 
     shape: Shape
@@ -166,6 +175,16 @@ class Design:
         design = super().__new__(cls)
         vars(design).update(params=setup.params, rules=setup.rules, shape=setup.shape)
         return design
+
+    @classmethod
+    def under(cls, log: str) -> str:
+        """Return the name of a software log on this ordering hardware: `undo`, `redo` or `count`.
+
+        So a class is a design: `indelible.run(Mine.under("undo"), "hash")`.
+        """
+        from indelible import scripts
+
+        return scripts.under(log, cls)
 
     def __init__(self, setup: Setup) -> None:
         """Begin on a machine that has just been switched on."""
@@ -178,6 +197,12 @@ class Design:
 
     def store(self, store: Store, below: Below) -> int | Answer | None:
         """Hear that a store to persistent memory has taken effect in the caches."""
+
+    def fence(self, fence: Fence, below: Below) -> int | Answer | None:
+        """Of ordering hardware: hear that a program asks for order, durability or a write-back.
+
+        By `fence.kind`: `flush`, `order` (a log's ordering points) or `durable`.
+        """
 
     def commit(self, tx: Tx, below: Below) -> int | Answer | None:
         """Hear that a transaction ends: when its core goes on, it is acknowledged.
@@ -217,6 +242,19 @@ class Design:
         is there and nobody was told.
         """
         return True
+
+    def could_be_durable(
+        self, below: Below, arrived: Arrived
+    ) -> Iterable[tuple[int, bytes] | tuple[int, bytes, int]]:
+        """Of ordering hardware: say what could be durable by now if timing had been otherwise.
+
+        Asked when the power is cut, beside what is on its way to a controller and of which the
+        design does not hear. For each write that its rules allow then it asks `arrived()`, goes on
+        as if it had arrived or not, and returns those that had, in their order: line, bytes, and a
+        mask if not all of them. Left alone, any dirty line may have left the caches.
+        """
+        dirty = [line for line in below.dirty_lines() if arrived()]
+        return [(line, below.line(line)) for line in dirty]
 
     def power_loss(self, gasp: Gasp) -> None:
         """Save what a battery still writes, in order."""

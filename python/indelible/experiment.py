@@ -39,8 +39,11 @@ TIMELINE_OF_VIOLATION = "200ns"
 #: The largest number that JSON readers and Rust agree on.
 WHOLE_MAX = 2**63 - 1
 
+#: So many random programs a litmus test may have at most (ours).
+RANDOM_MAX = 1_000_000
+
 #: What names designs.
-DESIGNS = ("design", "designs", "normalize", "name")
+DESIGNS = ("design", "designs", "normalize", "name", "orders")
 
 #: The least of what there cannot be none of.
 LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1, "leave_out": 1, "trials": 1}
@@ -415,16 +418,23 @@ class Logging:
 
 @dataclass(frozen=True)
 class LitmusTests:
-    """Litmus tests, those of these files or those that come with the simulator, on these orders."""
+    """Litmus tests, those of these files or those that come with the simulator, on these orders.
+
+    And so many random programs, and each rule of the orders switched off.
+    """
 
     files: tuple[Script, ...] = ()
     orders: tuple[str, ...] = ()
     seed: int = 1
+    random: int = 0
+    mutants: bool = False
 
     def command(self) -> str:
         """Return the command line that repeats these tests."""
         words = ["indelible litmus"]
         words += [f"--order {shlex.quote(order)}" for order in self.orders]
+        words += [f"--random {self.random}"] if self.random else []
+        words += ["--mutants"] if self.mutants else []
         words.append(f"--seed {self.seed}")
         words += [shlex.quote(file.path) for file in self.files]
         return " ".join(words)
@@ -433,6 +443,7 @@ class LitmusTests:
         """Run them; `control` stops them from another thread."""
         tests = [[file.path, file.text] for file in self.files]
         request = {"orders": list(self.orders), "tests": tests, "seed": self.seed}
+        request |= {"random": self.random, "mutants": self.mutants}
         return json.loads(core.litmus(json.dumps(request), control))
 
 

@@ -42,10 +42,46 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
             lines += ["", text.paragraph("WRONG", f"{name} on {row['order']}: {why}", width)]
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
     lines += ["", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
+    for row in answer.data.get("random", ()):
+        lines += _random(row, width)
+    if "mutants" in answer.data:
+        lines += ["", *_mutants(answer.data["mutants"], width), ""]
     if answer.data.get("cancelled"):
         lines.append("interrupted: only these tests were run")
     lines.append(text.command("repeat", answer.tests.command(), width))
     return "\n".join(lines)
+
+
+def _random(row: Row, width: int) -> list[str]:
+    """Return what random programs left on ordering hardware, and the first that left it wrong."""
+    if row["violation"] is None:
+        count = f"{row['programs']:,} on {row['order']}: ok, {row['images']:,} images"
+        return [text.paragraph("random", count, width)]
+    wrong = f"program {row['programs']:,} on {row['order']}: {row['violation']}"
+    lines = ["", text.paragraph("WRONG", wrong, width)]
+    program = row["program"]
+    for word, pairs in (("with", program["settings"]), ("on tiny", program["machine"])):
+        lines += [text.paragraph(word, " ".join(pairs), width)] if pairs else []
+    for core, steps in enumerate(program["cores"]):
+        lines.append(text.paragraph(f"core {core}", ", ".join(steps), width))
+    return lines
+
+
+def _mutants(mutants: Sequence[Row], width: int) -> list[str]:
+    """Return what showed that a rule is switched off."""
+    if not mutants:
+        return ["mutants     none: the hardware has no named rules"]
+
+    def by(row: Row) -> str:
+        return row["test"] or (f"random program {row['random']}" if row["caught"] else "")
+
+    table = [
+        [row["order"], row["rule"], "caught" if row["caught"] else "NOT CAUGHT", by(row)]
+        for row in mutants
+    ]
+    caught = sum(row["caught"] for row in mutants)
+    heads = ["order", "rule switched off", "", "by"]
+    return [text.columns(heads, table, width), f"{caught} of {len(mutants)} caught"]
 
 
 def _by_test(rows: Sequence[Row]) -> list[list[Row]]:

@@ -154,8 +154,12 @@ class Litmus(Answer):
 
     @property
     def passed(self) -> bool:
-        """Whether no order left an image that it promises not to leave."""
-        return not any(map(is_wrong, self.data["rows"]))
+        """Whether no order left what it promises not to leave, and each wrong rule was caught."""
+        return not (
+            any(map(is_wrong, self.data["rows"]))
+            or any(row["violation"] is not None for row in self.data.get("random", ()))
+            or not all(row["caught"] for row in self.data.get("mutants", ()))
+        )
 
     def __repr__(self) -> str:
         return f"<Litmus {self.tests.command()}>"

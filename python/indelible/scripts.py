@@ -27,18 +27,27 @@ from indelible.design import Design, InputError, Param, Setup, Shape, Structure,
 #: How the name of a design's file ends.
 SUFFIX = ".py"
 
+#: The software logs that may stand on ordering hardware: `undo@./mine.py`.
+LOGS = ("undo", "redo", "count")
+
 #: What a card may say, by its word.
 WORDS = {
     "durability": ("synchronous", "asynchronous", "none"),
     "granularity": ("word", "line"),
     "needs": ("nothing", "adr", "eadr"),
+    "model": (None, "fenced", "epoch", "visible"),
 }
 
 #: What the simulator asks only of a design that changes it.
 HOOKS = (
     *("begin", "load", "store", "commit", "fill", "transfer", "evict", "event"),
     *("leaves_behind", "hears_at_once", "power_loss", "recover", "boot", "counters"),
+    *("fence", "could_be_durable"),
 )
+
+#: Of these, what the simulator asks of ordering hardware alone, and never of it.
+OF_ORDERS = ("fence", "could_be_durable")
+OF_DESIGNS = ("begin", "commit", "leaves_behind")
 
 #: The designs that were named: classes by their names, and files by their paths and their texts.
 _classes: dict[str, type[Design]] = {}
@@ -60,13 +69,24 @@ LIKELY = 0.75
 
 
 def is_script(name: str) -> bool:
-    """Return whether a name is that of a design in Python."""
-    return name in _classes or name.endswith(SUFFIX)
+    """Return whether a name is that of a design in Python, or of a log on hardware in Python."""
+    return parts(name)[1] in _classes or name.endswith(SUFFIX)
+
+
+def parts(name: str) -> tuple[str | None, str]:
+    """Return the log and the hardware of LOG@ORDER; no log of any other name."""
+    log, at, hardware = name.partition("@")
+    return (log, hardware) if at and log in LOGS else (None, name)
 
 
 def called(name: str) -> str:
-    """Return what a design is called where it is a word: the file's name without its ending."""
-    return Path(name).stem if name.endswith(SUFFIX) else name
+    """Return what a design is called where it is a word: the file's name without its ending.
+
+    A log on hardware in Python is called by both: `undo@mine`.
+    """
+    log, hardware = parts(name)
+    stem = Path(hardware).stem if name.endswith(SUFFIX) else hardware
+    return f"{log}@{stem}" if log else stem
 
 
 def named(design: type) -> str:
@@ -80,21 +100,55 @@ def named(design: type) -> str:
     return name
 
 
-def find(name: str) -> type[Design] | None:
-    """Return the design of a name; nothing if it is not the name of one in Python."""
-    if name in _classes:
-        return _classes[name]
-    if name.endswith(SUFFIX):
-        with _lock:
-            if not _running:
-                return _load(name)
-            if name not in _still:
-                _still[name] = _load(name)
-            return _still[name]
-    if name and Path(name + SUFFIX).is_file():
-        path = name if Path(name).parent != Path() else f"./{name}"
+def under(log: str, design: type[Design]) -> str:
+    """Return the name of a log on a class that is ordering hardware."""
+    if log not in LOGS:
+        raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
+    return f"{log}@{named(design)}"
+
+
+def find(name: str) -> tuple[type[Design], str | None, str] | None:
+    """Return the design of a name, the log on it, and the name without the log.
+
+    Nothing if it is not the name of one in Python.
+    """
+    log, own = parts(name)
+    if own in _classes:
+        design = _classes[own]
+    elif own.endswith(SUFFIX):
+        if log is None and not Path(own).is_file():
+            _require_log(name)
+        design = _loaded(own)
+    elif own and Path(own + SUFFIX).is_file():
+        path = own if Path(own).parent != Path() else f"./{own}"
+        path = f"{log}@{path}" if log else path
         raise InputError(f"unknown design `{name}`; that in the file is `{path}{SUFFIX}`")
-    return None
+    else:
+        _require_log(name)
+        return None
+    if log and design.model is None:
+        raise InputError(
+            f"{own} is no ordering hardware for the log `{log}`: it does not say what it promises"
+            " (`model`)"
+        )
+    return design, log, own
+
+
+def _require_log(name: str) -> None:
+    """Refuse hardware that there is, in Python, under a log that there is not."""
+    log, _, own = name.partition("@")
+    if own in _classes or (own.endswith(SUFFIX) and Path(own).is_file()):
+        raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
+
+
+def _loaded(path: str) -> type[Design]:
+    """Return the design of a file, while something runs as it was when it was asked for first."""
+    with _lock:
+        if not _running:
+            return _load(path)
+        if path not in _still:
+            _still[path] = _load(path)
+        return _still[path]
 
 
 @contextmanager
@@ -233,9 +287,13 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
             if word != "params":
                 _text(name, f"{word}[{key!r}]", value)
     for rule in design.needless:
-        if rule not in design.rules:
+        # Which rules logs have, those say who put one on it.
+        if design.model is None and rule not in design.rules:
             raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
+    if not isinstance(design.brings_stores, bool):
+        raise InputError(f"{name}: `brings_stores` is True or False")
     _require_hooks(design, name)
+    _require_kind(design, name)
     lines = (design.__doc__ or "").strip().splitlines()
     return {
         "name": name,
@@ -248,6 +306,7 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         "rules": list(design.rules.items()),
         "needless": list(design.needless.items()),
         "hooks": [hook for hook in HOOKS if _changes(design, hook)],
+        "brings_stores": design.brings_stores,
         "digest": _fingerprint(design),
     }
 
@@ -284,13 +343,30 @@ def _require_hooks(design: type[Design], name: str) -> None:
             )
 
 
+def _require_kind(design: type[Design], name: str) -> None:
+    """Refuse hooks that nobody would call: ordering hardware has some, and others have the rest."""
+    if design.model is None:
+        hook = next((hook for hook in OF_ORDERS if _changes(design, hook)), None)
+        if hook:
+            raise InputError(
+                f"{name}: `{hook}` is asked of ordering hardware alone, which says what it promises"
+                " (`model`)"
+            )
+        return
+    if hook := next((hook for hook in OF_DESIGNS if _changes(design, hook)), None):
+        raise InputError(
+            f"{name}: `{hook}` is not asked of ordering hardware: transactions are its log's"
+        )
+
+
 def _changes(design: type[Design], hook: str) -> bool:
     return inspect.getattr_static(design, hook) is not inspect.getattr_static(Design, hook)
 
 
 def _one_of(name: str, word: str, value: object, known: Iterable[str]) -> None:
     if value not in known:
-        raise InputError(f"{name}: `{word}` is one of {', '.join(known)}, and not {value!r}")
+        words = ", ".join(filter(None, known))
+        raise InputError(f"{name}: `{word}` is one of {words}, and not {value!r}")
 
 
 def _field(name: str, key: str, param: Param) -> dict[str, Any]:

@@ -12,8 +12,11 @@ from indelible.experiment import InputError, named
 from indelible.files import naming, require_writable
 from indelible.scripts import SUFFIX, sections
 
-#: The template, and the name of the class in it.
-DESIGN = Path(__file__).parent / "templates" / "design.py"
+#: What can be begun with, and what each is; the template of a kind is the file of its name.
+KINDS = {"design": "a hardware undo log", "order": "ordering hardware with a flush and a fence"}
+TEMPLATES = Path(__file__).parent / "templates"
+
+#: The name of the class in a template.
 CLASS = "Template"
 
 
@@ -23,6 +26,7 @@ class New:
 
     file: str
     design: str
+    kind: str
 
     def json(self) -> dict[str, Any]:
         """Return it as the command prints it."""
@@ -31,21 +35,34 @@ class New:
     def __str__(self) -> str:
         """Return what was written, and what to do with it."""
         path = shlex.quote(self.file)
-        return "\n".join(
-            [
-                f"{self.file}: the design {self.design}, a hardware undo log; change it",
-                "",
-                f"indelible explain {path}",
+        next_of = {
+            "design": [
                 f"indelible compare --designs undo@x86,silo,{path} --workloads hash,btree",
                 f"indelible crash --design {path} --workload scribble --mutants",
+            ],
+            "order": [
+                f"indelible litmus --order {path} --random 100 --mutants",
+                f"indelible compare --designs undo@x86,undo@{path} --workloads hash,btree",
+                f"indelible crash --design undo@{path} --workload scribble --mutants",
+            ],
+        }
+        return "\n".join(
+            [
+                f"{self.file}: the design {self.design}, {KINDS[self.kind]}; change it",
+                "",
+                f"indelible explain {path}",
+                *next_of[self.kind],
             ]
         )
 
 
 def new(kind: str, name: str) -> New:
-    """Write a design in Python to begin with: `name` is `mine`, or the path of a file `mine.py`."""
-    if named("kind", kind) != "design":
-        raise InputError(f"unknown kind `{kind}`; there is: design")
+    """Write a design, or ordering hardware (`order`), in Python to begin with.
+
+    The name is `mine`, or the path of a file `mine.py`.
+    """
+    if named("kind", kind) not in KINDS:
+        raise InputError(f"unknown kind `{kind}`; there are: {', '.join(KINDS)}")
     name = named("name", name)
     path = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
     design = "".join(word[:1].upper() + word[1:] for word in path.stem.replace("-", "_").split("_"))
@@ -54,7 +71,8 @@ def new(kind: str, name: str) -> New:
     if path.stem in sections():
         raise InputError(f"settings have a section `{path.stem}`; name the design otherwise")
     require_writable("new design", str(path))
-    text = DESIGN.read_text(encoding="utf-8").replace(f"class {CLASS}(", f"class {design}(")
+    text = (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8")
+    text = text.replace(f"class {CLASS}(", f"class {design}(")
     with naming(path):
         try:
             with path.open("x", encoding="utf-8") as file:
@@ -62,4 +80,4 @@ def new(kind: str, name: str) -> New:
         except FileExistsError:
             raise InputError(f"{path}: is there already; name another") from None
     # A bare name would be looked for among the designs that there are.
-    return New(str(path) if path.parent != Path() else f"./{path}", design)
+    return New(str(path) if path.parent != Path() else f"./{path}", design, kind)

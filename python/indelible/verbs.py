@@ -445,17 +445,23 @@ def reproduce(
 
 def litmus(
     *files: str | PathLike[str] | Sequence[str | PathLike[str]],
-    orders: Sequence[str] | str = (),
+    orders: Sequence[str | type] | str | type = (),
+    random: int = 0,
+    mutants: bool = False,
     seed: int = 1,
 ) -> Litmus:
     """Run litmus tests, those of files or those that there are, on ordering hardware.
 
-    Files are named one by one, or in a list.
+    Files are named one by one, or in a list. Also run so many `random` programs, and with `mutants`
+    all that with each rule of the hardware switched off, until something shows it.
     """
     orders = tuple(dict.fromkeys(listed("orders", orders)))
     paths = (path for each in files for path in listed("files", each))
     scripts = tuple(experiment.Script.read("", path) for path in paths)
-    tests = experiment.LitmusTests(scripts, orders, experiment.whole("seed", seed))
+    random = experiment.whole("random", random, 0, experiment.RANDOM_MAX)
+    mutants = truth("mutants", mutants)
+    seed = experiment.whole("seed", seed)
+    tests = experiment.LitmusTests(scripts, orders, seed, random, mutants)
     try:
         return Litmus(pool.execute([tests], what="tests")[0], tests)
     except pool.Interrupted as interrupt:

@@ -272,7 +272,13 @@ def test_litmus_tests_are_files_or_those_that_there_are(
     command: Command, fake: ModuleType, tmp_path: Path
 ) -> None:
     assert command("litmus")[0] == 0
-    assert fake.asked[-1][1] == {"orders": [], "tests": [], "seed": 1}
+    assert fake.asked[-1][1] == {
+        "orders": [],
+        "tests": [],
+        "seed": 1,
+        "random": 0,
+        "mutants": False,
+    }
     mine = tmp_path / "mine.litmus"
     mine.write_text("thread\n", encoding="utf-8")
     code, shown, _ = command("litmus", "--order", "hops", str(mine), "--seed", "7", "--json")
@@ -280,6 +286,8 @@ def test_litmus_tests_are_files_or_those_that_there_are(
         "orders": ["hops"],
         "tests": [[str(mine), "thread\n"]],
         "seed": 7,
+        "random": 0,
+        "mutants": False,
     }
     assert (code, [row["test"] for row in json.loads(shown)["rows"]]) == (0, ["mine.litmus"])
 
@@ -303,6 +311,7 @@ def test_files_of_one_name_have_a_row_each(command: Command, tmp_path: Path) -> 
 
 def test_exit_codes_of_litmus(command: Command) -> None:
     assert command("litmus", "--order", "ideal")[0] == 0
+    assert command("litmus", "--order", "hops", "--random", "9", "--mutants")[0] == 0
     for order in ("leaky", "torn"):
         code, shown, _ = command("litmus", "--order", order)
         assert (code, "WRONG" in shown) == (1, True)

@@ -72,12 +72,13 @@ def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
         indelible.new("design", "mine.py")
     assert refused(lambda: indelible.new("design", "1x")).startswith("`1x` is no name")
     assert (
-        refused(lambda: indelible.new("machine", "x")) == "unknown kind `machine`; there is: design"
+        refused(lambda: indelible.new("machine", "x"))
+        == "unknown kind `machine`; there are: design, order"
     )
     assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
     assert "a section `core`" in refused(lambda: indelible.new("design", "core"))
     answer = indelible.new("design", "my-log")
-    assert answer.json() == {"file": "./my-log.py", "design": "MyLog"}
+    assert answer.json() == {"file": "./my-log.py", "design": "MyLog", "kind": "design"}
     assert "--design ./my-log.py" in str(answer)
     assert indelible.explain(answer.file)["file"] == answer.file
 
@@ -220,13 +221,13 @@ def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
 
 def test_a_design_stays_as_it_was_while_it_runs(mine: str) -> None:
     with scripts.held_still():
-        held = scripts.find(mine)
+        held, _, _ = scripts.find(mine)
         text = Path(mine).read_text(encoding="utf-8")
         Path(mine).write_text(text.replace("2**20, 2,", "2**19, 2,"), encoding="utf-8")
-        assert scripts.find(mine) is held
-    edited = scripts.find(mine)
+        assert scripts.find(mine)[0] is held
+    edited, _, _ = scripts.find(mine)
     assert edited is not held
-    assert edited is scripts.find(mine)
+    assert edited is scripts.find(mine)[0]
 
 
 def test_each_folder_has_modules_of_its_own(tmp_path: Path) -> None:
@@ -545,13 +546,13 @@ def test_two_designs_of_one_name_are_two(mine: str) -> None:
 def test_designs_are_held_still_until_the_last_run_ends(mine: str) -> None:
     one, two = scripts.held_still(), scripts.held_still()
     one.__enter__()
-    held = scripts.find(mine)
+    held, _, _ = scripts.find(mine)
     two.__enter__()
     one.__exit__(None, None, None)
     Path(mine).write_text(Path(mine).read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert scripts.find(mine) is held
+    assert scripts.find(mine)[0] is held
     two.__exit__(None, None, None)
-    assert scripts.find(mine) is not held
+    assert scripts.find(mine)[0] is not held
 
 
 def test_a_trial_in_which_a_design_raises_is_wrong(write: Write) -> None:

@@ -39,6 +39,10 @@ SHOWN = {
     "litmus": ["litmus"],
     "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
+    "litmus_rules": [
+        *("litmus", "--order", "hops", "--order", "ideal", "--order", "torn"),
+        *("--random", "600", "--mutants"),
+    ],
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],
     "compare_writes": ["compare", "--metric", "pm-writes", "--normalize", "silo"],

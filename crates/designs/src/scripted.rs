@@ -3,7 +3,8 @@
 //!
 //! [`Script`] is what was loaded and [`Hooks`] the design on a machine that is switched on. A hook
 //! that the design leaves alone answers as [`Design`]'s own does. All hardware, it has no library;
-//! it does not translate, and aborted transactions are revoked by the runtime.
+//! it does not translate, and aborted transactions are revoked by the runtime. One that says what
+//! order of stores it promises is ordering hardware, for [`ordering`].
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -11,17 +12,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity, Load,
-    Needs, Progress, Setup, Shape, Store, Structure, Transfer, Tx, on_host_stack,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
+    Granularity, Load, Model, Needs, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    on_host_stack,
 };
+use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Field, Params, Rules};
 use model::units::{Cycle, Line};
 
-use crate::{Entry, run_with};
+use crate::{Entry, orders, run_with};
+
+pub mod ordering;
+
+use ordering::LogName;
 
 /// A design as it was loaded: what [`Design`] has without `self`.
 pub trait Script: Send + Sync + Debug {
+    /// What order of stores it promises, if it is ordering hardware.
+    fn model(&self) -> Option<Model>;
     /// The design on a machine that has just been switched on.
     fn switch_on(&self, setup: &Given<'_>) -> Box<dyn Hooks>;
     /// What firmware does to the image when the power is back.
@@ -44,8 +53,13 @@ pub trait Hooks {
     fn begin(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress;
     /// A load has its value.
     fn load(&mut self, load: &Load, below: &mut Below<Token>) -> Progress;
+    /// Whether `store` brings to memory what it hears of. Of ordering hardware alone.
+    fn brings_stores(&self) -> bool;
     /// A store has taken effect in the caches.
     fn store(&mut self, store: &Store, below: &mut Below<Token>) -> Progress;
+    /// The program asks for an order, for durability, or for a line of persistent memory to be
+    /// written back. Of ordering hardware alone.
+    fn fence(&mut self, fence: &Fence, below: &mut Below<Token>) -> Progress;
     /// A transaction ends.
     fn commit(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress;
     /// A line has come to a core's first level.
@@ -65,6 +79,13 @@ pub trait Hooks {
     /// # Errors
     /// [`PowerLoss`] when the battery is empty.
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss>;
+    /// What could have become durable by now; nothing if it leaves that to be any dirty line. Of
+    /// ordering hardware alone.
+    fn could_be_durable(
+        &self,
+        below: &Below<Token>,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Option<Vec<Write>>;
     /// What one of its events is called in a timeline.
     fn show_event(&self, event: Token) -> String;
     /// What it has counted so far.
@@ -91,6 +112,8 @@ pub struct Given<'a> {
 pub struct About {
     /// The card.
     pub card: Card,
+    /// What order of stores it promises, if it is ordering hardware.
+    pub model: Option<Model>,
     /// Its parameters.
     pub fields: &'static [Field],
     /// Its rules, each with its documentation.
@@ -101,38 +124,56 @@ pub struct About {
     pub digest: &'static str,
 }
 
-/// A script as the registry knows a design. It is for ever.
-pub fn entry(about: About, script: Arc<dyn Script>) -> &'static Entry {
-    let entry = match about.card.durability {
-        Durability::Synchronous => of::<Synchronous>(about, script),
-        Durability::Asynchronous => of::<Asynchronous>(about, script),
-        Durability::None => of::<NotDurable>(about, script),
+/// A script as the registry knows a design, or, of ordering hardware, as it knows that or a log on
+/// it. It is for ever.
+///
+/// # Errors
+/// A sentence that says what the script and the log on it both have, or neither.
+pub fn entry(
+    about: &About,
+    log: Option<LogName>,
+    script: Arc<dyn Script>,
+) -> Result<&'static Entry, String> {
+    let entry = match (about.model, about.card.durability) {
+        (Some(_), _) => ordering::entry(about, log, script)?,
+        (None, Durability::Synchronous) => of::<Synchronous>(about, script),
+        (None, Durability::Asynchronous) => of::<Asynchronous>(about, script),
+        (None, Durability::None) => of::<NotDurable>(about, script),
     };
-    Box::leak(Box::new(entry))
+    Ok(Box::leak(Box::new(entry)))
 }
 
-fn of<K: Kind>(about: About, script: Arc<dyn Script>) -> Entry {
-    let About { card, fields, rules, needless, digest } = about;
-    let params = move |settings: &[(String, u64)]| ScriptParams {
+fn of<K: Kind>(about: &About, script: Arc<dyn Script>) -> Entry {
+    made::<Scripted<K>>(about, about.card.name, move |settings| ScriptParams {
         script: Some(Arc::clone(&script)),
         settings: settings.to_vec(),
-    };
+    })
+}
+
+/// The entry of a design that is made of a script of a name, with these parameters.
+fn made<D: Design>(
+    about: &About,
+    script: &'static str,
+    params: impl Fn(&[(String, u64)]) -> D::Params + Clone + Sync + 'static,
+) -> Entry {
+    let About { card, model, fields, rules, needless, digest } = *about;
     let of_hardware = params.clone();
     Entry {
         card,
+        model,
         fields,
         rules,
         needless,
         script: Some(digest),
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
-            or_blame(card.name, || run_with::<Scripted<K>>(order, params))
+            or_blame(script, || run_with::<D>(order, params))
         })),
         hardware: Box::leak(Box::new(move |settings: &[(String, u64)], shape: &Shape| {
-            let (params, rules) = (of_hardware(settings), ScriptRules::default());
-            Scripted::<K>::hardware(&Setup { params: &params, rules: &rules, shape })
+            let (params, rules) = (of_hardware(settings), D::Rules::default());
+            D::hardware(&Setup { params: &params, rules: &rules, shape })
         })),
-        ..crate::entry::<Scripted<K>>()
+        ..crate::entry::<D>()
     }
 }
 
@@ -181,6 +222,8 @@ impl Rules for ScriptRules {
 pub trait Kind: 'static {
     /// When an acknowledged transaction is durable.
     const DURABILITY: Durability;
+    /// Whether it is ordering hardware.
+    const ORDERS: bool = false;
 }
 
 /// See [`Durability::Synchronous`].
@@ -238,12 +281,17 @@ impl<K: Kind> Design for Scripted<K> {
         granularity: Granularity::Line,
         needs: Needs::Adr,
     };
-    const HAS_FENCES: bool = false;
+    const HAS_FENCES: bool = K::ORDERS;
+    const LINES_LEAVE: bool = K::ORDERS;
     const ON_HOST_STACK: bool = true;
     type Params = ScriptParams;
     type Rules = ScriptRules;
     type Event = Token;
     type Library = Bare;
+
+    fn model(params: &ScriptParams) -> Option<Model> {
+        params.script().model()
+    }
 
     fn new(setup: &Setup<'_, Self>) -> Self {
         Scripted::of(setup.params.script().switch_on(&Self::given(setup)))
@@ -257,8 +305,23 @@ impl<K: Kind> Design for Scripted<K> {
         on_host_stack(|| self.hooks.load(load, below))
     }
 
+    fn brings_stores(&self) -> bool {
+        K::ORDERS && self.hooks.brings_stores()
+    }
+
     fn store(&mut self, store: &Store, below: &mut Below<Token>) -> Progress {
         on_host_stack(|| self.hooks.store(store, below))
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below<Token>) -> Progress {
+        match fence.kind {
+            _ if !K::ORDERS => Progress::Done(fence.at),
+            // What is volatile is no business of a script's.
+            FenceKind::Flush(line, class, how) if !line.is_persistent() => {
+                orders::flush(fence, (line, class, how), below)
+            }
+            _ => on_host_stack(|| self.hooks.fence(fence, below)),
+        }
     }
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress {
@@ -291,6 +354,18 @@ impl<K: Kind> Design for Scripted<K> {
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         on_host_stack(|| self.hooks.power_loss(gasp))
+    }
+
+    fn could_be_durable(
+        &self,
+        below: &Below<Token>,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Vec<Write> {
+        if !K::ORDERS {
+            return Vec::new();
+        }
+        let said = on_host_stack(|| self.hooks.could_be_durable(below, arrived));
+        said.unwrap_or_else(|| orders::evictions(below, arrived))
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {

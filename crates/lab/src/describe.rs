@@ -1,6 +1,7 @@
 //! What there is, and what each thing is: for `list` and `explain`.
 
 use designs::Entry;
+use designs::scripted::ordering::LogName;
 use model::design::{Model, Shape};
 use model::params::Field;
 use model::workload::Reopens;
@@ -11,7 +12,7 @@ use crate::machines;
 use crate::profiles::{self, Profile};
 use crate::scripts;
 use crate::settings::{self, Settings};
-use crate::spec::{Named, count_cores, find_workload, workload_names};
+use crate::spec::{Named, count_cores, find_design, find_workload, workload_names};
 
 /// Lists the designs, the workloads, the profiles or the machines.
 ///
@@ -84,11 +85,17 @@ pub fn explain(
     };
     let is_asked = |other: &str| kind.is_empty() || kind == other;
     let find = |all: &'static [Entry]| all.iter().find(|entry| entry.card.name == name);
-    if is_asked("design")
-        && let Some(entry) =
-            find(designs::ALL).map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?
+    if is_asked("design") && find(designs::ALL).is_some() || kind == "design" {
+        return explain_on(find_design(name)?, "design", &split, on, explain_design);
+    }
+    if kind != "workload"
+        && let Some(entry) = scripts::find(name)?
     {
-        return explain_on(entry, "design", &split, on, explain_design);
+        return match (entry.is_order(), kind) {
+            (true, _) => explain_on(entry, "order", &split, on, explain_order),
+            (false, "order") => Err(unknown_thing(kind, name)),
+            (false, _) => explain_on(entry, "design", &split, on, explain_design),
+        };
     }
     let workload = find_workload(name).ok().filter(|_| is_asked("workload"));
     let is_machine = machines::names().contains(&name) || name.contains(['/', '.']);
@@ -197,12 +204,18 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
     let card = &entry.card;
     let stands = |design: &&Entry| design.stands_on == Some(card.name);
     let pairings: Vec<&Entry> = designs::ALL.iter().filter(stands).collect();
+    let on_script = |(log, _)| format!("{log}@{}", card.name);
+    let names: Vec<String> = match entry.script {
+        Some(_) => LogName::ALL.map(on_script).into(),
+        None => pairings.iter().map(|design| design.card.name.to_owned()).collect(),
+    };
     let rule = |(name, doc): &(&str, &str)| {
         let reason = |of: &Entry| {
             let needless = of.needless_under(&[]).find(|(rule, _)| rule == name);
             needless.map(|(_, why)| json!({ "design": of.card.name, "reason": why }))
         };
-        let needless: Vec<Value> = pairings.iter().filter_map(|design| reason(design)).collect();
+        let speaks = pairings.iter().copied().chain(entry.script.map(|_| entry));
+        let needless: Vec<Value> = speaks.filter_map(reason).collect();
         json!({ "name": name, "doc": doc.trim(), "needless": needless })
     };
     json!({
@@ -213,7 +226,7 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
         "file": card.file,
         "model": entry.model.map(Model::name),
         "promise": entry.model.map(promise),
-        "pairings": pairings.iter().map(|design| design.card.name).collect::<Vec<_>>(),
+        "pairings": names,
         "params": params(entry.fields, values),
         "rules": entry.rules.iter().map(rule).collect::<Vec<_>>(),
         "cores": shape.cores,

@@ -18,11 +18,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown};
-use crate::{machines, spec};
+use crate::{machines, scripts, spec};
 
 pub mod file;
+pub mod random;
 
 use file::{Step, Test};
+use random::{Caught, Programs};
 
 /// The tests that come with the simulator: the table of specs/ordering.md section 2, and four more.
 pub const TESTS: &[(&str, &str)] = &[
@@ -50,6 +52,12 @@ struct Request {
     /// Names and texts of files.
     #[serde(default)]
     tests: Vec<(String, String)>,
+    /// So many random programs are run, too.
+    #[serde(default)]
+    random: u64,
+    /// Whether each rule of the hardware is switched off, too.
+    #[serde(default)]
+    mutants: bool,
     /// Where the delays between steps come from.
     #[serde(default = "default_seed")]
     seed: u64,
@@ -76,7 +84,11 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
         true => built_in().collect::<Result<_, _>>()?,
         false => given().collect::<Result<_, _>>()?,
     };
-    control.total.store((tests.len() * orders.len()) as u64, Ordering::Relaxed);
+    let rules =
+        if request.mutants { orders.iter().map(|order| order.rules.len()).sum() } else { 0 };
+    let planned = tests.len() * orders.len() + rules;
+    let planned = planned as u64 + request.random * orders.len() as u64;
+    control.total.store(planned, Ordering::Relaxed);
     let mut rows = Vec::new();
     for test in &tests {
         for order in &orders {
@@ -91,20 +103,115 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
             control.done.fetch_add(1, Ordering::Relaxed);
         }
     }
-    let cancelled = control.cancelled.load(Ordering::Relaxed);
-    Ok(json!({ "rows": rows, "cancelled": cancelled }).to_string())
+    let mut answer = json!({ "rows": rows });
+    if request.random > 0 {
+        answer["random"] = random(&orders, request.random, control)?.into();
+    }
+    if request.mutants {
+        answer["mutants"] = mutants(&orders, &tests, request.seed, control)?.into();
+    }
+    answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
+    Ok(answer.to_string())
+}
+
+/// What so many random programs leave on each ordering hardware, up to the first that is wrong.
+fn random(orders: &[&Entry], count: u64, control: &Control) -> Result<Vec<Value>, InputError> {
+    let mut rows = Vec::new();
+    for order in orders {
+        let programs = Programs::of(order);
+        let (mut points, mut images, mut wrong) = (0, 0, None);
+        for number in 1..=count {
+            let Some(ran) = programs.run(None, number, &control.cancelled)? else {
+                return Ok(rows);
+            };
+            (points, images) = (points + ran.points, images + ran.images);
+            control.done.fetch_add(1, Ordering::Relaxed);
+            if let Some(violation) = ran.violation {
+                control.done.fetch_add(count - number, Ordering::Relaxed);
+                wrong = Some((number, violation));
+                break;
+            }
+        }
+        rows.push(json!({
+            "order": order.card.name,
+            "programs": wrong.as_ref().map_or(count, |(number, _)| *number),
+            "points": points,
+            "images": images,
+            "program": wrong.as_ref().map(|(number, _)| programs.describe(*number)),
+            "violation": wrong.map(|(_, violation)| violation),
+        }));
+    }
+    Ok(rows)
+}
+
+/// What shows that a rule of the hardware is switched off: the first of the tests, or of the random
+/// programs, in which something is wrong.
+fn mutants(
+    orders: &[&Entry],
+    tests: &[Test],
+    seed: u64,
+    control: &Control,
+) -> Result<Vec<Value>, InputError> {
+    let mut rows = Vec::new();
+    let rules = orders.iter().flat_map(|order| order.rules.iter().map(move |rule| (order, rule.0)));
+    for (order, rule) in rules {
+        let (mut name, mut number, mut text) = (None, None, None);
+        for test in tests {
+            let broken = |found: &Found| found.violation.is_some();
+            let found = run_until(order, Some(rule), test, seed, &control.cancelled, broken)?;
+            let Some(found) = found else { return Ok(rows) };
+            if found.violation.is_some() {
+                (name, text) = (Some(&test.name), found.violation);
+                break;
+            }
+        }
+        if text.is_none() {
+            match Programs::of(order).catch(rule, &control.cancelled)? {
+                None => return Ok(rows),
+                Some(Caught::By(program, violation)) => {
+                    (number, text) = (Some(program), Some(violation));
+                }
+                Some(Caught::Not) => (),
+            }
+        }
+        rows.push(json!({
+            "order": order.card.name,
+            "rule": rule,
+            "caught": text.is_some(),
+            "test": name,
+            "random": number,
+            "violation": text,
+        }));
+        control.done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(rows)
 }
 
 fn orders(names: &[String]) -> Result<Vec<&'static Entry>, InputError> {
     if names.is_empty() {
         return Ok(designs::ORDERS.iter().collect());
     }
-    let known = || designs::ORDERS.iter().map(|order| order.card.name);
-    let find = |name: &String| {
-        let found = designs::ORDERS.iter().find(|order| order.card.name == name);
-        found.ok_or_else(|| unknown("ordering hardware", name, known()))
-    };
-    names.iter().map(find).collect()
+    names.iter().map(|name| find_order(name)).collect()
+}
+
+/// The ordering hardware of a name, or the script of a user's.
+///
+/// # Errors
+/// A sentence that lists what exists, closest first, or says why the script is none.
+fn find_order(name: &str) -> Result<&'static Entry, InputError> {
+    let known = designs::ORDERS.iter().find(|order| order.card.name == name);
+    let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
+    match found {
+        Some(entry) if entry.is_order() => Ok(entry),
+        Some(_) => Err(InputError(format!(
+            "{name} is no ordering hardware: tests run on that, without a log, and it says what it \
+             promises (`model`)"
+        ))),
+        None => {
+            let names = designs::ORDERS.iter().map(|order| order.card.name);
+            Err(unknown("ordering hardware", name, names))
+        }
+    }
 }
 
 fn row(order: &Entry, test: &Test, found: &Found) -> Value {
@@ -186,6 +293,18 @@ pub fn run(
     seed: u64,
     cancelled: &Arc<AtomicBool>,
 ) -> Result<Option<Found>, InputError> {
+    run_until(order, without, test, seed, cancelled, |_| false)
+}
+
+/// As [`run`], until what has been found is enough.
+fn run_until(
+    order: &Entry,
+    without: Option<&str>,
+    test: &Test,
+    seed: u64,
+    cancelled: &Arc<AtomicBool>,
+    is_enough: impl Fn(&Found) -> bool,
+) -> Result<Option<Found>, InputError> {
     let mut found = Found::default();
     for machine in MACHINES {
         let pairs: Vec<(String, String)> =
@@ -198,28 +317,48 @@ pub fn run(
             if cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
+            if is_enough(&found) {
+                return Ok(Some(found));
+            }
             found.runs += 1;
             let mismatched = Arc::new(AtomicBool::new(false));
             let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
             let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
-            let crashes = match cut(order, without, &config, test, threads, &control) {
-                Ok(crashes) => crashes,
-                Err(Failure::Deadlock(stuck)) => {
-                    let text = format!("liveness: {stuck}, and nothing is due");
-                    found.violation.get_or_insert(text);
-                    continue;
-                }
-                Err(Failure::Host(error)) => {
-                    let text = format!("the host has no room for the machine's memories ({error})");
-                    return Err(InputError(text));
-                }
-                Err(Failure::Stopped(Stop::Cancelled)) => return Ok(None),
-                Err(Failure::Stopped(stop)) => panic!("litmus test {}: {stop:?}", test.name),
-            };
-            found.add(crashes, !mismatched.load(Ordering::Relaxed));
+            let cut = || cut(order, without, &config, test, threads, &control);
+            match left(cut)? {
+                None => return Ok(None),
+                Some(Err(text)) => _ = found.violation.get_or_insert(text),
+                Some(Ok(crashes)) => found.add(crashes, !mismatched.load(Ordering::Relaxed)),
+            }
         }
     }
     Ok(Some(found))
+}
+
+/// What a run leaves, or what is wrong with it whatever it leaves: cores wait for each other for
+/// ever, or a script raises. Nothing if it is cancelled.
+///
+/// # Panics
+/// When its programs cannot run, which is a defect.
+fn left(
+    run: impl FnOnce() -> Result<Crashes, Failure>,
+) -> Result<Option<Result<Crashes, String>>, InputError> {
+    let outcome = match scripts::or_raised(run)? {
+        Ok(outcome) => outcome,
+        Err(raised) => return Ok(Some(Err(raised))),
+    };
+    match outcome {
+        Ok(crashes) => Ok(Some(Ok(crashes))),
+        Err(Failure::Deadlock(stuck)) => {
+            Ok(Some(Err(format!("liveness: {stuck}, and nothing is due"))))
+        }
+        Err(Failure::Stopped(Stop::Cancelled)) => Ok(None),
+        Err(Failure::Stopped(Stop::Input(text))) => Err(InputError(text)),
+        Err(Failure::Host(error)) => {
+            Err(InputError(format!("the host has no room for the machine's memories ({error})")))
+        }
+        Err(Failure::Stopped(stop)) => panic!("a program of a litmus test: {stop:?}"),
+    }
 }
 
 fn cut(

@@ -1,11 +1,9 @@
 //! The lives of a machine: one that recovery has repaired boots, runs on, and is cut again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use designs::Order;
-use designs::scripted::Raised;
 use model::crash::{Campaign, Check, Points};
 use model::engine::{Control, Crashes, Failure};
 use model::image::{Cut, Remains};
@@ -16,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::experiment::failed;
+use crate::scripts;
 use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
 
 /// From when a machine is switched on until the run on it ends.
@@ -228,21 +227,13 @@ pub fn live(
     txs: u64,
     control: &Control,
 ) -> Result<Found, InputError> {
-    // Nothing that was left half done is used again.
-    let run = AssertUnwindSafe(|| all_lives(spec, resolved, without, txs, control));
-    let payload = match catch_unwind(run) {
-        Ok(answer) => return answer,
-        Err(payload) => payload,
-    };
-    match payload.downcast::<Raised>() {
-        Ok(raised) if raised.declined => Err(InputError(raised.text)),
-        Ok(raised) => {
-            let violations = vec![violation(format!("raises: {}", raised.text))];
+    scripts::or_raised(|| all_lives(spec, resolved, without, txs, control))?.unwrap_or_else(
+        |text| {
+            let violations = vec![violation(text)];
             let first = Crashes { checked: true, violations, ..Crashes::default() };
             Ok(Found { first, later: Later::default() })
-        }
-        Err(payload) => resume_unwind(payload),
-    }
+        },
+    )
 }
 
 /// How many transactions there are in all lives, of so many of each core in the first.

@@ -1,7 +1,9 @@
 //! Designs that a user brings, which are in no list: whoever embeds the lab says how one is found.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
+use designs::scripted::Raised;
 pub use designs::{Entry, scripted};
 
 use crate::error::InputError;
@@ -23,4 +25,21 @@ pub fn found_by(find: Find) {
 /// A sentence that says why the script is no design.
 pub fn find(name: &str) -> Result<Option<&'static Entry>, InputError> {
     FIND.get().map_or(Ok(None), |find| find(name))
+}
+
+/// What a run answers, or what a script raised in it, which is a violation. Nothing that was left
+/// half done may be used again.
+///
+/// # Errors
+/// A sentence of the script's that says what does not fit.
+pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputError> {
+    let payload = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(answer) => return Ok(Ok(answer)),
+        Err(payload) => payload,
+    };
+    match payload.downcast::<Raised>() {
+        Ok(raised) if raised.declined => Err(InputError(raised.text)),
+        Ok(raised) => Ok(Err(format!("raises: {}", raised.text))),
+        Err(payload) => resume_unwind(payload),
+    }
 }

@@ -474,7 +474,14 @@ pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
     let names = || designs::ALL.iter().map(|entry| entry.card.name);
     let known = designs::ALL.iter().find(|entry| entry.card.name == name);
     let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
-    found.ok_or_else(|| unknown("design", name, names()))
+    match found {
+        Some(entry) if entry.is_order() => Err(InputError(format!(
+            "{name} is ordering hardware, which keeps no transaction whole; name a log on it: \
+             undo@{name}, redo@{name} or count@{name}"
+        ))),
+        Some(entry) => Ok(entry),
+        None => Err(unknown("design", name, names())),
+    }
 }
 
 /// What a workload's name stands for: the name, the workload, and the profile whose name it is.

@@ -14,8 +14,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::InputError;
+use lab::scripts::scripted::ordering::LogName;
 use lab::scripts::scripted::{self, About, Given, Hooks, Script, decline, raise};
-use model::design::{Card, Durability, Granularity, KeptBy, Needs, Structure};
+use model::design::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
 use model::image::{Image, PowerLoss};
 use model::params::Field;
 use model::units::CoreId;
@@ -24,7 +25,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-use below::PyBelow;
+use below::{PyArrived, PyBelow};
 use hooks::PyHooks;
 use image::{PyGasp, PyImage};
 
@@ -41,6 +42,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PowerLoss", module.py().get_type::<PyPowerLoss>())?;
     arguments::add(module)?;
     module.add_class::<PyBelow>()?;
+    module.add_class::<PyArrived>()?;
     module.add_class::<PyImage>()?;
     module.add_class::<PyGasp>()
 }
@@ -96,11 +98,13 @@ fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> 
     Python::attach(|py| {
         let scripts = package(py).scripts.bind(py);
         let entry = || -> PyResult<_> {
-            let class = scripts.call_method1("find", (name,))?;
-            if class.is_none() {
+            let found = scripts.call_method1("find", (name,))?;
+            if found.is_none() {
                 return Ok(None);
             }
-            Ok(Some(entry_of(class.cast_into::<PyType>()?, name)?))
+            let (class, log, name): (Bound<'_, PyType>, Option<String>, String) =
+                found.extract()?;
+            Ok(Some(entry_of(class, log, &name)?))
         };
         entry().map_err(|error| match error.is_instance_of::<crate::InputError>(py) {
             true => InputError(error.value(py).to_string()),
@@ -109,15 +113,20 @@ fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> 
     })
 }
 
-/// The entry of a class by a name, made when it is asked for first.
-fn entry_of(class: Bound<'_, PyType>, name: &str) -> PyResult<&'static lab::scripts::Entry> {
-    type Known = HashMap<(usize, &'static str, String), &'static lab::scripts::Entry>;
+/// The entry of a class by a name, or of a log on it, made when it is asked for first.
+fn entry_of(
+    class: Bound<'_, PyType>,
+    log: Option<String>,
+    name: &str,
+) -> PyResult<&'static lab::scripts::Entry> {
+    type Key = (usize, Option<String>, &'static str, String);
+    type Known = HashMap<Key, &'static lab::scripts::Entry>;
     static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
     let py = class.py();
     let about = package(py).scripts.bind(py).call_method1("about", (&class, name))?;
     let about = about.cast_into::<PyDict>()?;
     // A class may have been changed in place.
-    let key = (class.as_ptr() as usize, interned(name), about.repr()?.to_string());
+    let key = (class.as_ptr() as usize, log, interned(name), about.repr()?.to_string());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(entry) = known().get_or_insert_default().get(&key) {
         return Ok(entry);
@@ -125,8 +134,17 @@ fn entry_of(class: Bound<'_, PyType>, name: &str) -> PyResult<&'static lab::scri
     let overridden: Vec<String> = item(&about, "hooks")?;
     let overridden = overridden.into_iter().collect();
     let cells = Mutex::default();
-    let script = PyScript { name: key.1, class: class.unbind(), overridden, cells };
-    let entry = scripted::entry(about_of(&about)?, Arc::new(script));
+    let brings_stores = item(&about, "brings_stores")?;
+    let about = about_of(&about)?;
+    let log = key
+        .1
+        .as_deref()
+        .and_then(|log| LogName::ALL.iter().find(|(name, _)| *name == log).map(|(_, log)| *log));
+    let name = key.2;
+    let (class, model) = (class.unbind(), about.model);
+    let script = PyScript { name, class, model, brings_stores, overridden, cells };
+    let entry = scripted::entry(&about, log, Arc::new(script))
+        .map_err(|text| crate::InputError::new_err(format!("{name}: {text}")))?;
     // The class is part of the entry, so that its address belongs to nobody else.
     Ok(known().get_or_insert_default().entry(key).or_insert(entry))
 }
@@ -170,8 +188,14 @@ fn about_of(about: &Bound<'_, PyDict>) -> PyResult<About> {
             _ => Needs::Eadr,
         },
     };
+    let model = match item::<Option<String>>(about, "model")?.as_deref() {
+        Some("fenced") => Some(Model::Fenced),
+        Some("epoch") => Some(Model::Epoch),
+        Some("visible") => Some(Model::Visible),
+        _ => None,
+    };
     let (rules, needless, digest) = (pairs("rules")?, pairs("needless")?, word("digest")?);
-    Ok(About { card, fields: fields.leak(), rules, needless, digest })
+    Ok(About { card, model, fields: fields.leak(), rules, needless, digest })
 }
 
 fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
@@ -196,6 +220,8 @@ type SetUp = (Vec<(String, u64)>, u8, u64, bool);
 struct PyScript {
     name: &'static str,
     class: Py<PyType>,
+    model: Option<Model>,
+    brings_stores: bool,
     /// The hooks that it changes.
     overridden: HashSet<String>,
     /// Whether it has cells of its own, which are behind the memory in an image, set up in ways in
@@ -288,6 +314,10 @@ fn or_lost<T>(
 }
 
 impl Script for PyScript {
+    fn model(&self) -> Option<Model> {
+        self.model
+    }
+
     fn switch_on(&self, given: &Given<'_>) -> Box<dyn Hooks> {
         Python::attach(|py| {
             let has_cells = self.has_cells(py, given);

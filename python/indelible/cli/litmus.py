@@ -6,6 +6,7 @@ import argparse
 
 from indelible import litmus_text, verbs
 from indelible.cli import options
+from indelible.experiment import RANDOM_MAX
 from indelible.results import Litmus
 
 HELP = "what a power failure may leave of a few ordered stores"
@@ -13,13 +14,15 @@ DESCRIPTION = (
     "Run litmus tests on ordering hardware without a log: the power is cut at every\n"
     "point of many interleavings, with every order of draining tried that the\n"
     "hardware's rules allow. Exit code 1 if an image was seen that the hardware's\n"
-    "persistency model forbids. docs/litmus.md has the format of a test."
+    "persistency model forbids, or a rule that is switched off was not caught.\n"
+    "docs/litmus.md has the format of a test, and of hardware in Python."
 )
 EPILOG = """\
 examples:
   indelible litmus
   indelible litmus --order hops --order x86
   indelible litmus --order hops mine.litmus
+  indelible litmus --order ./mine.py --random 600 --mutants
 """
 
 
@@ -30,7 +33,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="ordering hardware (all there is); may be repeated",
+        help="ordering hardware (all there is), or that of a file in Python; may be repeated",
+    )
+    parser.add_argument(
+        "--random",
+        type=options.whole(0, RANDOM_MAX),
+        default=0,
+        metavar="N",
+        help="also run so many random programs on each, in other ways of setting it up, on small"
+        " caches, and with writes that overtake each other",
+    )
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="also switch off each rule of the hardware, which the tests or random programs must"
+        " catch",
     )
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="tests (those that come with the simulator)"
@@ -49,5 +66,12 @@ def call(args: argparse.Namespace) -> int:
         return 0 if answer.passed else 1
 
     return options.answer(
-        lambda: verbs.litmus(*args.files, orders=args.order, seed=args.seed), show
+        lambda: verbs.litmus(
+            *args.files,
+            orders=args.order,
+            random=args.random,
+            mutants=args.mutants,
+            seed=args.seed,
+        ),
+        show,
     )

@@ -1,6 +1,8 @@
 //! What hooks are told: the arguments of `model::hooks`, with addresses in bytes.
 
 use model::design as hooks;
+use model::meters::Class;
+use model::workload::Flush;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -9,6 +11,7 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Tx>()?;
     module.add_class::<Load>()?;
     module.add_class::<Store>()?;
+    module.add_class::<Fence>()?;
     module.add_class::<Fill>()?;
     module.add_class::<Transfer>()?;
     module.add_class::<Evict>()
@@ -80,6 +83,51 @@ impl From<&hooks::Store> for Store {
             at: store.at.0,
             leaves: store.leaves.0,
             past_caches: store.past_caches,
+        }
+    }
+}
+
+/// What a program asks for besides loads and stores, of ordering hardware: `kind` is `flush` (write
+/// `line` back: it stays in the caches if `keep`, the core waits if `waits`, and `why` is of what
+/// kind the write is), `order` (what was stored survives if what is stored later does) or `durable`
+/// (it is there). Earlier stores have left the core, and loads their values, at `drained`.
+#[pyclass(frozen, get_all, module = "indelible.design")]
+#[derive(Debug)]
+pub(super) struct Fence {
+    core: u8,
+    kind: &'static str,
+    line: Option<u64>,
+    keep: bool,
+    waits: bool,
+    why: Option<&'static str>,
+    at: u64,
+    drained: u64,
+}
+
+impl From<&hooks::Fence> for Fence {
+    fn from(fence: &hooks::Fence) -> Fence {
+        let hooks::Fence { core, kind, at, drained } = *fence;
+        let asked = Fence {
+            core: core.0,
+            kind: "order",
+            line: None,
+            keep: true,
+            waits: false,
+            why: None,
+            at: at.0,
+            drained: drained.0,
+        };
+        match kind {
+            hooks::FenceKind::Order => asked,
+            hooks::FenceKind::Durable => Fence { kind: "durable", waits: true, ..asked },
+            hooks::FenceKind::Flush(line, class, how) => Fence {
+                kind: "flush",
+                line: Some(line.address()),
+                keep: how == Flush::WriteBack,
+                waits: how == Flush::EvictInOrder,
+                why: Class::ALL.iter().find(|(other, _)| *other == class).map(|(_, name)| *name),
+                ..asked
+            },
         }
     }
 }
@@ -161,4 +209,4 @@ macro_rules! shown {
     };
 }
 
-shown!(Tx, Load, Store, Fill, Transfer);
+shown!(Tx, Load, Store, Fence, Fill, Transfer);

@@ -1,12 +1,13 @@
 //! The floor that a script stands on.
 
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::scripts::scripted::Token;
 use model::config::Domain;
 use model::controller::Notify;
-use model::design::Below;
+use model::design::{Below, Progress};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, WORD_BYTES, Word};
@@ -18,6 +19,7 @@ use slab::Slab;
 
 use super::image::{line, line_data, within, word};
 use super::lent::Lent;
+use super::package;
 
 /// What a design stands on, for as long as one of its hooks lasts; and the events that it was given
 /// and that are not due.
@@ -27,6 +29,8 @@ pub(super) struct PyBelow {
     of: Lent<Below<Token>>,
     /// Whether the hook is `event`, in which what survives may change.
     in_event: AtomicBool,
+    /// Whether the hook is one that changes nothing.
+    is_still: AtomicBool,
     events: Mutex<Slab<Py<PyAny>>>,
 }
 
@@ -41,8 +45,23 @@ pub(super) fn lend<'py, T>(
     hook: impl FnOnce(&Bound<'py, PyBelow>) -> T,
 ) -> T {
     lent.get().in_event.store(in_event, Ordering::Relaxed);
+    lent.get().is_still.store(false, Ordering::Relaxed);
     // SAFETY: It is borrowed for longer than the loan.
     let _loan = unsafe { lent.get().of.lend(below) };
+    hook(lent)
+}
+
+/// Lends the floor to a hook that changes nothing.
+pub(super) fn lend_still<'py, T>(
+    lent: &Bound<'py, PyBelow>,
+    below: &Below<Token>,
+    hook: impl FnOnce(&Bound<'py, PyBelow>) -> T,
+) -> T {
+    let this = lent.get();
+    this.in_event.store(false, Ordering::Relaxed);
+    this.is_still.store(true, Ordering::Relaxed);
+    // SAFETY: It is borrowed for longer than the loan, in which it is only looked at.
+    let _loan = unsafe { this.of.lend(ptr::from_ref(below).cast_mut()) };
     hook(lent)
 }
 
@@ -55,7 +74,17 @@ enum Way {
 }
 
 impl PyBelow {
-    fn below(&self) -> PyResult<&mut Below<Token>> {
+    fn below(&self) -> PyResult<&Below<Token>> {
+        self.of.look("below")
+    }
+
+    /// The floor, for a method that changes something of it.
+    fn changed(&self) -> PyResult<&mut Below<Token>> {
+        if self.is_still.load(Ordering::Relaxed) {
+            return Err(PyRuntimeError::new_err(
+                "in this hook nothing changes: it is asked what is",
+            ));
+        }
         self.of.get("below")
     }
 
@@ -105,7 +134,13 @@ impl PyBelow {
         Ok(Line::of(address))
     }
 
-    fn write(&self, address: u64, data: &[u8], mask: u64, kind: &str) -> PyResult<Write> {
+    pub(super) fn write(
+        &self,
+        address: u64,
+        data: &[u8],
+        mask: u64,
+        kind: &str,
+    ) -> PyResult<Write> {
         self.line_of(address)?;
         Ok(Write { line: line(address)?, data: line_data(data)?, mask, class: class(kind)? })
     }
@@ -141,12 +176,41 @@ fn class(kind: &str) -> PyResult<Class> {
     })
 }
 
+/// What a hook asks whether something could have become durable: each time it goes on as if it had,
+/// or had not.
+#[pyclass(frozen, name = "Arrived", module = "indelible.design")]
+#[derive(Default)]
+pub(super) struct PyArrived {
+    of: Lent<Asked<'static>>,
+}
+
+type Asked<'a> = &'a mut dyn FnMut() -> bool;
+
+#[pymethods]
+impl PyArrived {
+    fn __call__(&self) -> PyResult<bool> {
+        Ok(self.of.get("arrived")?())
+    }
+}
+
+/// Lends a hook what it asks.
+pub(super) fn lend_arrived<T>(
+    py: Python<'_>,
+    mut arrived: Asked<'_>,
+    hook: impl FnOnce(&Bound<'_, PyArrived>) -> PyResult<T>,
+) -> PyResult<T> {
+    let lent = Bound::new(py, PyArrived::default())?;
+    // SAFETY: It is borrowed for longer than the loan, and of its lifetime nobody hears.
+    let _loan = unsafe { lent.get().of.lend(ptr::from_mut(&mut arrived).cast()) };
+    hook(&lent)
+}
+
 #[pymethods]
 impl PyBelow {
     /// Has `event` called at a cycle: work that nobody waits for.
     fn at(&self, at: u64, event: Py<PyAny>) -> PyResult<()> {
         let at = self.time(at, Way::Nothing)?;
-        self.below()?.at(at, self.token(event));
+        self.changed()?.at(at, self.token(event));
         Ok(())
     }
 
@@ -154,7 +218,7 @@ impl PyBelow {
     /// that comes before the answer is kept for it, so one too many ends a later wait early.
     fn wake(&self, core: u8, at: u64) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
-        self.below()?.wake(core, at);
+        self.changed()?.wake(core, at);
         Ok(())
     }
 
@@ -162,7 +226,7 @@ impl PyBelow {
     /// are durable; the core hears of it at a cycle.
     fn durable(&self, core: u8, tx: u64, at: u64) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
-        self.below()?.durable(core, TxId(tx), at);
+        self.changed()?.durable(core, TxId(tx), at);
         Ok(())
     }
 
@@ -188,7 +252,7 @@ impl PyBelow {
     /// when the answer leaves.
     fn read(&self, at: u64, address: u64) -> PyResult<u64> {
         let (line, at) = (self.line_of(address)?, self.time(at, Way::Nothing)?);
-        Ok(self.below()?.memory.read(at, line).0)
+        Ok(self.changed()?.memory.read(at, line).0)
     }
 
     /// Sends words to the log, past the caches, from an address on: whole lines, the rest of which
@@ -205,7 +269,7 @@ impl PyBelow {
         py: Python<'_>,
     ) -> PyResult<u64> {
         let (first, class, at) = (word(address)?, class(kind)?, self.time(at, Way::Path)?);
-        let below = self.below()?;
+        let below = self.changed()?;
         let end = address.saturating_add(words.len() as u64 * WORD_BYTES);
         if address < below.shape.log_base || end > below.shape.capacity {
             return Err(PyValueError::new_err(format!(
@@ -242,7 +306,7 @@ impl PyBelow {
     ) -> PyResult<()> {
         let write = self.write(address, &data, mask, kind)?;
         let at = self.time(at, if direct { Way::Nothing } else { Way::Path })?;
-        let (below, notify) = (self.below()?, self.told(tell));
+        let (below, notify) = (self.changed()?, self.told(tell));
         match direct {
             true => below.send_direct(at, write, notify),
             false => below.send(at, write, notify),
@@ -267,11 +331,37 @@ impl PyBelow {
         let at = self.time(at, Way::Walk)?;
         let token = tell.filter(|tell| !tell.is_none()).map(|tell| self.token(tell.unbind()));
         let notify = token.map_or(Notify::Nobody, Notify::Design);
-        let is_under_way = self.below()?.write_back(at, line, keep, class, notify);
+        let is_under_way = self.changed()?.write_back(at, line, keep, class, notify);
         if let Some(token) = token.filter(|_| !is_under_way) {
             self.take(token);
         }
         Ok(is_under_way)
+    }
+
+    /// Has the line at an address written back as a flush of a core does that it makes at `at`: if
+    /// it is dirty, it walks through the caches, and the core's next `fence` waits for it.
+    #[pyo3(signature = (core, at, address, *, keep = true, kind = "data"))]
+    fn flush(&self, core: u8, at: u64, address: u64, keep: bool, kind: &str) -> PyResult<()> {
+        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        let (line, class) = (self.line_of(address).and(line(address))?, class(kind)?);
+        self.changed()?.flush(core, at, line, keep, class);
+        Ok(())
+    }
+
+    /// What a fence answers that waits until what its core has flushed, or stored past the caches,
+    /// is durable: a cycle, or `WAIT`, whose wake then comes by itself.
+    fn fence(&self, py: Python<'_>, core: u8, at: u64) -> PyResult<Py<PyAny>> {
+        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        match self.changed()?.fence(core, at) {
+            Progress::Done(at) => Ok(at.0.into_pyobject(py)?.into_any().unbind()),
+            Progress::Wait => Ok(package(py).wait.clone_ref(py)),
+        }
+    }
+
+    /// The lines of persistent memory that are dirty in the caches.
+    fn dirty_lines(&self) -> PyResult<Vec<u64>> {
+        let lines = self.below()?.caches.dirty_lines().into_iter();
+        Ok(lines.filter(|line| line.is_persistent()).map(Line::address).collect())
     }
 
     /// Whether the controller of an address has room for a write now.
@@ -283,7 +373,7 @@ impl PyBelow {
     /// Has `event` called when the controller of an address may have room.
     fn when_room(&self, address: u64, event: Py<PyAny>) -> PyResult<()> {
         let line = self.line_of(address)?;
-        self.below()?.memory.when_room(line, self.token(event));
+        self.changed()?.memory.when_room(line, self.token(event));
         Ok(())
     }
 
@@ -306,7 +396,7 @@ impl PyBelow {
             let text = format!("a write is given in this moment, {}, and not at {}", now.0, at.0);
             return Err(PyValueError::new_err(text));
         }
-        let below = self.below()?;
+        let below = self.changed()?;
         if below.shape.config.domain() == Domain::Media {
             return Err(PyRuntimeError::new_err(
                 "in the domain media no write is durable when it is accepted: send it, or say that \
@@ -322,7 +412,7 @@ impl PyBelow {
 
     /// Ends the run with a sentence for the user: what was asked for does not fit the machine.
     fn give_up(&self, text: String) -> PyResult<()> {
-        self.below()?.give_up(text);
+        self.changed()?.give_up(text);
         Ok(())
     }
 }

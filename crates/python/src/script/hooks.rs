@@ -5,13 +5,15 @@ use std::collections::HashMap;
 
 use lab::scripts::scripted::{Hooks, Token, raise};
 use model::controller::Notify;
-use model::design::{Disposition, Evict, Fill, Gasp, Load, Progress, Store, Transfer, Tx};
+use model::design::{Disposition, Evict, Fence, Fill, Gasp, Load, Progress, Store, Transfer, Tx};
+use model::device::Write;
 use model::image::PowerLoss;
 use model::units::{Cycle, Line};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
-use super::below::{self, PyBelow};
+use super::below::{self, PyArrived, PyBelow};
 use super::{PyScript, arguments, image, interned, or_lost, or_raise, package};
 
 type Below = model::design::Below<Token>;
@@ -19,6 +21,7 @@ type Below = model::design::Below<Token>;
 /// An instance of a class that is a design.
 pub(super) struct PyHooks {
     name: &'static str,
+    brings_stores: bool,
     has_cells: bool,
     design: Py<PyAny>,
     below: Py<PyBelow>,
@@ -32,6 +35,7 @@ struct Has {
     begin: bool,
     load: bool,
     store: bool,
+    fence: bool,
     commit: bool,
     fill: bool,
     transfer: bool,
@@ -39,6 +43,7 @@ struct Has {
     event: bool,
     leaves_behind: bool,
     hears_at_once: bool,
+    could_be_durable: bool,
     power_loss: bool,
     counters: bool,
 }
@@ -53,6 +58,7 @@ impl PyHooks {
         let has = |hook| script.changes(hook);
         Ok(PyHooks {
             name: script.name,
+            brings_stores: script.brings_stores,
             has_cells,
             design,
             below: Py::new(py, PyBelow::default())?,
@@ -60,6 +66,7 @@ impl PyHooks {
                 begin: has("begin"),
                 load: has("load"),
                 store: has("store"),
+                fence: has("fence"),
                 commit: has("commit"),
                 fill: has("fill"),
                 transfer: has("transfer"),
@@ -67,6 +74,7 @@ impl PyHooks {
                 event: has("event"),
                 leaves_behind: has("leaves_behind"),
                 hears_at_once: has("hears_at_once"),
+                could_be_durable: has("could_be_durable"),
                 power_loss: has("power_loss"),
                 counters: has("counters"),
             },
@@ -130,6 +138,29 @@ impl PyHooks {
         raise(format!("{}: {text}", self.name))
     }
 
+    /// What it says could have become durable: lines, or the bytes of them that a mask selects.
+    fn tried<'py>(
+        &self,
+        py: Python<'py>,
+        below: &Bound<'py, PyBelow>,
+        arrived: &Bound<'py, PyArrived>,
+    ) -> PyResult<Vec<Write>> {
+        let answer = self.design.bind(py).call_method1("could_be_durable", (below, arrived))?;
+        let mut writes = Vec::new();
+        for item in answer.try_iter()? {
+            let item = item?;
+            let (address, data, mask) = match item.len()? {
+                2 => {
+                    let (address, data): (u64, PyBackedBytes) = item.extract()?;
+                    (address, data, u64::MAX)
+                }
+                _ => item.extract()?,
+            };
+            writes.push(below.get().write(address, &data, mask, "data")?);
+        }
+        Ok(writes)
+    }
+
     /// What it has counted: sums, so that a part of a run has what was added.
     fn counts(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
         let counts = self.design.bind(py).call_method0("counters")?;
@@ -164,11 +195,22 @@ impl Hooks for PyHooks {
         Python::attach(|py| self.ask(py, "load", arguments::Load::from(load), load.at, below))
     }
 
+    fn brings_stores(&self) -> bool {
+        self.brings_stores
+    }
+
     fn store(&mut self, store: &Store, below: &mut Below) -> Progress {
         if !self.has.store {
             return Progress::Done(store.at);
         }
         Python::attach(|py| self.ask(py, "store", arguments::Store::from(store), store.at, below))
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Below) -> Progress {
+        if !self.has.fence {
+            return Progress::Done(fence.at);
+        }
+        Python::attach(|py| self.ask(py, "fence", arguments::Fence::from(fence), fence.at, below))
     }
 
     fn commit(&mut self, tx: &Tx, below: &mut Below) -> Progress {
@@ -255,6 +297,22 @@ impl Hooks for PyHooks {
                 self.design.bind(py).call_method1("power_loss", (gasp,)).map(drop)
             });
             or_lost(py, answer, self.name, "power_loss")
+        })
+    }
+
+    fn could_be_durable(
+        &self,
+        below: &Below,
+        arrived: &mut dyn FnMut() -> bool,
+    ) -> Option<Vec<Write>> {
+        if !self.has.could_be_durable {
+            return None;
+        }
+        Python::attach(|py| {
+            let writes = below::lend_still(self.below.bind(py), below, |below| {
+                below::lend_arrived(py, arrived, |arrived| self.tried(py, below, arrived))
+            });
+            Some(or_raise(py, writes, self.name, "could_be_durable"))
         })
     }
 

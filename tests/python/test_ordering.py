@@ -1,0 +1,319 @@
+"""Ordering hardware in Python, on the real simulator: under software logs, and alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import scripts
+from indelible.cli import main
+from indelible.templates.order import Template
+
+pytestmark = needs_core
+
+EPOCHS = str(Path(__file__).parents[2] / "examples" / "designs" / "epochs.py")
+
+#: What differs between a design and the same one in Python.
+OWN = {"id", "design", "command", "host", "settings"}
+
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of what `new` writes."""
+    monkeypatch.chdir(tmp_path)
+    return indelible.new("order", "mine").file
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Return what writes hardware as one begins with, changed by a body, and returns its path."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(body: str) -> str:
+        lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+        head = "from indelible.templates.order import Template\n"
+        Path("d.py").write_text(f"{head}class D(Template):\n{lines}\n", encoding="utf-8")
+        return "./d.py"
+
+    return written
+
+
+def refused(ask: Callable[[], object]) -> str:
+    with pytest.raises(indelible.InputError) as error:
+        ask()
+    return str(error.value)
+
+
+def without_own(answer: indelible.Run) -> dict[str, Any]:
+    return {key: value for key, value in answer.json().items() if key not in OWN}
+
+
+# What one begins with is x86.
+
+
+@pytest.mark.parametrize("log", scripts.LOGS)
+def test_hardware_in_python_takes_the_same_cycles_as_in_rust(fenced: str, log: str) -> None:
+    for workload, cores, domain in (("hash", 1, "adr"), ("btree", 4, "media"), ("queue", 2, "adr")):
+        rust, python = (
+            without_own(
+                indelible.run(
+                    f"{log}@{hardware}",
+                    workload,
+                    cores=cores,
+                    txs=100,
+                    set={"controller.domain": domain},
+                )
+            )
+            for hardware in ("x86", fenced)
+        )
+        assert rust == python
+
+
+def test_its_campaigns_are_those_of_the_same_in_rust(fenced: str) -> None:
+    told = ("rule", "caught", "seed", "event", "workload", "cores", "txs")
+    asked = {"txs": 40, "points": 200, "mutants": True, "trials": 10}
+    rust, python = (
+        indelible.crash(f"undo@{hardware}", "scribble", **asked) for hardware in ("x86", fenced)
+    )
+    assert rust.passed
+    assert python.passed
+    for key in ("points", "nested_points", "later_points", "later_nested_points"):
+        assert rust.data[key] == python.data[key]
+    assert rust.trials["points"] == python.trials["points"] > 1000
+    mutants = ([[row.get(key) for key in told] for row in one.mutants] for one in (rust, python))
+    assert next(mutants) == next(mutants)
+
+
+def test_it_answers_litmus_tests_as_the_same_in_rust(fenced: str) -> None:
+    found = indelible.litmus(orders=["x86", fenced], random=60, mutants=True)
+    assert found.passed, str(found)
+    by_order = {
+        order: [
+            {key: value for key, value in row.items() if key != "order"}
+            for kind in ("rows", "random", "mutants")
+            for row in found.data[kind]
+            if row["order"] == order
+        ]
+        for order in ("x86", fenced)
+    }
+    assert by_order["x86"] == by_order[fenced]
+    assert len(by_order["x86"]) == 12 + 1 + 2
+
+
+# The example has buffers and epochs.
+
+
+def test_the_example_keeps_its_promise_and_each_rule_is_needed() -> None:
+    found = indelible.litmus(orders=EPOCHS, random=120, mutants=True)
+    assert found.passed, str(found)
+    assert found.data["random"][0]["images"] > 50_000
+    assert len(found.data["mutants"]) == 7
+    # Its epochs order less than fences do: what a load saw last is not ordered.
+    allowed = {row["test"] for row in found.data["rows"] if row["allowed"]}
+    assert {"volatile_flag", "after_a_read"} < allowed
+
+
+@pytest.mark.parametrize("log", scripts.LOGS)
+def test_logs_are_right_on_the_example(log: str) -> None:
+    crash = indelible.crash(
+        f"{log}@{EPOCHS}", "hash", txs=30, points=300, mutants=log == "undo", trials=8
+    )
+    assert crash.passed, str(crash)
+    small = {"llc.size": "256B", "l2.size": "128B", "l1d.size": "128B", "controller.count": 2}
+    crash = indelible.crash(f"{log}@{EPOCHS}", "queue", cores=3, txs=30, points=300, set=small)
+    assert crash.passed, str(crash)
+
+
+def test_what_is_said_of_a_log_on_the_example() -> None:
+    name = f"undo@{EPOCHS}"
+    row = indelible.explain(name)
+    assert (row["kind"], row["durability"], row["granularity"]) == ("design", "synchronous", "line")
+    assert {"lookup", "entries"} <= {param["name"] for param in row["params"]}
+    assert {"flush_log", "drop_evictions"} <= {rule["name"] for rule in row["rules"]}
+    alone = indelible.explain(EPOCHS)
+    assert (alone["kind"], alone["model"]) == ("order", "epoch")
+    assert name in alone["pairings"]
+    assert indelible.battery([name])["without"] == [name]
+    # The buffers of four cores, and a store that waits in each.
+    survives = indelible.battery([name], cores=4, set={"controller.domain": "eadr"}).json()
+    assert survives["rows"][0]["flush_kb"] == 64 * 4 * 33 / 1024
+    # Its fields are those of `design.`, and of the name of both.
+    set = {"undo@epochs.entries": 1, "design.lookup": 9}
+    few = indelible.run(name, "hash", "tiny", txs=50, set=set)
+    assert few.data["cycles"] > indelible.run(name, "hash", "tiny", txs=50).data["cycles"]
+
+
+# What is wrong is found, and said.
+
+
+def test_hardware_that_does_not_keep_its_promise_is_found(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write('model = "visible"')
+    found = indelible.litmus(orders=path)
+    assert not found.passed
+    assert found.data["rows"][0]["violation"].startswith("order: ")
+    path = write("def fence(self, fence, below):\n    return None")
+    assert main(["crash", "--design", f"undo@{path}", "--workload", "hash", "--txs", "50"]) == 1
+    capsys.readouterr()
+    assert main(["litmus", "--order", path, "--random", "9"]) == 1
+    shown = capsys.readouterr().out
+    assert "WRONG       program 1 on ./d.py: order: " in shown
+    assert "core 1      " in shown
+    assert main(["litmus", "--order", path, "--random", "9", "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["random"]
+    assert (row["programs"], len(row["program"]["cores"])) == (1, 2)
+    assert row["program"]["cores"][0][-1] == "durable"
+
+
+def test_a_rule_that_nothing_shows_is_told(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write('rules = {**Template.rules, "be_kind": "always"}')
+    assert main(["litmus", "--order", path, "--mutants"]) == 1
+    shown = capsys.readouterr().out
+    assert "be_kind            NOT CAUGHT" in shown
+    assert "2 of 3 caught" in shown
+
+
+def test_what_hardware_raises_is_a_violation(write: Write) -> None:
+    path = write("def fence(self, fence, below):\n    if fence.kind == 'durable': 1 / 0")
+    found = indelible.litmus(orders=path, random=5)
+    wrong = [row["violation"] for row in found.data["rows"] if row["violation"]]
+    assert wrong
+    # It does not write back either.
+    raised = [text for text in wrong if text.startswith("raises: ")]
+    assert raised
+    assert all("d.py:4: in fence: ZeroDivisionError" in text for text in raised)
+    assert "ZeroDivisionError" in found.data["random"][0]["violation"]
+    assert indelible.crash(f"undo@{path}", "hash", txs=5).failed
+
+
+def test_cores_that_wait_for_ever_are_a_violation(write: Write) -> None:
+    path = write(
+        "def fence(self, fence, below):\n    from indelible.design import WAIT\n    return WAIT"
+    )
+    found = indelible.litmus(orders=path)
+    assert all(row["violation"].startswith("liveness: core ") for row in found.data["rows"][1:])
+
+
+def test_nothing_changes_where_it_is_asked_what_could_be_durable(write: Write) -> None:
+    path = write(
+        "def could_be_durable(self, below, arrived):\n    below.at(1 << 40, 'later')\n    return []"
+    )
+    text = indelible.litmus(orders=path).data["rows"][0]["violation"]
+    assert "in this hook nothing changes: it is asked what is" in text
+    path = write(
+        "def could_be_durable(self, below, arrived):\n"
+        "    kept.append(arrived)\n"
+        "    return [(line, below.line(line), 0xff) for line in below.dirty_lines() if arrived()]\n"
+        "def fence(self, fence, below):\n"
+        "    for one in kept: one()\n"
+        "    return super().fence(fence, below)"
+    )
+    Path("d.py").write_text(f"kept = []\n{Path('d.py').read_text()}", encoding="utf-8")
+    text = next(
+        row["violation"] for row in indelible.litmus(orders=path).data["rows"] if row["violation"]
+    )
+    assert "`arrived` was lent to a hook that has ended" in text
+    path = write("def could_be_durable(self, below, arrived):\n    return [(3, bytes(64))]")
+    assert (
+        "0x3 is not the address of a line"
+        in indelible.litmus(orders=path).data["rows"][0]["violation"]
+    )
+
+
+# What is no hardware, or has no log.
+
+HARDWARE = "is ordering hardware, which keeps no transaction whole; name a log on it: undo@"
+
+WRONG = {
+    "alone": (lambda path: indelible.run(path, "hash"), "", HARDWARE),
+    "compared alone": (lambda path: indelible.compare([path], ["hash"]), "", HARDWARE),
+    "no such log": (
+        lambda path: indelible.run(f"wal@{path}", "hash"),
+        "",
+        "`wal` is no software log; they are undo, redo, count",
+    ),
+    "no model": (
+        lambda path: indelible.run(f"undo@{path}", "hash"),
+        "model = None\nfence = __import__('indelible').design.Design.fence",
+        "./d.py is no ordering hardware for the log `undo`: it does not say what it promises",
+    ),
+    "no order": (
+        lambda path: indelible.litmus(orders=path),
+        "model = None\nfence = __import__('indelible').design.Design.fence",
+        "./d.py is no ordering hardware: tests run on that, without a log",
+    ),
+    "fences of a design": (
+        lambda path: indelible.explain(path),
+        "model = None",
+        "./d.py: `fence` is asked of ordering hardware alone, which says what it promises",
+    ),
+    "commits of hardware": (
+        lambda path: indelible.explain(path),
+        "def commit(self, tx, below): pass",
+        "./d.py: `commit` is not asked of ordering hardware: transactions are its log's",
+    ),
+    "another model": (
+        lambda path: indelible.explain(path),
+        "model = 'strict'",
+        "./d.py: `model` is one of fenced, epoch, visible, and not 'strict'",
+    ),
+    "a rule of the log": (
+        lambda path: indelible.explain(f"undo@{path}"),
+        "rules = {'flush_log': 'mine'}",
+        "./d.py: the log `undo` has a rule `flush_log`, too; name it otherwise",
+    ),
+    "a parameter of the log": (
+        lambda path: indelible.explain(f"undo@{path}"),
+        "params = {'lookup': __import__('indelible').design.Param(1)}",
+        "./d.py: the log `undo` has a parameter `lookup`, too; name it otherwise",
+    ),
+    "needless nothing": (
+        lambda path: indelible.explain(path),
+        "needless = {'flush_lg': 'why'}",
+        "./d.py: `needless` names `flush_lg`, which is no rule, nor one of a log",
+    ),
+    "brings": (
+        lambda path: indelible.explain(path),
+        "brings_stores = 1",
+        "./d.py: `brings_stores` is True or False",
+    ),
+    "too many programs": (
+        lambda path: indelible.litmus(orders=path, random=10**9),
+        "",
+        "`random` is a whole number from 0 to 1000000",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_hardware_is_told(write: Write, name: str) -> None:
+    ask, body, text = WRONG[name]
+    path = write(body or "pass")
+    assert text in refused(lambda: ask(path))
+
+
+def test_a_class_is_hardware_too() -> None:
+    class Mine(Template):
+        """The same."""
+
+    name = Mine.under("redo")
+    assert name == "redo@Mine"
+    asked = {"workload": "hash", "txs": 50}
+    assert without_own(indelible.run(name, **asked)) == without_own(
+        indelible.run("redo@x86", **asked)
+    )
+    assert indelible.litmus(orders=[Mine]).passed
+    assert refused(lambda: Mine.under("wal")).startswith("`wal` is no software log")
+    rows = indelible.compare([name, "redo@x86"], ["hash"], txs=50).rows
+    assert rows[0]["cycles"] == rows[1]["cycles"]
