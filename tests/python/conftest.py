@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -90,3 +91,8 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
         return tmp_path / name
 
     return built
+
+
+def heed_interrupts() -> None:
+    """Undo what a shell does to a job in the background: such a job ignores Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import indelible
-from conftest import HERE, needs_core
+from conftest import HERE, heed_interrupts, needs_core
 from indelible import exploration, pool
 from indelible.cli import main
 from recorded import PAIR, Build, needs_recorder
@@ -279,13 +279,18 @@ def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
-    until(lambda: Path("begun").exists() and Path("begun").read_text() == "\n\n")
-    until(lambda: pids("embraces") != [])
-    asked = time.monotonic()
-    # As a terminal does it: to all that were started.
-    os.killpg(program.pid, signal.SIGINT)
-    out, _ = program.communicate(timeout=30)
+    try:
+        until(lambda: Path("begun").exists() and Path("begun").read_text() == "\n\n")
+        until(lambda: pids("embraces") != [])
+        asked = time.monotonic()
+        # As a terminal does it: to all that were started.
+        os.killpg(program.pid, signal.SIGINT)
+        out, _ = program.communicate(timeout=30)
+    finally:
+        # What is left of it if that has failed would be found by the next test.
+        program.kill()
     # The promise is one second; the rest is for a computer that is busy with other tests.
     assert time.monotonic() - asked < 3
     assert program.returncode == 130

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from conftest import needs_core, needs_full
+from conftest import heed_interrupts, needs_core, needs_full
 from indelible import benchmark, cli, verbs
 
 pytestmark = needs_core
@@ -46,11 +46,6 @@ x86_linux = pytest.mark.skipif(
 )
 
 SMALL = ["--cores", "2", "--txs", "200"]
-
-
-def heed_interrupts() -> None:
-    """Undo what a shell does to a job in the background: such a job ignores Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def start(*words: str) -> subprocess.Popen[str]:
