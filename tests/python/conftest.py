@@ -96,3 +96,12 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
 def heed_interrupts() -> None:
     """Undo what a shell does to a job in the background: such a job ignores Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def refused(ask: Callable[[], object]) -> str:
+    """Return what is said of a call that cannot be answered."""
+    import indelible
+
+    with pytest.raises(indelible.InputError) as error:
+        ask()
+    return str(error.value)

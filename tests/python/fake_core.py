@@ -6,6 +6,8 @@ import json
 import time
 from typing import Any
 
+import fake_litmus
+
 try:
     from indelible._core import InputError, InternalError, PowerLoss
 except ImportError:
@@ -476,61 +478,9 @@ def trace(text: str, control: Control) -> tuple[str, bytes]:
 def litmus(text: str, control: Control) -> str:
     request = json.loads(text)
     asked.append(("litmus", request))
-    tests = [(path.rsplit("/")[-1], "A=0 B=1") for path, _ in request["tests"]]
-    tests = tests or [("two_stores", "A=0 B=1"), ("older_value_returns", "X=1 Y=1")]
-    orders = request["orders"] or ["bbb", "hops", "ideal"]
-    if "hop" in orders:
+    if "hop" in request["orders"]:
         raise InputError("unknown ordering hardware `hop`; did you mean `hops`?")
-    rows = [_litmus_row(test, image, order) for test, image in tests for order in orders]
-    answer = {"rows": rows, "cancelled": False}
-    if request["random"]:
-        answer["random"] = [_random_row(order, request["random"]) for order in orders]
-    if request["mutants"]:
-        answer["mutants"] = [row for order in orders for row in _litmus_mutants(order)]
-    return json.dumps(answer)
-
-
-def _random_row(order: str, programs: int) -> dict[str, Any]:
-    row = {"order": order, "points": 9_000, "images": 81_000}
-    if order != "torn":
-        return row | {"programs": programs, "program": None, "violation": None}
-    machine = ["controller.domain=eadr", "llc.size=256B", "l2.size=128B", "l1d.size=128B"]
-    steps = ["store 0x48 0x1", "flush 0x48", "order", "movnti 0x80 0x2", "load 0xc0", "work 17"]
-    cores = [[*steps * 3, "durable"], ["durable"]]
-    program = {"settings": ["entries=1"], "machine": machine, "cores": cores}
-    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
-    return row | {"programs": 38, "program": program, "violation": lacks}
-
-
-def _litmus_mutants(order: str) -> list[dict[str, Any]]:
-    if order == "ideal":
-        return []
-    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
-    shows = {"order": order, "caught": True, "violation": lacks, "test": None, "random": None}
-    rows = [
-        shows | {"rule": "fence_waits", "test": "order_between"},
-        shows | {"rule": "line_in_order", "random": 1_081},
-    ]
-    missed = shows | {"rule": "be_kind", "caught": False, "violation": None}
-    return [*rows, missed] if order == "torn" else rows
-
-
-def _litmus_row(test: str, image: str, order: str) -> dict[str, Any]:
-    allowed = order == "ideal" or (order, test) == ("hops", "two_stores")
-    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
-    return {
-        "order": order,
-        "model": "epoch",
-        "test": test,
-        "title": f"about {test}",
-        "image": image,
-        "allowed": allowed,
-        "seen": (allowed and test == "two_stores") or order == "leaky",
-        "images": 1_400,
-        "runs": 34,
-        "counted": 0 if order == "unasked" else 34,
-        "violation": lacks if order == "torn" else None,
-    }
+    return json.dumps(fake_litmus.answer(request))
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import indelible
-from conftest import needs_core
+from conftest import needs_core, refused
 from indelible import design, scripts
 from indelible.design import LINE, TAKEN, WAIT, Design, Param, Structure
 
@@ -43,12 +43,6 @@ def write(tmp_path: Path) -> Write:
         return str(path)
 
     return written
-
-
-def refused(ask: Callable[[], object]) -> str:
-    with pytest.raises(indelible.InputError) as error:
-        ask()
-    return str(error.value)
 
 
 def run_of(path: str) -> indelible.Run:

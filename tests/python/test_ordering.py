@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import indelible
-from conftest import needs_core
+from conftest import needs_core, refused
 from indelible import scripts
 from indelible.cli import main
 from indelible.templates.order import Template
@@ -44,12 +44,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         return "./d.py"
 
     return written
-
-
-def refused(ask: Callable[[], object]) -> str:
-    with pytest.raises(indelible.InputError) as error:
-        ask()
-    return str(error.value)
 
 
 def without_own(answer: indelible.Run) -> dict[str, Any]:
@@ -151,6 +145,55 @@ def test_what_is_said_of_a_log_on_the_example() -> None:
     assert few.data["cycles"] > indelible.run(name, "hash", "tiny", txs=50).data["cycles"]
 
 
+# Where a store survives from when it is visible.
+
+VISIBLE = {
+    "caches": """
+needs = "eadr"
+model = "visible"
+rules = {"fence_waits": "a fence waits for what was stored past the caches"}
+def fence(self, fence, below):
+    if fence.kind != "flush" and self.rules.fence_waits:
+        return below.fence(fence.core, fence.drained)
+""",
+    "battery": """
+needs = "adr"
+model = "visible"
+brings_stores = True
+rules = {"kept_at_once": "a store is kept from when it is visible"}
+def __init__(self, setup):
+    self.kept = {}
+def fence(self, fence, below):
+    return None
+def store(self, store, below):
+    if self.rules.kept_at_once:
+        self.kept[store.line] = below.line(store.line)
+    else:
+        below.at(store.at + 50, store.line)
+def event(self, at, line, below):
+    self.kept[line] = below.line(line)
+def could_be_durable(self, below, arrived):
+    return []
+def power_loss(self, gasp):
+    for line, data in self.kept.items():
+        gasp.save(line, data)
+@classmethod
+def hardware(cls, setup):
+    from indelible.design import Structure
+    return [Structure("every byte", 8, setup.shape.capacity, kept_by="battery")]
+""",
+}
+
+
+@pytest.mark.parametrize("kind", VISIBLE)
+def test_stores_survive_from_when_they_are_visible(write: Write, kind: str) -> None:
+    path = write(VISIBLE[kind])
+    found = indelible.litmus(orders=path, random=60, mutants=True)
+    assert found.passed, str(found)
+    assert len(found.data["mutants"]) == 1
+    assert indelible.crash(f"undo@{path}", "hash", txs=30, points=300, trials=4).passed
+
+
 # What is wrong is found, and said.
 
 
@@ -172,6 +215,13 @@ def test_hardware_that_does_not_keep_its_promise_is_found(
     (row,) = json.loads(capsys.readouterr().out)["random"]
     assert (row["programs"], len(row["program"]["cores"])) == (1, 2)
     assert row["program"]["cores"][0][-1] == "durable"
+
+
+def test_what_is_wrong_with_every_rule_shows_that_none_is_missing(write: Write) -> None:
+    path = write("def fence(self, fence, below):\n    return None")
+    found = indelible.litmus(orders=path, mutants=True)
+    assert not found.passed
+    assert not any(row["caught"] for row in found.data["mutants"])
 
 
 def test_a_rule_that_nothing_shows_is_told(

@@ -29,8 +29,6 @@ use ordering::LogName;
 
 /// A design as it was loaded: what [`Design`] has without `self`.
 pub trait Script: Send + Sync + Debug {
-    /// What order of stores it promises, if it is ordering hardware.
-    fn model(&self) -> Option<Model>;
     /// The design on a machine that has just been switched on.
     fn switch_on(&self, setup: &Given<'_>) -> Box<dyn Hooks>;
     /// What firmware does to the image when the power is back.
@@ -144,8 +142,10 @@ pub fn entry(
 }
 
 fn of<K: Kind>(about: &About, script: Arc<dyn Script>) -> Entry {
+    let model = about.model;
     made::<Scripted<K>>(about, about.card.name, move |settings| ScriptParams {
         script: Some(Arc::clone(&script)),
+        model,
         settings: settings.to_vec(),
     })
 }
@@ -177,10 +177,11 @@ fn made<D: Design>(
     }
 }
 
-/// The script, and its parameters that are not at their defaults.
+/// The script, what it promises, and its parameters that are not at their defaults.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptParams {
     script: Option<Arc<dyn Script>>,
+    model: Option<Model>,
     settings: Vec<(String, u64)>,
 }
 
@@ -290,7 +291,7 @@ impl<K: Kind> Design for Scripted<K> {
     type Library = Bare;
 
     fn model(params: &ScriptParams) -> Option<Model> {
-        params.script().model()
+        params.model
     }
 
     fn new(setup: &Setup<'_, Self>) -> Self {

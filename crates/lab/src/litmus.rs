@@ -4,25 +4,24 @@
 //! persistency model that the hardware declares says whether the image is allowed; the images say
 //! whether it is seen.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use designs::{Entry, Order};
-use model::config::Config;
-use model::crash::{Campaign, Check, Points};
-use model::engine::{Control, Crashes, Failure};
+use designs::Entry;
+use model::engine::{Control, Crashes};
 use model::units::{CoreId, Line, mix};
-use model::workload::{Pm, Program, Ptr, Stop, Workload};
+use model::workload::{Pm, Program, Ptr, Workload};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown};
-use crate::{machines, scripts, spec};
+use crate::scripts;
 
+mod cut;
 pub mod file;
 pub mod random;
 
+use cut::Cut;
 use file::{Step, Test};
 use random::{Caught, Programs};
 
@@ -103,13 +102,14 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
             control.done.fetch_add(1, Ordering::Relaxed);
         }
     }
-    let mut answer = json!({ "rows": rows });
+    let mut answer = json!({});
     if request.random > 0 {
         answer["random"] = random(&orders, request.random, control)?.into();
     }
     if request.mutants {
-        answer["mutants"] = mutants(&orders, &tests, request.seed, control)?.into();
+        answer["mutants"] = mutants(&orders, &tests, &rows, (request.seed, control))?.into();
     }
+    answer["rows"] = rows.into();
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())
 }
@@ -145,18 +145,24 @@ fn random(orders: &[&Entry], count: u64, control: &Control) -> Result<Vec<Value>
 }
 
 /// What shows that a rule of the hardware is switched off: the first of the tests, or of the random
-/// programs, in which something is wrong.
+/// programs, in which something is wrong, and nothing with the rule.
 fn mutants(
     orders: &[&Entry],
     tests: &[Test],
-    seed: u64,
-    control: &Control,
+    intact: &[Value],
+    (seed, control): (u64, &Control),
 ) -> Result<Vec<Value>, InputError> {
+    // Rows of the intact hardware: all orders of a test, and then those of the next.
+    let holds = |order: usize, test: usize| {
+        intact.get(test * orders.len() + order).is_some_and(|row| row["violation"].is_null())
+    };
     let mut rows = Vec::new();
-    let rules = orders.iter().flat_map(|order| order.rules.iter().map(move |rule| (order, rule.0)));
-    for (order, rule) in rules {
+    let rules = orders.iter().enumerate();
+    let rules = rules
+        .flat_map(|(place, order)| order.rules.iter().map(move |(rule, _)| (place, order, rule)));
+    for (place, order, rule) in rules {
         let (mut name, mut number, mut text) = (None, None, None);
-        for test in tests {
+        for (_, test) in tests.iter().enumerate().filter(|(index, _)| holds(place, *index)) {
             let broken = |found: &Found| found.violation.is_some();
             let found = run_until(order, Some(rule), test, seed, &control.cancelled, broken)?;
             let Some(found) = found else { return Ok(rows) };
@@ -309,10 +315,7 @@ fn run_until(
     for machine in MACHINES {
         let pairs: Vec<(String, String)> =
             machine.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
-        let mut config = machines::load("tiny", &pairs)?.config;
-        if let Some((_, domain)) = spec::missing_domain(order.card.needs, config.domain()) {
-            config.controller.domain = domain;
-        }
+        let config = cut::machine(order, &pairs)?;
         for delays in delays(test, seed) {
             if cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -323,9 +326,19 @@ fn run_until(
             found.runs += 1;
             let mismatched = Arc::new(AtomicBool::new(false));
             let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
-            let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
-            let cut = || cut(order, without, &config, test, threads, &control);
-            match left(cut)? {
+            let cut = Cut {
+                order,
+                without,
+                settings: &[],
+                config: &config,
+                cores: test.threads.len() as u8,
+                workload: Box::new(threads),
+                reorders: ORDERS_MAX,
+                violations_max: usize::MAX,
+                seed: 1,
+                image: test.image.clone(),
+            };
+            match cut.left(cancelled)? {
                 None => return Ok(None),
                 Some(Err(text)) => _ = found.violation.get_or_insert(text),
                 Some(Ok(crashes)) => found.add(crashes, !mismatched.load(Ordering::Relaxed)),
@@ -333,68 +346,6 @@ fn run_until(
         }
     }
     Ok(Some(found))
-}
-
-/// What a run leaves, or what is wrong with it whatever it leaves: cores wait for each other for
-/// ever, or a script raises. Nothing if it is cancelled.
-///
-/// # Panics
-/// When its programs cannot run, which is a defect.
-fn left(
-    run: impl FnOnce() -> Result<Crashes, Failure>,
-) -> Result<Option<Result<Crashes, String>>, InputError> {
-    let outcome = match scripts::or_raised(run)? {
-        Ok(outcome) => outcome,
-        Err(raised) => return Ok(Some(Err(raised))),
-    };
-    match outcome {
-        Ok(crashes) => Ok(Some(Ok(crashes))),
-        Err(Failure::Deadlock(stuck)) => {
-            Ok(Some(Err(format!("liveness: {stuck}, and nothing is due"))))
-        }
-        Err(Failure::Stopped(Stop::Cancelled)) => Ok(None),
-        Err(Failure::Stopped(Stop::Input(text))) => Err(InputError(text)),
-        Err(Failure::Host(error)) => {
-            Err(InputError(format!("the host has no room for the machine's memories ({error})")))
-        }
-        Err(Failure::Stopped(stop)) => panic!("a program of a litmus test: {stop:?}"),
-    }
-}
-
-fn cut(
-    order: &Entry,
-    without: Option<&str>,
-    config: &Config,
-    test: &Test,
-    threads: Threads,
-    control: &Control,
-) -> Result<Crashes, Failure> {
-    let campaign = Campaign {
-        points: Points::All,
-        nested: false,
-        reorders: ORDERS_MAX,
-        violations_max: usize::MAX,
-        seed: 1,
-        keep: 0,
-        check: Check::Stores(test.image.clone()),
-    };
-    let outcome = (order.run)(Order {
-        config,
-        cores: test.threads.len() as u8,
-        settings: &[],
-        without,
-        workload: Box::new(threads),
-        warmup: 0,
-        transactions: 1,
-        exact: false,
-        epochs: false,
-        timeline: None,
-        campaign: Some(campaign),
-        boot: None,
-        started: Rc::new(|| ()),
-        control,
-    })?;
-    Ok(outcome.crashes.expect("a campaign was asked for"))
 }
 
 /// Instructions before a thread's first step and before each other one.

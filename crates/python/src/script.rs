@@ -141,8 +141,8 @@ fn entry_of(
         .as_deref()
         .and_then(|log| LogName::ALL.iter().find(|(name, _)| *name == log).map(|(_, log)| *log));
     let name = key.2;
-    let (class, model) = (class.unbind(), about.model);
-    let script = PyScript { name, class, model, brings_stores, overridden, cells };
+    let class = class.unbind();
+    let script = PyScript { name, class, brings_stores, overridden, cells };
     let entry = scripted::entry(&about, log, Arc::new(script))
         .map_err(|text| crate::InputError::new_err(format!("{name}: {text}")))?;
     // The class is part of the entry, so that its address belongs to nobody else.
@@ -220,7 +220,6 @@ type SetUp = (Vec<(String, u64)>, u8, u64, bool);
 struct PyScript {
     name: &'static str,
     class: Py<PyType>,
-    model: Option<Model>,
     brings_stores: bool,
     /// The hooks that it changes.
     overridden: HashSet<String>,
@@ -314,10 +313,6 @@ fn or_lost<T>(
 }
 
 impl Script for PyScript {
-    fn model(&self) -> Option<Model> {
-        self.model
-    }
-
     fn switch_on(&self, given: &Given<'_>) -> Box<dyn Hooks> {
         Python::attach(|py| {
             let has_cells = self.has_cells(py, given);

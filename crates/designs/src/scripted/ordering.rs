@@ -110,8 +110,10 @@ fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, Strin
     };
     let needless = needless_of(about, rules);
     let about = About { card, fields: fields.leak(), rules, needless, ..*about };
+    let model = about.model;
     let params = move |settings: &[(String, u64)]| {
-        let second = ScriptParams { script: Some(Arc::clone(&script)), settings: Vec::new() };
+        let script = Some(Arc::clone(&script));
+        let second = ScriptParams { script, model, ..ScriptParams::default() };
         let mut params = Both { first: L::Params::default(), second };
         for (name, value) in settings {
             params.set(name, *value);

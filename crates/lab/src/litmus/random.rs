@@ -3,24 +3,22 @@
 //! allow. What is left is checked against the persistency model that the hardware declares.
 
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use designs::{Entry, Order};
-use model::config::Config;
-use model::crash::{Campaign, Check, Points};
-use model::engine::Control;
+use designs::Entry;
 use model::units::{CoreId, LINE_BYTES, mix};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
-
 use serde_json::{Value, json};
 
+use super::cut::{self, Cut};
 use crate::error::InputError;
-use crate::{machines, spec};
 
 /// So many programs a wrong rule is looked for in (ours: each of HOPS and BBB shows in fewer).
 pub const PROGRAMS: u64 = 1600;
+
+/// Images of a crash point (ours: chosen by chance, and there are many points).
+const REORDERS: u64 = 12;
 
 /// Settings by name, as an [`Entry`] takes them.
 type Settings = Vec<(String, u64)>;
@@ -66,11 +64,26 @@ impl Programs<'_> {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Option<Ran>, InputError> {
         let (settings, pairs, cores, program) = self.setup(number);
-        let mut config = machines::load("tiny", &pairs)?.config;
-        if let Some((_, domain)) = spec::missing_domain(self.order.card.needs, config.domain()) {
-            config.controller.domain = domain;
-        }
-        self.cut(settings, without, (&config, cores), program, cancelled)
+        let cut = Cut {
+            order: self.order,
+            without,
+            settings,
+            config: &cut::machine(self.order, &pairs)?,
+            cores,
+            workload: Box::new(program),
+            reorders: REORDERS,
+            violations_max: 1,
+            seed: program.seed,
+            image: Vec::new(),
+        };
+        Ok(cut.left(cancelled)?.map(|left| match left {
+            Err(text) => Ran { violation: Some(text), ..Ran::default() },
+            Ok(crashes) => Ran {
+                points: crashes.points,
+                images: crashes.images,
+                violation: crashes.violations.into_iter().next().map(|violation| violation.text),
+            },
+        }))
     }
 
     /// What a program is: how the hardware is set up, what the machine `tiny` has that is not its
@@ -116,54 +129,6 @@ impl Programs<'_> {
             }
         }
         Ok(Some(Caught::Not))
-    }
-
-    fn cut(
-        &self,
-        settings: &[(String, u64)],
-        without: Option<&str>,
-        (config, cores): (&Config, u8),
-        program: Random,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Ran>, InputError> {
-        let campaign = Campaign {
-            points: Points::All,
-            nested: false,
-            reorders: 12,
-            violations_max: 1,
-            seed: program.seed,
-            keep: 0,
-            check: Check::Stores(Vec::new()),
-        };
-        let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
-        let order = Order {
-            config,
-            cores,
-            settings,
-            without,
-            workload: Box::new(program),
-            warmup: 0,
-            transactions: 1,
-            exact: false,
-            epochs: false,
-            timeline: None,
-            campaign: Some(campaign),
-            boot: None,
-            started: Rc::new(|| ()),
-            control: &control,
-        };
-        let run = || {
-            let outcome = (self.order.run)(order)?;
-            Ok(outcome.crashes.expect("a campaign was asked for"))
-        };
-        Ok(super::left(run)?.map(|left| match left {
-            Err(text) => Ran { violation: Some(text), ..Ran::default() },
-            Ok(crashes) => Ran {
-                points: crashes.points,
-                images: crashes.images,
-                violation: crashes.violations.into_iter().next().map(|violation| violation.text),
-            },
-        }))
     }
 }
 

@@ -342,7 +342,7 @@ impl PyBelow {
     /// it is dirty, it walks through the caches, and the core's next `fence` waits for it.
     #[pyo3(signature = (core, at, address, *, keep = true, kind = "data"))]
     fn flush(&self, core: u8, at: u64, address: u64, keep: bool, kind: &str) -> PyResult<()> {
-        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        let (core, at) = (self.core(core)?, self.time(at, Way::Walk)?);
         let (line, class) = (self.line_of(address).and(line(address))?, class(kind)?);
         self.changed()?.flush(core, at, line, keep, class);
         Ok(())

@@ -1,0 +1,63 @@
+"""What the simulator that is none answers to litmus tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return rows of which some hardware, `leaky` and `torn`, does not keep its promise."""
+    tests = [(path.rsplit("/")[-1], "A=0 B=1") for path, _ in request["tests"]]
+    tests = tests or [("two_stores", "A=0 B=1"), ("older_value_returns", "X=1 Y=1")]
+    orders = request["orders"] or ["bbb", "hops", "ideal"]
+    rows = [_row(test, image, order) for test, image in tests for order in orders]
+    answered = {"rows": rows, "cancelled": False}
+    if request["random"]:
+        answered["random"] = [_random_row(order, request["random"]) for order in orders]
+    if request["mutants"]:
+        answered["mutants"] = [row for order in orders for row in _mutants(order)]
+    return answered
+
+
+def _random_row(order: str, programs: int) -> dict[str, Any]:
+    row = {"order": order, "points": 9_000, "images": 81_000}
+    if order != "torn":
+        return row | {"programs": programs, "program": None, "violation": None}
+    machine = ["controller.domain=eadr", "llc.size=256B", "l2.size=128B", "l1d.size=128B"]
+    steps = ["store 0x48 0x1", "flush 0x48", "order", "movnti 0x80 0x2", "load 0xc0", "work 17"]
+    cores = [[*steps * 3, "durable"], ["durable"]]
+    program = {"settings": ["entries=1"], "machine": machine, "cores": cores}
+    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
+    return row | {"programs": 38, "program": program, "violation": lacks}
+
+
+def _mutants(order: str) -> list[dict[str, Any]]:
+    if order == "ideal":
+        return []
+    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
+    shows = {"order": order, "caught": True, "violation": lacks, "test": None, "random": None}
+    rows = [
+        shows | {"rule": "fence_waits", "test": "order_between"},
+        shows | {"rule": "line_in_order", "random": 1_081},
+    ]
+    missed = shows | {"rule": "be_kind", "caught": False, "violation": None}
+    return [*rows, missed] if order == "torn" else rows
+
+
+def _row(test: str, image: str, order: str) -> dict[str, Any]:
+    allowed = order == "ideal" or (order, test) == ("hops", "two_stores")
+    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
+    return {
+        "order": order,
+        "model": "epoch",
+        "test": test,
+        "title": f"about {test}",
+        "image": image,
+        "allowed": allowed,
+        "seen": (allowed and test == "two_stores") or order == "leaky",
+        "images": 1_400,
+        "runs": 34,
+        "counted": 0 if order == "unasked" else 34,
+        "violation": lacks if order == "torn" else None,
+    }
