@@ -12,10 +12,9 @@ use crate::contents::Contents;
 use crate::device::{Choice, Dram, Pm, Read, Write};
 use crate::image::apply_masked;
 use crate::meters::Meters;
-use crate::sieve::Sieve;
 use crate::timeline::Timeline;
 use crate::units::{CoreId, Cycle, Line};
-use crate::wpq::{Controller, Sent, Slot};
+use crate::wpq::{Controller, Sent, Slot, Unsent};
 
 mod arrivals;
 mod drain;
@@ -70,9 +69,7 @@ impl<E: Copy> Memory<E> {
                 dram: Dram::new(config),
                 slots: vec![slot; settings.wpq as usize],
                 free: (0..settings.wpq as usize).rev().collect(),
-                lines: Vec::new(),
-                queue: Vec::new(),
-                sieve: Sieve::default(),
+                unsent: Unsent::default(),
                 waiting: VecDeque::new(),
                 reserved: Vec::new(),
                 reads: Places::new(settings.read_queue),
@@ -567,13 +564,12 @@ impl<E: Copy> Memory<E> {
     /// Sends everything that is queued to the cells, outside of time, so that it is counted.
     pub fn settle(&mut self, now: Cycle) {
         for controller in &mut self.controllers {
-            let lines = std::mem::take(&mut controller.lines);
-            for (index, slot) in std::mem::take(&mut controller.queue).into_iter().enumerate() {
+            while !controller.unsent.is_empty() {
+                let slot = controller.unsent.take(0);
                 let write = controller.slots[slot].write.take().expect("a queued slot is full");
-                let others = &lines[index + 1..];
+                let others = controller.unsent.lines();
                 controller.pm.write(now.0, &write, Choice::default(), others, now.0);
             }
-            controller.sieve.clear();
             controller.pm.settle(now.0);
         }
     }

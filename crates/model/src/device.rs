@@ -12,7 +12,7 @@ mod buffer;
 use banks::{Banks, Timing};
 
 pub use banks::{Read, Use};
-use buffer::{Buffer, Entry};
+use buffer::Buffer;
 
 /// Volatile memory. Writes to it are posted and never waited for.
 #[derive(Clone, Debug)]
@@ -236,12 +236,11 @@ impl Pm {
     /// The line that leaves the full on-DIMM buffer: the least recent one, of the older half, whose
     /// bank is idle, or else whose bank is idle first.
     fn victim(&self, at: u64) -> Leaving {
-        let older = self.buffer.entries.len() / 2;
-        let mut first = Leaving { index: self.buffer.entries.len() - 1, idle: u64::MAX };
-        for (index, entry) in self.buffer.entries[older..].iter().enumerate().rev() {
-            let idle = self.banks.free_from(entry.bank, at);
+        let mut first = Leaving { index: 0, idle: u64::MAX };
+        for (index, bank) in self.buffer.older() {
+            let idle = self.banks.free_from(bank, at);
             if idle < first.idle {
-                first = Leaving { index: older + index, idle };
+                first = Leaving { index, idle };
                 if idle == at {
                     break;
                 }
@@ -270,13 +269,17 @@ impl Pm {
         match self.buffer.take_expected(line) {
             Some(index) => self.buffer.touch(index),
             None => {
+                let mut out = None;
                 if self.buffer.is_full() {
                     // Banks that were busy until then still are.
                     let known = choice.leaving.filter(|leaving| arrived <= leaving.idle);
                     let victim = known.unwrap_or_else(|| self.victim(arrived));
-                    taken = taken.max(self.program_buffered(victim.index, arrived, now));
+                    let place = self.buffer.place_at(victim.index);
+                    taken = taken.max(self.program_buffered(place, arrived, now));
+                    out = Some(victim.index);
                 }
-                self.buffer.insert(line, self.bank_of(self.buffer.first_of(line)), waiting);
+                let bank = self.bank_of(self.buffer.first_of(line));
+                self.buffer.insert(line, bank, out, waiting);
             }
         }
         self.cells.prefetch(line);
@@ -285,25 +288,22 @@ impl Pm {
         Taken { free: taken, next: taken, programmed: None }
     }
 
-    /// Writes a line of the on-DIMM buffer to the cells, and makes it the least recent, whose room
-    /// can be taken; returns when the write starts.
-    fn program_buffered(&mut self, index: usize, at: u64, now: u64) -> u64 {
-        self.buffer.entries[index..].rotate_left(1);
-        let &Entry { first, place, .. } =
-            self.buffer.entries.last().expect("the buffer has a line");
-        let held = std::mem::take(&mut self.buffer.held[place as usize]);
+    /// Writes the line in a place of the on-DIMM buffer to the cells; returns when that starts.
+    fn program_buffered(&mut self, place: usize, at: u64, now: u64) -> u64 {
+        let first = self.buffer.first_in(place);
+        let held = std::mem::take(&mut self.buffer.held[place]);
         let (start, _) = self.program(at, first, &held.masks, &held.data, now);
-        self.buffer.held[place as usize] = held;
+        self.buffer.held[place] = held;
         start
     }
 
-    /// Writes what the on-DIMM buffer holds to the cells, so that it is counted.
+    /// Writes what the on-DIMM buffer holds to the cells, the least recent first, so that it is
+    /// counted.
     pub fn settle(&mut self, now: u64) {
-        while !self.buffer.entries.is_empty() {
-            self.program_buffered(self.buffer.entries.len() - 1, now, now);
-            self.buffer.pop(&[]);
+        while let Some(place) = self.buffer.pop() {
+            self.program_buffered(place, now, now);
         }
-        self.buffer.held.clear();
+        self.buffer.clear();
     }
 
     /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
@@ -319,8 +319,11 @@ impl Pm {
     ) -> (u64, u64) {
         let partial = masks.iter().any(|&mask| mask != u64::MAX);
         let before = self.meters.media_bits;
-        for (index, (data, &mask)) in data.iter().zip(masks).enumerate() {
-            self.program_line(Line(first.0 + index as u64), data, mask);
+        for (line, (data, &mask)) in (first.0..).zip(data.iter().zip(masks)) {
+            // Where bits are compared, a line of which nothing is written does not differ.
+            if mask != 0 || self.encoder == 0 {
+                self.program_line(Line(line), data, mask);
+            }
         }
         self.meters.media_fill_reads += u64::from(partial);
         let mut duration = 0;
@@ -344,13 +347,8 @@ impl Pm {
     }
 
     fn program_line(&mut self, line: Line, data: &LineData, mask: u64) {
-        if mask == 0 && self.encoder != 0 {
-            // Nothing differs, so no cell is programmed.
-            return;
-        }
         let cells = self.cells.line_mut(line);
         let (mut set, mut reset) = (0, 0);
-        // Where bits are compared, words of which nothing is written do not differ.
         let mut left = if self.encoder == 0 { u64::MAX } else { mask };
         while left != 0 {
             let first = (left.trailing_zeros() / 8 * 8) as usize;

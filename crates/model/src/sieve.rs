@@ -45,11 +45,6 @@ impl Sieve {
     pub fn remove(&mut self, key: u64) {
         self.counts[Sieve::class(key)] -= 1;
     }
-
-    /// The list is empty.
-    pub fn clear(&mut self) {
-        *self = Sieve::default();
-    }
 }
 
 #[cfg(test)]

@@ -101,6 +101,72 @@ pub(crate) struct Slot<E> {
     pub programming: Option<(u64, u64)>,
 }
 
+/// The slots that have not been sent to the device, and their lines, oldest first. Nearly all that
+/// are sent are among the oldest, so that what is left stays where it is, behind the place of what
+/// was first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unsent {
+    lines: Vec<Line>,
+    slots: Vec<usize>,
+    sieve: Sieve,
+    first: usize,
+}
+
+impl Unsent {
+    /// Their lines.
+    #[inline]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines[self.first..]
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.lines.len() - self.first
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&mut self, line: Line, slot: usize) {
+        self.lines.push(line);
+        self.slots.push(slot);
+        self.sieve.add(line.0);
+    }
+
+    /// The slot of a line.
+    fn slot_of(&self, line: Line) -> Option<usize> {
+        if !self.sieve.may_hold(line.0) {
+            return None;
+        }
+        // Most writes that join another come soon after it.
+        let index = self.lines().iter().rposition(|&unsent| unsent == line)?;
+        Some(self.slots[self.first + index])
+    }
+
+    /// Takes the slot at `index` out.
+    pub fn take(&mut self, index: usize) -> usize {
+        let at = self.first + index;
+        let (line, slot) = (self.lines[at], self.slots[at]);
+        self.lines.copy_within(self.first..at, self.first + 1);
+        self.slots.copy_within(self.first..at, self.first + 1);
+        self.first += 1;
+        if self.is_empty() || self.first == TAKEN_MAX {
+            self.lines.drain(..self.first);
+            self.slots.drain(..self.first);
+            self.first = 0;
+        }
+        self.sieve.remove(line.0);
+        slot
+    }
+}
+
+/// Places of slots that were taken out before the others move up (ours).
+const TAKEN_MAX: usize = 64;
+
 /// Late reads that are remembered before those that have begun are forgotten.
 const LATE_READS: usize = 64;
 
@@ -109,10 +175,8 @@ pub(crate) struct Controller<E> {
     pub dram: Dram,
     pub slots: Vec<Slot<E>>,
     pub free: Vec<usize>,
-    /// The lines of the slots that have not been sent to the device, and their slots, oldest first.
-    pub lines: Vec<Line>,
-    pub queue: Vec<usize>,
-    pub sieve: Sieve,
+    /// The slots that have not been sent to the device.
+    pub unsent: Unsent,
     pub waiting: VecDeque<Sent<E>>,
     /// Lines for which a design has taken a slot, and those slots.
     pub reserved: Vec<(Line, usize)>,
@@ -184,12 +248,7 @@ impl<E: Copy> Controller<E> {
     }
 
     pub(crate) fn joins(&self, line: Line) -> Option<usize> {
-        if !self.sieve.may_hold(line.0) {
-            return None;
-        }
-        // Most writes that join another come soon after it.
-        let index = self.lines.iter().rposition(|&queued| queued == line)?;
-        Some(self.queue[index])
+        self.unsent.slot_of(line)
     }
 
     pub(crate) fn is_reserved(&self, line: Line) -> bool {
@@ -237,9 +296,7 @@ impl<E: Copy> Controller<E> {
             return slot;
         }
         let slot = self.free.pop().expect("the caller saw room");
-        self.lines.push(write.line);
-        self.queue.push(slot);
-        self.sieve.add(write.line.0);
+        self.unsent.push(write.line, slot);
         self.pm.expect(write.line);
         self.slots[slot].write = Some(write.clone());
         slot
@@ -261,8 +318,8 @@ impl<E: Copy> Controller<E> {
     /// The write that is sent next. While a full queue is drained, writes are before reads.
     pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> Choice {
         match first_ready {
-            true => self.pm.first_ready(at.0, &self.lines, self.draining),
-            false => self.pm.oldest(at.0, &self.lines, self.draining),
+            true => self.pm.first_ready(at.0, self.unsent.lines(), self.draining),
+            false => self.pm.oldest(at.0, self.unsent.lines(), self.draining),
         }
     }
 
@@ -275,12 +332,10 @@ impl<E: Copy> Controller<E> {
         domain: Domain,
         agenda: &mut Agenda<Event<E>>,
     ) -> Cycle {
-        let slot = self.queue.remove(choice.index);
-        let line = self.lines.remove(choice.index);
-        self.sieve.remove(line.0);
+        let slot = self.unsent.take(choice.index);
         let entry = &mut self.slots[slot];
         let write = entry.write.as_ref().expect("a queued slot is full");
-        let taken = self.pm.write(at.0, write, choice, &self.lines, at.0);
+        let taken = self.pm.write(at.0, write, choice, self.unsent.lines(), at.0);
         match taken.programmed {
             Some(programmed) if domain == Domain::Media => {
                 entry.programming = Some(programmed);

@@ -12,7 +12,7 @@ impl<E: Copy> Memory<E> {
         let floor = self.floor();
         let controller = &mut self.controllers[index];
         let pressed = controller.pressed(self.high, self.wpq);
-        let wanted = pressed || controller.queue.len() > floor;
+        let wanted = pressed || controller.unsent.len() > floor;
         // A drain that reads have put off does not wait for them once it is pressed. One that waits
         // for a bank looks for another: the newest write may be for one that is idle.
         let soonest = at.max(controller.ready_at);
@@ -44,11 +44,11 @@ impl<E: Copy> Memory<E> {
             controller.draining = true;
             controller.drained = 0;
         }
-        let enough = controller.queue.len() <= floor;
-        if enough && controller.drained >= burst || controller.queue.is_empty() {
+        let enough = controller.unsent.len() <= floor;
+        if enough && controller.drained >= burst || controller.unsent.is_empty() {
             controller.draining = false;
         }
-        if controller.queue.is_empty() || enough && !controller.draining {
+        if controller.unsent.is_empty() || enough && !controller.draining {
             return;
         }
         // Reads come first: writes have their turn when those that came have begun.

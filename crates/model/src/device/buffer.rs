@@ -6,10 +6,13 @@ use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 /// The on-DIMM buffer: lines of several cache lines, in order of recency.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
-    /// Most recent first.
-    pub entries: Vec<Entry>,
-    sieve: Sieve,
+    /// Where the lines are, most recent first.
+    order: Vec<Slot>,
+    /// The first cache line of each, by place.
+    firsts: Vec<Line>,
+    /// The bytes of each, by place.
     pub held: Vec<Held>,
+    sieve: Sieve,
     /// The lines, present or not, that writes in the controller's queue belong to.
     expected: Sieve,
     /// How many of these writes would join a line that the buffer holds.
@@ -19,12 +22,11 @@ pub(super) struct Buffer {
     pub span: Divisor,
 }
 
-/// A line of the buffer: its first cache line, the place of its bytes, and its bank.
+/// A line of the buffer: its place, and its bank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub first: Line,
-    pub place: u32,
-    pub bank: u32,
+struct Slot {
+    place: u32,
+    bank: u32,
 }
 
 /// The bytes that were written to a line of the buffer.
@@ -38,9 +40,10 @@ pub(super) struct Held {
 impl Buffer {
     pub fn new(capacity: u64, span: u64) -> Buffer {
         Buffer {
-            entries: Vec::new(),
-            sieve: Sieve::default(),
+            order: Vec::new(),
+            firsts: Vec::new(),
             held: Vec::new(),
+            sieve: Sieve::default(),
             expected: Sieve::default(),
             joining: 0,
             capacity: capacity as usize,
@@ -62,25 +65,45 @@ impl Buffer {
         if !self.sieve.may_hold(first.0) {
             return None;
         }
-        self.entries.iter().position(|entry| entry.first == first)
+        self.order.iter().position(|slot| self.firsts[slot.place as usize] == first)
     }
 
     /// Whether the buffer holds every byte of a line.
     pub fn holds_whole(&self, line: Line) -> bool {
         let whole = |index: usize| {
-            let held = &self.held[self.entries[index].place as usize];
+            let held = &self.held[self.order[index].place as usize];
             held.masks[self.place(line)] == u64::MAX
         };
         self.find(line).is_some_and(whole)
     }
 
     pub fn is_full(&self) -> bool {
-        self.entries.len() == self.capacity
+        self.order.len() == self.capacity
+    }
+
+    /// The banks of the older half of the lines, the least recent first, each with its line's
+    /// index.
+    pub fn older(&self) -> impl Iterator<Item = (usize, u32)> {
+        let half = self.order.len() / 2;
+        let older = self.order[half..].iter().enumerate().rev();
+        older.map(move |(index, slot)| (half + index, slot.bank))
+    }
+
+    /// The place of the line at `index`.
+    pub fn place_at(&self, index: usize) -> usize {
+        self.order[index].place as usize
+    }
+
+    /// The first cache line of the line in a place.
+    pub fn first_in(&self, place: usize) -> Line {
+        self.firsts[place]
     }
 
     /// Makes the line at `index` the most recent.
     pub fn touch(&mut self, index: usize) {
-        self.entries[..=index].rotate_right(1);
+        let slot = self.order[index];
+        self.order.copy_within(..index, 1);
+        self.order[0] = slot;
     }
 
     /// A write waits in the controller's queue.
@@ -107,36 +130,51 @@ impl Buffer {
         waiting.iter().rev().filter(joins).take(at_most).count()
     }
 
-    /// Takes the least recent line, which has been written to the cells, out of the buffer.
-    pub fn pop(&mut self, waiting: &[Line]) -> Option<Entry> {
-        let entry = self.entries.pop()?;
-        self.sieve.remove(entry.first.0);
-        self.joining -= self.would_join(entry.first, waiting);
-        Some(entry)
-    }
-
     /// Puts a line of a bank, of which nothing is written yet, first. If the buffer is full, the
-    /// least recent one has to have been written to the cells: its room is taken.
-    pub fn insert(&mut self, line: Line, bank: u32, waiting: &[Line]) {
-        let place = if self.is_full() {
-            self.pop(waiting).expect("a full buffer has a line").place
-        } else {
-            let span = self.span.value() as usize;
-            let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
-            self.held.push(Held { masks, data });
-            self.held.len() as u32 - 1
-        };
-        self.held[place as usize].masks.fill(0);
+    /// line at `out` has been written to the cells, and its place is taken.
+    pub fn insert(&mut self, line: Line, bank: u32, out: Option<usize>, waiting: &[Line]) {
         let first = self.first_of(line);
-        self.entries.insert(0, Entry { first, place, bank });
+        let place = match out {
+            Some(index) => {
+                let place = self.place_at(index);
+                let left = std::mem::replace(&mut self.firsts[place], first);
+                self.sieve.remove(left.0);
+                self.joining -= self.would_join(left, waiting);
+                self.order.copy_within(..index, 1);
+                self.held[place].masks.fill(0);
+                place
+            }
+            None => {
+                let span = self.span.value() as usize;
+                let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
+                self.held.push(Held { masks, data });
+                self.firsts.push(first);
+                self.order.insert(0, Slot { place: 0, bank });
+                self.held.len() - 1
+            }
+        };
+        self.order[0] = Slot { place: place as u32, bank };
         self.sieve.add(first.0);
         self.joining += self.would_join(first, waiting);
+    }
+
+    /// Forgets the least recent line, and returns its place, where its bytes stay.
+    pub fn pop(&mut self) -> Option<usize> {
+        let place = self.order.pop()?.place as usize;
+        self.sieve.remove(self.firsts[place].0);
+        Some(place)
+    }
+
+    /// Forgets the bytes of the lines, of which none is left.
+    pub fn clear(&mut self) {
+        self.firsts.clear();
+        self.held.clear();
     }
 
     /// Merges bytes into the most recent line.
     pub fn merge(&mut self, line: Line, data: &LineData, mask: u64) {
         let index = self.place(line);
-        let held = &mut self.held[self.entries[0].place as usize];
+        let held = &mut self.held[self.order[0].place as usize];
         crate::image::apply_masked(&mut held.data[index], data, mask);
         held.masks[index] |= mask;
     }
