@@ -303,18 +303,15 @@ impl Core {
     }
 
     /// The fence or commit whose time was open is done at `at`: what came after it retires after
-    /// it.
+    /// it, since nothing leaves the window before what is ahead of it.
     pub fn complete(&mut self, at: Cycle) {
         let Barrier::Until(OPEN, stall) = self.barrier else { return };
         self.barrier = Barrier::Until(at.0, stall);
-        let mut retired = 0;
-        for late in &mut self.late {
-            let own = if late.retires == OPEN { at.0 } else { late.retires };
-            retired = retired.max(own);
-            late.retires = retired;
+        if let Some(open) = self.late.iter_mut().find(|late| late.retires == OPEN) {
+            open.retires = at.0;
         }
         self.look();
-        self.retired = self.retired.max(retired);
+        self.retired = self.retired.max(at.0);
     }
 
     /// What a fence or commit whose time is open is waited for, if there is one.
@@ -369,6 +366,7 @@ impl Core {
     }
 
     /// When a line that is on its way arrives; 0 for any other.
+    #[inline]
     fn arrival(&self, line: Line) -> u64 {
         let coming = self.coming.iter().filter(|(coming, _)| *coming == line);
         coming.map(|&(_, done)| done).max().unwrap_or(0)
@@ -397,7 +395,10 @@ impl Core {
     /// A load that missed: its value is there at `done`.
     pub fn load_miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
         // It may have missed the first level only, and be on its way to the second.
-        let done = done.max(Cycle(self.arrival(line)));
+        let done = match self.misses_until > done.0 {
+            true => done.max(Cycle(self.arrival(line))),
+            false => done,
+        };
         self.take_miss(place, line, done);
         self.loads += 1;
         if self.in_order {
