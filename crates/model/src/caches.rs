@@ -11,26 +11,21 @@ const EXCLUSIVE: u64 = 2;
 const MODIFIED: u64 = 3;
 const STATE: u64 = 3;
 
-/// Ways of sets, each set in order of recency: the first entry was used last.
+/// Ways of sets, each set in order of recency: the first entry was used last. 0 is empty.
 #[derive(Clone, Debug)]
-struct Sets<T> {
-    entries: Vec<T>,
+struct Sets {
+    entries: Vec<u64>,
     ways: usize,
     sets: u64,
     /// `sets - 1` if that is a mask.
     mask: Option<u64>,
 }
 
-impl<T: Copy + Default> Sets<T> {
-    fn new(size: u64, ways: u64) -> Sets<T> {
+impl Sets {
+    fn new(size: u64, ways: u64) -> Sets {
         let sets = size / 64 / ways;
         let mask = sets.is_power_of_two().then(|| sets - 1);
-        Sets {
-            entries: vec![T::default(); (sets * ways) as usize],
-            ways: ways as usize,
-            sets,
-            mask,
-        }
+        Sets { entries: vec![0; (sets * ways) as usize], ways: ways as usize, sets, mask }
     }
 
     /// Where the set of a line begins.
@@ -44,14 +39,25 @@ impl<T: Copy + Default> Sets<T> {
     }
 
     #[inline]
-    fn set(&mut self, line: Line) -> &mut [T] {
+    fn set(&self, line: Line) -> &[u64] {
+        let first = self.first(line);
+        &self.entries[first..first + self.ways]
+    }
+
+    #[inline]
+    fn set_mut(&mut self, line: Line) -> &mut [u64] {
         let first = self.first(line);
         &mut self.entries[first..first + self.ways]
     }
 }
 
-/// A private cache. An entry is `line << 2 | state`, and 0 is empty.
-type Private = Sets<u64>;
+/// A private cache. An entry is `line << 2 | state`.
+#[derive(Clone, Debug)]
+struct Private {
+    sets: Sets,
+    /// How many entries are empty.
+    empty: usize,
+}
 
 /// Whether an entry is that of a line, in any of the three states.
 #[inline]
@@ -60,10 +66,15 @@ fn is_of(entry: u64, line: Line) -> bool {
 }
 
 impl Private {
+    fn new(size: u64, ways: u64) -> Private {
+        let sets = Sets::new(size, ways);
+        Private { empty: sets.entries.len(), sets }
+    }
+
     /// Finds a line, makes it the most recent of its set, and returns its entry.
     #[inline]
     fn touch(&mut self, line: Line) -> Option<&mut u64> {
-        let set = self.set(line);
+        let set = self.sets.set_mut(line);
         if is_of(set[0], line) {
             return Some(&mut set[0]);
         }
@@ -74,32 +85,40 @@ impl Private {
         Some(&mut set[0])
     }
 
+    /// The entry of a line that was touched last of its set.
+    fn newest(&mut self, line: Line) -> &mut u64 {
+        &mut self.sets.set_mut(line)[0]
+    }
+
     #[inline]
     fn has(&self, line: Line) -> bool {
-        let first = self.first(line);
-        let set = &self.entries[first..first + self.ways];
-        set.iter().any(|&entry| is_of(entry, line))
+        self.sets.set(line).iter().any(|&entry| is_of(entry, line))
     }
 
     fn peek(&mut self, line: Line) -> Option<&mut u64> {
-        self.set(line).iter_mut().find(|entry| is_of(**entry, line))
+        self.sets.set_mut(line).iter_mut().find(|entry| is_of(**entry, line))
     }
 
-    /// Puts a line first and returns the entry that had to go, or 0.
+    /// Puts a line that is not there first and returns the entry that had to go, or 0.
     fn insert(&mut self, line: Line, state: u64) -> u64 {
-        let set = self.set(line);
-        let way = set.iter().position(|&entry| entry == 0).unwrap_or(set.len() - 1);
+        let some_are_empty = self.empty > 0;
+        let set = self.sets.set_mut(line);
+        let mut way = set.len() - 1;
+        if some_are_empty {
+            way = set.iter().position(|&entry| entry == 0).unwrap_or(way);
+        }
         let out = set[way];
         set.copy_within(..way, 1);
         set[0] = line.0 << 2 | state;
+        self.empty -= usize::from(out == 0);
         out
     }
 
     fn remove(&mut self, line: Line) -> u64 {
-        match self.peek(line) {
-            Some(entry) => std::mem::take(entry) & STATE,
-            None => 0,
-        }
+        let Some(entry) = self.peek(line) else { return 0 };
+        let state = std::mem::take(entry) & STATE;
+        self.empty += 1;
+        state
     }
 }
 
@@ -108,7 +127,7 @@ impl Private {
 /// looks at tags only.
 #[derive(Clone, Debug)]
 struct Last {
-    tags: Sets<u64>,
+    tags: Sets,
     sharers: Vec<u64>,
 }
 
@@ -119,16 +138,15 @@ const OWNED: u64 = 2;
 
 impl Last {
     fn new(size: u64, ways: u64) -> Last {
-        let tags: Sets<u64> = Sets::new(size, ways);
+        let tags = Sets::new(size, ways);
         Last { sharers: vec![0; tags.entries.len()], tags }
     }
 
     /// Where a line is.
     #[inline]
     fn find(&self, line: Line) -> Option<usize> {
-        let first = self.tags.first(line);
-        let set = &self.tags.entries[first..first + self.tags.ways];
-        Some(first + set.iter().position(|tag| tag >> 2 == line.0 + 1)?)
+        let set = self.tags.set(line);
+        Some(self.tags.first(line) + set.iter().position(|tag| tag >> 2 == line.0 + 1)?)
     }
 
     /// Makes an entry the most recent of its set, and returns where it is now.
@@ -145,8 +163,7 @@ impl Last {
     /// The entry that a line takes: an empty one of its set, or the least recent, if there is one
     /// that is not pinned of those.
     fn victim(&self, line: Line, pinned: &LineSet) -> usize {
-        let first = self.tags.first(line);
-        let set = &self.tags.entries[first..first + self.tags.ways];
+        let (first, set) = (self.tags.first(line), self.tags.set(line));
         let last = set.len() - 1;
         if let Some(empty) = set.iter().position(|&tag| tag == 0) {
             return first + empty;
@@ -218,8 +235,8 @@ impl Caches {
     /// Empty caches, of which [`Caches::departures`] and [`Caches::lowered`] say what is `watched`.
     pub fn new(cores: u8, config: &Config, watched: Watched) -> Caches {
         Caches {
-            l1: PerCore::new(cores, |_| Sets::new(config.l1d.size, config.l1d.assoc)),
-            l2: PerCore::new(cores, |_| Sets::new(config.l2.size, config.l2.assoc)),
+            l1: PerCore::new(cores, |_| Private::new(config.l1d.size, config.l1d.assoc)),
+            l2: PerCore::new(cores, |_| Private::new(config.l2.size, config.l2.assoc)),
             llc: Last::new(config.llc.size, config.llc.assoc),
             departures: Vec::new(),
             lowered: Vec::new(),
@@ -316,9 +333,10 @@ impl Caches {
 
     /// An access that [`Caches::hit`] or [`Caches::hit_to_write`] denied.
     pub fn access(&mut self, core: CoreId, line: Line, write: bool) -> Access {
-        if let Some(entry) = self.l2[core].touch(line)
-            && !(write && *entry & STATE == SHARED)
-        {
+        let own = self.l2[core].touch(line);
+        // A copy that may not be changed is exchanged for one that may.
+        let shared = own.as_ref().is_some_and(|entry| write && **entry & STATE == SHARED);
+        if let Some(entry) = own.filter(|_| !shared) {
             if write {
                 *entry |= MODIFIED;
             }
@@ -327,7 +345,15 @@ impl Caches {
             return Access { found: Found::L2, evicted: None };
         }
         let (found, evicted, state) = self.access_llc(core, line, write);
-        self.fill_l2(core, line, state);
+        if shared {
+            *self.l2[core].newest(line) = line.0 << 2 | state;
+            if let Some(entry) = self.l1[core].touch(line) {
+                *entry = line.0 << 2 | state;
+                return Access { found, evicted };
+            }
+        } else {
+            self.fill_l2(core, line, state);
+        }
         self.fill_l1(core, line, state);
         Access { found, evicted }
     }
@@ -392,10 +418,6 @@ impl Caches {
     }
 
     fn fill_l2(&mut self, core: CoreId, line: Line, state: u64) {
-        if let Some(entry) = self.l2[core].touch(line) {
-            *entry = line.0 << 2 | state;
-            return;
-        }
         let out = self.l2[core].insert(line, state);
         if out == 0 {
             return;
@@ -420,10 +442,6 @@ impl Caches {
     }
 
     fn fill_l1(&mut self, core: CoreId, line: Line, state: u64) {
-        if let Some(entry) = self.l1[core].touch(line) {
-            *entry = line.0 << 2 | state;
-            return;
-        }
         let out = self.l1[core].insert(line, state);
         if out != 0 {
             self.depart(core, Line(out >> 2));
@@ -523,7 +541,8 @@ impl Caches {
         lines.extend(dirty.map(|tag| Line((tag >> 2) - 1)));
         for caches in [&self.l1, &self.l2] {
             for (_, cache) in caches.iter() {
-                let modified = cache.entries.iter().filter(|&&entry| entry & STATE == MODIFIED);
+                let modified =
+                    cache.sets.entries.iter().filter(|&&entry| entry & STATE == MODIFIED);
                 lines.extend(modified.map(|entry| Line(entry >> 2)));
             }
         }

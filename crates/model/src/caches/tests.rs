@@ -149,10 +149,16 @@ fn every_level_includes_the_ones_above() {
             _ => _ = load(&mut caches, core, line),
         }
         for core in [A, B] {
-            for entry in caches.l1[core].entries.clone() {
-                assert!(entry == 0 || caches.l2[core].peek(Line(entry >> 2)).is_some());
+            for entry in caches.l1[core].sets.entries.clone() {
+                let below = caches.l2[core].peek(Line(entry >> 2));
+                let agrees = |below: u64| (below & STATE == SHARED) == (entry & STATE == SHARED);
+                assert!(entry == 0 || below.is_some_and(|below| agrees(*below)));
             }
-            for entry in caches.l2[core].entries.clone() {
+            for cache in [&caches.l1[core], &caches.l2[core]] {
+                let empty = cache.sets.entries.iter().filter(|&&entry| entry == 0).count();
+                assert_eq!(cache.empty, empty);
+            }
+            for entry in caches.l2[core].sets.entries.clone() {
                 let holds = entry == 0 || caches.holds(Line(entry >> 2));
                 assert!(holds, "line {} is in a second level only", entry >> 2);
             }

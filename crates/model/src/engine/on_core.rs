@@ -79,6 +79,7 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     /// Dispatches a store, with its room in the store queue.
+    #[inline]
     fn issue_store(&self) {
         self.settle();
         self.issue(false);
@@ -167,9 +168,9 @@ impl<D: Design> OnCore<'_, D> {
     fn load_far(&self, line: Line, known: Cycle) -> Cycle {
         if !self.machine().may_lead(self.core) {
             self.turn();
-        }
-        if self.machine().has(self.core, line) {
-            return self.machine().cores[self.core].timing.load_hit(line, known);
+            if self.machine().has(self.core, line) {
+                return self.machine().cores[self.core].timing.load_hit(line, known);
+            }
         }
         self.machine().prefetch(line);
         // While the core waited for its turn, its first level may have gained the line.
@@ -230,6 +231,17 @@ impl<D: Design> OnCore<'_, D> {
                 Claimed::Refused => return None,
             }
         }
+    }
+
+    /// As [`OnCore::turn_to_store`], for a store that has claimed its line.
+    #[inline(never)]
+    fn wait_to_store(&self, at: Ptr) -> Cycle {
+        let line = Line::of(at.address);
+        if !self.machine().below.caches.is_near(self.core, line) {
+            self.machine().prefetch(line);
+        }
+        let leaves = self.turn_to_store(line, at.known);
+        leaves.expect("who stores has claimed the line, or stores outside")
     }
 
     /// The thread has come to a store, or to the border of a transaction: it may have to move to
@@ -355,13 +367,11 @@ impl<D: Design> Cpu for OnCore<'_, D> {
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
-        let line = Line::of(at.address);
         self.issue_store();
-        if !self.machine().below.caches.is_near(self.core, line) {
-            self.machine().prefetch(line);
-        }
-        let leaves = self.turn_to_store(line, at.known);
-        let leaves = leaves.expect("who stores has claimed the line, or stores outside");
+        let leaves = match self.machine().may_store_at_once(self.core) {
+            true => at.known,
+            false => self.wait_to_store(at),
+        };
         let progress = self.machine().store(self.core, at, value, mask, leaves);
         self.obey_store(progress);
     }
