@@ -242,6 +242,8 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     for mutant in mutants:
         if "intact" in mutant:
             lines.append(footnote("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
+        if "raises" in mutant and not mutant["caught"]:
+            lines.append(footnote("!", f"{mutant['rule']}: {mutant['raises']}", width))
         if "refused" in mutant:
             refused = f"{mutant['rule']}: with the rule that run is refused: {mutant['refused']}"
             lines.append(footnote("*", refused, width))

@@ -141,8 +141,9 @@ class Setup:
 class Design:
     """A design: its card, and its hooks in the order in which a store meets them.
 
-    What changes what survives a power failure changes it in `event`; it is durable first, forgotten
-    after. A hook that answers nothing lets the core go on at once.
+    What changes what survives a power failure changes it in `event` (ordering hardware that has
+    declared what survives, or is `visible`, also in `store`); it is durable first, forgotten after.
+    A hook that answers nothing lets the core go on at once.
     """
 
     #: What `explain` says of it, beside the first line of its docstring.
@@ -161,11 +162,17 @@ class Design:
     #: Of ordering hardware, whether its `store` brings to memory what it hears of: write-combining
     #: buffers then send nothing of what is stored past the caches.
     brings_stores: ClassVar[bool] = False
+    #: Of ordering hardware, whether an order or a durability, and a write-back, is an instruction.
+    has_fences: ClassVar[bool] = True
+    has_flushes: ClassVar[bool] = True
+    #: Whether a thread may move to another core at any store: nothing of it is kept beside a core.
+    migrates: ClassVar[bool] = False
     params: ClassVar[Mapping[str, Param]] = {}
     #: What must hold for it to be right, each with the reason: `--mutants` switches each off.
     rules: ClassVar[Mapping[str, str]] = {}
     #: Rules without which nothing goes wrong, each with the reason. Ordering hardware also names
-    #: those of logs that need nothing of the kind on it: `flush_log`.
+    #: those of logs that need nothing of the kind on it: `flush_log`, or of one log alone,
+    #: `undo:flush_log`.
     needless: ClassVar[Mapping[str, str]] = {}
 
     shape: Shape
@@ -248,10 +255,11 @@ class Design:
     ) -> Iterable[tuple[int, bytes] | tuple[int, bytes, int]]:
         """Of ordering hardware: say what could be durable by now if timing had been otherwise.
 
-        Asked when the power is cut, beside what is on its way to a controller and of which the
-        design does not hear. For each write that its rules allow then it asks `arrived()`, goes on
-        as if it had arrived or not, and returns those that had, in their order: line, bytes, and a
-        mask if not all of them. Left alone, any dirty line may have left the caches.
+        Asked when the power is cut. Writes on their way to a controller are tried anyway, but for
+        those of which the design hears, if something of it survives. For each write that its rules
+        allow then it asks `arrived()`, goes on as if it had arrived or not, and returns those that
+        had, in their order: line, bytes, and a mask if not all of them. Left alone, any dirty line
+        may have left the caches.
         """
         dirty = [line for line in below.dirty_lines() if arrived()]
         return [(line, below.line(line)) for line in dirty]

@@ -424,17 +424,27 @@ class LitmusTests:
     """
 
     files: tuple[Script, ...] = ()
-    orders: tuple[str, ...] = ()
+    #: Names, each with the settings that hold in every run on it.
+    orders: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     seed: int = 1
     random: int = 0
     mutants: bool = False
+    #: The random program that is run, and nothing else.
+    program: int | None = None
+    #: The rule that is switched off.
+    without: str | None = None
+    #: The settings as they were given.
+    settings: tuple[tuple[str, str], ...] = ()
 
     def command(self) -> str:
         """Return the command line that repeats these tests."""
         words = ["indelible litmus"]
-        words += [f"--order {shlex.quote(order)}" for order in self.orders]
+        words += [f"--order {shlex.quote(order)}" for order, _ in self.orders]
         words += [f"--random {self.random}"] if self.random else []
         words += ["--mutants"] if self.mutants else []
+        words += [] if self.program is None else [f"--program {self.program}"]
+        words += [] if self.without is None else [f"--without {shlex.quote(self.without)}"]
+        words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in self.settings]
         words.append(f"--seed {self.seed}")
         words += [shlex.quote(file.path) for file in self.files]
         return " ".join(words)
@@ -442,8 +452,10 @@ class LitmusTests:
     def start(self, control: core.Control) -> dict[str, Any]:
         """Run them; `control` stops them from another thread."""
         tests = [[file.path, file.text] for file in self.files]
-        request = {"orders": list(self.orders), "tests": tests, "seed": self.seed}
+        orders = [{"name": name, "settings": list(own)} for name, own in self.orders]
+        request = {"orders": orders, "tests": tests, "seed": self.seed}
         request |= {"random": self.random, "mutants": self.mutants}
+        request |= {"program": self.program, "without": self.without}
         return json.loads(core.litmus(json.dumps(request), control))
 
 

@@ -10,10 +10,15 @@ from indelible import text
 
 LIST_COLUMNS = {
     "designs": ("name", "family", "durability", "granularity", "paper", "summary"),
+    "orders": ("name", "model", "paper", "summary"),
     "workloads": ("name", "shared", "source", "summary"),
     "profiles": ("name", "workload", "settings", "source"),
     "machines": ("name", "cores_max", "core", "domain", "wpq", "summary"),
 }
+
+
+#: What switches rules off of what is no design.
+MUTANTS = {"order": "litmus"}
 
 
 def catalog(kind: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
@@ -42,10 +47,10 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
         if about.get(params):
             blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
     if about.get("rules"):
-        designs = len(about.get("pairings", ()))
+        designs = about.get("pairings") or [about["name"]]
         rules = [[rule["name"], _rule(rule, designs)] for rule in about["rules"]]
         blocks.append(
-            "Rules (crash --mutants switches each off)\n"
+            f"Rules ({MUTANTS.get(about['kind'], 'crash')} --mutants switches each off)\n"
             + text.columns(["rule", "what"], rules, width)
         )
     if about.get("hardware"):
@@ -56,15 +61,18 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
     return "\n\n".join(blocks)
 
 
-def _rule(rule: Mapping[str, Any], designs: int) -> str:
-    """Return what a rule is, and where and why it is needless, of so many designs."""
+def _rule(rule: Mapping[str, Any], designs: Sequence[str]) -> str:
+    """Return what a rule is, and where and why it is needless, of these designs."""
     found: dict[str, list[str]] = {}
     for row in rule.get("needless", ()):
         found.setdefault(row["reason"], []).append(row["design"])
-    told = [
-        f"Needless in {'every design' if len(names) == designs else ', '.join(names)}: {reason}."
-        for reason, names in found.items()
-    ]
+
+    def where(names: Sequence[str]) -> str:
+        if len(names) < len(designs) or set(names) != set(designs):
+            return f" in {', '.join(names)}"
+        return " in every design" if len(designs) > 1 else ""
+
+    told = [f"Needless{where(names)}: {reason}." for reason, names in found.items()]
     return " ".join([rule.get("doc", ""), *told])
 
 

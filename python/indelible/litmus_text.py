@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from indelible import text
-from indelible.results import Litmus, is_wrong
+from indelible.experiment import LitmusTests
+from indelible.results import Litmus, is_missed, is_wrong
 
 Row = Mapping[str, Any]
 
 #: In no run did every load have its value, so nothing is known of the image.
 UNASKED = "no run"
 
+#: The hardware says that the test does not fit it.
+REFUSED = "refused"
+
 CELLS = {
+    REFUSED: "the test does not fit the hardware, which says so",
     UNASKED: "no run counted: in none did every load have the value that the test gives",
     "seen": "the model of the hardware allows the image, and it was seen",
     "allowed": "the model allows it, and it was not seen",
@@ -26,6 +33,18 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
     """Return the table of tests and ordering hardware, and what is wrong."""
     width = width or text.terminal_width()
     rows = answer.data["rows"]
+    lines = _tests(answer, rows, width) if rows else []
+    for row in answer.data.get("random", ()):
+        lines += _random(answer, row, width)
+    if "mutants" in answer.data:
+        lines += ["", *_mutants(answer, width), ""]
+    if answer.data.get("cancelled"):
+        lines.append("interrupted: only these tests were run")
+    lines.append(text.command("repeat", answer.tests.command(), width))
+    return "\n".join(lines)
+
+
+def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
     orders = list(dict.fromkeys(row["order"] for row in rows))
     tests = _by_test(rows)
     names = _names(answer, tests)
@@ -40,48 +59,78 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
         for row in filter(is_wrong, test):
             why = row["violation"] or f"the image {row['image']} was seen"
             lines += ["", text.paragraph("WRONG", f"{name} on {row['order']}: {why}", width)]
+    refusals = {row["order"]: row["refusal"] for row in rows if row["refusal"] is not None}
+    lines += [text.paragraph("refused", f"{on}: {why}", width) for on, why in refusals.items()]
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
-    lines += ["", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
-    for row in answer.data.get("random", ()):
-        lines += _random(row, width)
-    if "mutants" in answer.data:
-        lines += ["", *_mutants(answer.data["mutants"], width), ""]
-    if answer.data.get("cancelled"):
-        lines.append("interrupted: only these tests were run")
-    lines.append(text.command("repeat", answer.tests.command(), width))
-    return "\n".join(lines)
+    return [*lines, "", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
 
 
-def _random(row: Row, width: int) -> list[str]:
-    """Return what random programs left on ordering hardware, and the first that left it wrong."""
+def _random(answer: Litmus, row: Row, width: int) -> list[str]:
+    """Return what random programs left on ordering hardware, and one that left it wrong."""
+    alone = answer.tests.program is not None
     if row["violation"] is None:
-        count = f"{row['programs']:,} on {row['order']}: ok, {row['images']:,} images"
-        return [text.paragraph("random", count, width)]
-    wrong = f"program {row['programs']:,} on {row['order']}: {row['violation']}"
-    lines = ["", text.paragraph("WRONG", wrong, width)]
+        what = f"program {row['number']:,}" if alone else f"{row['programs']:,}"
+        count = f"{what} on {row['order']}: ok, {row['images']:,} images"
+        if row["refused"]:
+            count += f" ({row['refused']:,} refused: {row['refusal']})"
+        lines = [text.paragraph("random", count, width)]
+    else:
+        wrong = f"program {row['number']:,} on {row['order']}: {row['violation']}"
+        lines = ["", text.paragraph("WRONG", wrong, width)]
     program = row["program"]
+    if program is None:
+        return lines
     for word, pairs in (("with", program["settings"]), ("on tiny", program["machine"])):
         lines += [text.paragraph(word, " ".join(pairs), width)] if pairs else []
     for core, steps in enumerate(program["cores"]):
         lines.append(text.paragraph(f"core {core}", ", ".join(steps), width))
+    if row["violation"] is not None and not alone:
+        see = replace(answer.tests, files=(), random=0, mutants=False, program=row["number"])
+        lines.append(text.command("see it", _of(see, row["order"]).command(), width))
     return lines
 
 
-def _mutants(mutants: Sequence[Row], width: int) -> list[str]:
-    """Return what showed that a rule is switched off."""
+def _of(tests: LitmusTests, order: str) -> LitmusTests:
+    """Return tests on one order alone."""
+    own = [pair for pair in tests.orders if pair[0] == order] or [(order, ())]
+    return replace(tests, orders=tuple(own))
+
+
+def _mutants(answer: Litmus, width: int) -> list[str]:
+    """Return what showed that a rule is switched off, and how to see the first of it."""
+    mutants = answer.data["mutants"]
     if not mutants:
         return ["mutants     none: the hardware has no named rules"]
 
     def by(row: Row) -> str:
         return row["test"] or (f"random program {row['random']}" if row["caught"] else "")
 
-    table = [
-        [row["order"], row["rule"], "caught" if row["caught"] else "NOT CAUGHT", by(row)]
-        for row in mutants
-    ]
-    caught = sum(row["caught"] for row in mutants)
+    def found(row: Row) -> str:
+        return "NOT CAUGHT" if is_missed(row) else "caught" if row["caught"] else "needless"
+
+    table = [[row["order"], row["rule"], found(row), by(row)] for row in mutants]
+    asked = [row for row in mutants if row["needless"] is None]
+    caught = [row for row in asked if row["caught"]]
     heads = ["order", "rule switched off", "", "by"]
-    return [text.columns(heads, table, width), f"{caught} of {len(mutants)} caught"]
+    lines = [text.columns(heads, table, width), f"{len(caught)} of {len(asked)} caught"]
+    for row in mutants:
+        what = f"{row['rule']} of {row['order']}"
+        if row["needless"] is not None:
+            lines.append(text.footnote("*", f"{what} is not looked for: {row['needless']}", width))
+        elif row["raises"] is not None and is_missed(row):
+            lines.append(text.footnote("!", f"{what}: {row['raises']}", width))
+    if caught:
+        first, given = caught[0], {Path(file.path).stem: file for file in answer.tests.files}
+        see = replace(
+            _of(answer.tests, first["order"]),
+            files=tuple(filter(None, [given.get(first["test"])])),
+            random=0,
+            mutants=False,
+            program=first["random"],
+            without=first["rule"],
+        )
+        lines.append(text.command("see one", see.command(), width))
+    return lines
 
 
 def _by_test(rows: Sequence[Row]) -> list[list[Row]]:
@@ -106,6 +155,8 @@ def _names(answer: Litmus, tests: Sequence[Sequence[Row]]) -> list[str]:
 def _cell(row: Row) -> str:
     if is_wrong(row):
         return "WRONG"
+    if row["refusal"] is not None:
+        return REFUSED
     if not row["counted"]:
         return UNASKED
     return ("seen" if row["seen"] else "allowed") if row["allowed"] else "no"

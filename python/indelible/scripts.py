@@ -38,6 +38,9 @@ WORDS = {
     "model": (None, "fenced", "epoch", "visible"),
 }
 
+#: And what is so or is not.
+FLAGS = ("brings_stores", "has_fences", "has_flushes", "migrates")
+
 #: What the simulator asks only of a design that changes it.
 HOOKS = (
     *("begin", "load", "store", "commit", "fill", "transfer", "evict", "event"),
@@ -282,7 +285,9 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         if not isinstance(said, Mapping):
             raise InputError(f"{name}: `{word}` has something for each name: a mapping")
         for key, value in said.items():
-            if not isinstance(key, str) or not key.isidentifier():
+            # What a log does not need may be said of that log.
+            bare = key.rpartition(":")[2] if word == "needless" and isinstance(key, str) else key
+            if not isinstance(bare, str) or not bare.isidentifier():
                 raise InputError(f"{name}: `{word}` has {key!r}, which is no name")
             if word != "params":
                 _text(name, f"{word}[{key!r}]", value)
@@ -290,8 +295,9 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         # Which rules logs have, those say who put one on it.
         if design.model is None and rule not in design.rules:
             raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
-    if not isinstance(design.brings_stores, bool):
-        raise InputError(f"{name}: `brings_stores` is True or False")
+    for word in FLAGS:
+        if not isinstance(getattr(design, word), bool):
+            raise InputError(f"{name}: `{word}` is True or False")
     _require_hooks(design, name)
     _require_kind(design, name)
     lines = (design.__doc__ or "").strip().splitlines()
@@ -306,7 +312,7 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         "rules": list(design.rules.items()),
         "needless": list(design.needless.items()),
         "hooks": [hook for hook in HOOKS if _changes(design, hook)],
-        "brings_stores": design.brings_stores,
+        **{word: getattr(design, word) for word in FLAGS},
         "digest": _fingerprint(design),
     }
 

@@ -54,11 +54,11 @@ SEED = 1
 #: What varies in a sweep beside settings.
 RUN_FIELDS = ("cores", "txs", "seed")
 
-KINDS = ("designs", "workloads", "profiles", "machines")
+KINDS = ("designs", "orders", "workloads", "profiles", "machines")
 
 
 def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
-    """Return the designs, workloads, profiles or machines, or all of them with their kind."""
+    """Return the designs, orders, workloads, profiles or machines, or all with their kind."""
     if kind is None:
         return [{"kind": kind[:-1], **row} for kind in KINDS for row in experiment.catalog(kind)]
     return experiment.catalog(named("kind", kind))
@@ -449,19 +449,35 @@ def litmus(
     random: int = 0,
     mutants: bool = False,
     seed: int = 1,
+    program: int | None = None,
+    without: str | None = None,
+    set: Settings = None,
 ) -> Litmus:
     """Run litmus tests, those of files or those that there are, on ordering hardware.
 
     Files are named one by one, or in a list. Also run so many `random` programs, and with `mutants`
-    all that with each rule of the hardware switched off, until something shows it.
+    all that with each rule of the hardware switched off, until something shows it. Of random
+    programs one alone (`program`), `without` a rule, and with settings that hold in every run.
     """
-    orders = tuple(dict.fromkeys(listed("orders", orders)))
+    given, orders = pairs(set), tuple(dict.fromkeys(listed("orders", orders)))
+    known = [row["name"] for row in experiment.catalog("orders")]
+    # None is all of them; what is set is said of each.
+    chosen = orders or (tuple(known) if given else ())
+    own = tuple((name, of_cell(given, name, "", (*known, *orders))) for name in chosen)
     paths = (path for each in files for path in listed("files", each))
     scripts = tuple(experiment.Script.read("", path) for path in paths)
     random = experiment.whole("random", random, 0, experiment.RANDOM_MAX)
     mutants = truth("mutants", mutants)
     seed = experiment.whole("seed", seed)
-    tests = experiment.LitmusTests(scripts, orders, seed, random, mutants)
+    if program is not None:
+        program = experiment.whole("program", program, 1, experiment.RANDOM_MAX)
+        if random or mutants or scripts:
+            raise InputError("`program` runs one random program alone; leave the others out")
+    if without is not None:
+        without = named("without", without)
+        if mutants:
+            raise InputError("`mutants` switches every rule off, and `without` one; keep one")
+    tests = experiment.LitmusTests(scripts, own, seed, random, mutants, program, without, given)
     try:
         return Litmus(pool.execute([tests], what="tests")[0], tests)
     except pool.Interrupted as interrupt:

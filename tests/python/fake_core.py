@@ -87,6 +87,8 @@ def list(kind: str) -> str:
             }
             for name, (durability, _) in DESIGNS.items()
         ]
+    elif kind == "orders":
+        rows = fake_litmus.ORDERS
     elif kind == "workloads":
         rows = [
             {"name": name, "summary": f"About {name}.", "source": "ours", "shared": False}
@@ -478,7 +480,7 @@ def trace(text: str, control: Control) -> tuple[str, bytes]:
 def litmus(text: str, control: Control) -> str:
     request = json.loads(text)
     asked.append(("litmus", request))
-    if "hop" in request["orders"]:
+    if any(order["name"] == "hop" for order in request["orders"]):
         raise InputError("unknown ordering hardware `hop`; did you mean `hops`?")
     return json.dumps(fake_litmus.answer(request))
 

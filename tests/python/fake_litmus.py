@@ -5,31 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+#: What is listed of the hardware that there is.
+ORDERS = [
+    {"name": "bbb", "model": "visible", "paper": "A Paper", "summary": "buffers with a battery"},
+    {"name": "hops", "model": "epoch", "paper": "A Paper", "summary": "persist buffers"},
+    {"name": "ideal", "model": "unordered", "paper": "ours", "summary": "what does nothing"},
+]
+
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rows of which some hardware, `leaky` and `torn`, does not keep its promise."""
+    """Return rows of which some hardware, `leaky` and `torn`, does not keep its promise.
+
+    `narrow` has no room for some of what it is asked.
+    """
     tests = [(path.rsplit("/")[-1], "A=0 B=1") for path, _ in request["tests"]]
     tests = tests or [("two_stores", "A=0 B=1"), ("older_value_returns", "X=1 Y=1")]
-    orders = request["orders"] or ["bbb", "hops", "ideal"]
+    orders = [order["name"] for order in request["orders"]] or [order["name"] for order in ORDERS]
+    if request["program"] is not None:
+        tests = []
     rows = [_row(test, image, order) for test, image in tests for order in orders]
     answered = {"rows": rows, "cancelled": False}
-    if request["random"]:
-        answered["random"] = [_random_row(order, request["random"]) for order in orders]
+    if request["random"] or request["program"]:
+        answered["random"] = [_random_row(order, request) for order in orders]
     if request["mutants"]:
         answered["mutants"] = [row for order in orders for row in _mutants(order)]
     return answered
 
 
-def _random_row(order: str, programs: int) -> dict[str, Any]:
-    row = {"order": order, "points": 9_000, "images": 81_000}
+def _random_row(order: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    alone = request["program"]
+    programs = request["random"] or 1
+    row = {"order": order, "points": 9_000, "images": 81_000, "refused": 0, "refusal": None}
+    if order == "narrow":
+        row |= {"refused": 13, "refusal": "./narrow.py: slots is 2: each of 3 cores needs one"}
     if order != "torn":
-        return row | {"programs": programs, "program": None, "violation": None}
+        row |= {"programs": programs, "number": alone, "violation": None}
+        return row | {"program": alone and {"settings": [], "machine": [], "cores": [["order"]]}}
     machine = ["controller.domain=eadr", "llc.size=256B", "l2.size=128B", "l1d.size=128B"]
     steps = ["store 0x48 0x1", "flush 0x48", "order", "movnti 0x80 0x2", "load 0xc0", "work 17"]
     cores = [[*steps * 3, "durable"], ["durable"]]
     program = {"settings": ["entries=1"], "machine": machine, "cores": cores}
     lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
-    return row | {"programs": 38, "program": program, "violation": lacks}
+    return row | {"programs": 38, "number": alone or 38, "program": program, "violation": lacks}
 
 
 def _mutants(order: str) -> list[dict[str, Any]]:
@@ -37,12 +54,18 @@ def _mutants(order: str) -> list[dict[str, Any]]:
         return []
     lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
     shows = {"order": order, "caught": True, "violation": lacks, "test": None, "random": None}
+    shows |= {"raises": None, "needless": None}
     rows = [
         shows | {"rule": "fence_waits", "test": "order_between"},
         shows | {"rule": "line_in_order", "random": 1_081},
     ]
-    missed = shows | {"rule": "be_kind", "caught": False, "violation": None}
-    return [*rows, missed] if order == "torn" else rows
+    missed = shows | {"caught": False, "violation": None}
+    others = [
+        missed | {"rule": "be_kind"},
+        missed | {"rule": "be_pretty", "raises": "raises: ./torn.py:7: in fence: KeyError: 'oops'"},
+        missed | {"rule": "be_quiet", "needless": "nobody hears it"},
+    ]
+    return [*rows, *others] if order == "torn" else rows
 
 
 def _row(test: str, image: str, order: str) -> dict[str, Any]:
@@ -59,5 +82,6 @@ def _row(test: str, image: str, order: str) -> dict[str, Any]:
         "images": 1_400,
         "runs": 34,
         "counted": 0 if order == "unasked" else 34,
+        "refusal": "./narrow.py: one core is enough" if order == "narrow" else None,
         "violation": lacks if order == "torn" else None,
     }

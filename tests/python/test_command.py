@@ -55,7 +55,7 @@ def test_list_is_rows(command: Command) -> None:
     rows = json.loads(command("list", "designs", "--json")[1])["rows"]
     assert {"name", "family", "paper", "durability", "granularity"} <= rows[0].keys()
     kinds = {row["kind"] for row in json.loads(command("list", "--json")[1])["rows"]}
-    assert kinds == {"design", "workload", "profile", "machine"}
+    assert kinds == {"design", "order", "workload", "profile", "machine"}
 
 
 def test_what_is_normalized_to_is_compared_too(command: Command) -> None:
@@ -272,22 +272,16 @@ def test_litmus_tests_are_files_or_those_that_there_are(
     command: Command, fake: ModuleType, tmp_path: Path
 ) -> None:
     assert command("litmus")[0] == 0
-    assert fake.asked[-1][1] == {
-        "orders": [],
-        "tests": [],
-        "seed": 1,
-        "random": 0,
-        "mutants": False,
-    }
+    unasked = {"random": 0, "mutants": False, "program": None, "without": None}
+    assert fake.asked[-1][1] == {"orders": [], "tests": [], "seed": 1, **unasked}
     mine = tmp_path / "mine.litmus"
     mine.write_text("thread\n", encoding="utf-8")
     code, shown, _ = command("litmus", "--order", "hops", str(mine), "--seed", "7", "--json")
     assert fake.asked[-1][1] == {
-        "orders": ["hops"],
+        "orders": [{"name": "hops", "settings": []}],
         "tests": [[str(mine), "thread\n"]],
         "seed": 7,
-        "random": 0,
-        "mutants": False,
+        **unasked,
     }
     assert (code, [row["test"] for row in json.loads(shown)["rows"]]) == (0, ["mine.litmus"])
 
@@ -309,6 +303,24 @@ def test_files_of_one_name_have_a_row_each(command: Command, tmp_path: Path) -> 
         assert f"{name} on torn: " in shown
 
 
+def test_settings_of_litmus_tests_are_for_all_hardware_or_for_one(
+    command: Command, fake: ModuleType
+) -> None:
+    words = ["--set", "hops.entries=1", "--set", "controller.count=2"]
+    shown = command("litmus", *words, "--without", "fence_waits")[1]
+    count = ["controller.count", "2"]
+    own = {"bbb": [count], "hops": [["design.entries", "1"], count], "ideal": [count]}
+    asked = fake.asked[-1][1]
+    assert {order["name"]: order["settings"] for order in asked["orders"]} == own
+    assert asked["without"] == "fence_waits"
+    repeated = " ".join(shown.replace("\\\n", "").split())
+    assert repeated.endswith(f"--without fence_waits {' '.join(words)} --seed 1")
+    command("litmus", *words, "--order", "ideal", "--order", "hops", "--program", "7")
+    asked = fake.asked[-1][1]
+    assert [order["name"] for order in asked["orders"]] == ["ideal", "hops"]
+    assert (asked["orders"][0]["settings"], asked["program"]) == ([count], 7)
+
+
 def test_exit_codes_of_litmus(command: Command) -> None:
     assert command("litmus", "--order", "ideal")[0] == 0
     assert command("litmus", "--order", "hops", "--random", "9", "--mutants")[0] == 0
@@ -321,6 +333,14 @@ def test_exit_codes_of_litmus(command: Command) -> None:
 BAD = {
     "order": (["litmus", "--order", "hop"], "unknown ordering hardware `hop`; did you mean"),
     "litmus": (["litmus", "no.litmus"], "error: no.litmus: no such file or directory"),
+    "program": (
+        ["litmus", "--program", "7", "--mutants"],
+        "`program` runs one random program alone",
+    ),
+    "one rule": (
+        ["litmus", "--without", "a", "--mutants"],
+        "`mutants` switches every rule off, and",
+    ),
     "command": (["rnu"], "unknown command `rnu`; did you mean `run`?"),
     "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
     "before": (["--json", "list"], "`--json` goes behind the command: `indelible list --json`"),

@@ -281,6 +281,226 @@ def test_nothing_changes_where_it_is_asked_what_could_be_durable(write: Write) -
     )
 
 
+FIRST_IN_FIRST_OUT = """
+needs = "nothing"
+model = "epoch"
+brings_stores = True
+def __init__(self, setup):
+    self.queue, self.waiting = [], []
+def store(self, store, below):
+    data = below.line(store.line)
+    if self.queue[1:] and self.queue[-1][0] == store.line:
+        self.queue[-1] = (store.line, data)
+        return
+    self.queue.append((store.line, data))
+    if len(self.queue) == 1:
+        below.send(store.leaves, store.line, data, tell="durable")
+def fence(self, fence, below):
+    if fence.kind == "durable" and self.queue:
+        self.waiting.append(fence.core)
+        return __import__("indelible").design.WAIT
+def evict(self, evict, below):
+    return __import__("indelible").design.TAKEN
+def event(self, at, event, below):
+    self.queue.pop(0)
+    if self.queue:
+        return below.send(at, *self.queue[0], tell="durable")
+    while self.waiting:
+        below.wake(self.waiting.pop(), at)
+def could_be_durable(self, below, arrived):
+    return []
+def power_loss(self, gasp):
+    for line, data in self.queue if self.shape.caches_survive else []:
+        gasp.save(line, data)
+@classmethod
+def hardware(cls, setup):
+    from indelible.design import Structure
+    kept_by = "battery" if setup.shape.caches_survive else "nothing"
+    return [Structure("a line that waits", 64 * 8, 64, kept_by=kept_by)]
+"""
+
+
+def test_cells_that_are_torn_show_what_relies_on_whole_lines(write: Write) -> None:
+    """A store joins the youngest line also across an order, which tears with it."""
+    path = write(FIRST_IN_FIRST_OUT)
+    found = indelible.litmus(orders=path, random=60)
+    assert not any(row["violation"] for row in found.data["rows"])
+    (row,) = found.data["random"]
+    assert row["violation"].startswith("order: ")
+    assert "controller.domain=media" in row["program"]["machine"]
+    again = indelible.litmus(orders=path, program=row["number"])
+    assert again.data["random"][0]["violation"] == row["violation"]
+    assert indelible.litmus(orders=path, random=60, set={"controller.domain": "adr"}).passed
+
+
+def test_what_its_own_recovery_brings_home_has_survived(write: Write) -> None:
+    body = (
+        VISIBLE["battery"]
+        .replace("gasp.save(line, data)", "pass")
+        .replace(
+            "for line, data in self.kept.items():",
+            "words = [(line, *memoryview(data).cast('Q')) for line, data in self.kept.items()]\n"
+            "    gasp.save_words(self.shape.logs[0], [len(words), *sum(words, ())])\n"
+            "    for line in ():",
+        )
+    )
+    recover = """
+@classmethod
+def recover(cls, image, setup):
+    base = setup.shape.logs[0]
+    words = [image.word(base + 8 * at) for at in range(1, 9 * image.word(base) + 1)]
+    for line, *kept in zip(*[iter(words)] * 9):
+        for place, word in enumerate(kept):
+            image.set_word(line + 8 * place, word)
+    image.set_word(base, 0)
+"""
+    path = write(body)
+    assert not indelible.litmus(orders=path).passed
+    path = write(body + recover)
+    found = indelible.litmus(orders=path, random=30, mutants=True)
+    assert found.passed, str(found)
+
+
+def test_the_power_is_cut_before_stores_of_which_something_survives(write: Write) -> None:
+    """Whatever its model says of when that counts."""
+    one = "thread\nstore A 1\nstore B 1\nimage A=1 B=0\n"
+    for model in ("visible", "epoch"):
+        path = write(VISIBLE["battery"].replace("visible", model))
+        Path("one.litmus").write_text(one, encoding="utf-8")
+        (row,) = indelible.litmus("one.litmus", orders=path).data["rows"]
+        assert (row["allowed"], row["seen"]) == (True, True)
+
+
+@pytest.mark.parametrize("asked", ["below.fence(fence.core, fence.at)", "self.early(fence, below)"])
+def test_nothing_is_flushed_that_has_not_left_its_core(write: Write, asked: str) -> None:
+    path = write(
+        f"def fence(self, fence, below):\n    return {asked}\n"
+        "def early(self, fence, below):\n"
+        "    if fence.kind == 'flush': below.flush(fence.core, fence.at, fence.line)\n"
+        "    return None"
+    )
+    found = indelible.litmus(orders=path, random=1)
+    text = str([row["violation"] for row in (*found.data["rows"], *found.data["random"])])
+    assert "earlier stores have not left the core: they have at " in text
+    assert "`fence.drained`" in text
+
+
+def test_what_is_asked_is_not_taken_for_the_answer(write: Write) -> None:
+    path = write("def could_be_durable(self, below, arrived):\n    return [] if arrived else []")
+    text = indelible.litmus(orders=path).data["rows"][0]["violation"]
+    assert "TypeError: `arrived` is asked, once for each write: `if arrived():`" in text
+
+
+@pytest.mark.parametrize("answer", ["below.dirty_lines() or [64]", "None", "[(64, 'text')]"])
+def test_what_could_be_durable_is_lines_with_their_bytes(write: Write, answer: str) -> None:
+    path = write(f"def could_be_durable(self, below, arrived):\n    return {answer}")
+    text = indelible.litmus(orders=path).data["rows"][0]["violation"]
+    assert "answers (line, bytes), or (line, bytes, mask), for each write, and not " in text
+
+
+def test_what_does_not_fit_says_nothing_of_the_rest(write: Write) -> None:
+    path = write(
+        "def __init__(self, setup):\n    super().__init__(setup)\n"
+        "    if setup.shape.cores > 2: raise __import__('indelible').InputError('two is all')"
+    )
+    found = indelible.litmus(orders=["x86", path], random=20, mutants=True)
+    assert found.passed, str(found)
+    refused_rows = [row for row in found.data["rows"] if row["refusal"]]
+    assert {(row["order"], row["test"]) for row in refused_rows} == {(path, "third_core")}
+    x86, own = found.data["random"]
+    assert (x86["refused"], own["refusal"]) == (0, f"{path}: two is all")
+    assert 0 < own["refused"] < own["programs"] == 20
+    path = write(
+        "def __init__(self, setup):\n    raise __import__('indelible').InputError('none is enough')"
+    )
+    assert refused(lambda: indelible.litmus(orders=["x86", path])) == f"{path}: none is enough"
+
+
+def test_that_it_raises_does_not_show_what_a_rule_is_for(write: Write) -> None:
+    path = write(
+        "rules = {**Template.rules, 'be_kind': 'always'}\n"
+        "def fence(self, fence, below):\n"
+        "    return super().fence(fence, below) if self.rules.be_kind else {}['oops']"
+    )
+    for mutants in (
+        indelible.litmus(orders=path, mutants=True).data["mutants"],
+        indelible.crash(f"undo@{path}", "scribble", txs=10, mutants=True).data["mutants"],
+    ):
+        (kind,) = (row for row in mutants if row["rule"] == "be_kind")
+        assert (kind["caught"], "KeyError: 'oops'" in kind["raises"]) == (False, True)
+        assert all(row["caught"] for row in mutants if row is not kind)
+
+
+# What hardware says of itself.
+
+
+def test_a_rule_may_be_needless_under_one_log(write: Write) -> None:
+    body = VISIBLE["caches"] + "needless = {'undo:fence_waits': 'not there', 'redo:use_up': ''}"
+    assert "names `redo:use_up`, which is no rule" in refused(
+        lambda: indelible.explain(write(body))
+    )
+    path = write(body.replace(", 'redo:use_up': ''", ""))
+    needless = {
+        log: {
+            rule["name"]
+            for rule in indelible.explain(f"{log}@{path}").json()["rules"]
+            if rule["needless"]
+        }
+        for log in scripts.LOGS
+    }
+    # What a log has no need of on such hardware is known.
+    assert needless["undo"] - {"fence_waits"} == {
+        rule["name"]
+        for rule in indelible.explain("undo@bbb").json()["rules"]
+        if rule["needless"] and rule["name"] in needless["undo"]
+    }
+    assert ["fence_waits" in needless[log] for log in ("undo", "redo", "count")] == [
+        True,
+        False,
+        False,
+    ]
+    assert "use_up_number_at_boot" in needless["count"]
+    found = indelible.crash(f"undo@{path}", "scribble", txs=10, mutants=True)
+    assert found.passed, str(found)
+    assert "fence_waits" in {rule["rule"] for rule in found.data["needless_rules"]}
+    # Alone it needs it.
+    assert indelible.litmus(orders=path, mutants=True).data["mutants"][0]["caught"]
+
+
+def test_what_is_no_instruction_takes_no_time(write: Write) -> None:
+    asked = {"machine": "silo", "cores": 1, "txs": 100, "set": {"controller.domain": "eadr"}}
+    body = 'needs = "eadr"\nmodel = "visible"\ndef fence(self, fence, below):\n    return None'
+    ours = indelible.run("undo@eadr", "queue", **asked)
+    all_of_them, none, half = (
+        indelible.run(f"undo@{write(body + more)}", "queue", **asked)
+        for more in (
+            "",
+            "\nhas_fences = False\nhas_flushes = False",
+            "\nhas_flushes = False",
+        )
+    )
+    assert none.instructions == ours.instructions < half.instructions < all_of_them.instructions
+    assert none.cycles == ours.cycles < all_of_them.cycles
+
+
+def test_threads_move_where_it_says_that_they_may(write: Write) -> None:
+    asked = {"workload": "hash", "machine": "tiny", "txs": 40, "set": {"core.migrate": 30}}
+    text = refused(lambda: indelible.run(f"undo@{write('pass')}", **asked))
+    assert text.endswith("say `migrates = True` if it keeps nothing beside a core")
+    moving = without_own(indelible.run(f"undo@{write('migrates = True')}", **asked))
+    assert moving == without_own(indelible.run("undo@x86", **asked))
+
+
+def test_settings_of_two_designs_of_one_name_are_refused(fenced: str) -> None:
+    Path(fenced).rename("x86.py")
+    designs = ["undo@x86", "undo@./x86.py"]
+    asked = {"workloads": ["hash"], "txs": 20}
+    rows = indelible.compare(designs, **asked, crash=False).rows
+    assert rows[0]["cycles"] == rows[1]["cycles"]
+    text = refused(lambda: indelible.compare(designs, **asked, set={"undo@x86.record": 1000}))
+    assert text.startswith("settings of `undo@x86` would be those of undo@x86 and of undo@./x86.py")
+
+
 # What is no hardware, or has no log.
 
 HARDWARE = "is ordering hardware, which keeps no transaction whole; name a log on it: undo@"

@@ -39,9 +39,13 @@ SHOWN = {
     "litmus": ["litmus"],
     "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
+    "litmus_program": [
+        *("litmus", "--order", "hops", "--order", "torn", "--program", "38"),
+        *("--without", "be_kind", "--set", "torn.entries=1"),
+    ],
     "litmus_rules": [
         *("litmus", "--order", "hops", "--order", "ideal", "--order", "torn"),
-        *("--random", "600", "--mutants"),
+        *("--order", "narrow", "--random", "600", "--mutants"),
     ],
     "compare": ["compare", "--cores", "8"],
     "compare_many": ["compare", "--designs", EVERY_DESIGN, "--cores", "1,8"],

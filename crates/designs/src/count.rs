@@ -34,7 +34,7 @@ use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, LINE_BYTES, TxId, Word, mix};
 use model::workload::Ptr;
 
-use crate::software::{self, Log};
+use crate::software::{self, ALREADY_DURABLE, LAST_IS_LAST, Log};
 use crate::write_set::{Entries, Truncation, WriteSet};
 
 model::params! {
@@ -125,6 +125,19 @@ impl Log for Count {
     const NAME: &'static str = "count";
     const FILE: &'static str = file!();
     const GRANULARITY: Granularity = Granularity::Word;
+    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)] = &[
+        ("flush_log", ALREADY_DURABLE),
+        ("durable_log", ALREADY_DURABLE),
+        ("flush_data", ALREADY_DURABLE),
+        ("order_data_before_truncation", ALREADY_DURABLE),
+        ("truncate_before_unlock", ALREADY_DURABLE),
+        ("verify_checksum", LAST_IS_LAST),
+        (
+            "use_up_number_at_boot",
+            "entries survive in order, so of a transaction that was cut short the last one is not \
+             there",
+        ),
+    ];
     type Params = CountParams;
     type Rules = CountRules;
 

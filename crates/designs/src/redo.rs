@@ -14,7 +14,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, Word};
 use model::workload::{Flush, Ptr};
 
-use crate::software::{self, Log};
+use crate::software::{self, ALREADY_DURABLE, Log};
 use crate::write_set::{Entries, Truncation, WriteSet};
 
 model::params! {
@@ -69,6 +69,14 @@ impl Log for Redo {
     const NAME: &'static str = "redo";
     const FILE: &'static str = file!();
     const GRANULARITY: Granularity = Granularity::Word;
+    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)] = &[
+        ("flush_log", ALREADY_DURABLE),
+        ("order_log_before_record", ALREADY_DURABLE),
+        ("durable_record", ALREADY_DURABLE),
+        ("flush_data", ALREADY_DURABLE),
+        ("order_data_before_truncation", ALREADY_DURABLE),
+        ("truncate_before_unlock", ALREADY_DURABLE),
+    ];
     type Params = RedoParams;
     type Rules = RedoRules;
 

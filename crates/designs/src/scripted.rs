@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, Load, Model, Needs, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
-    on_host_stack,
+    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Shape, Store, Structure, Transfer,
+    Tx, on_host_stack,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -118,8 +118,21 @@ pub struct About {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
+    /// Whether fences and flushes are instructions, if it is ordering hardware.
+    pub instructions: Instructions,
+    /// Whether a thread may move to another core in a transaction.
+    pub migrates: bool,
     /// What tells it from others of its name.
     pub digest: &'static str,
+}
+
+/// Which of what a program asks for besides loads and stores are instructions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Instructions {
+    /// Those that order, or make durable.
+    pub fences: bool,
+    /// Those that have a line written back.
+    pub flushes: bool,
 }
 
 /// A script as the registry knows a design, or, of ordering hardware, as it knows that or a log on
@@ -142,11 +155,10 @@ pub fn entry(
 }
 
 fn of<K: Kind>(about: &About, script: Arc<dyn Script>) -> Entry {
-    let model = about.model;
+    let params = ScriptParams::of(about, script);
     made::<Scripted<K>>(about, about.card.name, move |settings| ScriptParams {
-        script: Some(Arc::clone(&script)),
-        model,
         settings: settings.to_vec(),
+        ..params.clone()
     })
 }
 
@@ -156,7 +168,7 @@ fn made<D: Design>(
     script: &'static str,
     params: impl Fn(&[(String, u64)]) -> D::Params + Clone + Sync + 'static,
 ) -> Entry {
-    let About { card, model, fields, rules, needless, digest } = *about;
+    let About { card, model, fields, rules, needless, instructions, migrates, digest } = *about;
     let of_hardware = params.clone();
     Entry {
         card,
@@ -164,6 +176,8 @@ fn made<D: Design>(
         fields,
         rules,
         needless,
+        has_fences: instructions.fences,
+        migrates,
         script: Some(digest),
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
@@ -182,10 +196,17 @@ fn made<D: Design>(
 pub struct ScriptParams {
     script: Option<Arc<dyn Script>>,
     model: Option<Model>,
+    instructions: Instructions,
     settings: Vec<(String, u64)>,
 }
 
 impl ScriptParams {
+    /// Those of a script, all at their defaults.
+    fn of(about: &About, script: Arc<dyn Script>) -> ScriptParams {
+        let (model, instructions) = (about.model, about.instructions);
+        ScriptParams { script: Some(script), model, instructions, settings: Vec::new() }
+    }
+
     fn script(&self) -> &dyn Script {
         self.script.as_deref().expect("a scripted design is made from its script")
     }
@@ -292,6 +313,22 @@ impl<K: Kind> Design for Scripted<K> {
 
     fn model(params: &ScriptParams) -> Option<Model> {
         params.model
+    }
+
+    fn has_fences(params: &ScriptParams) -> bool {
+        K::ORDERS && params.instructions.fences
+    }
+
+    fn has_flushes(params: &ScriptParams) -> bool {
+        K::ORDERS && params.instructions.flushes
+    }
+
+    /// A buffer that survives may change at a store, whatever the model says of when that counts.
+    fn stores_survive(setup: &Setup<'_, Self>) -> bool {
+        let is_kept = |structure: &Structure| structure.kept_by != KeptBy::Nothing;
+        K::ORDERS
+            && (setup.params.model == Some(Model::Visible)
+                || Self::hardware(setup).iter().any(is_kept))
     }
 
     fn new(setup: &Setup<'_, Self>) -> Self {

@@ -27,6 +27,9 @@ pub trait Log: Sized + 'static {
     const FILE: &'static str;
     /// What it logs.
     const GRANULARITY: Granularity;
+    /// Rules that it does not need where a store is durable when it is visible, each with the
+    /// reason.
+    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)];
     /// Its parameters.
     type Params: Params;
     /// Its rules.
@@ -131,6 +134,18 @@ impl<P: Pairing> Design for Software<P> {
 
     fn model(params: &Self::Params) -> Option<Model> {
         P::Order::model(&params.second)
+    }
+
+    fn has_fences(params: &Self::Params) -> bool {
+        P::Order::has_fences(&params.second)
+    }
+
+    fn has_flushes(params: &Self::Params) -> bool {
+        P::Order::has_flushes(&params.second)
+    }
+
+    fn stores_survive(setup: &Setup<'_, Self>) -> bool {
+        P::Order::stores_survive(&order_setup::<P>(setup))
     }
 
     fn new(setup: &Setup<'_, Self>) -> Self {
@@ -238,7 +253,8 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     }
 }
 
-const ALREADY_DURABLE: &str = "a store is durable when it is visible";
+/// Why a log needs no flush, nor an order, where a store is durable when it is visible.
+pub(crate) const ALREADY_DURABLE: &str = "a store is durable when it is visible";
 const CLFLUSH: &str =
     "clflush, which is how it flushes if it is not told otherwise, waits by itself";
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
@@ -248,48 +264,14 @@ const LOCKED: &str =
 const ONE_VERSION: &str =
     "between two dfences the log never needs two versions of a line told apart";
 const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
-const LAST_IS_LAST: &str =
+/// Why it needs no checksum there.
+pub(crate) const LAST_IS_LAST: &str =
     "stores survive in program order, and what tells an entry is there is stored last";
-
-/// What the undo log has no need of where a store is durable when it is visible.
-const VISIBLE_UNDO: &[(&str, &str)] = &[
-    ("flush_log", ALREADY_DURABLE),
-    ("order_log_before_store", ALREADY_DURABLE),
-    ("flush_data", ALREADY_DURABLE),
-    ("order_data_before_mark", ALREADY_DURABLE),
-    ("durable_before_acknowledge", ALREADY_DURABLE),
-    ("verify_checksum", LAST_IS_LAST),
-];
-
-/// What the redo log has no need of there.
-const VISIBLE_REDO: &[(&str, &str)] = &[
-    ("flush_log", ALREADY_DURABLE),
-    ("order_log_before_record", ALREADY_DURABLE),
-    ("durable_record", ALREADY_DURABLE),
-    ("flush_data", ALREADY_DURABLE),
-    ("order_data_before_truncation", ALREADY_DURABLE),
-    ("truncate_before_unlock", ALREADY_DURABLE),
-];
-
-/// And what the one that counts has no need of.
-const VISIBLE_COUNT: &[(&str, &str)] = &[
-    ("flush_log", ALREADY_DURABLE),
-    ("durable_log", ALREADY_DURABLE),
-    ("flush_data", ALREADY_DURABLE),
-    ("order_data_before_truncation", ALREADY_DURABLE),
-    ("truncate_before_unlock", ALREADY_DURABLE),
-    ("verify_checksum", LAST_IS_LAST),
-    (
-        "use_up_number_at_boot",
-        "entries survive in order, so of a transaction that was cut short the last one is not there",
-    ),
-];
 
 /// What is needless where stores are durable when they are visible, and the fence of caches that
 /// survive, too: only stores past the caches wait for that.
-const fn and_no_fence<const RULES: usize>(
-    visible: &'static [(&'static str, &'static str)],
-) -> [(&'static str, &'static str); RULES] {
+const fn and_no_fence<L: Log, const RULES: usize>() -> [(&'static str, &'static str); RULES] {
+    let visible = L::NEEDLESS_WHERE_VISIBLE;
     let mut all = [("fence_waits", "no log stores past the caches"); RULES];
     let mut index = 0;
     while index < visible.len() {
@@ -364,9 +346,9 @@ pairings! {
     /// software undo log over the ofence and dfence of HOPS
     UndoHops = "undo@hops": Undo, Hops, LOG_ON_HOPS;
     /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
-    UndoBbb = "undo@bbb": Undo, Bbb, VISIBLE_UNDO;
+    UndoBbb = "undo@bbb": Undo, Bbb, Undo::NEEDLESS_WHERE_VISIBLE;
     /// software undo log on caches that survive: its stores, and nothing to wait for
-    UndoEadr = "undo@eadr": Undo, Eadr, &and_no_fence::<{ VISIBLE_UNDO.len() + 1 }>(VISIBLE_UNDO);
+    UndoEadr = "undo@eadr": Undo, Eadr, &and_no_fence::<Undo, { Undo::NEEDLESS_WHERE_VISIBLE.len() + 1 }>();
     /// software undo log whose flushes and fences are free and do nothing
     UndoIdeal = "undo@ideal": Undo, Ideal, &pointless::<Undo, { UndoRules::RULES.len() }>();
 
@@ -375,9 +357,9 @@ pairings! {
     /// software redo log over the ofence and dfence of HOPS
     RedoHops = "redo@hops": Redo, Hops, LOG_ON_HOPS;
     /// software redo log on battery-backed persist buffers: its stores, and nothing to wait for
-    RedoBbb = "redo@bbb": Redo, Bbb, VISIBLE_REDO;
+    RedoBbb = "redo@bbb": Redo, Bbb, Redo::NEEDLESS_WHERE_VISIBLE;
     /// software redo log on caches that survive: its stores, and nothing to wait for
-    RedoEadr = "redo@eadr": Redo, Eadr, &and_no_fence::<{ VISIBLE_REDO.len() + 1 }>(VISIBLE_REDO);
+    RedoEadr = "redo@eadr": Redo, Eadr, &and_no_fence::<Redo, { Redo::NEEDLESS_WHERE_VISIBLE.len() + 1 }>();
     /// software redo log whose flushes and fences are free and do nothing
     RedoIdeal = "redo@ideal": Redo, Ideal, &pointless::<Redo, { RedoRules::RULES.len() }>();
 
@@ -386,9 +368,9 @@ pairings! {
     /// software redo log that commits by counting, over the ofence and dfence of HOPS
     CountHops = "count@hops": Count, Hops, LOG_ON_HOPS;
     /// software redo log that commits by counting, on battery-backed persist buffers
-    CountBbb = "count@bbb": Count, Bbb, VISIBLE_COUNT;
+    CountBbb = "count@bbb": Count, Bbb, Count::NEEDLESS_WHERE_VISIBLE;
     /// software redo log that commits by counting, on caches that survive
-    CountEadr = "count@eadr": Count, Eadr, &and_no_fence::<{ VISIBLE_COUNT.len() + 1 }>(VISIBLE_COUNT);
+    CountEadr = "count@eadr": Count, Eadr, &and_no_fence::<Count, { Count::NEEDLESS_WHERE_VISIBLE.len() + 1 }>();
     /// software redo log that commits by counting, whose flushes and fences are free and do nothing
     CountIdeal = "count@ideal": Count, Ideal, &pointless::<Count, { CountRules::RULES.len() }>();
 

@@ -17,7 +17,7 @@ use model::meters::Class;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word, mix};
 use model::workload::{Flush, Ptr};
 
-use crate::software::Log;
+use crate::software::{ALREADY_DURABLE, LAST_IS_LAST, Log};
 
 model::params! {
     /// What the log costs a program beside its loads, stores, flushes and fences.
@@ -108,6 +108,14 @@ impl Log for Undo {
     const NAME: &'static str = "undo";
     const FILE: &'static str = file!();
     const GRANULARITY: Granularity = Granularity::Line;
+    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)] = &[
+        ("flush_log", ALREADY_DURABLE),
+        ("order_log_before_store", ALREADY_DURABLE),
+        ("flush_data", ALREADY_DURABLE),
+        ("order_data_before_mark", ALREADY_DURABLE),
+        ("durable_before_acknowledge", ALREADY_DURABLE),
+        ("verify_checksum", LAST_IS_LAST),
+    ];
     type Params = UndoParams;
     type Rules = UndoRules;
 

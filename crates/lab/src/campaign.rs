@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::error::InputError;
 use crate::left_out::left_out;
 use crate::lives::{Found, history, live, planned, violations_max};
+use crate::scripts;
 use crate::spec::{HowMany, Resolved, Spec};
 
 /// Transactions of each core, if the user does not say.
@@ -139,6 +140,10 @@ const LIVES_SEEDS: u64 = 120;
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
 
+/// Trials in which a script may raise before nothing more is looked for (ours: one that raises in
+/// so many raises in nearly all).
+const RAISED_MAX: u64 = 20;
+
 /// What a trial is with every rule.
 enum Intact {
     Right,
@@ -171,6 +176,7 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
     let is_needed = |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
     for (rule, doc) in design.rules.iter().filter(is_needed) {
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
+        let mut raised = 0;
         for (index, (trial, txs)) in trials_for(rule, spec, resolved) {
             if control.cancelled.load(Ordering::Relaxed) {
                 break;
@@ -189,6 +195,15 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                 found => found?,
             };
             if let Some((cuts, caught)) = found.violations().next() {
+                // That shows that it raises, and not that what the rule is for goes wrong.
+                if scripts::is_raised(&caught.text) {
+                    row["raises"] = caught.text.clone().into();
+                    raised += 1;
+                    if raised == RAISED_MAX {
+                        break;
+                    }
+                    continue;
+                }
                 // The same run with the rule must be right, or it proves nothing about the rule.
                 let own = match intact.entry(index) {
                     Entry::Occupied(known) => known.into_mut(),

@@ -21,11 +21,13 @@ use crate::spec::{Named, count_cores, find_design, find_workload, workload_names
 pub fn list(kind: &str) -> Result<String, InputError> {
     let rows: Vec<Value> = match kind {
         "designs" => designs::ALL.iter().map(design_row).collect(),
+        "orders" => designs::ORDERS.iter().map(order_row).collect(),
         "workloads" => workloads::ALL.iter().map(workload_row).collect(),
         "profiles" => profiles::ALL.iter().map(Profile::row).collect(),
         "machines" => return Ok(machines::rows().to_string()),
         _ => {
-            return Err(unknown("list", kind, ["designs", "workloads", "profiles", "machines"]));
+            let kinds = ["designs", "orders", "workloads", "profiles", "machines"];
+            return Err(unknown("list", kind, kinds));
         }
     };
     Ok(json!({ "rows": rows }).to_string())
@@ -39,6 +41,16 @@ fn design_row(entry: &Entry) -> Value {
         "paper": card.paper,
         "durability": card.durability.name(),
         "granularity": card.granularity.name(),
+        "summary": card.summary,
+    })
+}
+
+fn order_row(entry: &Entry) -> Value {
+    let card = &entry.card;
+    json!({
+        "name": card.name,
+        "model": entry.model.map(Model::name),
+        "paper": card.paper,
         "summary": card.summary,
     })
 }
@@ -187,8 +199,11 @@ fn explain_difference(
 
 fn explain_design(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Value {
     let mut answer = design_row(entry);
-    let rules: Vec<Value> =
-        entry.rules.iter().map(|(name, doc)| json!({ "name": name, "doc": doc.trim() })).collect();
+    let rule = |(name, doc): &(&str, &str)| {
+        let needless: Vec<Value> = needless(entry, values, name).into_iter().collect();
+        json!({ "name": name, "doc": doc.trim(), "needless": needless })
+    };
+    let rules: Vec<Value> = entry.rules.iter().map(rule).collect();
     answer["kind"] = "design".into();
     answer["file"] = entry.card.file.into();
     answer["guarantee"] = guarantee(entry).into();
@@ -197,6 +212,12 @@ fn explain_design(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Val
     answer["cores"] = shape.cores.into();
     answer["hardware"] = hardware(entry, values, shape);
     answer
+}
+
+/// Why a rule is needless with these parameters of a design, if it is.
+fn needless(of: &Entry, values: &[(String, u64)], name: &str) -> Option<Value> {
+    let (_, why) = of.needless_under(values).find(|(rule, _)| *rule == name)?;
+    Some(json!({ "design": of.card.name, "reason": why }))
 }
 
 /// Ordering hardware, the designs that stand on it, and what those do not need of its rules.
@@ -210,12 +231,8 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
         None => pairings.iter().map(|design| design.card.name.to_owned()).collect(),
     };
     let rule = |(name, doc): &(&str, &str)| {
-        let reason = |of: &Entry| {
-            let needless = of.needless_under(&[]).find(|(rule, _)| rule == name);
-            needless.map(|(_, why)| json!({ "design": of.card.name, "reason": why }))
-        };
         let speaks = pairings.iter().copied().chain(entry.script.map(|_| entry));
-        let needless: Vec<Value> = speaks.filter_map(reason).collect();
+        let needless: Vec<Value> = speaks.filter_map(|of| needless(of, &[], name)).collect();
         json!({ "name": name, "doc": doc.trim(), "needless": needless })
     };
     json!({

@@ -39,7 +39,14 @@ pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputE
     };
     match payload.downcast::<Raised>() {
         Ok(raised) if raised.declined => Err(InputError(raised.text)),
-        Ok(raised) => Ok(Err(format!("raises: {}", raised.text))),
+        Ok(raised) => Ok(Err(format!("{RAISES}{}", raised.text))),
         Err(payload) => resume_unwind(payload),
     }
+}
+
+const RAISES: &str = "raises: ";
+
+/// Whether a violation is that a script raised ([`or_raised`]).
+pub fn is_raised(violation: &str) -> bool {
+    violation.starts_with(RAISES)
 }

@@ -368,12 +368,18 @@ fn keep_threads(design: &designs::Entry, machine: &Machine, cores: u8) -> Result
     if !design.migrates {
         let movable = designs::ALL.iter().filter(|entry| entry.migrates);
         let names: Vec<&str> = movable.map(|entry| entry.card.name).collect();
-        return Err(InputError(format!(
-            "{} keeps what belongs to a transaction beside its core, so threads stay: leave \
-             core.migrate at 0, or take one of {}",
-            design.card.name,
-            names.join(", ")
-        )));
+        let name = design.card.name;
+        return Err(InputError(match design.script {
+            Some(_) => format!(
+                "{name} does not say that threads may move: leave core.migrate at 0, or say \
+                 `migrates = True` if it keeps nothing beside a core"
+            ),
+            None => format!(
+                "{name} keeps what belongs to a transaction beside its core, so threads stay: \
+                 leave core.migrate at 0, or take one of {}",
+                names.join(", ")
+            ),
+        }));
     }
     if cores == CORES_MAX {
         return Err(InputError(format!(

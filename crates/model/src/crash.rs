@@ -69,8 +69,8 @@ pub enum Check {
     /// Transactions: after recovery, every one that was acknowledged is there, and no other in
     /// part.
     Transactions,
-    /// The order of stores ([`Design::MODEL`]): before recovery, on what the power failure left. An
-    /// image of some words is asked about; see [`Stores`].
+    /// The order of stores ([`Design::MODEL`]), in what the power failure left and the hardware's
+    /// own recovery made of it. An image of some words is asked about; see [`Stores`].
     Stores(Vec<(Word, u64)>),
 }
 
@@ -292,7 +292,7 @@ impl Probe {
             self.order = order;
             let torn = mix(seed ^ order << 48);
             match fail(at, design, below, combining, &mut self.saved, torn, &mut choices) {
-                Ok(image) if self.stores.is_some() => self.check_stores(at, &image),
+                Ok(image) if self.stores.is_some() => self.check_stores(at, image, setup),
                 Ok(mut image) => {
                     if let Some(versions) = &self.versions
                         && order > 0
@@ -361,9 +361,10 @@ impl Probe {
         }
     }
 
-    /// Checks the order of stores in what a power failure left.
-    fn check_stores(&mut self, at: Cycle, image: &Image<'_>) {
+    /// Checks the order of stores in what is left of a power failure.
+    fn check_stores<D: Design>(&mut self, at: Cycle, mut image: Image<'_>, of: &Setup<'_, D>) {
         let Some(stores) = &mut self.stores else { return };
+        D::recover(&mut image, of).expect("the power does not fail");
         stores.images += 1;
         let asked = &stores.asked;
         stores.seen |= !asked.is_empty() && asked.iter().all(|&(word, is)| image.word(word) == is);

@@ -27,9 +27,9 @@ const PAGE_TABLE: u64 = 1 << 42;
 ///
 /// Every hook has a default, and the defaults together are a machine with no atomic durability at
 /// all: a design overrides what it changes. What changes persistent state (memory, or a structure
-/// that a battery or ADR backs) changes it in [`Design::event`] (or in [`Design::store`], where
-/// stores survive from when they are visible, [`Model::Visible`]), so that the state at any time is
-/// well defined; and it is durable first, forgotten after.
+/// that a battery or ADR backs) changes it in [`Design::event`] (or in [`Design::store`], if
+/// [`Design::stores_survive`]), so that the state at any time is well defined; and it is durable
+/// first, forgotten after.
 pub trait Design: Sized + 'static {
     /// What is said of it.
     const CARD: Card;
@@ -80,6 +80,23 @@ pub trait Design: Sized + 'static {
     /// known only when it is loaded.
     fn model(_params: &Self::Params) -> Option<Model> {
         Self::MODEL
+    }
+
+    /// Whether a fence is an instruction with these parameters: [`Design::HAS_FENCES`], unless it
+    /// is known only when it is loaded.
+    fn has_fences(_params: &Self::Params) -> bool {
+        Self::HAS_FENCES
+    }
+
+    /// Whether a flush is one: [`Design::HAS_FLUSHES`], unless it is known only when it is loaded.
+    fn has_flushes(_params: &Self::Params) -> bool {
+        Self::HAS_FLUSHES
+    }
+
+    /// Whether something of a store may survive from when [`store`](Design::store) hears of it: the
+    /// power is then cut before each.
+    fn stores_survive(setup: &Setup<'_, Self>) -> bool {
+        Self::model(setup.params) == Some(Model::Visible)
     }
 
     /// The design on a machine that has just been switched on.

@@ -11,7 +11,7 @@ use crate::contents::View;
 use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
-use crate::design::{Below, Design, Model, Setup, Shape};
+use crate::design::{Below, Design, Setup, Shape};
 use crate::device::Write;
 use crate::epochs::Epochs;
 use crate::locks::{Locks, Turns};
@@ -111,8 +111,8 @@ pub(crate) struct CoreState {
 
 impl CutBefore {
     /// Before which stores a design's power may be cut on a machine.
-    fn on<D: Design>(model: Option<Model>, shape: &Shape) -> CutBefore {
-        match model == Some(Model::Visible) || shape.caches_survive() {
+    fn on<D: Design>(setup: &Setup<'_, D>) -> CutBefore {
+        match D::stores_survive(setup) || setup.shape.caches_survive() {
             true => CutBefore::Every,
             false if D::LINES_LEAVE => CutBefore::Again,
             false => CutBefore::None,
@@ -153,6 +153,7 @@ impl<D: Design> Machine<D> {
         let shape = Shape::new(config, cores);
         let setup = Setup { params: &params, rules: &rules, shape: &shape };
         let design = D::new(&setup);
+        let cut_before_stores = CutBefore::on(&setup);
         // What the design keeps for itself lies beside what programs and logs have, so that these
         // have the same addresses under every design.
         let mut config = config.clone();
@@ -161,7 +162,6 @@ impl<D: Design> Machine<D> {
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
-        let cut_before_stores = CutBefore::on::<D>(D::model(&params), &shape);
         Ok(Machine {
             design,
             below: Below {

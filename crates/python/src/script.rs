@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::InputError;
 use lab::scripts::scripted::ordering::LogName;
-use lab::scripts::scripted::{self, About, Given, Hooks, Script, decline, raise};
+use lab::scripts::scripted::{self, About, Given, Hooks, Instructions, Script, decline, raise};
 use model::design::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
 use model::image::{Image, PowerLoss};
 use model::params::Field;
@@ -195,7 +195,14 @@ fn about_of(about: &Bound<'_, PyDict>) -> PyResult<About> {
         _ => None,
     };
     let (rules, needless, digest) = (pairs("rules")?, pairs("needless")?, word("digest")?);
-    Ok(About { card, model, fields: fields.leak(), rules, needless, digest })
+    let fields = fields.leak();
+    let (fences, flushes) = (item(about, "has_fences")?, item(about, "has_flushes")?);
+    let instructions = match model {
+        Some(_) => Instructions { fences, flushes },
+        None => Instructions::default(),
+    };
+    let migrates = item(about, "migrates")?;
+    Ok(About { card, model, fields, rules, needless, instructions, migrates, digest })
 }
 
 fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {

@@ -9,10 +9,11 @@ from indelible.cli import options
 from indelible.experiment import InputError
 from indelible.results import closest_first
 
-HELP = "the designs, workloads, profiles and machines there are"
+HELP = "the designs, orders, workloads, profiles and machines there are"
 DESCRIPTION = (
-    "List the designs, the workloads, the profiles (workloads with a paper's\n"
-    "settings) or the machines; all of them without an argument."
+    "List the designs, the orders (hardware that orders stores, for software logs),\n"
+    "the workloads, the profiles (workloads with a paper's settings) or the\n"
+    "machines; all of them without an argument."
 )
 EPILOG = """\
 examples:

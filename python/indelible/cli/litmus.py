@@ -15,7 +15,7 @@ DESCRIPTION = (
     "point of many interleavings, with every order of draining tried that the\n"
     "hardware's rules allow. Exit code 1 if an image was seen that the hardware's\n"
     "persistency model forbids, or a rule that is switched off was not caught.\n"
-    "docs/litmus.md has the format of a test, and of hardware in Python."
+    "docs/litmus.md has the format of a test, docs/design.md hardware in Python."
 )
 EPILOG = """\
 examples:
@@ -23,6 +23,8 @@ examples:
   indelible litmus --order hops --order x86
   indelible litmus --order hops mine.litmus
   indelible litmus --order ./mine.py --random 600 --mutants
+  indelible litmus --order hops --program 490 --without line_in_order
+  indelible litmus --order hops --set design.entries=1 --set controller.count=4
 """
 
 
@@ -40,14 +42,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.whole(0, RANDOM_MAX),
         default=0,
         metavar="N",
-        help="also run so many random programs on each, in other ways of setting it up, on small"
-        " caches, and with writes that overtake each other",
+        help="also run so many random programs on each, the same for every seed: in other ways of"
+        " setting it up, on small caches, and with writes that overtake each other",
     )
     parser.add_argument(
         "--mutants",
         action="store_true",
         help="also switch off each rule of the hardware, which the tests or random programs must"
         " catch",
+    )
+    parser.add_argument(
+        "--program",
+        type=options.whole(1, RANDOM_MAX),
+        metavar="K",
+        help="run the random program of this number alone, and show it",
+    )
+    parser.add_argument(
+        "--without", metavar="RULE", help="switch a rule of the hardware off in every run"
+    )
+    options.add_settings(
+        parser, "a field of the machine `tiny` or of the hardware (`design`) in every run"
     )
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="tests (those that come with the simulator)"
@@ -71,6 +85,9 @@ def call(args: argparse.Namespace) -> int:
             orders=args.order,
             random=args.random,
             mutants=args.mutants,
+            program=args.program,
+            without=args.without,
+            set=args.set,
             seed=args.seed,
         ),
         show,

@@ -161,16 +161,19 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add `--set`."""
+def add_settings(
+    parser: argparse.ArgumentParser,
+    of: str = "a field of the machine, the design or the workload",
+) -> None:
+    """Add `--set`, which overrides a field `of` these."""
     parser.add_argument(
         "--set",
         type=setting,
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help="override a field of the machine, the design or the workload; may be repeated."
-        " The section may be a design's or a workload's name, and speaks of that alone",
+        help=f"override {of}; may be repeated. The section may be a design's or a workload's name,"
+        " and speaks of that alone",
     )
 
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use model::design::{Card, Design, Durability};
+use model::design::{Card, Design, Durability, Model};
 use model::params::{Both, Params, Rules};
 
 use super::{About, Kind, Script, ScriptParams, Scripted, made};
@@ -61,14 +61,8 @@ pub(super) fn entry(
     log: Option<LogName>,
     script: Arc<dyn Script>,
 ) -> Result<Entry, String> {
-    let logs =
-        [<Count as Log>::Rules::RULES, <Redo as Log>::Rules::RULES, <Undo as Log>::Rules::RULES];
-    let own = || about.rules.iter().map(|(rule, _)| *rule);
-    let of_logs = || logs.iter().copied().flatten().map(|(rule, _)| *rule);
-    if let Some((rule, _)) =
-        about.needless.iter().find(|(rule, _)| !own().chain(of_logs()).any(|other| other == *rule))
-    {
-        return Err(format!("`needless` names `{rule}`, which is no rule, nor one of a log"));
+    for (rule, _) in about.needless {
+        require_rule(about, rule)?;
     }
     match log {
         None => Ok(alone(about, script)),
@@ -80,7 +74,7 @@ pub(super) fn entry(
 
 fn alone(about: &About, script: Arc<dyn Script>) -> Entry {
     let card = Card { durability: Durability::None, ..about.card };
-    let needless = needless_of(about, about.rules);
+    let needless = needless_of(about, "", about.rules);
     super::of::<Ordering>(&About { card, needless, ..*about }, script)
 }
 
@@ -94,8 +88,7 @@ fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, Strin
         return twice("parameter", field.name);
     }
     let rules = [L::Rules::RULES, about.rules].concat().leak();
-    let is_logs = |name: &str| L::Rules::RULES.iter().any(|(rule, _)| *rule == name);
-    if let Some((rule, _)) = about.rules.iter().find(|(rule, _)| is_logs(rule)) {
+    if let Some((rule, _)) = about.rules.iter().find(|(rule, _)| has(L::Rules::RULES, rule)) {
         return twice("rule", rule);
     }
     let hardware = about.card;
@@ -108,12 +101,16 @@ fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, Strin
         needs: hardware.needs,
         ..On::<L>::CARD
     };
-    let needless = needless_of(about, rules);
+    let mut needless = needless_of(about, L::NAME, rules).to_vec();
+    if about.model == Some(Model::Visible) {
+        let unsaid = L::NEEDLESS_WHERE_VISIBLE.iter().filter(|(rule, _)| !has(&needless, rule));
+        needless = unsaid.chain(&needless).copied().collect();
+    }
+    let needless = needless.leak();
     let about = About { card, fields: fields.leak(), rules, needless, ..*about };
-    let model = about.model;
+    let second = ScriptParams::of(&about, script);
     let params = move |settings: &[(String, u64)]| {
-        let script = Some(Arc::clone(&script));
-        let second = ScriptParams { script, model, ..ScriptParams::default() };
+        let second = second.clone();
         let mut params = Both { first: L::Params::default(), second };
         for (name, value) in settings {
             params.set(name, *value);
@@ -124,11 +121,43 @@ fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, Strin
     Ok(Entry { stands_on: Some(hardware.name), ..entry })
 }
 
-/// What a script says of these rules that it does not need.
+/// A rule that a script says is needless is one of its own, or of a log; of one log alone it is
+/// said as LOG:RULE.
+fn require_rule(about: &About, named: &str) -> Result<(), String> {
+    let logs = [
+        (Count::NAME, <Count as Log>::Rules::RULES),
+        (Redo::NAME, <Redo as Log>::Rules::RULES),
+        (Undo::NAME, <Undo as Log>::Rules::RULES),
+    ];
+    let (log, rule) = split(named);
+    if log.is_some_and(|log| !logs.iter().any(|(name, _)| *name == log)) {
+        let names = logs.map(|(name, _)| name).join(", ");
+        return Err(format!("`needless` names `{named}`, which is of no log; they are {names}"));
+    }
+    let mut of_logs = logs.iter().filter(|(name, _)| log.is_none_or(|log| *name == log));
+    match has(about.rules, rule) || of_logs.any(|(_, rules)| has(rules, rule)) {
+        true => Ok(()),
+        false => Err(format!("`needless` names `{named}`, which is no rule, nor one of a log")),
+    }
+}
+
+fn has(rules: &[(&str, &str)], rule: &str) -> bool {
+    rules.iter().any(|(other, _)| *other == rule)
+}
+
+fn split(named: &str) -> (Option<&str>, &str) {
+    named.split_once(':').map_or((None, named), |(log, rule)| (Some(log), rule))
+}
+
+/// What a script says of these rules that it does not need under a log, or, if that has no name,
+/// alone.
 fn needless_of(
     about: &About,
+    log: &str,
     rules: &[(&'static str, &'static str)],
 ) -> &'static [(&'static str, &'static str)] {
-    let known = |(rule, _): &&(&str, &str)| rules.iter().any(|(other, _)| other == rule);
-    about.needless.iter().filter(known).copied().collect::<Vec<_>>().leak()
+    let said = about.needless.iter().map(|(named, why)| (split(named), *why));
+    let said = said.filter(|((of, _), _)| of.is_none_or(|of| of == log));
+    let known = said.filter(|((_, rule), _)| has(rules, rule));
+    known.map(|((_, rule), why)| (rule, why)).collect::<Vec<_>>().leak()
 }

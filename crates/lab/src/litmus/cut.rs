@@ -15,24 +15,65 @@ use model::workload::{Stop, Workload};
 use crate::error::InputError;
 use crate::{machines, scripts, spec};
 
-/// The machine `tiny` with these settings, and what must survive for the hardware's promise.
-///
-/// # Errors
-/// What is wrong with the settings.
-pub fn machine(order: &Entry, pairs: &[(String, String)]) -> Result<Config, InputError> {
-    let mut config = machines::load("tiny", pairs)?.config;
-    if let Some((_, domain)) = spec::missing_domain(order.card.needs, config.domain()) {
-        config.controller.domain = domain;
+/// Ordering hardware as it was asked for: what is said here holds in every run.
+#[derive(Clone)]
+pub struct Hardware {
+    /// The hardware.
+    pub entry: &'static Entry,
+    /// Its parameters.
+    pub settings: Vec<(String, u64)>,
+    /// What the machine has, as `section.key`.
+    pub machine: Vec<(String, String)>,
+    /// A rule of its that is switched off.
+    pub without: Option<&'static str>,
+}
+
+impl Hardware {
+    /// Hardware as it is.
+    pub fn of(entry: &'static Entry) -> Hardware {
+        Hardware { entry, settings: Vec::new(), machine: Vec::new(), without: None }
     }
-    Ok(config)
+
+    /// The same without one of its rules.
+    pub fn lacking(&self, rule: &'static str) -> Hardware {
+        Hardware { without: Some(rule), ..self.clone() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.entry.card.name
+    }
+
+    /// The machine `tiny` with these settings, unless others were asked for, and what must survive
+    /// for the hardware's promise.
+    ///
+    /// # Errors
+    /// What is wrong with the settings.
+    pub fn machine(&self, pairs: &[(String, String)]) -> Result<Config, InputError> {
+        let mut config = machines::load("tiny", &over(pairs, &self.machine))?.config;
+        if let Some((_, domain)) = spec::missing_domain(self.entry.card.needs, config.domain()) {
+            config.controller.domain = domain;
+        }
+        Ok(config)
+    }
+
+    /// These parameters, unless others were asked for.
+    pub fn with(&self, settings: &[(String, u64)]) -> Vec<(String, u64)> {
+        over(settings, &self.settings)
+    }
+}
+
+/// Settings by name, of which `asked` come before `others`.
+pub(super) fn over<T: Clone>(others: &[(String, T)], asked: &[(String, T)]) -> Vec<(String, T)> {
+    let is_asked = |name: &str| asked.iter().any(|(other, _)| other == name);
+    let kept = others.iter().filter(|(name, _)| !is_asked(name));
+    kept.chain(asked).cloned().collect()
 }
 
 /// A run, in which each core does its program once.
 pub struct Cut<'a> {
     /// The hardware.
-    pub order: &'a Entry,
-    /// A rule of its that is switched off.
-    pub without: Option<&'a str>,
+    pub hardware: &'a Hardware,
     /// Its parameters that are not at their defaults.
     pub settings: &'a [(String, u64)],
     /// The machine.
@@ -51,36 +92,49 @@ pub struct Cut<'a> {
     pub image: Vec<(Word, u64)>,
 }
 
+/// What a run came to.
+pub enum Left {
+    /// The images of its power failures.
+    Images(Box<Crashes>),
+    /// Cores that wait for each other for ever, whatever the images are.
+    Stuck(String),
+    /// A script raised.
+    Raised(String),
+    /// The hardware says that the run does not fit it.
+    Refused(String),
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
 impl Cut<'_> {
-    /// What the run leaves, or what is wrong with it whatever it leaves: cores wait for each other
-    /// for ever, or a script raises. Nothing if it is cancelled.
+    /// What the run leaves.
     ///
     /// # Errors
-    /// When the host has no room for the machine, or the hardware does not fit it.
+    /// When the host has no room for the machine.
     ///
     /// # Panics
     /// When its programs cannot run, which is a defect.
-    pub fn left(
-        self,
-        cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Result<Crashes, String>>, InputError> {
+    pub fn left(self, cancelled: &Arc<AtomicBool>) -> Result<Left, InputError> {
         let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
-        let outcome = match scripts::or_raised(|| self.run(&control))? {
-            Ok(outcome) => outcome,
-            Err(raised) => return Ok(Some(Err(raised))),
+        let outcome = match scripts::or_raised(|| self.run(&control)) {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(raised)) => return Ok(Left::Raised(raised)),
+            Err(InputError(text)) => return Ok(Left::Refused(text)),
         };
-        match outcome {
-            Ok(crashes) => Ok(Some(Ok(crashes))),
+        Ok(match outcome {
+            Ok(crashes) => Left::Images(Box::new(crashes)),
             Err(Failure::Deadlock(stuck)) => {
-                Ok(Some(Err(format!("liveness: {stuck}, and nothing is due"))))
+                Left::Stuck(format!("liveness: {stuck}, and nothing is due"))
             }
-            Err(Failure::Stopped(Stop::Cancelled)) => Ok(None),
-            Err(Failure::Stopped(Stop::Input(text))) => Err(InputError(text)),
-            Err(Failure::Host(error)) => Err(InputError(format!(
-                "the host has no room for the machine's memories ({error})"
-            ))),
+            Err(Failure::Stopped(Stop::Cancelled)) => Left::Cancelled,
+            Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
+            Err(Failure::Host(error)) => {
+                return Err(InputError(format!(
+                    "the host has no room for the machine's memories ({error})"
+                )));
+            }
             Err(Failure::Stopped(stop)) => panic!("a program of a litmus test: {stop:?}"),
-        }
+        })
     }
 
     fn run(self, control: &Control) -> Result<Crashes, Failure> {
@@ -93,11 +147,11 @@ impl Cut<'_> {
             keep: 0,
             check: Check::Stores(self.image),
         };
-        let outcome = (self.order.run)(Order {
+        let outcome = (self.hardware.entry.run)(Order {
             config: self.config,
             cores: self.cores,
             settings: self.settings,
-            without: self.without,
+            without: self.hardware.without,
             workload: self.workload,
             warmup: 0,
             transactions: 1,

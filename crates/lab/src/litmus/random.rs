@@ -11,7 +11,7 @@ use model::units::{CoreId, LINE_BYTES, mix};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 use serde_json::{Value, json};
 
-use super::cut::{self, Cut};
+use super::cut::{self, Cut, Hardware, Left};
 use crate::error::InputError;
 
 /// So many programs a wrong rule is looked for in (ours: each of HOPS and BBB shows in fewer).
@@ -26,25 +26,34 @@ type Settings = Vec<(String, u64)>;
 /// The random programs of ordering hardware, by number from 1 on: the number says how the hardware
 /// is set up, on which machine it is, and what the program does.
 pub struct Programs<'a> {
-    order: &'a Entry,
+    hardware: &'a Hardware,
     ways: Vec<Settings>,
 }
 
-/// What a program left.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
-    /// Crash points.
-    pub points: u64,
-    /// Images that were checked.
-    pub images: u64,
-    /// The first that broke the hardware's promise.
-    pub violation: Option<String>,
+/// What a program came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// Images were looked at.
+    Checked {
+        /// Crash points.
+        points: u64,
+        /// Images that were checked.
+        images: u64,
+        /// The first that broke the hardware's promise.
+        violation: Option<String>,
+    },
+    /// A script raised.
+    Raised(String),
+    /// The hardware says that the program does not fit it.
+    Refused(String),
+    /// Somebody cancelled it.
+    Cancelled,
 }
 
 impl Programs<'_> {
     /// Those of ordering hardware.
-    pub fn of(order: &Entry) -> Programs<'_> {
-        Programs { order, ways: ways(order) }
+    pub fn of(hardware: &Hardware) -> Programs<'_> {
+        Programs { hardware, ways: ways(hardware.entry) }
     }
 
     /// In how many ways the hardware is set up; programs take them in turn.
@@ -52,23 +61,25 @@ impl Programs<'_> {
         self.ways.len() as u64
     }
 
-    /// Runs a program, with one of the hardware's rules switched off if one is named; nothing if it
-    /// is cancelled.
+    /// Runs a program.
     ///
     /// # Errors
-    /// When the host has no room for the machine, or the hardware does not fit.
-    pub fn run(
+    /// When the host has no room for the machine, or that has not what was asked for.
+    pub fn run(&self, number: u64, cancelled: &Arc<AtomicBool>) -> Result<Ran, InputError> {
+        self.run_on(self.hardware, number, cancelled)
+    }
+
+    fn run_on(
         &self,
-        without: Option<&str>,
+        hardware: &Hardware,
         number: u64,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Ran>, InputError> {
+    ) -> Result<Ran, InputError> {
         let (settings, pairs, cores, program) = self.setup(number);
         let cut = Cut {
-            order: self.order,
-            without,
-            settings,
-            config: &cut::machine(self.order, &pairs)?,
+            hardware,
+            settings: &settings,
+            config: &hardware.machine(&pairs)?,
             cores,
             workload: Box::new(program),
             reorders: REORDERS,
@@ -76,23 +87,32 @@ impl Programs<'_> {
             seed: program.seed,
             image: Vec::new(),
         };
-        Ok(cut.left(cancelled)?.map(|left| match left {
-            Err(text) => Ran { violation: Some(text), ..Ran::default() },
-            Ok(crashes) => Ran {
+        Ok(match cut.left(cancelled)? {
+            Left::Cancelled => Ran::Cancelled,
+            Left::Refused(text) => Ran::Refused(text),
+            Left::Raised(text) => Ran::Raised(text),
+            Left::Stuck(text) => Ran::Checked { points: 0, images: 0, violation: Some(text) },
+            Left::Images(crashes) => Ran::Checked {
                 points: crashes.points,
                 images: crashes.images,
                 violation: crashes.violations.into_iter().next().map(|violation| violation.text),
             },
-        }))
+        })
     }
 
     /// What a program is: how the hardware is set up, what the machine `tiny` has that is not its
     /// own, and the steps of each core.
     pub fn describe(&self, number: u64) -> Value {
         let (settings, pairs, cores, program) = self.setup(number);
+        let pairs = cut::over(&pairs, &self.hardware.machine);
         let steps = |core| Random { core: CoreId(core), ..program }.steps();
+        let said = |(name, value): &(String, u64)| {
+            let field = self.hardware.entry.fields.iter().find(|field| field.name == name);
+            let choice = field.and_then(|field| field.choices.get(*value as usize));
+            choice.map_or_else(|| format!("{name}={value}"), |choice| format!("{name}={choice}"))
+        };
         json!({
-            "settings": settings.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>(),
+            "settings": settings.iter().map(said).collect::<Vec<_>>(),
             "machine": pairs.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>(),
             "cores": (0..cores)
                 .map(|core| steps(core).map(|step| step.to_string()).collect::<Vec<_>>())
@@ -100,45 +120,67 @@ impl Programs<'_> {
         })
     }
 
-    fn setup(&self, number: u64) -> (&Settings, Vec<(String, String)>, u8, Random) {
+    fn setup(&self, number: u64) -> (Settings, Vec<(String, String)>, u8, Random) {
         let (way, seed) = ((number - 1) % self.ways(), (number - 1) / self.ways() + 1);
         let pairs = MACHINES[seed as usize % MACHINES.len()].split_whitespace();
         let pairs = pairs.filter_map(|pair| pair.split_once('='));
         let pairs = pairs.map(|(path, value)| (path.into(), value.into())).collect();
         let turn = seed / MACHINES.len() as u64;
         let program = Random { seed, core: CoreId(0), steps: 14 + seed % 20, lines: 2 + turn % 7 };
-        (&self.ways[way as usize], pairs, 2 + (turn % 3) as u8, program)
+        let settings = self.hardware.with(&self.ways[way as usize]);
+        (settings, pairs, 2 + (turn % 3) as u8, program)
     }
 
     /// Whether a rule's absence shows in a program that leaves nothing wrong with it: which, and
-    /// what is wrong. Nothing if it is cancelled.
+    /// what is wrong.
     ///
     /// # Errors
     /// As of [`run`](Programs::run).
     pub fn catch(
         &self,
-        rule: &str,
+        rule: &'static str,
         cancelled: &Arc<AtomicBool>,
-    ) -> Result<Option<Caught>, InputError> {
+    ) -> Result<Caught, InputError> {
+        let lacking = self.hardware.lacking(rule);
+        let mut raised = Vec::new();
         for number in 1..=PROGRAMS {
-            let Some(wrong) = self.run(Some(rule), number, cancelled)? else { return Ok(None) };
-            let Some(violation) = wrong.violation else { continue };
-            let Some(right) = self.run(None, number, cancelled)? else { return Ok(None) };
-            if right.violation.is_none() {
-                return Ok(Some(Caught::By(number, violation)));
+            let violation = match self.run_on(&lacking, number, cancelled)? {
+                Ran::Cancelled => return Ok(Caught::Cancelled),
+                Ran::Raised(text) => {
+                    raised.push(text);
+                    if raised.len() == RAISED_MAX {
+                        break;
+                    }
+                    continue;
+                }
+                Ran::Checked { violation: Some(violation), .. } => violation,
+                Ran::Checked { .. } | Ran::Refused(_) => continue,
+            };
+            match self.run(number, cancelled)? {
+                Ran::Cancelled => return Ok(Caught::Cancelled),
+                Ran::Checked { violation: None, .. } => return Ok(Caught::By(number, violation)),
+                _ => (),
             }
         }
-        Ok(Some(Caught::Not))
+        Ok(raised.into_iter().next().map_or(Caught::Not, Caught::Raised))
     }
 }
+
+/// Programs that may raise before nothing more is looked for (ours: one that raises in so many
+/// raises in nearly all).
+const RAISED_MAX: usize = 100;
 
 /// Whether a rule's absence shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caught {
     /// In the program of this number, which leaves what the sentence says.
     By(u64, String),
+    /// In none, but in some a script raised this.
+    Raised(String),
     /// In none.
     Not,
+    /// Somebody cancelled the search.
+    Cancelled,
 }
 
 /// A program for each core, which follows from the seed.
@@ -228,9 +270,9 @@ impl Program for Random {
 }
 
 /// Machines: as `tiny` is; with caches so small that lines leave them soon; with controllers that
-/// overtake each other; both; and small caches that survive, with what the hardware saves of its
-/// own (`power_loss`).
-const MACHINES: &[&str] = &["", SMALL_CACHES, APART, BOTH, EADR, GPF];
+/// overtake each other; both; small caches that survive, with what the hardware saves of its own
+/// (`power_loss`); and memory whose cells alone survive, if that is enough for the hardware.
+const MACHINES: &[&str] = &["", SMALL_CACHES, APART, BOTH, EADR, GPF, MEDIA, MEDIA_APART];
 const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
 const APART: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
     pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
@@ -240,6 +282,10 @@ const EADR: &str = "controller.domain=eadr llc.size=256B l2.size=128B l1d.size=1
 const GPF: &str = "controller.domain=gpf controller.count=2 controller.intlv_size=64B \
     controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B \
     l2.size=128B l1d.size=128B";
+
+const MEDIA: &str = "controller.domain=media llc.size=256B l2.size=128B l1d.size=128B";
+const MEDIA_APART: &str = "controller.domain=media controller.count=2 controller.intlv_size=64B \
+    controller.write_buffer_size=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B";
 
 /// Settings of a line that ordering hardware knows.
 fn settings_of(order: &Entry, line: &str) -> Settings {
@@ -252,10 +298,12 @@ fn settings_of(order: &Entry, line: &str) -> Settings {
 }
 
 /// The ways in which ordering hardware is set up: those of [`SETTINGS`] that mean something to it,
-/// and each small size and each choice that it declares and none of those has.
+/// and each small size and each choice that it declares and none of those has. Of a script, whose
+/// names mean what it says, what it declares is all.
 fn ways(order: &Entry) -> Vec<Settings> {
     let mut ways: Vec<Settings> = Vec::new();
-    for line in SETTINGS {
+    let ours = if order.script.is_some() { &SETTINGS[..1] } else { SETTINGS };
+    for line in ours {
         let way = settings_of(order, line);
         if !ways.contains(&way) {
             ways.push(way);

@@ -297,11 +297,11 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     assert_eq!(
         error(lab::list("desings")),
         "unknown list `desings`; did you mean `designs`? there are: designs, machines, profiles, \
-         workloads"
+         orders, workloads"
     );
     assert_eq!(
         error(lab::list("")),
-        "unknown list ``; there are: designs, workloads, profiles, machines"
+        "unknown list ``; there are: designs, orders, workloads, profiles, machines"
     );
     let machine = error(lab::explain("tiny", &[], None, Some(("silo", None))));
     assert_eq!(

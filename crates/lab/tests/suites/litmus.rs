@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use lab::Control;
 use lab::litmus::file::{self, Test};
-use lab::litmus::{Found, TESTS, run};
+use lab::litmus::{Found, Hardware, TESTS, run};
 use serde_json::{Value, json};
 
 /// The table of specs/ordering.md section 2, and four tests more: where a power failure may leave
@@ -42,6 +42,7 @@ fn the_table_is_the_models() {
     if orders.is_empty() {
         return;
     }
+    let orders: Vec<Value> = orders.iter().map(|name| json!({ "name": name })).collect();
     let answer = ask(&json!({ "orders": orders })).expect("an answer");
     let rows = answer["rows"].as_array().expect("a list");
     assert_eq!(rows.len(), TESTS.len() * orders.len());
@@ -129,7 +130,8 @@ fn the_table_of_the_documentation_is_this_one() {
 
 #[test]
 fn the_same_seed_gives_the_same_rows() {
-    let request = json!({ "orders": ["hops", "x86"], "seed": 7 });
+    let orders = json!([{ "name": "hops" }, { "name": "x86" }]);
+    let request = json!({ "orders": orders, "seed": 7 });
     assert_eq!(ask(&request), ask(&request));
 }
 
@@ -144,9 +146,10 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 /// What HOPS leaves of a test, with a rule switched off.
-fn ran(without: Option<&str>, test: &Test) -> Found {
+fn ran(without: Option<&'static str>, test: &Test) -> Found {
     let hops = designs::ORDERS.iter().find(|order| order.card.name == "hops").expect("hops");
-    run(hops, without, test, 1, &Arc::default()).expect("room").expect("nobody cancels it")
+    let hops = Hardware { without, ..Hardware::of(hops) };
+    run(&hops, test, 1, &Arc::default()).expect("room").expect("nobody cancels it")
 }
 
 #[test]
@@ -194,8 +197,63 @@ fn cores_that_wait_for_each_other_are_seen() {
 fn a_test_that_is_cut_short_says_nothing() {
     let test = file::read("crossing.litmus", CROSSING).expect("a test");
     let cancelled = Arc::new(AtomicBool::new(true));
-    let found = run(&designs::ORDERS[0], None, &test, 1, &cancelled).expect("room");
+    let found = run(&Hardware::of(&designs::ORDERS[0]), &test, 1, &cancelled).expect("room");
     assert!(found.is_none());
+}
+
+/// What is set holds in every run: in the tests, and over what a random program sets.
+#[test]
+fn what_is_set_holds() {
+    let hops = |settings: &[(&str, &str)]| json!({ "name": "hops", "settings": settings });
+    let program = |order: Value, number: u64| {
+        let request = json!({ "orders": [order], "program": number });
+        let answer = ask(&request).expect("an answer");
+        assert_eq!(answer["rows"], json!([]));
+        answer["random"][0].clone()
+    };
+    // The second way to set hardware up is with one entry.
+    assert_eq!(program(hops(&[]), 2)["program"]["settings"], json!(["entries=1"]));
+    let set = program(hops(&[("design.entries", "3"), ("controller.domain", "media")]), 2);
+    assert_eq!(set["program"]["settings"], json!(["entries=3"]));
+    assert_eq!(set["program"]["machine"].as_array().map(|all| all.last().cloned()), {
+        Some(Some(json!("controller.domain=media")))
+    });
+    assert_ne!(set["images"], program(hops(&[]), 2)["images"]);
+    let small = [("design.entries", "1"), ("controller.count", "2")];
+    let rows =
+        |order: Value| ask(&json!({ "orders": [order] })).expect("an answer")["rows"].clone();
+    assert_ne!(rows(hops(&small)), rows(hops(&[])));
+    for (path, says) in [
+        ("design.size", "unknown parameter `size` of ordering hardware hops"),
+        ("workload.items", "workload.items changes nothing here: a litmus test is no workload"),
+        ("workload.element", "workload.element changes nothing here: a litmus test is no workload"),
+        ("silo.entries", "`silo` is a design, and not one that is run here"),
+    ] {
+        let refused = ask(&json!({ "orders": [hops(&[(path, "1")])] }));
+        let refused = refused.expect_err("it sets nothing");
+        assert!(refused.starts_with(says), "{refused}");
+    }
+}
+
+/// A rule that is switched off by name shows where the search for mutants says that it does.
+#[test]
+fn what_catches_a_mutant_is_repeated_by_its_number() {
+    let hops = json!([{ "name": "hops" }]);
+    let test = json!([["one.litmus", "thread\nstore A 1\nimage A=1"]]);
+    let request = json!({ "orders": hops, "tests": test, "mutants": true });
+    let mutants = ask(&request).expect("an answer")["mutants"].clone();
+    let of_programs = |mutant: &&Value| !mutant["random"].is_null();
+    let caught = mutants.as_array().expect("a list").iter().find(of_programs).expect("one");
+    let alone = |without: Value| {
+        let request = json!({ "orders": hops, "program": caught["random"], "without": without });
+        ask(&request).expect("an answer")["random"][0].clone()
+    };
+    let again = alone(caught["rule"].clone());
+    assert_eq!((&again["violation"], &again["number"]), (&caught["violation"], &caught["random"]));
+    assert_eq!(alone(Value::Null)["violation"], Value::Null);
+    let unknown = ask(&json!({ "orders": hops, "without": "order_open_epoch" }));
+    let unknown = unknown.expect_err("there is none");
+    assert!(unknown.starts_with("unknown rule `order_open_epoch` of ordering hardware hops"));
 }
 
 /// A file, and the whole sentence.
@@ -261,14 +319,15 @@ const MISTAKES: &[(&str, &str)] = &[
 fn a_mistake_in_a_file_names_its_line() {
     let mut differ = String::new();
     for (text, expect) in MISTAKES {
-        let found = ask(&json!({ "orders": ["ideal"], "tests": [["mine.litmus", text]] }));
+        let found =
+            ask(&json!({ "orders": [{ "name": "ideal" }], "tests": [["mine.litmus", text]] }));
         let found = found.err().unwrap_or_default();
         if found != *expect {
             differ += &format!("{text:?}\n    says      {found}\n    expected  {expect}\n");
         }
     }
     assert!(differ.is_empty(), "{differ}");
-    let unknown = ask(&json!({ "orders": ["hop"] })).expect_err("a mistake");
+    let unknown = ask(&json!({ "orders": [{ "name": "hop" }] })).expect_err("a mistake");
     let start = "unknown ordering hardware `hop`; did you mean `hops`? there are: hops, ";
     assert!(unknown.starts_with(start), "{unknown}");
     for order in designs::ORDERS {

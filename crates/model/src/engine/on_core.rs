@@ -282,7 +282,8 @@ impl<D: Design> OnCore<'_, D> {
     fn fence(&self, kind: FenceKind) {
         self.settle();
         let flush = matches!(kind, FenceKind::Flush(..));
-        if if flush { D::HAS_FLUSHES } else { D::HAS_FENCES } {
+        let params = self.machine().setup().params;
+        if if flush { D::has_flushes(params) } else { D::has_fences(params) } {
             self.issue(false);
         }
         self.turn();

@@ -1,7 +1,7 @@
 //! The floor that a script stands on.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lab::scripts::scripted::Token;
@@ -11,7 +11,7 @@ use model::design::{Below, Progress};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, WORD_BYTES, Word};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -31,6 +31,9 @@ pub(super) struct PyBelow {
     in_event: AtomicBool,
     /// Whether the hook is one that changes nothing.
     is_still: AtomicBool,
+    /// When the stores before the flush or fence that the hook is about have left their core; 0 in
+    /// any other hook.
+    drained: AtomicU64,
     events: Mutex<Slab<Py<PyAny>>>,
 }
 
@@ -162,6 +165,25 @@ impl PyBelow {
         }
         Ok(Cycle(at))
     }
+
+    /// A time of a flush or fence, or the refusal of one at which an earlier store has not left the
+    /// core: what it stored is not there to be flushed.
+    fn time_of_fence(&self, at: u64, way: Way) -> PyResult<Cycle> {
+        let drained = self.drained.load(Ordering::Relaxed);
+        match at < drained {
+            false => self.time(at, way),
+            true => Err(PyValueError::new_err(format!(
+                "at cycle {at} earlier stores have not left the core: they have at {drained}, \
+                 `fence.drained`"
+            ))),
+        }
+    }
+
+    /// The hook is about a flush or fence, before which stores have left their core at `drained`;
+    /// or it is over.
+    pub(super) fn is_about_fence(&self, drained: u64) {
+        self.drained.store(drained, Ordering::Relaxed);
+    }
 }
 
 /// The class of a write by its name.
@@ -190,6 +212,11 @@ type Asked<'a> = &'a mut dyn FnMut() -> bool;
 impl PyArrived {
     fn __call__(&self) -> PyResult<bool> {
         Ok(self.of.get("arrived")?())
+    }
+
+    /// It is asked, and is not the answer.
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err("`arrived` is asked, once for each write: `if arrived():`"))
     }
 }
 
@@ -342,7 +369,7 @@ impl PyBelow {
     /// it is dirty, it walks through the caches, and the core's next `fence` waits for it.
     #[pyo3(signature = (core, at, address, *, keep = true, kind = "data"))]
     fn flush(&self, core: u8, at: u64, address: u64, keep: bool, kind: &str) -> PyResult<()> {
-        let (core, at) = (self.core(core)?, self.time(at, Way::Walk)?);
+        let (core, at) = (self.core(core)?, self.time_of_fence(at, Way::Walk)?);
         let (line, class) = (self.line_of(address).and(line(address))?, class(kind)?);
         self.changed()?.flush(core, at, line, keep, class);
         Ok(())
@@ -351,7 +378,7 @@ impl PyBelow {
     /// What a fence answers that waits until what its core has flushed, or stored past the caches,
     /// is durable: a cycle, or `WAIT`, whose wake then comes by itself.
     fn fence(&self, py: Python<'_>, core: u8, at: u64) -> PyResult<Py<PyAny>> {
-        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        let (core, at) = (self.core(core)?, self.time_of_fence(at, Way::Nothing)?);
         match self.changed()?.fence(core, at) {
             Progress::Done(at) => Ok(at.0.into_pyobject(py)?.into_any().unbind()),
             Progress::Wait => Ok(package(py).wait.clone_ref(py)),

@@ -9,7 +9,7 @@ use model::design::{Disposition, Evict, Fence, Fill, Gasp, Load, Progress, Store
 use model::device::Write;
 use model::image::PowerLoss;
 use model::units::{Cycle, Line};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -147,15 +147,17 @@ impl PyHooks {
     ) -> PyResult<Vec<Write>> {
         let answer = self.design.bind(py).call_method1("could_be_durable", (below, arrived))?;
         let mut writes = Vec::new();
-        for item in answer.try_iter()? {
+        let refusal = |what: &Bound<'py, PyAny>| {
+            PyTypeError::new_err(format!(
+                "`could_be_durable` answers (line, bytes), or (line, bytes, mask), for each write, \
+                 and not {what}"
+            ))
+        };
+        for item in answer.try_iter().map_err(|_| refusal(&answer))? {
             let item = item?;
-            let (address, data, mask) = match item.len()? {
-                2 => {
-                    let (address, data): (u64, PyBackedBytes) = item.extract()?;
-                    (address, data, u64::MAX)
-                }
-                _ => item.extract()?,
-            };
+            let whole = |(address, data): (u64, PyBackedBytes)| (address, data, u64::MAX);
+            let write = item.extract().map(whole).or_else(|_| item.extract());
+            let (address, data, mask) = write.map_err(|_: PyErr| refusal(&item))?;
             writes.push(below.get().write(address, &data, mask, "data")?);
         }
         Ok(writes)
@@ -210,7 +212,13 @@ impl Hooks for PyHooks {
         if !self.has.fence {
             return Progress::Done(fence.at);
         }
-        Python::attach(|py| self.ask(py, "fence", arguments::Fence::from(fence), fence.at, below))
+        Python::attach(|py| {
+            let this = self.below.get();
+            this.is_about_fence(fence.drained.0);
+            let answer = self.ask(py, "fence", arguments::Fence::from(fence), fence.at, below);
+            this.is_about_fence(0);
+            answer
+        })
     }
 
     fn commit(&mut self, tx: &Tx, below: &mut Below) -> Progress {

@@ -1,0 +1,276 @@
+//! A litmus test on ordering hardware: many runs with other delays, and what they found.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::engine::Crashes;
+use model::units::{CoreId, Line, mix};
+use model::workload::{Pm, Program, Ptr, Workload};
+
+use super::cut::{Cut, Hardware, Left};
+use super::file::{Step, Test};
+use crate::error::InputError;
+
+/// What all runs of a test on ordering hardware found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Runs, and those of them in which every load had the value that the test says.
+    pub runs: u64,
+    /// See `runs`; only these say whether the image is allowed, and seen.
+    pub counted: u64,
+    /// Images that were checked.
+    pub images: u64,
+    /// Whether the model allows the image after a power failure at some time of some run.
+    pub allowed: bool,
+    /// Whether the image was seen.
+    pub seen: bool,
+    /// The first image that broke the hardware's promise, whatever the test asks about.
+    pub violation: Option<String>,
+    /// What a script raised.
+    pub raised: Option<String>,
+    /// Why the test does not fit the hardware, which is then asked nothing more.
+    pub refused: Option<String>,
+}
+
+impl Found {
+    /// Adds what a run found, in which loads had the values that the test says, or had not.
+    fn add(&mut self, crashes: Crashes, matched: bool) {
+        if let Some(violation) = crashes.violations.into_iter().next() {
+            self.violation.get_or_insert(violation.text);
+        }
+        self.images += crashes.images;
+        if matched {
+            self.counted += 1;
+            self.allowed |= crashes.allowed;
+            self.seen |= crashes.seen;
+        }
+    }
+}
+
+/// The machines of a test: `tiny`, and one whose two controllers have queues of one entry over slow
+/// cells, so that writes overtake each other.
+const MACHINES: &[&[(&str, &str)]] = &[
+    &[],
+    &[
+        ("controller.count", "2"),
+        ("controller.intlv_size", "64B"),
+        ("controller.write_buffer_size", "1"),
+        ("pm.xpbuffer_entries", "1"),
+        ("pm.tWRITE", "400cycles"),
+    ],
+];
+
+/// Images of one crash point: as many as there are orders, up to this, and as many more by chance.
+const ORDERS_MAX: u64 = 1_000;
+
+/// Runs a test on ordering hardware; nothing if it is cancelled.
+///
+/// # Errors
+/// When the host has no room for the machine.
+///
+/// # Panics
+/// When the test's programs cannot run, which is a defect.
+pub fn run(
+    hardware: &Hardware,
+    test: &Test,
+    seed: u64,
+    cancelled: &Arc<AtomicBool>,
+) -> Result<Option<Found>, InputError> {
+    run_until(hardware, test, seed, cancelled, |_| false)
+}
+
+/// As [`run`], until what has been found is enough.
+pub(super) fn run_until(
+    hardware: &Hardware,
+    test: &Test,
+    seed: u64,
+    cancelled: &Arc<AtomicBool>,
+    is_enough: impl Fn(&Found) -> bool,
+) -> Result<Option<Found>, InputError> {
+    let mut found = Found::default();
+    for machine in MACHINES {
+        let pairs: Vec<(String, String)> =
+            machine.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
+        let config = hardware.machine(&pairs)?;
+        for delays in delays(test, seed) {
+            if cancelled.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if found.refused.is_some() || is_enough(&found) {
+                return Ok(Some(found));
+            }
+            found.runs += 1;
+            let mismatched = Arc::new(AtomicBool::new(false));
+            let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
+            let cut = Cut {
+                hardware,
+                settings: &hardware.settings,
+                config: &config,
+                cores: test.threads.len() as u8,
+                workload: Box::new(threads),
+                reorders: ORDERS_MAX,
+                violations_max: usize::MAX,
+                seed: 1,
+                image: test.image.clone(),
+            };
+            match cut.left(cancelled)? {
+                Left::Cancelled => return Ok(None),
+                Left::Refused(text) => found.refused = Some(text),
+                Left::Raised(text) => _ = found.raised.get_or_insert(text),
+                Left::Stuck(text) => _ = found.violation.get_or_insert(text),
+                Left::Images(crashes) => {
+                    found.add(*crashes, !mismatched.load(Ordering::Relaxed));
+                }
+            }
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Instructions before a thread's first step and before each other one.
+type Delays = Vec<(u64, u64)>;
+
+/// When threads start: each of these against each, as long as one starts at once.
+const STARTS: &[u64] = &[0, 4, 20, 60, 200, 700];
+/// The same for tests of three and four threads, which have many more ways to do so.
+const STARTS_OF_MANY: &[u64] = &[0, 20, 200];
+/// Instructions between two steps, one of which is chosen for each step.
+const GAPS: &[u64] = &[0, 1, 3, 10, 40, 150];
+/// Runs in which there are such gaps.
+const GAPPED: u64 = 16;
+
+/// The delays of each run of a test; the second number of a thread is a seed for its gaps, 0 for
+/// none.
+fn delays(test: &Test, seed: u64) -> Vec<Delays> {
+    let count = test.threads.len();
+    let starts = if count > 2 { STARTS_OF_MANY } else { STARTS };
+    let combinations = starts.len().pow(count as u32);
+    let start = |combination: usize, thread: usize| {
+        starts[combination / starts.len().pow(thread as u32) % starts.len()]
+    };
+    let mut all: Vec<Delays> = (0..combinations)
+        .map(|index| (0..count).map(|thread| (start(index, thread), 0)).collect())
+        .filter(|delays: &Delays| delays.iter().any(|(start, _)| *start == 0))
+        .collect();
+    for run in 0..GAPPED {
+        let gaps = |thread| mix(mix(seed) ^ (run << 8) ^ thread).max(1);
+        all.push((0..count as u64).map(|thread| (0, gaps(thread))).collect());
+    }
+    all
+}
+
+/// A test as programs.
+struct Threads {
+    test: Test,
+    delays: Delays,
+    mismatched: Arc<AtomicBool>,
+}
+
+impl Workload for Threads {
+    fn populate(&mut self, _pm: &mut Pm<'_>) -> model::workload::Step {
+        Ok(())
+    }
+
+    fn program(&self, core: CoreId) -> model::workload::Step<Box<dyn Program>> {
+        let index = usize::from(core.0);
+        Ok(Box::new(Thread {
+            steps: self.test.threads[index].clone(),
+            delay: self.delays[index],
+            mismatched: self.mismatched.clone(),
+            unflushed: Vec::new(),
+        }))
+    }
+}
+
+struct Thread {
+    steps: Vec<Step>,
+    delay: (u64, u64),
+    mismatched: Arc<AtomicBool>,
+    /// Lines of persistent memory that were stored to since the last fence.
+    unflushed: Vec<Line>,
+}
+
+/// A thread looks so often for the value that it waits for: it may have come and gone.
+const LOOKS: u64 = 20_000;
+
+impl Program for Thread {
+    fn transaction(&mut self, pm: &mut Pm<'_>) -> model::workload::Step {
+        let (start, gaps) = self.delay;
+        pm.work(start);
+        for index in 0..self.steps.len() {
+            if gaps != 0 {
+                pm.work(GAPS[(mix(gaps ^ index as u64) % GAPS.len() as u64) as usize]);
+            }
+            if !self.step(pm, self.steps[index]) {
+                self.mismatched.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// Whether the step found what the test says.
+    fn step(&mut self, pm: &mut Pm<'_>, step: Step) -> bool {
+        match step {
+            Step::Store(address, value) => {
+                pm.store(Ptr::to(address), value);
+                let line = Line::of(address);
+                if line.is_persistent() && !self.unflushed.contains(&line) {
+                    self.unflushed.push(line);
+                }
+            }
+            Step::Load(address, value) => return pm.load(Ptr::to(address)) == value,
+            Step::Wait(address, value) => {
+                let mut found = || {
+                    pm.work(1);
+                    pm.load(Ptr::to(address)) == value
+                };
+                return (0..LOOKS).any(|_| found());
+            }
+            Step::Order => {
+                self.flush(pm);
+                pm.order();
+            }
+            Step::Durable => {
+                self.flush(pm);
+                pm.durable();
+            }
+            Step::Work(instructions) => pm.work(instructions),
+        }
+        true
+    }
+
+    fn flush(&mut self, pm: &mut Pm<'_>) {
+        for line in self.unflushed.drain(..) {
+            pm.flush(Ptr::to(line.address()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One run in which the image is allowed, or seen, is enough, if its loads had the values.
+    #[test]
+    fn what_one_of_the_runs_allows_is_allowed() {
+        for (allowed, seen) in [(true, false), (false, true)] {
+            for place in 0..3 {
+                let mut found = Found::default();
+                for run in 0..3 {
+                    let is_it = run == place;
+                    let (allowed, seen) = (allowed && is_it, seen && is_it);
+                    found.add(Crashes { images: 5, allowed, seen, ..Crashes::default() }, true);
+                }
+                assert_eq!((found.allowed, found.seen), (allowed, seen), "run {place}");
+                assert_eq!((found.counted, found.images), (3, 15));
+            }
+        }
+        let mut found = Found::default();
+        found.add(Crashes { images: 5, allowed: true, seen: true, ..Crashes::default() }, false);
+        assert_eq!((found.allowed, found.seen, found.counted), (false, false, 0));
+        assert_eq!(found.images, 5, "it was checked all the same");
+    }
+}
