@@ -1,11 +1,17 @@
 """The command `indelible`, also as `python -m indelible`."""
 
+import os
 import sys
+
+#: What Python takes the hashes of texts from, in every process from another number if it is unset.
+HASHES = "PYTHONHASHSEED"
 
 
 def main() -> int:
     """Run the command; Ctrl-C while it is still being imported ends it like any other."""
     try:
+        if HASHES not in os.environ and _runs_python(sys.argv[1:]):
+            _begin_anew()
         from indelible import cli
 
         code = cli.main()
@@ -18,6 +24,22 @@ def main() -> int:
     # next `exec`, and would die of it at exit.
     exec("")
     return code
+
+
+def _runs_python(words: list[str]) -> bool:
+    """Return whether these words may name a design in Python."""
+    ours = words[: words.index("--")] if "--" in words else words
+    return any(part.endswith(".py") for word in ours for part in word.split(","))
+
+
+def _begin_anew() -> None:
+    """Begin anew with the same hashes in every process, so that sets of texts have one order.
+
+    A design in Python that goes through one would have other answers each time.
+    """
+    if sys.executable:
+        environment = os.environ | {HASHES: "0"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import os
 import subprocess
 import sys
@@ -51,6 +52,48 @@ def test_without_stderr_the_exit_code_is_the_same() -> None:
     words = "-m indelible run --design foo --workload hash"
     done = subprocess.run(["sh", "-c", f'"$0" {words} 2>&-', sys.executable])
     assert done.returncode == 2
+
+
+#: Flushes lines in the order of a set of texts.
+HASHED = """
+from indelible.templates.order import Template
+
+class Hashed(Template):
+    def __init__(self, setup):
+        self.lines = [set() for _ in range(setup.shape.cores)]
+
+    def fence(self, fence, below):
+        mine = self.lines[fence.core]
+        if fence.kind == "flush":
+            return mine.add(f"{fence.line:x}")
+        for late, line in enumerate(mine):
+            below.flush(fence.core, fence.drained + late, int(line, 16))
+        mine.clear()
+        return below.fence(fence.core, fence.drained)
+"""
+
+
+@needs_core
+def test_designs_answer_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "hashed.py").write_text(HASHED, encoding="utf-8")
+    words = "-m indelible run --workload btree --machine tiny --txs 100 --json --design"
+    unset = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    unset["PYTHONPATH"] = os.pathsep.join(sys.path)
+
+    def cycles(**environment: str) -> int:
+        done = subprocess.run(
+            [sys.executable, *words.split(), "undo@./hashed.py"],
+            cwd=tmp_path,
+            env=unset | environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["cycles"]
+
+    assert len({cycles() for _ in range(3)}) == 1
+    # Whoever says another order has it.
+    assert len({cycles(PYTHONHASHSEED=str(seed)) for seed in range(5)}) > 1
 
 
 @needs_core
