@@ -236,9 +236,7 @@ fn run_programs(
     Ok(rows)
 }
 
-/// What shows that a rule of the hardware is switched off: the first of the tests, or of the random
-/// programs, in which something is wrong, and nothing with the rule. That hardware raises shows
-/// that it raises, and not that what the rule is for goes wrong.
+/// What shows that each rule of the hardware is switched off.
 fn mutants(
     orders: &[Hardware],
     tests: &[Test],
@@ -252,47 +250,61 @@ fn mutants(
     };
     let mut rows = Vec::new();
     for (place, order) in orders.iter().enumerate() {
-        let needless: Vec<_> = order.entry.needless_under(&order.settings).collect();
+        let right = tests.iter().enumerate().filter(|(index, _)| holds(place, *index));
+        let right: Vec<&Test> = right.map(|(_, test)| test).collect();
         for (rule, _) in order.entry.rules {
-            let mut row = json!({ "order": order.name(), "rule": rule, "caught": false });
-            for name in ["test", "random", "violation", "raises", "needless"] {
-                row[name] = Value::Null;
+            match mutant(order, rule, &right, (seed, control))? {
+                Some(row) => rows.push(row),
+                None => return Ok(rows),
             }
             control.done.fetch_add(1, Ordering::Relaxed);
-            if let Some((_, why)) = needless.iter().find(|(other, _)| other == rule) {
-                row["needless"] = (*why).into();
-                rows.push(row);
-                continue;
-            }
-            let wrong = order.lacking(rule);
-            for (_, test) in tests.iter().enumerate().filter(|(index, _)| holds(place, *index)) {
-                let shows = |found: &Found| found.violation.is_some() || found.raised.is_some();
-                let found = run_until(&wrong, test, seed, &control.cancelled, shows)?;
-                let Some(found) = found else { return Ok(rows) };
-                if let Some(text) = found.raised {
-                    row["raises"] = text.into();
-                }
-                if let Some(text) = found.violation {
-                    row["caught"] = true.into();
-                    (row["test"], row["violation"]) = (test.name.clone().into(), text.into());
-                    break;
-                }
-            }
-            if row["caught"] == false {
-                match Programs::of(order).catch(rule, &control.cancelled)? {
-                    Caught::Cancelled => return Ok(rows),
-                    Caught::By(program, text) => {
-                        row["caught"] = true.into();
-                        (row["random"], row["violation"]) = (program.into(), text.into());
-                    }
-                    Caught::Raised(text) => row["raises"] = text.into(),
-                    Caught::Not => (),
-                }
-            }
-            rows.push(row);
         }
     }
     Ok(rows)
+}
+
+/// What shows that a rule is switched off: the first of the tests, which nothing is wrong in with
+/// the rule, or of the random programs, in which something is. That hardware raises shows that it
+/// raises, and not that what the rule is for goes wrong. Nothing if it is cancelled.
+fn mutant(
+    order: &Hardware,
+    rule: &'static str,
+    tests: &[&Test],
+    (seed, control): (u64, &Control),
+) -> Result<Option<Value>, InputError> {
+    let mut row = json!({ "order": order.name(), "rule": rule, "caught": false });
+    for name in ["test", "random", "violation", "raises", "needless"] {
+        row[name] = Value::Null;
+    }
+    let mut needless = order.entry.needless_under(&order.settings);
+    if let Some((_, why)) = needless.find(|(other, _)| *other == rule) {
+        row["needless"] = why.into();
+        return Ok(Some(row));
+    }
+    let lacking = order.lacking(rule);
+    for test in tests {
+        let shows = |found: &Found| found.violation.is_some() || found.raised.is_some();
+        let found = run_until(&lacking, test, seed, &control.cancelled, shows)?;
+        let Some(found) = found else { return Ok(None) };
+        if let Some(text) = found.raised {
+            row["raises"] = text.into();
+        }
+        if let Some(text) = found.violation {
+            row["caught"] = true.into();
+            (row["test"], row["violation"]) = (test.name.clone().into(), text.into());
+            return Ok(Some(row));
+        }
+    }
+    match Programs::of(order).catch(rule, &control.cancelled)? {
+        Caught::Cancelled => return Ok(None),
+        Caught::By(program, text) => {
+            row["caught"] = true.into();
+            (row["random"], row["violation"]) = (program.into(), text.into());
+        }
+        Caught::Raised(text) => row["raises"] = text.into(),
+        Caught::Not => (),
+    }
+    Ok(Some(row))
 }
 
 /// The ordering hardware of a name, or the script of a user's.
