@@ -68,7 +68,7 @@ def _rule(rule: Mapping[str, Any], designs: Sequence[str]) -> str:
         found.setdefault(row["reason"], []).append(row["design"])
 
     def where(names: Sequence[str]) -> str:
-        if len(names) < len(designs) or set(names) != set(designs):
+        if not {*designs} <= {*names}:
             return f" in {', '.join(names)}"
         return " in every design" if len(designs) > 1 else ""
 

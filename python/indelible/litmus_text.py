@@ -59,8 +59,11 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
         for row in filter(is_wrong, test):
             why = row["violation"] or f"the image {row['image']} was seen"
             lines += ["", text.paragraph("WRONG", f"{name} on {row['order']}: {why}", width)]
-    refusals = {row["order"]: row["refusal"] for row in rows if row["refusal"] is not None}
-    lines += [text.paragraph("refused", f"{on}: {why}", width) for on, why in refusals.items()]
+    refusals = {(row["order"], row["refusal"]) for row in rows if row["refusal"] is not None}
+    for on, why in sorted(refusals):
+        # What hardware in Python says begins with its name.
+        told = why if why.startswith(on) else f"{on}: {why}"
+        lines.append(text.paragraph("refused", told, width))
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
     return [*lines, "", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
 
@@ -70,8 +73,9 @@ def _random(answer: Litmus, row: Row, width: int) -> list[str]:
     alone = answer.tests.program is not None
     if row["violation"] is None:
         what = f"program {row['number']:,}" if alone else f"{row['programs']:,}"
-        count = f"{what} on {row['order']}: ok, {row['images']:,} images"
-        if row["refused"]:
+        count = f"{what} on {row['order']}: "
+        count += f"ok, {row['images']:,} images" if row["images"] else f"refused: {row['refusal']}"
+        if row["refused"] and row["images"]:
             count += f" ({row['refused']:,} refused: {row['refusal']})"
         lines = [text.paragraph("random", count, width)]
     else:
@@ -92,8 +96,8 @@ def _random(answer: Litmus, row: Row, width: int) -> list[str]:
 
 def _of(tests: LitmusTests, order: str) -> LitmusTests:
     """Return tests on one order alone."""
-    own = [pair for pair in tests.orders if pair[0] == order] or [(order, ())]
-    return replace(tests, orders=tuple(own))
+    own = next((own for name, own in tests.orders if name == order), ())
+    return replace(tests, orders=((order, own),), settings=own)
 
 
 def _mutants(answer: Litmus, width: int) -> list[str]:
@@ -120,10 +124,11 @@ def _mutants(answer: Litmus, width: int) -> list[str]:
         elif row["raises"] is not None and is_missed(row):
             lines.append(text.footnote("!", f"{what}: {row['raises']}", width))
     if caught:
-        first, given = caught[0], {Path(file.path).stem: file for file in answer.tests.files}
+        first = caught[0]
+        files = [file for file in answer.tests.files if Path(file.path).stem == first["test"]]
         see = replace(
             _of(answer.tests, first["order"]),
-            files=tuple(filter(None, [given.get(first["test"])])),
+            files=tuple(files),
             random=0,
             mutants=False,
             program=first["random"],
@@ -155,7 +160,7 @@ def _names(answer: Litmus, tests: Sequence[Sequence[Row]]) -> list[str]:
 def _cell(row: Row) -> str:
     if is_wrong(row):
         return "WRONG"
-    if row["refusal"] is not None:
+    if not row["runs"]:
         return REFUSED
     if not row["counted"]:
         return UNASKED

@@ -157,9 +157,18 @@ class Litmus(Answer):
         """Whether no order left what it promises not to leave, and each wrong rule was caught."""
         return not (
             any(map(is_wrong, self.data["rows"]))
+            or self.unfit
             or any(row["violation"] is not None for row in self.data.get("random", ()))
             or any(is_missed(row) for row in self.data.get("mutants", ()))
         )
+
+    @property
+    def unfit(self) -> list[str]:
+        """The orders that nothing fitted of what they were asked: nothing is known of them."""
+        rows = [*self.data["rows"], *self.data.get("random", ())]
+        asked = dict.fromkeys(row["order"] for row in rows)
+        known = {row["order"] for row in rows if row["images"] or row["violation"] is not None}
+        return [order for order in asked if order not in known]
 
     def __repr__(self) -> str:
         return f"<Litmus {self.tests.command()}>"

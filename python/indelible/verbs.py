@@ -463,7 +463,7 @@ def litmus(
     known = [row["name"] for row in experiment.catalog("orders")]
     # None is all of them; what is set is said of each.
     chosen = orders or (tuple(known) if given else ())
-    own = tuple((name, of_cell(given, name, "", (*known, *orders))) for name in chosen)
+    own = tuple((name, of_cell(given, name, "", chosen)) for name in chosen)
     paths = (path for each in files for path in listed("files", each))
     scripts = tuple(experiment.Script.read("", path) for path in paths)
     random = experiment.whole("random", random, 0, experiment.RANDOM_MAX)

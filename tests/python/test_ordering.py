@@ -398,24 +398,6 @@ def test_what_could_be_durable_is_lines_with_their_bytes(write: Write, answer: s
     assert "answers (line, bytes), or (line, bytes, mask), for each write, and not " in text
 
 
-def test_what_does_not_fit_says_nothing_of_the_rest(write: Write) -> None:
-    path = write(
-        "def __init__(self, setup):\n    super().__init__(setup)\n"
-        "    if setup.shape.cores > 2: raise __import__('indelible').InputError('two is all')"
-    )
-    found = indelible.litmus(orders=["x86", path], random=20, mutants=True)
-    assert found.passed, str(found)
-    refused_rows = [row for row in found.data["rows"] if row["refusal"]]
-    assert {(row["order"], row["test"]) for row in refused_rows} == {(path, "third_core")}
-    x86, own = found.data["random"]
-    assert (x86["refused"], own["refusal"]) == (0, f"{path}: two is all")
-    assert 0 < own["refused"] < own["programs"] == 20
-    path = write(
-        "def __init__(self, setup):\n    raise __import__('indelible').InputError('none is enough')"
-    )
-    assert refused(lambda: indelible.litmus(orders=["x86", path])) == f"{path}: none is enough"
-
-
 def test_that_it_raises_does_not_show_what_a_rule_is_for(write: Write) -> None:
     path = write(
         "rules = {**Template.rules, 'be_kind': 'always'}\n"

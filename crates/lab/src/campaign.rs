@@ -221,6 +221,7 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                     }
                 }
                 row["caught"] = true.into();
+                row.as_object_mut().expect("a row is an object").remove("raises");
                 tell(&mut row, &trial, &on, txs, cuts, caught);
                 break;
             }

@@ -230,8 +230,11 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
         Some(_) => LogName::ALL.map(on_script).into(),
         None => pairings.iter().map(|design| design.card.name.to_owned()).collect(),
     };
+    // A log on a script is made when it is asked for; what is wrong with one is told then.
+    let on_script = names.iter().filter_map(|name| scripts::find(name).ok().flatten());
+    let on_script: Vec<&Entry> = on_script.chain(entry.script.map(|_| entry)).collect();
     let rule = |(name, doc): &(&str, &str)| {
-        let speaks = pairings.iter().copied().chain(entry.script.map(|_| entry));
+        let speaks = pairings.iter().copied().chain(on_script.iter().copied());
         let needless: Vec<Value> = speaks.filter_map(|of| needless(of, &[], name)).collect();
         json!({ "name": name, "doc": doc.trim(), "needless": needless })
     };

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown, unknown_of};
-use crate::{machines, scripts, settings};
+use crate::{machines, scripts, settings, spec};
 
 mod cut;
 pub mod file;
@@ -99,8 +99,21 @@ impl Request {
             )));
         }
         let settings = settings::params(&owner, entry.fields, &said.design)?;
-        machines::load("tiny", &said.machine)?;
-        let hardware = Hardware { settings, machine: said.machine, ..Hardware::of(entry) };
+        let machine = machines::load("tiny", &said.machine)?;
+        spec::keep_threads(entry, &machine, random::CORES_MAX)?;
+        let has_domain = said.machine.iter().any(|(path, _)| path.starts_with("controller.domain"));
+        let missing = spec::missing_domain(entry.card.needs, machine.config.domain());
+        if let Some((domain, _)) = missing.filter(|_| has_domain) {
+            return Err(InputError(format!(
+                "{name} needs the durability domain {domain}; leave controller.domain out, or name \
+                 other hardware with --order"
+            )));
+        }
+        // Other settings stand beside these, whatever they are called.
+        let named = said.machine.into_iter();
+        let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
+        let machine = named.collect::<Result<_, InputError>>()?;
+        let hardware = Hardware { settings, machine, ..Hardware::of(entry) };
         let Some(without) = &self.without else { return Ok(hardware) };
         match entry.rules.iter().find(|(rule, _)| rule == without) {
             Some((rule, _)) => Ok(hardware.lacking(rule)),
@@ -163,9 +176,7 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     if random > 0 {
         answer["random"] = run_programs(&orders, programs, control)?.into();
     }
-    for order in &orders {
-        require_fit(order, &rows, &answer["random"])?;
-    }
+    require_fit(&rows, &answer["random"])?;
     if request.mutants {
         answer["mutants"] = mutants(&orders, &tests, &rows, (request.seed, control))?.into();
     }
@@ -174,15 +185,14 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     Ok(answer.to_string())
 }
 
-/// Refuses hardware that refuses all that it was asked.
-fn require_fit(order: &Hardware, rows: &[Value], random: &Value) -> Result<(), InputError> {
+/// Refuses what does not fit any of the hardware.
+fn require_fit(rows: &[Value], random: &Value) -> Result<(), InputError> {
     let random = random.as_array().map_or(&[][..], Vec::as_slice);
-    let mut own = rows.iter().chain(random).filter(|row| row["order"] == order.name()).peekable();
-    let Some(first) = own.peek().map(|row| row["refusal"].clone()) else { return Ok(()) };
-    match first.as_str() {
-        Some(text) if own.all(|row| row["images"] == 0 && !row["refusal"].is_null()) => {
-            Err(InputError(text.to_owned()))
-        }
+    let mut all = rows.iter().chain(random).peekable();
+    let first = all.peek().and_then(|row| row["refusal"].as_str().map(str::to_owned));
+    let is_refused = |row: &Value| row["violation"].is_null() && row["images"] == 0;
+    match first {
+        Some(text) if all.all(is_refused) => Err(InputError(text)),
         _ => Ok(()),
     }
 }
@@ -245,7 +255,7 @@ fn mutants(
 ) -> Result<Vec<Value>, InputError> {
     // Rows of the intact hardware: all orders of a test, and then those of the next.
     let holds = |order: usize, test: usize| {
-        let holds = |row: &Value| row["violation"].is_null() && row["refusal"].is_null();
+        let holds = |row: &Value| row["violation"].is_null() && row["runs"] != 0;
         intact.get(test * orders.len() + order).is_some_and(holds)
     };
     let mut rows = Vec::new();
@@ -290,7 +300,7 @@ fn mutant(
             row["raises"] = text.into();
         }
         if let Some(text) = found.violation {
-            row["caught"] = true.into();
+            (row["caught"], row["raises"]) = (true.into(), Value::Null);
             (row["test"], row["violation"]) = (test.name.clone().into(), text.into());
             return Ok(Some(row));
         }
@@ -298,7 +308,7 @@ fn mutant(
     match Programs::of(order).catch(rule, &control.cancelled)? {
         Caught::Cancelled => return Ok(None),
         Caught::By(program, text) => {
-            row["caught"] = true.into();
+            (row["caught"], row["raises"]) = (true.into(), Value::Null);
             (row["random"], row["violation"]) = (program.into(), text.into());
         }
         Caught::Raised(text) => row["raises"] = text.into(),

@@ -76,6 +76,16 @@ pub fn load(name_or_path: &str, settings: &[(String, String)]) -> Result<Machine
     draft.resolve()
 }
 
+/// A parameter, as `section.key`, by the name that it has here, whatever tool's name it was given.
+///
+/// # Errors
+/// A sentence, when there is none.
+pub fn own_path(path: &str) -> Result<String, InputError> {
+    let (section, key) = path.split_once('.').unwrap_or((path, ""));
+    let field = &FIELDS[find(section, key)?];
+    Ok(format!("{}.{}", field.section, field.key))
+}
+
 /// The names of the presets.
 pub fn names() -> Vec<&'static str> {
     PRESETS.iter().map(|(name, _)| *name).collect()

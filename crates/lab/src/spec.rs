@@ -361,12 +361,20 @@ pub fn count_cores(
 }
 
 /// A design whose structures belong to cores cannot have threads that move.
-fn keep_threads(design: &designs::Entry, machine: &Machine, cores: u8) -> Result<(), InputError> {
+///
+/// # Errors
+/// A sentence that says which can, or that no core is idle for them to move to.
+pub fn keep_threads(
+    design: &designs::Entry,
+    machine: &Machine,
+    cores: u8,
+) -> Result<(), InputError> {
     if machine.config.core.migrate == 0 {
         return Ok(());
     }
     if !design.migrates {
-        let movable = designs::ALL.iter().filter(|entry| entry.migrates);
+        let all = if design.is_order() { designs::ORDERS } else { designs::ALL };
+        let movable = all.iter().filter(|entry| entry.migrates);
         let names: Vec<&str> = movable.map(|entry| entry.card.name).collect();
         let name = design.card.name;
         return Err(InputError(match design.script {

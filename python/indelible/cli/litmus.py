@@ -61,7 +61,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--without", metavar="RULE", help="switch a rule of the hardware off in every run"
     )
     options.add_settings(
-        parser, "a field of the machine `tiny` or of the hardware (`design`) in every run"
+        parser,
+        "a field of the machine `tiny` or of the hardware (`design`) in every run",
+        "the hardware's",
     )
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="tests (those that come with the simulator)"

@@ -164,6 +164,7 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
 def add_settings(
     parser: argparse.ArgumentParser,
     of: str = "a field of the machine, the design or the workload",
+    named: str = "a design's or a workload's",
 ) -> None:
     """Add `--set`, which overrides a field `of` these."""
     parser.add_argument(
@@ -172,8 +173,8 @@ def add_settings(
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help=f"override {of}; may be repeated. The section may be a design's or a workload's name,"
-        " and speaks of that alone",
+        help=f"override {of}; may be repeated. The section may be {named} name, and speaks of that"
+        " alone",
     )
 
 

@@ -15,6 +15,11 @@ use model::workload::{Stop, Workload};
 use crate::error::InputError;
 use crate::{machines, scripts, spec};
 
+/// What a machine has, as `section.key`.
+type Pairs = [(String, String)];
+
+const DOMAIN: &str = "controller.domain";
+
 /// Ordering hardware as it was asked for: what is said here holds in every run.
 #[derive(Clone)]
 pub struct Hardware {
@@ -22,7 +27,7 @@ pub struct Hardware {
     pub entry: &'static Entry,
     /// Its parameters.
     pub settings: Vec<(String, u64)>,
-    /// What the machine has, as `section.key`.
+    /// What the machine has, as `section.key` ([`machines::own_path`]).
     pub machine: Vec<(String, String)>,
     /// A rule of its that is switched off.
     pub without: Option<&'static str>,
@@ -44,17 +49,20 @@ impl Hardware {
         self.entry.card.name
     }
 
-    /// The machine `tiny` with these settings, unless others were asked for, and what must survive
-    /// for the hardware's promise.
+    /// The machine `tiny` with these settings, unless others were asked for, and with what must
+    /// survive for the hardware's promise; and what of all that is not `tiny`'s own.
     ///
     /// # Errors
     /// What is wrong with the settings.
-    pub fn machine(&self, pairs: &[(String, String)]) -> Result<Config, InputError> {
-        let mut config = machines::load("tiny", &over(pairs, &self.machine))?.config;
-        if let Some((_, domain)) = spec::missing_domain(self.entry.card.needs, config.domain()) {
+    pub fn machine(&self, pairs: &Pairs) -> Result<(Config, Vec<(String, String)>), InputError> {
+        let mut pairs = over(pairs, &self.machine);
+        let mut config = machines::load("tiny", &pairs)?.config;
+        if let Some((name, domain)) = spec::missing_domain(self.entry.card.needs, config.domain()) {
             config.controller.domain = domain;
+            pairs.retain(|(path, _)| path != DOMAIN);
+            pairs.push((DOMAIN.to_owned(), name.to_owned()));
         }
-        Ok(config)
+        Ok((config, pairs))
     }
 
     /// These parameters, unless others were asked for.
@@ -64,7 +72,7 @@ impl Hardware {
 }
 
 /// Settings by name, of which `asked` come before `others`.
-pub(super) fn over<T: Clone>(others: &[(String, T)], asked: &[(String, T)]) -> Vec<(String, T)> {
+fn over<T: Clone>(others: &[(String, T)], asked: &[(String, T)]) -> Vec<(String, T)> {
     let is_asked = |name: &str| asked.iter().any(|(other, _)| other == name);
     let kept = others.iter().filter(|(name, _)| !is_asked(name));
     kept.chain(asked).cloned().collect()

@@ -11,11 +11,14 @@ use model::units::{CoreId, LINE_BYTES, mix};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 use serde_json::{Value, json};
 
-use super::cut::{self, Cut, Hardware, Left};
+use super::cut::{Cut, Hardware, Left};
 use crate::error::InputError;
 
 /// So many programs a wrong rule is looked for in (ours: each of HOPS and BBB shows in fewer).
 pub const PROGRAMS: u64 = 1600;
+
+/// Cores that a program has at most; a test has no more threads.
+pub const CORES_MAX: u8 = 4;
 
 /// Images of a crash point (ours: chosen by chance, and there are many points).
 const REORDERS: u64 = 12;
@@ -44,7 +47,7 @@ pub enum Ran {
     },
     /// A script raised.
     Raised(String),
-    /// The hardware says that the program does not fit it.
+    /// The program does not fit the hardware, or its machine what was asked for.
     Refused(String),
     /// Somebody cancelled it.
     Cancelled,
@@ -64,7 +67,7 @@ impl Programs<'_> {
     /// Runs a program.
     ///
     /// # Errors
-    /// When the host has no room for the machine, or that has not what was asked for.
+    /// When the host has no room for the machine.
     pub fn run(&self, number: u64, cancelled: &Arc<AtomicBool>) -> Result<Ran, InputError> {
         self.run_on(self.hardware, number, cancelled)
     }
@@ -76,10 +79,15 @@ impl Programs<'_> {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Ran, InputError> {
         let (settings, pairs, cores, program) = self.setup(number);
+        // What was asked for fits `tiny`, and perhaps not what this program has beside it.
+        let config = match hardware.machine(&pairs) {
+            Ok((config, _)) => config,
+            Err(InputError(text)) => return Ok(Ran::Refused(text)),
+        };
         let cut = Cut {
             hardware,
             settings: &settings,
-            config: &hardware.machine(&pairs)?,
+            config: &config,
             cores,
             workload: Box::new(program),
             reorders: REORDERS,
@@ -104,7 +112,7 @@ impl Programs<'_> {
     /// own, and the steps of each core.
     pub fn describe(&self, number: u64) -> Value {
         let (settings, pairs, cores, program) = self.setup(number);
-        let pairs = cut::over(&pairs, &self.hardware.machine);
+        let pairs = self.hardware.machine(&pairs).map_or(pairs, |(_, pairs)| pairs);
         let steps = |core| Random { core: CoreId(core), ..program }.steps();
         let said = |(name, value): &(String, u64)| {
             let field = self.hardware.entry.fields.iter().find(|field| field.name == name);
@@ -128,7 +136,7 @@ impl Programs<'_> {
         let turn = seed / MACHINES.len() as u64;
         let program = Random { seed, core: CoreId(0), steps: 14 + seed % 20, lines: 2 + turn % 7 };
         let settings = self.hardware.with(&self.ways[way as usize]);
-        (settings, pairs, 2 + (turn % 3) as u8, program)
+        (settings, pairs, 2 + (turn % u64::from(CORES_MAX - 1)) as u8, program)
     }
 
     /// Whether a rule's absence shows in a program that leaves nothing wrong with it: which, and

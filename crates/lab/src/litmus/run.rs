@@ -28,7 +28,7 @@ pub struct Found {
     pub violation: Option<String>,
     /// What a script raised.
     pub raised: Option<String>,
-    /// Why the test does not fit the hardware, which is then asked nothing more.
+    /// Why runs on one of the machines, or on all, do not fit the hardware, or what was asked for.
     pub refused: Option<String>,
 }
 
@@ -91,15 +91,20 @@ pub(super) fn run_until(
     for machine in MACHINES {
         let pairs: Vec<(String, String)> =
             machine.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
-        let config = hardware.machine(&pairs)?;
+        let config = match hardware.machine(&pairs) {
+            Ok((config, _)) => config,
+            Err(InputError(text)) => {
+                found.refused.get_or_insert(text);
+                continue;
+            }
+        };
         for delays in delays(test, seed) {
             if cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            if found.refused.is_some() || is_enough(&found) {
+            if is_enough(&found) {
                 return Ok(Some(found));
             }
-            found.runs += 1;
             let mismatched = Arc::new(AtomicBool::new(false));
             let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
             let cut = Cut {
@@ -113,9 +118,14 @@ pub(super) fn run_until(
                 seed: 1,
                 image: test.image.clone(),
             };
+            found.runs += 1;
             match cut.left(cancelled)? {
                 Left::Cancelled => return Ok(None),
-                Left::Refused(text) => found.refused = Some(text),
+                Left::Refused(text) => {
+                    found.refused.get_or_insert(text);
+                    found.runs -= 1;
+                    break;
+                }
                 Left::Raised(text) => _ = found.raised.get_or_insert(text),
                 Left::Stuck(text) => _ = found.violation.get_or_insert(text),
                 Left::Images(crashes) => {

@@ -1,0 +1,162 @@
+"""Litmus tests on the real simulator: what is set, what does not fit, and what is printed of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core, refused
+from indelible.cli import main
+
+pytestmark = needs_core
+
+#: Ordering hardware that has no room for some of what it is asked.
+PICKY = """
+from indelible import InputError
+from indelible.templates.order import Template
+
+class Picky(Template):
+    def __init__(self, setup):
+        super().__init__(setup)
+        if setup.shape.{what} > {most}:
+            raise InputError("{most} is all")
+"""
+
+
+Picky = Callable[[str, int], str]
+
+
+@pytest.fixture
+def picky(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Picky:
+    """Return what writes such hardware, and returns its path."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(what: str, most: int) -> str:
+        Path("picky.py").write_text(PICKY.format(what=what, most=most), encoding="utf-8")
+        return "./picky.py"
+
+    return written
+
+
+# What is set.
+
+
+def test_a_field_may_be_called_as_other_tools_do(capsys: pytest.CaptureFixture[str]) -> None:
+    (one,) = indelible.litmus(orders="hops", program=2, set={"controller.wpq": 8}).data["random"]
+    (same,) = indelible.litmus(
+        orders="hops", program=2, set={"controller.write_buffer_size": 8}
+    ).data["random"]
+    assert one == same
+    assert indelible.litmus(orders="hops", set={"controller.wpq": 8}).passed
+    assert main(["litmus", "--order", "x86", "--set", "x86.nosuch=1"]) == 2
+    assert "unknown parameter `nosuch`" in capsys.readouterr().err or "no parameter"
+
+
+def test_what_goes_with_some_machines_alone_is_asked_on_those() -> None:
+    found = indelible.litmus(orders="x86", random=32, set={"l2.size": "512B"})
+    assert found.passed, str(found)
+    (row,) = found.data["random"]
+    assert 0 < row["refused"] < 32
+    assert "llc.size" in row["refusal"]
+
+
+def test_the_domain_that_is_told_is_the_one_that_is_run() -> None:
+    def program(order: str, number: int, domain: str = "") -> tuple[str | None, int]:
+        settings = {"controller.domain": domain} if domain else None
+        (row,) = indelible.litmus(orders=order, program=number, set=settings).data["random"]
+        pairs = dict(pair.split("=") for pair in row["program"]["machine"])
+        return pairs.get("controller.domain"), row["images"]
+
+    # The seventh is on the machine whose cells alone survive, where that is enough.
+    assert [program(order, 7)[0] for order in ("x86", "eadr")] == ["media", "eadr"]
+    assert program("eadr", 1)[0] == "eadr"
+    own = {program("bbb", number)[0] for number in range(1, 60)}
+    assert own == {None, "adr", "eadr", "gpf"}
+    x86 = {domain: program("x86", 2, domain) for domain in ("media", "adr", "eadr")}
+    assert all(told == domain for domain, (told, _) in x86.items())
+    assert len({images for _, images in x86.values()}) > 1
+    text = refused(lambda: indelible.litmus(orders="bbb", set={"controller.domain": "media"}))
+    assert text.startswith("bbb needs the durability domain adr; leave controller.domain out")
+
+
+def test_threads_stay_where_the_hardware_does_not_let_them_move() -> None:
+    text = refused(lambda: indelible.litmus(orders="hops", set={"core.migrate": 1}))
+    assert text.startswith("hops keeps what belongs to a transaction beside its core")
+    assert text.endswith("take one of eadr, ideal, x86")
+    assert indelible.litmus(orders="x86", random=20, set={"core.migrate": 20}).passed
+
+
+def test_a_section_is_hardware_that_is_asked(tmp_path: Path) -> None:
+    text = refused(lambda: indelible.litmus(orders="hops", set={"bbb.entries": 1}))
+    assert text.startswith("unknown section `bbb`")
+    own = tmp_path / "x86.py"
+    own.write_text(
+        "from indelible.design import Param\nfrom indelible.templates.order import Template\n"
+        "class Own(Template):\n    params = {'size': Param(4, 1, 8)}\n",
+        encoding="utf-8",
+    )
+    assert indelible.litmus(orders=str(own), set={"x86.size": 2}).passed
+
+
+# What does not fit.
+
+
+def test_what_does_not_fit_says_nothing_of_the_rest(
+    picky: Picky, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = picky("cores", 2)
+    found = indelible.litmus(orders=["x86", path], random=20, mutants=True)
+    assert found.passed, str(found)
+    rows = [row for row in found.data["rows"] if row["refusal"]]
+    assert {(row["order"], row["test"], row["runs"]) for row in rows} == {(path, "third_core", 0)}
+    x86, own = found.data["random"]
+    assert (x86["refused"], own["refusal"]) == (0, f"{path}: 2 is all")
+    assert 0 < own["refused"] < own["programs"] == 20
+    path = picky("cores", 0)
+    assert refused(lambda: indelible.litmus(orders=path)) == f"{path}: 0 is all"
+    # Of others all is told, and that nothing is known of this one is not well.
+    assert main(["litmus", "--order", "x86", "--order", path, "--program", "16"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "random program 16 on x86: ok, " in shown
+    assert f"random program 16 on {path}: refused: {path}: 0 is all" in shown
+    found = indelible.litmus(orders=["x86", path])
+    assert (found.passed, found.unfit) == (False, [path])
+
+
+def test_a_test_that_fits_one_machine_has_its_answer(picky: Picky) -> None:
+    path = picky("controllers", 1)
+    found = indelible.litmus(orders=["x86", path], mutants=True)
+    assert found.passed, str(found)
+    x86, own = ([row for row in found.data["rows"] if row["order"] == o] for o in ("x86", path))
+    assert [row["seen"] for row in own] == [row["seen"] for row in x86]
+    assert all(0 < mine["runs"] < row["runs"] for mine, row in zip(own, x86, strict=True))
+    assert f"refused     {path}: 1 is all" in str(found)
+    assert {row["test"] for row in found.data["mutants"]} == {"order_between"}
+
+
+# What is printed is typed.
+
+
+def test_the_lines_that_show_what_was_found_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = tmp_path / "half.py"
+    half.write_text(
+        "from indelible.design import Param\nfrom indelible.templates.order import Template\n"
+        "class Half(Template):\n    params = {'size': Param(4, 1, 8)}\n"
+        "    def fence(self, fence, below):\n        return None\n",
+        encoding="utf-8",
+    )
+    words = ["--order", "x86", "--order", str(half), "--random", "5", "--mutants"]
+    assert main(["litmus", *words, "--set", "half.size=2", "--set", "controller.wpq=8"]) == 1
+    shown = capsys.readouterr().out.replace("\\\n", "")
+    for mark in ("see it", "see one"):
+        (line,) = (line for line in shown.splitlines() if line.startswith(mark))
+        typed = shlex.split(line.removeprefix(mark))
+        assert typed[:2] == ["indelible", "litmus"]
+        assert main(typed[1:]) == 1, line
+        assert "WRONG" in capsys.readouterr().out
