@@ -350,3 +350,35 @@ impl<E: Copy> Controller<E> {
         Cycle(taken.next).max(at + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::mix;
+
+    /// Whichever is taken, and however many were taken before.
+    #[test]
+    fn what_is_not_taken_stays_in_order() {
+        let (mut unsent, mut all) = (Unsent::default(), Vec::new());
+        for turn in 0..5_000 {
+            let random = mix(turn);
+            // Full and empty again, and mostly among the oldest.
+            if all.len() < 40 && random % 200 < 90 + turn / 500 % 2 * 20 {
+                let line = Line(random >> 32 & 0xff);
+                if unsent.slot_of(line).is_none() {
+                    unsent.push(line, turn as usize);
+                    all.push((line, turn as usize));
+                }
+            } else if !all.is_empty() {
+                let most = if random >> 16 & 1 == 0 { all.len() } else { 3.min(all.len()) };
+                let index = (random >> 20) as usize % most;
+                assert_eq!(unsent.take(index), all.remove(index).1);
+            }
+            assert!(unsent.lines().iter().eq(all.iter().map(|(line, _)| line)));
+            assert!((0..256).map(Line).all(|line| {
+                let slot = all.iter().find(|(other, _)| *other == line).map(|(_, slot)| *slot);
+                unsent.slot_of(line) == slot
+            }));
+        }
+    }
+}
