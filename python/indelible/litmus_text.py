@@ -16,11 +16,11 @@ Row = Mapping[str, Any]
 #: In no run did every load have its value, so nothing is known of the image.
 UNASKED = "no run"
 
-#: The hardware says that the test does not fit it.
+#: No run of the test was made.
 REFUSED = "refused"
 
 CELLS = {
-    REFUSED: "the test does not fit the hardware, which says so",
+    REFUSED: "no run of the test fits the hardware, or the machine that is set",
     UNASKED: "no run counted: in none did every load have the value that the test gives",
     "seen": "the model of the hardware allows the image, and it was seen",
     "allowed": "the model allows it, and it was not seen",

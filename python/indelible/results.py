@@ -154,7 +154,10 @@ class Litmus(Answer):
 
     @property
     def passed(self) -> bool:
-        """Whether no order left what it promises not to leave, and each wrong rule was caught."""
+        """Whether no order left what it promises not to leave, and each wrong rule was caught.
+
+        Of hardware that nothing fitted this is not known.
+        """
         return not (
             any(map(is_wrong, self.data["rows"]))
             or self.unfit

@@ -37,6 +37,12 @@ needs_core = pytest.mark.skipif(not BUILT, reason="the extension is not built: r
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 
 
+def write_class(path: Path, base: str, body: str, head: str) -> None:
+    """Write a file with a class `D` that is derived from `base`, which its head imports."""
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    path.write_text(f"{head}\nclass D({base}):\n{lines}\n", encoding="utf-8")
+
+
 @pytest.fixture(autouse=True)
 def nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test end the process: those behind it would not run, and all would seem well."""

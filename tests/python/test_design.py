@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import indelible
-from conftest import needs_core, refused
+from conftest import needs_core, refused, write_class
 from indelible import design, scripts
 from indelible.design import LINE, TAKEN, WAIT, Design, Param, Structure
 
@@ -37,9 +37,8 @@ def write(tmp_path: Path) -> Write:
 
     def written(body: str) -> str:
         path = tmp_path / "d.py"
-        lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-        head = "from indelible.design import *\nfrom indelible.design import Design\n"
-        path.write_text(f"{head}class D(Design):\n{lines}\n", encoding="utf-8")
+        head = "from indelible.design import *\nfrom indelible.design import Design"
+        write_class(path, "Design", body, head)
         return str(path)
 
     return written

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import indelible
-from conftest import needs_core, refused
+from conftest import needs_core, refused, write_class
 from indelible import scripts
 from indelible.cli import main
 from indelible.templates.order import Template
@@ -38,9 +38,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.chdir(tmp_path)
 
     def written(body: str) -> str:
-        lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
-        head = "from indelible.templates.order import Template\n"
-        Path("d.py").write_text(f"{head}class D(Template):\n{lines}\n", encoding="utf-8")
+        head = "from indelible.templates.order import Template"
+        write_class(Path("d.py"), "Template", body, head)
         return "./d.py"
 
     return written

@@ -118,7 +118,7 @@ pub struct About {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
-    /// Whether fences and flushes are instructions, if it is ordering hardware.
+    /// Which fences and flushes are instructions: none, if it is no ordering hardware.
     pub instructions: Instructions,
     /// Whether a thread may move to another core in a transaction.
     pub migrates: bool,
@@ -303,7 +303,6 @@ impl<K: Kind> Design for Scripted<K> {
         granularity: Granularity::Line,
         needs: Needs::Adr,
     };
-    const HAS_FENCES: bool = K::ORDERS;
     const LINES_LEAVE: bool = K::ORDERS;
     const ON_HOST_STACK: bool = true;
     type Params = ScriptParams;
@@ -316,11 +315,11 @@ impl<K: Kind> Design for Scripted<K> {
     }
 
     fn has_fences(params: &ScriptParams) -> bool {
-        K::ORDERS && params.instructions.fences
+        params.instructions.fences
     }
 
     fn has_flushes(params: &ScriptParams) -> bool {
-        K::ORDERS && params.instructions.flushes
+        params.instructions.flushes
     }
 
     /// A buffer that survives may change at a store, whatever the model says of when that counts.

@@ -28,8 +28,8 @@ pub trait Log: Sized + 'static {
     /// What it logs.
     const GRANULARITY: Granularity;
     /// Rules that it does not need where a store is durable when it is visible, each with the
-    /// reason.
-    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)];
+    /// reason; none of a log that stands on no such hardware.
+    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)] = &[];
     /// Its parameters.
     type Params: Params;
     /// Its rules.

@@ -125,7 +125,6 @@ impl Log for SWal {
     const NAME: &'static str = "s-wal";
     const FILE: &'static str = file!();
     const GRANULARITY: Granularity = Granularity::Line;
-    const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)] = &[];
     type Params = SWalParams;
     type Rules = SWalRules;
 

@@ -225,9 +225,8 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
     let card = &entry.card;
     let stands = |design: &&Entry| design.stands_on == Some(card.name);
     let pairings: Vec<&Entry> = designs::ALL.iter().filter(stands).collect();
-    let on_script = |(log, _)| format!("{log}@{}", card.name);
     let names: Vec<String> = match entry.script {
-        Some(_) => LogName::ALL.map(on_script).into(),
+        Some(_) => LogName::ALL.map(|(log, _)| format!("{log}@{}", card.name)).into(),
         None => pairings.iter().map(|design| design.card.name.to_owned()).collect(),
     };
     // A log on a script is made when it is asked for; what is wrong with one is told then.

@@ -99,20 +99,20 @@ impl Request {
             )));
         }
         let settings = settings::params(&owner, entry.fields, &said.design)?;
-        let machine = machines::load("tiny", &said.machine)?;
-        spec::keep_threads(entry, &machine, random::CORES_MAX)?;
-        let has_domain = said.machine.iter().any(|(path, _)| path.starts_with("controller.domain"));
-        let missing = spec::missing_domain(entry.card.needs, machine.config.domain());
+        let tiny = machines::load("tiny", &said.machine)?;
+        spec::keep_threads(entry, &tiny, random::CORES_MAX)?;
+        // Other settings stand beside these, whatever they are called.
+        let named = said.machine.into_iter();
+        let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
+        let machine = named.collect::<Result<Vec<_>, InputError>>()?;
+        let has_domain = machine.iter().any(|(path, _)| path == cut::DOMAIN);
+        let missing = spec::missing_domain(entry.card.needs, tiny.config.domain());
         if let Some((domain, _)) = missing.filter(|_| has_domain) {
             return Err(InputError(format!(
                 "{name} needs the durability domain {domain}; leave controller.domain out, or name \
                  other hardware with --order"
             )));
         }
-        // Other settings stand beside these, whatever they are called.
-        let named = said.machine.into_iter();
-        let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
-        let machine = named.collect::<Result<_, InputError>>()?;
         let hardware = Hardware { settings, machine, ..Hardware::of(entry) };
         let Some(without) = &self.without else { return Ok(hardware) };
         match entry.rules.iter().find(|(rule, _)| rule == without) {

@@ -59,7 +59,8 @@ pub struct Core {
 }
 
 /// A load, fence or commit that retires late: its numbers among instructions and loads, when it
-/// retires ([`OPEN`] if nobody knows yet), and what who waits for it is said to wait for.
+/// retires if nothing ahead of it is later ([`OPEN`] if nobody knows yet), and what who waits for
+/// it is said to wait for.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     instruction: u64,

@@ -240,32 +240,30 @@ impl<D: Design> Machine<D> {
         best.map(|(_, id)| id)
     }
 
-    /// Whether a core that has a store may do it now: it is its turn, nothing is due before, and
-    /// neither translation nor write-backs can make it wait.
+    /// Whether it is a core's turn, and nothing is due before.
     #[inline]
-    pub(crate) fn may_store_at_once(&self, id: CoreId) -> bool {
+    fn acts_next(&self, id: CoreId) -> bool {
         let core = &self.cores[id];
         let clock = core.timing.clock();
         core.parked.is_none()
             && clock.0 <= self.turn_limit
             && self.below.agenda.next() > clock
             && self.below.stopped.is_none()
-            && !self.walks
-            && !self.below.memory.is_congested()
+    }
+
+    /// Whether a core that has a store may do it now: neither others, nor translation, nor
+    /// write-backs can make it wait.
+    #[inline]
+    pub(crate) fn may_store_at_once(&self, id: CoreId) -> bool {
+        self.acts_next(id) && !self.walks && !self.below.memory.is_congested()
     }
 
     /// Whether a core may do something that others can see: nobody else is behind it, and what is
     /// due by now has happened.
     #[inline]
     pub(crate) fn may_act(&mut self, id: CoreId) -> bool {
-        let core = &self.cores[id];
-        let clock = core.timing.clock();
-        let turn = core.parked.is_none() && clock.0 <= self.turn_limit;
         // Nearly always nothing is due.
-        if turn && self.below.stopped.is_none() && self.below.agenda.next() > clock {
-            return true;
-        }
-        self.may_act_after_events(id)
+        self.acts_next(id) || self.may_act_after_events(id)
     }
 
     fn may_act_after_events(&mut self, id: CoreId) -> bool {

@@ -14,7 +14,8 @@ DESCRIPTION = (
     "Run litmus tests on ordering hardware without a log: the power is cut at every\n"
     "point of many interleavings, with every order of draining tried that the\n"
     "hardware's rules allow. Exit code 1 if an image was seen that the hardware's\n"
-    "persistency model forbids, or a rule that is switched off was not caught.\n"
+    "persistency model forbids, a rule that is switched off was not caught, or\n"
+    "nothing that was asked fitted some hardware.\n"
     "docs/litmus.md has the format of a test, docs/design.md hardware in Python."
 )
 EPILOG = """\

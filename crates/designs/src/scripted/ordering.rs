@@ -28,6 +28,14 @@ impl LogName {
     /// Their names, as in LOG@ORDER.
     pub const ALL: [(&str, LogName); 3] =
         [(Count::NAME, LogName::Count), (Redo::NAME, LogName::Redo), (Undo::NAME, LogName::Undo)];
+
+    fn rules(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            LogName::Count => <Count as Log>::Rules::RULES,
+            LogName::Redo => <Redo as Log>::Rules::RULES,
+            LogName::Undo => <Undo as Log>::Rules::RULES,
+        }
+    }
 }
 
 /// Hardware that orders, and leaves atomicity to a log.
@@ -124,18 +132,14 @@ fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, Strin
 /// A rule that a script says is needless is one of its own, or of a log; of one log alone it is
 /// said as LOG:RULE.
 fn require_rule(about: &About, named: &str) -> Result<(), String> {
-    let logs = [
-        (Count::NAME, <Count as Log>::Rules::RULES),
-        (Redo::NAME, <Redo as Log>::Rules::RULES),
-        (Undo::NAME, <Undo as Log>::Rules::RULES),
-    ];
     let (log, rule) = split(named);
-    if log.is_some_and(|log| !logs.iter().any(|(name, _)| *name == log)) {
-        let names = logs.map(|(name, _)| name).join(", ");
+    let names = LogName::ALL.map(|(name, _)| name);
+    if log.is_some_and(|log| !names.contains(&log)) {
+        let names = names.join(", ");
         return Err(format!("`needless` names `{named}`, which is of no log; they are {names}"));
     }
-    let mut of_logs = logs.iter().filter(|(name, _)| log.is_none_or(|log| *name == log));
-    match has(about.rules, rule) || of_logs.any(|(_, rules)| has(rules, rule)) {
+    let mut of_logs = LogName::ALL.iter().filter(|(name, _)| log.is_none_or(|log| *name == log));
+    match has(about.rules, rule) || of_logs.any(|(_, log)| has(log.rules(), rule)) {
         true => Ok(()),
         false => Err(format!("`needless` names `{named}`, which is no rule, nor one of a log")),
     }

@@ -18,7 +18,8 @@ use crate::{machines, scripts, spec};
 /// What a machine has, as `section.key`.
 type Pairs = [(String, String)];
 
-const DOMAIN: &str = "controller.domain";
+/// What says which memory survives.
+pub const DOMAIN: &str = "controller.domain";
 
 /// Ordering hardware as it was asked for: what is said here holds in every run.
 #[derive(Clone)]

@@ -218,7 +218,8 @@ fn what_is_set_holds() {
     assert_eq!(set["program"]["machine"].as_array().map(|all| all.last().cloned()), {
         Some(Some(json!("controller.domain=media")))
     });
-    assert_ne!(set["images"], program(hops(&[]), 2)["images"]);
+    let alone = program(hops(&[("controller.domain", "media")]), 2);
+    assert_ne!(alone["images"], program(hops(&[]), 2)["images"]);
     let small = [("design.entries", "1"), ("controller.count", "2")];
     let rows =
         |order: Value| ask(&json!({ "orders": [order] })).expect("an answer")["rows"].clone();

@@ -113,6 +113,7 @@ impl<D: Design> Machine<D> {
         if self.below.caches.hit_to_write(id, line) {
             self.cores[id].timing.store_hit(line);
         } else {
+            // Who had to wait for the turn has told it before, and the host has the lines by now.
             self.prefetch(line);
             let (place, start) = self.cores[id].timing.miss_start(line, at.known);
             let done = self.fetch_from(id, line, true, start);
