@@ -45,6 +45,8 @@ class Epochs(Design):
     needs = "nothing"
     model = "epoch"
     brings_stores = True
+    # A buffer has each store anyway.
+    has_flushes = False
     params = {
         "entries": Param(32, 1, 1024, "entries of a core's buffer, a line each", tight=(1, 2, 4)),
     }
