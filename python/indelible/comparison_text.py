@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from indelible.means import geometric_mean
 from indelible.results import METRICS, NATIVE, Cell, Comparison, Verdict
 from indelible.text import (
     BLANK,
     DAGGER,
+    GAP,
     command,
     durability_notes,
     fitted,
@@ -18,6 +20,7 @@ from indelible.text import (
     interval_notes,
     kept_notes,
     marked,
+    paragraph,
     quantity,
     ratio_cell,
     seeds_said,
@@ -45,14 +48,8 @@ def comparison(answer: Comparison, width: int | None = None) -> str:
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
     metric = METRICS[answer.metric]
     better = "higher" if metric.higher_is_better else "lower"
-    count = answer.cores_used(cores)
-    shown = f" · {count} core{'' if count == 1 else 's'}" if count else ""
-    model = f" · {model}" if (model := answer.core_model()) else ""
-    title = titled(
-        f"{metric.title} relative to {answer.normalize}, {better} is better",
-        f"machine {answer.machine}{model}{shown} · {seeds_said(answer.seeds_shown)}",
-        width,
-    )
+    what = f"{metric.title} relative to {answer.normalize}, {better} is better"
+    title = titled(what, where(answer, cores), width)
     base = [
         BLANK
         if (value := answer.value((answer.normalize, workload, cores))) is None
@@ -81,6 +78,18 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
         rule = "-" * total
         lines += ["", table[0], rule, *table[1 : -len(feet)], rule, *table[-len(feet) :]]
     return "\n".join(lines)
+
+
+def where(answer: Comparison, cores: int | None) -> str:
+    """Return the machine of a block, its cores, and the seeds."""
+    count, model = answer.cores_used(cores), answer.core_model()
+    words = [
+        f"machine {answer.machine}",
+        *([model] if model else []),
+        *([f"{count} core{'' if count == 1 else 's'}"] if count else []),
+        seeds_said(answer.seeds_shown),
+    ]
+    return " · ".join(words)
 
 
 def titled(what: str, where: str, width: int) -> str:
@@ -136,11 +145,46 @@ def verdict_text(verdict: Verdict) -> str:
             return "untested"
 
 
+def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
+    """Return what the crash campaigns said of each design, for below a table of rows."""
+    told = ", ".join(
+        f"{judged(answer, design)} {verdict_text(answer.verdict(design, cores))}"
+        for design in answer.designs
+    )
+    return paragraph("crash test", told, width)
+
+
+#: The columns that say whose a row is, and stand in every part of a table.
+STUB = 2
+
+
+def stubbed_tables(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return rows of a workload, a design and numbers in as many tables as it takes to fit."""
+    grid = [*zip(*rows, strict=True)]
+    stub, numbers = grid[:STUB], {column[0]: column for column in grid[STUB:]}
+    sizes = {name: max(map(len, column)) for name, column in numbers.items()}
+    stubs = [max(map(len, column)) for column in stub]
+    room = width - sum(stubs) - len(GAP) * (STUB - 1)
+    tables = []
+    for part in fitted([*numbers], sizes, room):
+        spans = [*stubs, *(sizes[name] for name in part)]
+        lines = zip(*stub, *(numbers[name] for name in part), strict=True)
+        head, *body = (table_line(line, spans, range(STUB, len(spans))) for line in lines)
+        rule = "-" * (sum(spans) + len(GAP) * (len(spans) - 1))
+        tables.append("\n".join([head, rule, *body]))
+    return tables
+
+
+def zero_note(answer: Comparison) -> str:
+    """Return what to do where nothing can be relative to the base."""
+    return f"{answer.normalize} is 0 there: choose --normalize"
+
+
 def _footnotes(answer: Comparison, width: int) -> list[str]:
     cells = answer.cells()
     notes = _interval_notes(answer, width)
     if any(cell[0] == answer.normalize and answer.value(cell) == 0 for cell in cells):
-        notes.append(footnote("-", f"{answer.normalize} is 0 there: choose --normalize", width))
+        notes.append(footnote("-", zero_note(answer), width))
     notes += durability_notes(answer.designs, answer.durability, width)
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]

@@ -193,6 +193,7 @@ class Experiment:
     script: Script | None = None
     exact: bool = False
     epochs: bool = False
+    latencies: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers and paths of any library."""
@@ -202,7 +203,7 @@ class Experiment:
             value = getattr(self, name)
             if value is not None or name == "seed":
                 object.__setattr__(self, name, whole(name, value))
-        for name in ("exact", "epochs"):
+        for name in ("exact", "epochs", "latencies"):
             truth(name, getattr(self, name))
         # Rust takes them as a map, which has a field once.
         for key, times in Counter(key for key, _ in self.settings).items():
@@ -219,8 +220,9 @@ class Experiment:
             "settings": dict(self.settings),
             "exact": self.exact,
         }
-        if self.epochs:
-            spec["epochs"] = True
+        for name in ("epochs", "latencies"):
+            if getattr(self, name):
+                spec[name] = True
         if self.cores is not None:
             spec["cores"] = self.cores
         if self.txs is not None:
@@ -241,6 +243,7 @@ class Experiment:
         words += [f"{self.script.flag} {shlex.quote(self.script.path)}"] if self.script else []
         words += ["--exact"] if self.exact else []
         words += ["--epochs"] if self.epochs else []
+        words += ["--latencies"] if self.latencies else []
         return " ".join(words)
 
     def start(self, control: core.Control) -> dict[str, Any]:

@@ -171,6 +171,7 @@ def sampled(
             cores=None if asked.workload == "replay" else _few(asked.cores),
             txs=None,
             settings=portable(asked.settings) + survival,
+            latencies=False,
         )
         job = SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
         campaigns.setdefault(job, []).append(cell)

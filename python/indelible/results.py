@@ -9,13 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
 from indelible.kept import Taken
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.rows import rows_as_csv
 from indelible.shown import Shown
+
+if TYPE_CHECKING:
+    from indelible.views import View
 
 
 class Answer(Shown):
@@ -240,7 +243,9 @@ METRICS = {
         "Energy of PM cells", "nJ/tx", False, _per_tx(lambda row: 1e3 * row["energy_uj"])
     ),
     "commit-latency": _latency("mean", "Mean commit latency"),
+    "commit-latency-p50": _latency("p50", "Median of commit latency"),
     "commit-latency-p99": _latency("p99", "99th percentile of commit latency"),
+    "commit-latency-p999": _latency("p999", "99.9th percentile of commit latency"),
 }
 
 
@@ -525,24 +530,37 @@ class Comparison(OfSeeds):
 
     def stalls(self) -> str:
         """Return the table of `compare --stalls`: what core time is spent on."""
-        from indelible import stalls
+        return self._view("stalls").text(self)
 
-        return stalls.stalls(self)
+    def writes(self) -> str:
+        """Return the table of `compare --writes`: what is written to persistent memory, and why."""
+        return self._view("writes").text(self)
 
-    def save(self, path: str | PathLike[str], *, stalls: bool = False) -> None:
-        """Draw the figure of `--plot` into a .png, .svg or .pdf; with `stalls` that of those."""
-        from indelible import plot, stalls_plot
+    def latencies(self) -> str:
+        """Return the table of `compare --latencies`: percentiles of how long commits take."""
+        return self._view("latencies").text(self)
 
-        plot.save(stalls_plot.figure if stalls else plot.figure, self, path)
+    def save(self, path: str | PathLike[str], view: str = "ratios") -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf.
 
-    def stacks(self) -> list[dict[str, Any]]:
-        """Return what core time is spent on: a row for each stack of the figure of `--stalls`.
-
-        All the time of the design that is 1.00 is 100 on each workload.
+        `view` is `ratios`, `stalls`, `writes` or, of what was compared with `latencies=True`,
+        `latencies`.
         """
-        from indelible import stalls
+        from indelible import plot
 
-        return [*stalls.rows(self)]
+        plot.save(self._view(view).figure, self, path)
+
+    def stacks(self, view: str = "stalls") -> list[dict[str, Any]]:
+        """Return a row for each stack of the figure of `--stalls`, or of that of `--writes`.
+
+        The whole of the design that is 1.00 is 100 on each workload.
+        """
+        return [*self._view(view).rows(self)]
+
+    def _view(self, name: str) -> View:
+        from indelible.views import view_named
+
+        return view_named(name)
 
     def _measured(self) -> Iterator[dict[str, Any]]:
         """Return what was measured on this computer in the columns of runs."""

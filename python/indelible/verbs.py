@@ -177,12 +177,17 @@ def run(
     replay: str | None = None,
     exact: bool = False,
     epochs: bool = False,
+    latencies: bool = False,
 ) -> Run:
-    """Run a workload on a design: throughput, latency, writes, and where the time went."""
+    """Run a workload on a design: throughput, latency, writes, and where the time went.
+
+    With `epochs` ordering points and what lies between them are counted, and with `latencies` the
+    whole distribution of commit latencies is told.
+    """
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
-    asked = replace(asked, epochs=epochs)
+    asked = replace(asked, epochs=epochs, latencies=latencies)
     try:
         return Run(pool.execute([RunJob(asked)])[0], asked)
     except pool.Interrupted as interrupt:
@@ -262,12 +267,14 @@ def compare(
     exact: bool = False,
     crash: bool = True,
     native: bool = False,
+    latencies: bool = False,
     keep: str | PathLike[str] | None = None,
 ) -> Comparison:
     """Run every design on every workload, and cut the power of each some hundred times.
 
     With several `seeds`, from `seed` on, the answer has their means, and how sure those are.
-    `native` measures those that are the loop of `logcache` on this computer's processor, too.
+    `native` measures those that are the loop of `logcache` on this computer's processor, too. With
+    `latencies` each run has the whole distribution of how long its commits took.
     What the folder `keep` has is not run again, and what is run is kept there.
     """
     crash, native = truth("crash", crash), truth("native", native)
@@ -281,7 +288,8 @@ def compare(
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
-    template = Experiment("", "", machine, txs=txs, seed=seed, settings=pairs(set), exact=exact)
+    said = {"txs": txs, "seed": seed, "settings": pairs(set), "exact": exact}
+    template = Experiment("", "", machine, **said, latencies=latencies)
     each_seed = seeds_of(seed, seeds)
     plan = _plan(designs, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.

@@ -270,6 +270,11 @@ def _check(spec: dict[str, Any]) -> None:
             raise InputError(f"unknown {kind} `{spec[kind]}`; there are: {', '.join(known)}")
 
 
+#: Cycles, and the share of commits that took no longer.
+DISTRIBUTION = [[90, 0.1], [110, 0.25], [120, 0.5], [180, 0.75], [300, 0.9], [812, 0.99]]
+DISTRIBUTION += [[2400, 0.999], [4031, 1.0]]
+
+
 def run(text: str, control: Control) -> str:
     spec = json.loads(text)
     asked.append(("run", spec))
@@ -306,15 +311,18 @@ def run(text: str, control: Control) -> str:
             "commit_latency_cycles": {
                 "mean": 0.0 if spec["design"] == "native" else 133.5,
                 "p50": 120,
+                "p90": 300,
                 "p99": 812,
+                "p999": 2400,
                 "max": 4031,
-            },
+            }
+            | ({"distribution": DISTRIBUTION} if spec.get("latencies") else {}),
             "durability": durability,
             "pm_writes": {
                 "wpq_bytes": int(txs * 312 * (2 - factor)),
                 "media_lines": int(txs * (2 - factor)),
                 "media_bits": txs * 611,
-                "by_class": {"data": txs * 171, "log": txs * 118, "metadata": txs * 23, "gc": 0},
+                "by_class": _by_class(spec, txs),
             },
             "pm_reads": txs * 2,
             "stalls": {"compute": 9_000_001, "load_miss": 5_000_000, "fence": 2_000_000, "lock": 0},
@@ -340,6 +348,12 @@ def run(text: str, control: Control) -> str:
         }
         | ({"epochs": EPOCHS} if spec.get("epochs") else {})
     )
+
+
+def _by_class(spec: dict[str, Any], txs: int) -> dict[str, int]:
+    if spec["settings"].get("fake.silent") == spec["design"]:
+        return {"data": 0, "log": 0}
+    return {"data": txs * 171, "log": txs * 118, "metadata": txs * 23, "consolidation": 0}
 
 
 def _luck(behind: int, design: int, workload: str) -> float:

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import plot, stalls, stalls_plot
+from indelible import latencies, plot, stacks, stacks_plot
 
 SILO, HASH = ["silo"], ["hash"]
 
@@ -27,7 +27,9 @@ def test_every_answer_prints_what_its_command_does(fake: ModuleType) -> None:
     for begin, answer in answers.items():
         assert str(answer).startswith(begin)
         assert answer._repr_html_().startswith(f"<pre>{begin}")
-    assert compared.stalls() == stalls.stalls(compared)
+    assert compared.stalls() == stacks.table(compared, stacks.STALLS)
+    assert compared.writes() == stacks.table(compared, stacks.WRITES)
+    assert compared.latencies() == latencies.table(compared)
 
 
 def test_what_is_a_mapping_stays_one(fake: ModuleType) -> None:
@@ -59,9 +61,9 @@ def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
     compared = indelible.compare(["native", "silo"], HASH, crash=False)
     swept = indelible.sweep(SILO, HASH, {"cores": [1, 2]})
     compared.save(tmp_path / "compared.svg")
-    compared.save(tmp_path / "stalls.svg", stalls=True)
+    compared.save(tmp_path / "stalls.svg", view="stalls")
     swept.save(str(tmp_path / "swept.pdf"))
-    assert "core time of a transaction" in (tmp_path / "stalls.svg").read_text(encoding="utf-8")
+    assert "Core time of a transaction" in (tmp_path / "stalls.svg").read_text(encoding="utf-8")
     assert "Throughput" in (tmp_path / "compared.svg").read_text(encoding="utf-8")
     assert (tmp_path / "swept.pdf").read_bytes().startswith(b"%PDF")
     with pytest.raises(indelible.InputError, match=r"x\.gif: a figure is one of \.png"):
@@ -71,7 +73,9 @@ def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
         several.save(tmp_path / "several.svg")
 
 
-@pytest.mark.parametrize("draw", [plot.figure, stalls_plot.figure])
+@pytest.mark.parametrize(
+    "draw", [plot.figure, stacks_plot.stalls_figure, stacks_plot.writes_figure]
+)
 def test_a_figure_has_its_style_by_itself(fake: ModuleType, draw: object) -> None:
     compared = indelible.compare(["native", "silo"], HASH, crash=False)
     (axes,) = draw(compared).axes

@@ -28,6 +28,7 @@ SHOWN = {
     "characterize_own": ["characterize", "--workloads", "btree-rand,ycsb", "--txs", "500"],
     "explain_two": ["explain", "tiny", "--diff", "silo"],
     "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
+    "run_latencies": ["run", "--design", "silo", "--workload", "hash", "--latencies"],
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
@@ -35,6 +36,14 @@ SHOWN = {
     "compare_stalls": [
         *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],
         *["--normalize", "silo", "--stalls"],
+    ],
+    "compare_stacked_writes": [
+        *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],
+        *["--normalize", "silo", "--writes", "--no-crash"],
+    ],
+    "compare_latencies": [
+        *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],
+        *["--cores", "1,8", "--latencies", "--seeds", "2"],
     ],
     "litmus": ["litmus"],
     "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
@@ -111,7 +120,10 @@ def test_a_table_too_wide_is_cut_into_parts(command: Callable[..., tuple[int, st
         assert design in shown
 
 
-@pytest.mark.parametrize("words", [[], ["--stalls"], ["--metric", "commit-latency-p99"]])
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--stalls"], ["--writes"], ["--latencies"], ["--metric", "commit-latency-p99"]],
+)
 def test_titles_and_tables_fit_a_narrow_terminal(
     command: Callable[..., tuple[int, str, str]], words: list[str]
 ) -> None:

@@ -82,7 +82,12 @@ pub struct Made {
 impl Made {
     /// The row of the run.
     pub fn row(&self, spec: &Spec, resolved: &Resolved) -> Value {
-        results::row(resolved, &self.outcome, (self.txs, self.warmup, spec.exact), self.host)
+        let run = (self.txs, self.warmup, spec.exact);
+        let mut row = results::row(resolved, &self.outcome, run, self.host);
+        if spec.latencies {
+            row[results::COMMIT_LATENCY]["distribution"] = results::distribution(&self.outcome);
+        }
+        row
     }
 }
 

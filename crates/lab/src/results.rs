@@ -10,6 +10,9 @@ use crate::experiment::HostTime;
 use crate::machines;
 use crate::spec::Resolved;
 
+/// What a row calls how long commits took.
+pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
+
 /// The identity of what was run: everything that a result depends on.
 fn identity(resolved: &Resolved, txs: u64, warmup: u64, exact: bool) -> String {
     let digest = resolved.design.script.unwrap_or_default();
@@ -62,10 +65,12 @@ pub fn row(
         "simulated_s": simulated,
         "instructions": report.instructions,
         "throughput_tx_per_s": ratio(committed as f64, simulated),
-        "commit_latency_cycles": {
+        COMMIT_LATENCY: {
             "mean": is_known.then(|| latency.mean()),
             "p50": known(latency.value_at_quantile(0.5)),
+            "p90": known(latency.value_at_quantile(0.9)),
             "p99": known(latency.value_at_quantile(0.99)),
+            "p999": known(latency.value_at_quantile(0.999)),
             "max": known(latency.max()),
         },
         "durability": card.durability.name(),
@@ -92,6 +97,20 @@ pub fn row(
         row["epochs"] = epochs(totals, report.transactions);
     }
     row
+}
+
+/// How long commits took: pairs of cycles and the share of commits that took no longer, both
+/// rising, the last the slowest commit and 1. Cycles have three digits, and each value that occurred
+/// is there.
+pub fn distribution(outcome: &Outcome) -> Value {
+    let latency = &outcome.report.commit_latency;
+    let mut upto = 0;
+    let steps = latency.iter_recorded().map(|step| {
+        upto += step.count_since_last_iteration();
+        let cycles = step.value_iterated_to().min(latency.max());
+        json!([cycles, ratio(upto as f64, latency.len() as f64)])
+    });
+    steps.collect()
 }
 
 /// What a reader of the row should know.
@@ -265,7 +284,9 @@ mod tests {
             "simulated_s": 1_009.0 / 1e9,
             "instructions": 131,
             "throughput_tx_per_s": 101.0 / (1_009.0 / 1e9),
-            "commit_latency_cycles": { "mean": 50.5, "p50": 50, "p99": 99, "max": 100 },
+            "commit_latency_cycles": {
+                "mean": 50.5, "p50": 50, "p90": 90, "p99": 99, "p999": 100, "max": 100
+            },
             "pm_writes": {
                 "wpq_bytes": 179 + 181 + 191 + 193 + 197 + 199 + 211 + 223 + 227,
                 "wpq_writes": 229,
@@ -350,6 +371,19 @@ mod tests {
     fn a_row_has_epochs_and_migrations_if_there_were_any() {
         let row = row_of(&resolved(""), Report { migrations: 0, epochs: None, ..report() });
         assert_eq!((row.get("migrations"), row.get("epochs")), (None, None));
+    }
+
+    #[test]
+    fn a_distribution_rises_to_the_slowest_commit() {
+        let mut report = report();
+        report.commit_latency = latencies();
+        for cycles in [7, 7, 9, 1_234_567] {
+            report.commit_latency.record(cycles).expect("in range");
+        }
+        let slowest = report.commit_latency.max();
+        let outcome = Outcome { report, crashes: None, timeline: None };
+        assert_eq!(distribution(&outcome), json!([[7, 0.5], [9, 0.75], [slowest, 1.0]]));
+        assert!(slowest.abs_diff(1_234_567) < 1_235, "three digits of {slowest}");
     }
 
     /// Results are looked up by their identity: what changes them must change that.

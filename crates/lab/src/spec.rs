@@ -49,6 +49,9 @@ pub struct Spec {
     /// Whether ordering points and epochs are counted.
     #[serde(default)]
     pub epochs: bool,
+    /// Whether the whole distribution of commit latencies is told.
+    #[serde(default)]
+    pub latencies: bool,
     /// Where the power is cut.
     #[serde(default)]
     pub points: HowMany,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import comparison_text, plot, stalls, stalls_plot, verbs
+from indelible import verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.results import METRICS, Comparison, metric_named
+from indelible.views import RATIOS, VIEWS
 
 HELP = "designs against workloads, as in a paper"
 DESCRIPTION = (
@@ -28,6 +29,10 @@ examples:
       --table means.csv
   indelible compare --designs undo@x86,lad,silo --workloads all --stalls \\
       --plot stalls.pdf
+  indelible compare --designs undo-log,redo-log,ssp --workloads hash-rand,sps \\
+      --machine ssp --writes
+  indelible compare --designs ec-wal,loc-wal --workloads hash,sps \\
+      --machine loc --latencies --plot latencies.pdf
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native \\
       --machine optane \\
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
@@ -37,6 +42,15 @@ examples:
 DESIGNS = "native,undo@x86,silo"
 WORKLOADS = "hash,btree,ycsb,sqlite"
 METRIC = "throughput"
+
+#: What is shown instead of a metric, if it is asked for.
+SHOWN = {
+    "stalls": "show what core time is spent on instead of --metric, also in --plot, --table"
+    " and as `stacks` in --json",
+    "writes": "show what is written to persistent memory and why, in the same way",
+    "latencies": "show percentiles of how long commits take, also in --table and as"
+    " `latencies` in --json; --plot draws their distributions",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +86,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the loops of logcache on this computer's processor, too",
     )
-    parser.add_argument(
-        "--stalls",
-        action="store_true",
-        help="show what core time is spent on instead of --metric, also in --plot, --table"
-        " and as `stacks` in --json",
-    )
+    for view, shown in SHOWN.items():
+        parser.add_argument(f"--{view}", action="store_true", help=shown)
     options.add_keep(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
@@ -88,17 +98,11 @@ def call(args: argparse.Namespace) -> int:
     """Answer `compare`."""
     metric_named(args.metric)
     outputs.check(args)
-    if args.stalls and (args.native or args.metric != METRIC):
-        other = "--native" if args.native else f"--metric {args.metric}"
-        raise InputError(f"--stalls shows core time alone: drop {other}")
+    view = VIEWS[_view_asked(args)]
 
     def show(answer: Comparison) -> int:
-        if args.stalls:
-            more = {"stacks": answer.stacks()}
-            outputs.show(args, answer, stalls.stalls, stalls_plot.figure, more, Comparison.stacks)
-        else:
-            text, draw = comparison_text.comparison, plot.figure
-            outputs.show(args, answer, text, draw, table=Comparison.table)
+        more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
+        outputs.show(args, answer, view.text, view.figure, more, view.rows)
         return 0 if answer.passed else 1
 
     return options.answer(
@@ -111,8 +115,22 @@ def call(args: argparse.Namespace) -> int:
             seeds=args.seeds,
             crash=not args.no_crash,
             native=args.native,
+            latencies=args.latencies,
             keep=args.keep,
             **options.experiment_arguments(args),
         ),
         show,
     )
+
+
+def _view_asked(args: argparse.Namespace) -> str:
+    """Return the view that was asked for, and refuse what it does not show."""
+    asked = [view for view in SHOWN if getattr(args, view)]
+    if not asked:
+        return RATIOS
+    view, *others = asked
+    if others or args.native or args.metric != METRIC:
+        metric = f"--metric {args.metric}"
+        other = f"--{others[0]}" if others else "--native" if args.native else metric
+        raise InputError(f"--{view} shows {VIEWS[view].shows} alone: drop {other}")
+    return view

@@ -34,6 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count ordering points, and what a core stores between two of them",
     )
+    parser.add_argument(
+        "--latencies",
+        action="store_true",
+        help="tell the whole distribution of commit latencies, in --json as steps",
+    )
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
@@ -55,6 +60,7 @@ def call(args: argparse.Namespace) -> int:
             args.workload,
             cores=args.cores,
             epochs=args.epochs,
+            latencies=args.latencies,
             **options.experiment_arguments(args),
         ),
         show,

@@ -1,12 +1,13 @@
-"""Where core time goes as stacked bars: a stack for each design and workload."""
+"""What transactions are made of as stacked bars: a stack for each design and workload."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
 from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks, mark, styled
-from indelible.stalls import MEAN, PARTS, stacks
+from indelible.stacks import MEAN, STALLS, WRITES, Stacked, stacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,34 +18,42 @@ if TYPE_CHECKING:
 #: Room for the names of designs below their bars, in inches and in points.
 NAMES_INCHES = 0.6
 NAMES_POINTS = 34
-#: How far the axis goes at least: a little beyond the time of the design that is 100.
+#: How far the axis goes at least: a little beyond the stack of the design that is 100.
 HIGHEST = 104
+#: Parts in a row of the legend.
+LABELS_IN_ROW = 8
 
 
 @styled
-def figure(answer: Comparison) -> Figure:
-    """Return stacked bars, a block for each number of cores, the mean at the right."""
-    return blocks(
-        answer,
-        _bars,
-        HEIGHT_INCHES + NAMES_INCHES,
-        labels_in_row=len(PARTS),
-        labels=[*PARTS.values()],
-    )
+def stalls_figure(answer: Comparison) -> Figure:
+    """Return what core time is spent on: a block a number of cores, the mean at the right."""
+    return _figure(answer, STALLS)
 
 
-def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
+@styled
+def writes_figure(answer: Comparison) -> Figure:
+    """Return what is written to persistent memory and why, in such blocks."""
+    return _figure(answer, WRITES)
+
+
+def _figure(answer: Comparison, of: Stacked) -> Figure:
+    inches = HEIGHT_INCHES + NAMES_INCHES
+    names = [*of.parts.values()]
+    return blocks(answer, partial(_bars, of), inches, labels_in_row=LABELS_IN_ROW, labels=names)
+
+
+def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> None:
     groups = [*answer.workloads, MEAN]
     bar = 0.86 / len(answer.designs)
     # The mean stands a little apart from what it is the mean of.
     middles = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
     offsets = [(i - (len(answer.designs) - 1) / 2) * bar for i in range(len(answer.designs))]
-    found = stacks(answer, cores)
-    for index, (part, name) in enumerate(PARTS.items()):
+    found = stacks(answer, of, cores)
+    for index, (part, name) in enumerate(of.parts.items()):
         places, heights, bottoms = [], [], []
         for design, offset in zip(answer.designs, offsets, strict=True):
             for middle, cell in zip(middles, found[design], strict=True):
-                below = [*PARTS][:index]
+                below = [*of.parts][:index]
                 places.append(middle + offset)
                 heights.append(cell[part] if cell else 0.0)
                 bottoms.append(sum(cell[other] for other in below) if cell else 0.0)
@@ -55,8 +64,8 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
                 bar * 0.92,
                 bottoms,
                 label=name,
-                color=COLOURS[index],
-                hatch=HATCHES[index],
+                color=COLOURS[index % len(COLOURS)],
+                hatch=HATCHES[index % len(HATCHES)],
                 edgecolor="white",
                 linewidth=0.3,
             )
@@ -77,7 +86,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     names = [comparison_text.judged(answer, design) for design in answer.designs]
     axes.set_xticklabels(names * len(middles), minor=True, rotation=90, fontsize=5)
     axes.tick_params(axis="x", which="minor", length=0, pad=2)
-    axes.set_ylabel(f"core time of a transaction\n{answer.normalize} = 100")
+    axes.set_ylabel(f"{of.title}\n{answer.normalize} = 100")
     count = answer.cores_used(cores)
     number = f", {count} core{'' if count == 1 else 's'}" if count else ""
     title = f"machine {answer.machine}{number}, {text.seeds_said(answer.seeds_shown)}"

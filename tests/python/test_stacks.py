@@ -1,4 +1,4 @@
-"""Where core time goes, beside each other: what adds up, the command, and its figure."""
+"""What transactions are made of, beside each other: what adds up, the command, its figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import stalls, stalls_plot
+from indelible import stacks, stacks_plot
+from indelible.stacks import STALLS, WRITES
 
 Command = Callable[..., tuple[int, str, str]]
 ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--stalls")
@@ -21,8 +22,8 @@ def test_parts_add_up_to_the_time_of_a_transaction() -> None:
         ["undo@x86", "silo"], ["hash", "btree"], cores=2, txs=100, seeds=2, crash=False
     )
     for workload in answer.workloads:
-        base = stalls.parts(answer, ("undo@x86", workload, 2))
-        own = stalls.parts(answer, ("silo", workload, 2))
+        base = stacks.parts(answer, STALLS, ("undo@x86", workload, 2))
+        own = stacks.parts(answer, STALLS, ("silo", workload, 2))
         assert base is not None
         assert own is not None
         assert sum(base.values()) == pytest.approx(100)
@@ -32,21 +33,25 @@ def test_parts_add_up_to_the_time_of_a_transaction() -> None:
         # A commit of the software log is fences, one of Silo's is not.
         assert base["fence"] > base["commit_wait"]
         assert own["commit_wait"] > own["fence"]
-    mean = stalls.mean_parts(answer, "silo", 2)
-    each = [stalls.parts(answer, ("silo", workload, 2)) or {} for workload in answer.workloads]
+    mean = stacks.mean_parts(answer, STALLS, "silo", 2)
+    each = [
+        stacks.parts(answer, STALLS, ("silo", workload, 2)) or {} for workload in answer.workloads
+    ]
     assert mean is not None
     assert mean["commit_wait"] == pytest.approx(sum(cell["commit_wait"] for cell in each) / 2)
 
 
 def test_a_stack_of_the_figure_is_as_high_as_its_parts(fake: object) -> None:
     answer = indelible.compare(["native", "silo"], ["hash", "btree"], crash=False)
-    axes = stalls_plot.figure(answer).axes[0]
+    axes = stacks_plot.stalls_figure(answer).axes[0]
     tops: dict[float, float] = {}
     for patch in axes.patches:
         place = round(patch.get_x() + patch.get_width() / 2, 3)
         tops[place] = max(tops.get(place, 0.0), patch.get_y() + patch.get_height())
     totals = [
-        sum(cell.values()) for cells in stalls.stacks(answer, None).values() for cell in cells
+        sum(cell.values())
+        for cells in stacks.stacks(answer, STALLS, None).values()
+        for cell in cells
     ]
     assert sorted(tops.values()) == pytest.approx(sorted(totals))
     assert len(totals) == 6
@@ -54,7 +59,7 @@ def test_a_stack_of_the_figure_is_as_high_as_its_parts(fake: object) -> None:
 
 def test_every_stack_has_the_name_of_its_design(fake: object) -> None:
     answer = indelible.compare(["native", "leaky", "silo"], ["hash", "btree"], crash=False)
-    axes = stalls_plot.figure(answer).axes[0]
+    axes = stacks_plot.stalls_figure(answer).axes[0]
     assert len(axes.xaxis.get_minorticklocs()) == 3 * 3
 
 
@@ -62,7 +67,7 @@ def test_the_legend_has_what_is_in_any_block(fake: object) -> None:
     answer = indelible.compare(["native", "silo"], ["hash"], cores=[1, 8], crash=False)
     for (_, _, cores, _), run in answer.runs.items():
         run.data["stalls"]["lock"] = 1000 if cores == 8 else 0
-    drawing = stalls_plot.figure(answer)
+    drawing = stacks_plot.stalls_figure(answer)
     assert "lock" in {label.get_text() for label in drawing.legends[0].get_texts()}
 
 
@@ -70,7 +75,7 @@ def test_the_legend_has_the_order_of_the_stack(fake: object) -> None:
     answer = indelible.compare(["native", "silo"], ["hash"], cores=[1, 8], crash=False)
     for (_, _, cores, _), run in answer.runs.items():
         run.data["stalls"]["load_miss"] = 1000 if cores == 8 else 0
-    (legend,) = stalls_plot.figure(answer).legends
+    (legend,) = stacks_plot.stalls_figure(answer).legends
     assert [text.get_text() for text in legend.get_texts()] == ["compute", "loads", "fence"]
 
 
@@ -82,11 +87,45 @@ def test_the_figure_is_drawn(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "stalls.svg"
     code, shown, _ = command(*ASKED, "--plot", str(path))
     assert (code, f"figure: {path}" in shown) == (0, True)
-    assert "core time of a transaction" in path.read_text(encoding="utf-8")
+    assert "Core time of a transaction" in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("words", [["--metric", "pm-writes"], ["--native", "--cores", "1"]])
-def test_what_has_no_stalls_is_refused(command: Command, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "other"),
+    [
+        (["--metric", "pm-writes"], "--metric pm-writes"),
+        (["--native", "--cores", "1"], "--native"),
+        (["--writes"], "--writes"),
+        (["--latencies"], "--latencies"),
+    ],
+)
+def test_what_has_no_stalls_is_refused(command: Command, words: list[str], other: str) -> None:
     code, _, complaint = command(*ASKED, *words)
     assert code == 2
-    assert "--stalls shows core time alone: drop --" in complaint
+    assert f"--stalls shows core time alone: drop {other}" in complaint
+
+
+@needs_core
+def test_writes_add_up_to_what_the_metric_says() -> None:
+    designs, workloads = ["undo@x86", "redo-log", "ssp", "shadow-paging"], ["hash", "sps"]
+    answer = indelible.compare(
+        designs, workloads, "ssp", cores=1, txs=300, metric="pm-writes", crash=False
+    )
+    for workload in workloads:
+        for design in designs:
+            own = stacks.parts(answer, WRITES, (design, workload, 1))
+            assert own is not None
+            ratio = answer.ratio((design, workload, 1))
+            assert sum(own.values()) == pytest.approx(100 * ratio)
+            run = answer.runs[(design, workload, 1, 1)]
+            assert {*run.data["pm_writes"]["by_class"]} == {*WRITES.parts}
+    shadow = stacks.parts(answer, WRITES, ("shadow-paging", "hash", 1))
+    assert shadow is not None
+    assert max(shadow, key=lambda name: shadow[name]) == "copy_on_write"
+
+
+def test_nothing_is_relative_to_a_design_that_writes_nothing(command: Command) -> None:
+    asked = [word for word in ASKED if word != "--stalls"]
+    code, shown, _ = command(*asked, "--writes", "--no-crash", "--set", "fake.silent=native")
+    assert code == 0
+    assert "- native is 0 there: choose --normalize" in shown

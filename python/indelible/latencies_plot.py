@@ -1,0 +1,115 @@
+"""How long commits take as cumulative distributions: a panel for each workload."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from indelible import comparison_text, text
+from indelible.experiment import InputError
+from indelible.latencies import distribution
+from indelible.plot import COLOURS, WIDTH_INCHES, is_safe, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from indelible.results import Comparison
+
+#: Panels beside each other, and how high each is.
+PANELS_IN_ROW = 4
+PANEL_INCHES = 1.6
+
+#: The tail is what matters of latencies: the axis has as much room for each further nine.
+NINES = (0.0, 0.9, 0.99, 0.999, 0.9999)
+
+LINES = ("-", "--", "-.", ":")
+
+
+@styled
+def figure(answer: Comparison) -> Figure:
+    """Return a panel for each workload and number of cores, whose vertical axis is one of nines."""
+    from matplotlib.figure import Figure
+
+    across = min(len(answer.workloads), PANELS_IN_ROW)
+    down = math.ceil(len(answer.workloads) / across)
+    count = down * len(answer.cores)
+    size = (WIDTH_INCHES, 0.5 + PANEL_INCHES * count)
+    drawing = Figure(figsize=size, layout="constrained")
+    grid = drawing.subplots(count, across, squeeze=False, sharey=True)
+    for block, cores in enumerate(answer.cores):
+        panels = grid[block * down : (block + 1) * down].flat
+        for index, axes in enumerate(panels):
+            if index >= len(answer.workloads):
+                axes.set_visible(False)
+                continue
+            _panel(axes, answer, answer.workloads[index], cores)
+            if index % across == 0:
+                axes.set_ylabel("share of commits")
+            if index + across >= len(answer.workloads):
+                axes.set_xlabel("cycles")
+    named = {
+        label: handle
+        for axes in grid.flat
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if not named:
+        raise InputError("there is no figure of latencies: compare with latencies=True")
+    where = f"machine {answer.machine}, {text.seeds_said(answer.seeds_shown)}"
+    drawing.suptitle(where, fontsize=7, x=0.01, ha="left", color="0.3")
+    drawing.legend(named.values(), named.keys(), loc="outside upper center", ncols=5, frameon=False)
+    return drawing
+
+
+def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> None:
+    for index, design in enumerate(_drawn(answer)):
+        steps = distribution(answer, (design, workload, cores))
+        if steps is None:
+            continue
+        name = comparison_text.judged(answer, design)
+        # No commit is faster than the first.
+        steps = [(steps[0][0], 0.0), *steps]
+        axes.plot(
+            [cycles for cycles, _ in steps],
+            [nines(share) for _, share in steps],
+            drawstyle="steps-post",
+            color=COLOURS[index % len(COLOURS)],
+            linestyle=LINES[index % len(LINES)],
+            linewidth=1.2,
+            label=name if is_safe(answer, design) else f"{name} (not crash-safe)",
+        )
+    _number_cycles(axes)
+    axes.set_ylim(0, nines(NINES[-1]) * 1.08)
+    axes.set_yticks([nines(share) for share in NINES], [f"{100 * share:g} %" for share in NINES])
+    axes.grid(color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
+    count = answer.cores_used(cores)
+    number = f", {count} core{'' if count == 1 else 's'}" if count else ""
+    axes.set_title(f"{workload}{number}", fontsize=7, loc="left", color="0.3")
+
+
+def _number_cycles(axes: Axes) -> None:
+    """Give a logarithmic axis of cycles numbers that have room beside each other."""
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    decades = math.log10(high / low)
+    steps = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _drawn(answer: Comparison) -> list[str]:
+    """Return the designs that make something durable; what a commit of the others takes is nothing.
+
+    It would only make the axis longer, unless there is nothing else to be shown.
+    """
+    durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
+    return durable or [*answer.designs]
+
+
+def nines(share: float) -> float:
+    """Return how many nines a share of commits has: one for 90 %, two for 99 %."""
+    return -math.log10(max(1 - share, 1e-9))

@@ -1,0 +1,181 @@
+"""What transactions of a comparison are made of, as text: their core time, or what they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indelible.comparison_text import (
+    judged,
+    run_notes,
+    stubbed_tables,
+    titled,
+    verdicts_line,
+    where,
+    zero_note,
+)
+from indelible.means import mean_of_seeds
+from indelible.results import Cell, Comparison, Run, transactions
+from indelible.text import (
+    BLANK,
+    durability_notes,
+    footnote,
+    interrupted,
+    kept_notes,
+    terminal_width,
+)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """What a stack is the height of, and what it is made of."""
+
+    #: As it stands in a title.
+    title: str
+    #: What of a run is divided: its amounts by part.
+    amounts: Callable[[Mapping[str, Any]], Mapping[str, float]]
+    #: The parts in the order of a stack, and how the head of a column says each.
+    parts: Mapping[str, str]
+    #: What a reader has to know of the parts.
+    note: str
+
+
+STALLS = Stacked(
+    "Core time of a transaction",
+    lambda row: row["stalls"],
+    {
+        "compute": "compute",
+        "load_miss": "loads",
+        "store_buffer_full": "stores",
+        "fence": "fence",
+        "commit_wait": "commit",
+        "log_structure_full": "log",
+        "lock": "lock",
+        "other": "other",
+    },
+    "what a core waits for behind a fence, a commit or a lock, misses too, counts as that",
+)
+
+WRITES = Stacked(
+    "PM writes of a transaction",
+    lambda row: row["pm_writes"]["by_class"],
+    {
+        "data": "data",
+        "home_write_back": "evicted",
+        "log": "log",
+        "commit": "commit",
+        "metadata": "metadata",
+        "consolidation": "consolidation",
+        "copy_on_write": "copies",
+        "checkpoint": "checkpoint",
+        "garbage_collection": "collection",
+    },
+    "bytes that the write-pending queues accepted; commit: records and marks of commits; evicted:"
+    " lines that left the caches by themselves",
+)
+
+#: A part that is nowhere as much as this has no column.
+SHOWN_FROM = 0.5
+
+MEAN = "mean"
+
+
+def parts(answer: Comparison, of: Stacked, cell: Cell) -> dict[str, float] | None:
+    """Return the parts of a transaction's stack; all of the base's is 100, with the same seed.
+
+    Over several seeds it is the mean.
+    """
+    cell = answer.place(cell)
+    base = answer.base(cell)
+    found: dict[str, list[float]] = {name: [] for name in of.parts}
+    for seed in answer.seeds_shown:
+        run, other = (answer.runs.get((*place, seed)) for place in (cell, base))
+        whole = other and sum(_each(other, of).values())
+        if run is None or not whole or not transactions(run.data):
+            return None
+        for name, amount in _each(run, of).items():
+            found[name].append(100 * amount / whole)
+    return {name: mean_of_seeds(values) or 0.0 for name, values in found.items()}
+
+
+def _each(run: Run, of: Stacked) -> dict[str, float]:
+    """Return what a run has of each part for a transaction that was committed."""
+    count = transactions(run.data)
+    return {name: amount / count if count else 0.0 for name, amount in of.amounts(run.data).items()}
+
+
+def mean_parts(
+    answer: Comparison, of: Stacked, design: str, cores: int | None
+) -> dict[str, float] | None:
+    """Return the arithmetic means of a design's parts over the workloads, which add up, too."""
+    cells = [parts(answer, of, (design, workload, cores)) for workload in answer.workloads]
+    whole = [cell for cell in cells if cell is not None]
+    if not whole or len(whole) < len(cells):
+        return None
+    return {name: sum(cell[name] for cell in whole) / len(whole) for name in of.parts}
+
+
+def stacks(
+    answer: Comparison, of: Stacked, cores: int | None
+) -> dict[str, list[dict[str, float] | None]]:
+    """Return the stacks of each design, on each workload and on average."""
+    return {
+        design: [
+            *(parts(answer, of, (design, workload, cores)) for workload in answer.workloads),
+            mean_parts(answer, of, design, cores),
+        ]
+        for design in answer.designs
+    }
+
+
+def rows(answer: Comparison, of: Stacked) -> Iterator[dict[str, Any]]:
+    """Return a row for each stack: the whole, and what it is made of."""
+    for cores in answer.cores:
+        for design, cells in stacks(answer, of, cores).items():
+            for workload, cell in zip([*answer.workloads, MEAN], cells, strict=True):
+                own = {"design": design, "cores": answer.cores_used(cores), "workload": workload}
+                yield {**own, "total": cell and sum(cell.values()), "parts": cell}
+
+
+def table(answer: Comparison, of: Stacked, width: int | None = None) -> str:
+    """Return a table for each number of cores: a row for each workload and design."""
+    width = width or terminal_width()
+    blocks = [_block(answer, of, cores, width) for cores in answer.cores]
+    if answer.interrupted:
+        blocks.insert(0, interrupted(answer, "runs"))
+    notes = [footnote("*", of.note, width)]
+    bases = {answer.base((*cell, seed)) for cell in answer.cells() for seed in answer.seeds_shown}
+    if any(run and not any(_each(run, of).values()) for run in map(answer.runs.get, bases)):
+        notes.append(footnote(BLANK, zero_note(answer), width))
+    notes += durability_notes(answer.designs, answer.durability, width)
+    notes += run_notes(answer, width)
+    return "\n\n".join([*blocks, "\n".join(notes), *kept_notes(answer.taken, width)])
+
+
+def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> str:
+    what = f"{of.title}, {answer.normalize} = 100, lower is better"
+    title = titled(what, where(answer, cores), width)
+    found = stacks(answer, of, cores)
+    used = [name for name in of.parts if _is_seen(found, name)]
+    lines = []
+    for index, workload in enumerate([*answer.workloads, MEAN]):
+        for design, cells in found.items():
+            cell = cells[index]
+            values = [BLANK] * (1 + len(used)) if cell is None else _numbers(cell, used)
+            name = workload if design == answer.designs[0] else ""
+            lines.append([name, judged(answer, design), *values])
+    headers = ["workload", "design", "total", *(of.parts[name] for name in used)]
+    tables = stubbed_tables([headers, *lines], width)
+    shown = "\n\n".join([title, *tables])
+    return "\n".join([shown, verdicts_line(answer, cores, width)])
+
+
+def _is_seen(found: Mapping[str, list[dict[str, float] | None]], part: str) -> bool:
+    return any(cell and cell[part] >= SHOWN_FROM for cells in found.values() for cell in cells)
+
+
+def _numbers(cell: Mapping[str, float], used: list[str]) -> list[str]:
+    """Return the total and the parts; one that rounds to nothing is a dot."""
+    shown = [f"{cell[name]:.0f}" if cell[name] >= SHOWN_FROM else "." for name in used]
+    return [f"{sum(cell.values()):.0f}", *shown]

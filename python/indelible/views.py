@@ -1,0 +1,61 @@
+"""What may be shown of a comparison: its ratios, or what is behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from indelible import comparison_text, latencies, latencies_plot, plot, stacks, stacks_plot, tables
+from indelible.experiment import InputError, named
+from indelible.results import Comparison, closest_first
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to look at a comparison: as text, as a figure and as rows."""
+
+    #: What it shows, for a sentence.
+    shows: str
+    text: Callable[[Comparison], str]
+    figure: Callable[[Comparison], Figure]
+    rows: Callable[[Comparison], Iterable[Mapping[str, Any]]]
+    #: What the JSON calls its rows; those of ratios are there anyway.
+    key: str | None = None
+
+
+RATIOS = "ratios"
+
+VIEWS = {
+    RATIOS: View("a metric", comparison_text.comparison, plot.figure, tables.compared),
+    "stalls": View(
+        "core time",
+        partial(stacks.table, of=stacks.STALLS),
+        stacks_plot.stalls_figure,
+        partial(stacks.rows, of=stacks.STALLS),
+        "stacks",
+    ),
+    "writes": View(
+        "what is written",
+        partial(stacks.table, of=stacks.WRITES),
+        stacks_plot.writes_figure,
+        partial(stacks.rows, of=stacks.WRITES),
+        "stacks",
+    ),
+    "latencies": View(
+        "commit latencies", latencies.table, latencies_plot.figure, latencies.rows, "latencies"
+    ),
+}
+
+
+def view_named(name: str) -> View:
+    """Return a view, or name the ones that exist."""
+    name = named("view", name)
+    if name not in VIEWS:
+        known = ", ".join(closest_first(name, VIEWS))
+        raise InputError(f"unknown view `{name}`; there are: {known}")
+    return VIEWS[name]

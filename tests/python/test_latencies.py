@@ -1,0 +1,92 @@
+"""How long commits take: percentiles, distributions, the command, and its figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import latencies, latencies_plot
+
+Command = Callable[..., tuple[int, str, str]]
+ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--no-crash")
+
+
+@needs_core
+def test_a_distribution_says_what_the_percentiles_do() -> None:
+    designs = ["undo@x86", "loc-wal", "silo"]
+    answer = indelible.compare(designs, ["hash"], cores=2, txs=2_000, crash=False, latencies=True)
+    for design in designs:
+        cell = (design, "hash", 2)
+        latency = answer.runs[(*cell, 1)].data["commit_latency_cycles"]
+        steps = latencies.distribution(answer, cell)
+        assert steps is not None
+        cycles, shares = zip(*steps, strict=True)
+        assert list(cycles) == sorted({*cycles})
+        assert list(shares) == sorted(shares)
+        assert steps[-1] == (latency["max"], 1.0)
+        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)):
+            assert next(took for took, reached in steps if reached >= share) == latency[name]
+    plain = indelible.compare(designs, ["hash"], cores=2, txs=2_000, crash=False)
+    for key, run in plain.runs.items():
+        own = answer.runs[key].data["commit_latency_cycles"]
+        assert run.data["commit_latency_cycles"] == {k: own[k] for k in latencies.NUMBERS}
+
+
+def test_the_share_of_several_seeds_is_their_mean(fake: object) -> None:
+    answer = indelible.compare(["silo"], ["hash"], seeds=2, crash=False, latencies=True)
+    latency = answer.runs[("silo", "hash", None, 2)].data["commit_latency_cycles"]
+    latency["distribution"] = [[100, 0.5], [120, 1.0]]
+    steps = dict(latencies.distribution(answer, ("silo", "hash", None)) or [])
+    assert steps[90] == pytest.approx(0.05)
+    assert steps[100] == pytest.approx((0.1 + 0.5) / 2)
+    assert steps[110] == pytest.approx((0.25 + 0.5) / 2)
+    assert steps[120] == pytest.approx((0.5 + 1.0) / 2)
+    assert steps[4031] == pytest.approx(1.0)
+
+
+def test_a_line_of_the_figure_is_a_distribution(fake: object) -> None:
+    answer = indelible.compare(
+        ["native", "leaky", "silo"], ["hash", "btree"], cores=[1, 8], latencies=True
+    )
+    drawing = latencies_plot.figure(answer)
+    assert len(drawing.axes) == 4
+    line = drawing.axes[0].get_lines()[1]
+    steps = [(90, 0.0), *(latencies.distribution(answer, ("silo", "hash", 1)) or [])]
+    assert list(line.get_xdata()) == [cycles for cycles, _ in steps]
+    assert list(line.get_ydata()) == [latencies_plot.nines(share) for _, share in steps]
+    assert latencies_plot.nines(0.99) == pytest.approx(2)
+    (legend,) = drawing.legends
+    # A commit of `native` makes nothing durable, and takes no time.
+    assert [text.get_text() for text in legend.get_texts()] == ["leaky! (not crash-safe)", "silo"]
+
+
+def test_there_is_no_figure_without_distributions(fake: object) -> None:
+    answer = indelible.compare(["silo"], ["hash"], crash=False)
+    with pytest.raises(indelible.InputError, match="compare with latencies=True"):
+        latencies_plot.figure(answer)
+
+
+def test_the_command_shows_and_draws_them(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "latencies.svg"
+    table = tmp_path / "latencies.csv"
+    words = [*ASKED, "--latencies", "--plot", str(path), "--table", str(table)]
+    code, shown, _ = command(*words)
+    assert (code, "p99.9" in shown, f"figure: {path}" in shown) == (0, True, True)
+    assert "share of commits" in path.read_text(encoding="utf-8")
+    assert table.read_text(encoding="utf-8").startswith("design,cores,workload,cycles.mean,")
+    answer = json.loads(command(*ASKED, "--latencies", "--json")[1])
+    assert [row["design"] for row in answer["latencies"]] == ["native", "silo"] * 2
+    assert answer["latencies"][1]["cycles"]["p999"] == 2400
+    assert answer["rows"][0]["commit_latency_cycles"]["distribution"][-1] == [4031, 1.0]
+    assert answer["rows"][0]["command"].endswith("--latencies")
+
+
+def test_what_is_not_asked_for_is_not_there(command: Command) -> None:
+    answer = json.loads(command(*ASKED, "--json")[1])
+    assert "latencies" not in answer
+    assert "distribution" not in answer["rows"][0]["commit_latency_cycles"]
