@@ -12,11 +12,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from indelible import comparison_text, files, sweep_text, text
+from indelible import comparison_text, files, text
 from indelible.experiment import InputError
 from indelible.results import METRICS, Comparison, OfSeeds
-from indelible.settings import number
-from indelible.sweeps import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,21 +36,8 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
 
-#: Units in which values of one kind may stand side by side.
-SCALES = (
-    {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9},
-    {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
-    {"MHz": 1e-3, "GHz": 1.0},
-)
-
 #: How a confidence interval is drawn on a bar.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
-
-#: Values that are further apart than this by a factor stand on a logarithmic axis.
-DECADE = 10
-
-#: So many labels of an axis stand beside each other; more are turned.
-LEVEL_LABELS = 7
 
 #: Up to so many bars in a block, each has its value on it.
 BARS_WITH_VALUES = 25
@@ -116,7 +101,7 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[
 @styled
 def figure(answer: Comparison) -> Figure:
     """Return grouped bars, a block for each number of cores, the geometric mean at the right."""
-    _require_ratios(answer, answer.normalize)
+    require_ratios(answer, answer.normalize)
     return blocks(answer, _bars, HEIGHT_INCHES, labels_in_row=5)
 
 
@@ -216,7 +201,7 @@ def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> No
     )
 
 
-def _require_ratios(answer: OfSeeds, base: str) -> None:
+def require_ratios(answer: OfSeeds, base: str) -> None:
     """Refuse to draw where nothing is relative to anything."""
     cells = answer.cells()
     if any(answer.ratio(cell) is not None for cell in cells):
@@ -232,58 +217,6 @@ def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
     """Return how far the confidence intervals of a design's bars go to either side."""
     widths = [answer.ratio_half_width((design, workload, cores)) for workload in answer.workloads]
     return [width or 0.0 for width in [*widths, answer.gmean_half_width(design, cores)]]
-
-
-@styled
-def sweep_figure(answer: Sweep) -> Figure:
-    """Return a line for each design, or of one design for each workload and their mean."""
-    from matplotlib.figure import Figure
-
-    _require_ratios(answer, answer.normalize or f"each design at {sweep_text.base(answer)}")
-    if len(answer.vary) > 1:
-        raise InputError(f"a figure is of a sweep of one field, and not of {len(answer.vary)}")
-    ((key, values),) = answer.vary.items()
-    drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
-    axes = drawing.subplots()
-    places = _places(values)
-    for index, (name, value) in enumerate(sweep_text.columns(answer).items()):
-        look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-        look |= {"linewidth": 1.2, "markersize": 4, "label": name}
-        shown = [value(point) for point in answer.points]
-        # Lines go from left to right, in whichever order the values were asked for.
-        along = sorted(zip(places, shown, strict=True), key=lambda one: one[0])
-        ordered = [place for place, _ in along]
-        heights = [math.nan if height is None else height for _, (height, _) in along]
-        reaches = [reach or 0.0 for _, (_, reach) in along]
-        if any(reaches):
-            axes.errorbar(ordered, heights, reaches, **look, **INTERVAL_LOOK)
-        else:
-            axes.plot(ordered, heights, **look)
-    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
-    axes.grid(axis="y", color="0.9", linewidth=0.5)
-    if min(places) > 0 and max(places) >= DECADE * min(places):
-        axes.set_xscale("log")
-    axes.set_xticks(places, values, rotation=45 if len(values) > LEVEL_LABELS else 0)
-    axes.minorticks_off()
-    axes.set_xlabel(key)
-    axes.set_ylabel(f"{METRICS[answer.metric].title}\nrelative to {sweep_text.base(answer)}")
-    sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
-    axes.set_title(sweep_text.where(answer) + sure, fontsize=7, loc="left", color="0.3")
-    drawing.legend(loc="outside upper center", ncols=4, frameon=False)
-    return drawing
-
-
-def _places(values: Sequence[str]) -> Sequence[float]:
-    """Return where values stand: as numbers if all are of one kind, else one beside the other."""
-    numbers = [number(value) for value in values]
-    if None in numbers:
-        return range(len(values))
-    if len({unit for _, unit in numbers}) == 1:
-        return [float(count) for count, _ in numbers]
-    for scale in SCALES:
-        if all(unit in scale for _, unit in numbers):
-            return [float(count) * scale[unit] for count, unit in numbers]
-    return range(len(values))
 
 
 def is_safe(answer: Comparison, design: str) -> bool:

@@ -1,23 +1,36 @@
-"""A sweep as text for a terminal: a row for each point. Returns strings and prints nothing."""
+"""A sweep as text for a terminal: a row for each point, or of two fields a grid of their values.
+
+Returns strings and prints nothing.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from indelible import text
 from indelible.results import METRICS
 from indelible.sweeps import Point, Sweep
 
+#: What stands over the grid of who is ahead, where the two best are level, and behind the name of
+#: a design that seeds do not agree on.
+AHEAD = "ahead"
+LEVEL = "level"
+DOUBT = "?"
+
 #: A ratio, and how far its confidence interval goes to either side.
 Sure = tuple["float | None", "float | None"]
 
 
 def sweep(answer: Sweep, width: int | None = None) -> str:
-    """Return the table: a column for each design, or of one design for each workload."""
+    """Return the table: a column for each design, or of one design for each workload.
+
+    Of two fields each has a grid, the first field's values down and the second's across.
+    """
     width = width or text.terminal_width()
-    blocks = [_title(answer, width), *_tables(answer, width)]
+    tables = _grids if len(answer.vary) == 2 else _tables
+    blocks = [_title(answer, width), *tables(answer, width)]
     if answer.interrupted:
         blocks.insert(0, text.interrupted(answer, "cells"))
     notes = [*_notes(answer, width), *text.kept_notes(answer.taken, width)]
@@ -31,6 +44,14 @@ def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
         return {text.marked(answer.durability, d): _mean(answer, d) for d in shown}
     found = {workload: _of(answer, shown[0], workload) for workload in answer.workloads}
     return found | ({"gmean": _mean(answer, shown[0])} if len(answer.workloads) > 1 else {})
+
+
+def leader(answer: Sweep, row: Mapping[str, Any]) -> list[str]:
+    """Return who is ahead at a point, and the lead; one word where nobody is."""
+    if row["design"] is None:
+        return [text.BLANK if row["lead"] is None else LEVEL]
+    doubt = "" if row.get("sure", True) else DOUBT
+    return [text.marked(answer.durability, row["design"]) + doubt, text.ratio(row["lead"])]
 
 
 def base(answer: Sweep) -> str:
@@ -76,17 +97,47 @@ def _title(answer: Sweep, width: int) -> str:
         over = ", ".join(answer.workloads)
         lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)
     lines.append(where(answer, answer.core_model()))
+    if len(answer.vary) == 2:
+        down, across = answer.vary
+        lines.append(f"rows: {down} · columns: {across}")
     return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)
 
 
 def _tables(answer: Sweep, width: int) -> list[str]:
     """Return the rows of all points, in as many tables as it takes for each to fit."""
     stub = [*zip(answer.vary, *answer.points, strict=True)]
-    stubs = [max(map(len, column)) for column in stub]
     cells = {
         name: [name, *(text.ratio_cell(*value(point)) for point in answer.points)]
         for name, value in columns(answer).items()
     }
+    return _fitted(stub, cells, width)
+
+
+def _grids(answer: Sweep, width: int) -> list[str]:
+    """Return a grid for each column of the list, and one of who is ahead; none is too wide."""
+    grids = {
+        name: {point: text.ratio_cell(*value(point)) for point in answer.points}
+        for name, value in columns(answer).items()
+    }
+    if ahead := answer.ahead():
+        grids[AHEAD] = {tuple(r["point"].values()): " ".join(leader(answer, r)) for r in ahead}
+    (down, rows), (_, across) = answer.vary.items()
+    return [
+        f"{name}\n{table}"
+        for name, shown in grids.items()
+        for table in _fitted(
+            [[down, *rows]],
+            {value: [value, *(shown[row, value] for row in rows)] for value in across},
+            width,
+        )
+    ]
+
+
+def _fitted(
+    stub: Sequence[Sequence[str]], cells: Mapping[str, Sequence[str]], width: int
+) -> list[str]:
+    """Return columns behind those that say where one is, in as many tables as it takes."""
+    stubs = [max(map(len, column)) for column in stub]
     sizes = {name: max(map(len, column)) for name, column in cells.items()}
     tables = []
     for part in text.fitted([*cells], sizes, width - sum(stubs) - 2 * (len(stubs) - 1)):
@@ -101,6 +152,7 @@ def _tables(answer: Sweep, width: int) -> list[str]:
 
 def _notes(answer: Sweep, width: int) -> list[str]:
     notes = [text.footnote(">", _passing(answer, c), width) for c in answer.crossings()]
+    notes += _ahead_notes(answer, width)
     said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
     widths = {
         f"{name} at {_said(answer, point)}": value(point)
@@ -116,6 +168,26 @@ def _notes(answer: Sweep, width: int) -> list[str]:
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     notes += [text.footnote("*", note, width) for note in dict.fromkeys(told)]
     return ["\n".join(notes)] if notes else []
+
+
+def _ahead_notes(answer: Sweep, width: int) -> list[str]:
+    """Return what the grid of who is ahead compares, and whom it leaves out."""
+    ahead = answer.ahead()
+    if not ahead:
+        return []
+    means = "geometric mean of " if len(answer.workloads) > 1 else ""
+    best = "highest" if METRICS[answer.metric].higher_is_better else "lowest"
+    said = f"{AHEAD}: whose {means}{answer.metric} itself is {best}, and its lead over the second"
+    if bounds := [design for design in answer.designs if design not in answer.rivals()]:
+        said += f"; without {', '.join(bounds)}"
+    notes = [text.footnote(">", said, width)]
+    if not answer.interrupted and any(row["lead"] is None for row in ahead):
+        none = "a design has no value there, or 0, so that none is said to be ahead"
+        notes.append(text.footnote(text.BLANK, none, width))
+    if not all(row.get("sure", True) or row["design"] is None for row in ahead):
+        doubt = "1.00 is within ± 95 % of this lead: more --seeds may tell who is ahead"
+        notes.append(text.footnote(DOUBT, doubt, width))
+    return notes
 
 
 def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:

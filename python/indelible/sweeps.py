@@ -108,6 +108,38 @@ class Sweep(OfSeeds):
                     found["sure"] = all(self._is_sure(at, one, other) for at in (before, after))
                 yield found
 
+    def rivals(self) -> tuple[str, ...]:
+        """Return the designs that compete: one without any durability is a bound."""
+        return tuple(d for d in self.designs if self.durability.get(d) != "none")
+
+    def ahead(self) -> list[dict[str, Any]]:
+        """Return which design is ahead at each point, if two fields vary and designs compete.
+
+        It is the one whose metric is best, over several workloads in the geometric mean, and has
+        a `lead` over the `second` best. None is where the two are level, with a `lead` of 1, or
+        where a rival has no value or 0. With several seeds it is `sure` if the confidence interval
+        of its lead says so.
+        """
+        if len(self.vary) != 2 or len(self.rivals()) < 2:
+            return []
+        return [{"point": self.named(point), **self._ahead(point)} for point in self.points]
+
+    def _ahead(self, point: Point) -> dict[str, Any]:
+        rivals = self.rivals()
+        leads = {design: self._lead(point, design, rivals[0]) for design in rivals}
+        found: dict[str, Any] = {"design": None, "lead": None, "second": None}
+        # Of a rival that has not ended it is not known whether it would be ahead.
+        if all(leads.values()):
+            first, second = sorted(rivals, key=lambda design: -leads[design])[:2]
+            lead = self._lead(point, first, second)
+            is_level = math.isclose(lead, 1.0)
+            names = {} if is_level else {"design": first, "second": second}
+            found |= {"lead": 1.0 if is_level else lead, **names}
+        if len(self.seeds_shown) > 1:
+            is_told = found["design"] is not None
+            found["sure"] = is_told and self._is_sure(point, found["design"], found["second"])
+        return found
+
     def _is_sure(self, point: Point, one: str, other: str) -> bool:
         """Return whether the confidence interval of a lead is on one side of 1."""
         leads = [self._lead_of_seed(point, one, other, seed) for seed in self.seeds_shown]
@@ -139,6 +171,7 @@ class Sweep(OfSeeds):
             "rows": self.rows,
             "gmean": means,
             "crossings": self.crossings(),
+            "ahead": self.ahead(),
             "cancelled": self.interrupted,
         }
         if len(self.seeds) > 1:
@@ -150,10 +183,10 @@ class Sweep(OfSeeds):
         return rows_as_csv(self.rows)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Draw the figure of `--plot` into a .png, .svg or .pdf; one field has to vary."""
-        from indelible import plot
+        """Draw the figure of `--plot` into a .png, .svg or .pdf; one field varies, or two."""
+        from indelible import plot, sweep_plot
 
-        plot.save(plot.sweep_figure, self, path)
+        plot.save(sweep_plot.figure, self, path)
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each cell, and `gmean` for the means of designs; of seeds their mean."""

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import comparison_text, means, plot, pool
+from indelible import comparison_text, means, plot, pool, sweep_plot
 from indelible.cli import main
 from indelible.experiment import Experiment
 from indelible.results import Comparison, Run
@@ -285,14 +285,14 @@ def test_who_passes_whom_is_sure_or_not(command: Command) -> None:
 def test_intervals_of_a_sweep_are_drawn(fake: ModuleType) -> None:
     asked = ("silo", "sqlite", {"silo.entries": [4, 12]})
     several = indelible.sweep(*asked, seeds=3)
-    (axes,) = plot.sweep_figure(several).axes
+    (axes,) = sweep_plot.figure(several).axes
     assert axes.get_title(loc="left") == "machine silo · 8 cores · seeds 1 to 3, 95 % intervals"
     (line,) = axes.containers
     _, _, (lines,) = line.lines
     low, high = (y for _, y in lines.get_segments()[1])
     reach = several.ratio_half_width((("12",), "silo", "sqlite"))
     assert high - low == pytest.approx(2 * reach)
-    (axes,) = plot.sweep_figure(indelible.sweep(*asked)).axes
+    (axes,) = sweep_plot.figure(indelible.sweep(*asked)).axes
     assert (len(axes.containers), axes.get_title(loc="left")[-6:]) == (0, "seed 1")
 
 
@@ -303,7 +303,7 @@ def test_lines_of_a_sweep_go_from_left_to_right(fake: ModuleType) -> None:
         ("pm.tWRITE", ["50ns", "90cycles", "70ns"], [0, 1, 2]),
     ):
         answer = indelible.sweep("silo", "hash", {field: values})
-        (axes,) = plot.sweep_figure(answer).axes
+        (axes,) = sweep_plot.figure(answer).axes
         line = axes.get_lines()[0]
         assert [*line.get_xdata()] == pytest.approx(places)
         heights = {str(v): answer.ratio(((str(v),), "silo", "hash")) for v in values}

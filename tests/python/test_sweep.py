@@ -153,7 +153,10 @@ BAD = {
     "seed": (["--vary", "seed=-1,2"], "`seed` is to be `-1`, which is no whole number from 0 on"),
     "seed_twice": (["--vary", "seed=1,2", "--seed", "1"], "seed is set twice; keep one"),
     "cores_twice": (["--vary", "cores=1,2", "--cores", "2"], "cores is set twice; keep one"),
-    "plot": ([*ENTRIES, "--vary", "cores=1,2", "--plot", "x.png"], "a sweep of one field"),
+    "plot": (
+        [*ENTRIES, "--vary", "cores=1,2", "--vary", "txs=1,2", "--plot", "x.png"],
+        "--plot draws a sweep of one field or two; drop it, or a --vary",
+    ),
     "base": ([*ENTRIES, "--normalize", "hopps"], "cannot normalize to `hopps`"),
     "metric": ([*ENTRIES, "--metric", "latency"], "unknown metric `latency`"),
 }

@@ -67,6 +67,22 @@ SHOWN = {
         *("sweep", "--designs", "silo", "--workloads", "all", "--normalize", "native"),
         *("--vary", "silo.entries=4:20:8", "--vary", "cores=1,8"),
     ],
+    "sweep_three": [
+        *("sweep", "--designs", "silo,leaky", "--workloads", "hash", "--normalize", "native"),
+        *("--vary", "silo.entries=4,20", "--vary", "cores=1,8", "--vary", "txs=100,200"),
+    ],
+    "sweep_plane": [
+        *("sweep", "--designs", "silo,leaky,hops,native", "--workloads", "hash,btree"),
+        *("--vary", "silo.entries=4,12,20", "--vary", "leaky.entries=4,6,8,10,12,14,16"),
+    ],
+    "sweep_plane_zero": [
+        *("sweep", "--designs", "silo,undo@x86", "--workloads", "hash", "--normalize", "native"),
+        *("--vary", "silo.entries=4,12", "--vary", "cores=1,8", "--metric", "commit-latency"),
+    ],
+    "sweep_plane_seeds": [
+        *("sweep", "--designs", "silo,leaky", "--workloads", "sqlite", "--seeds", "5"),
+        *("--vary", "silo.entries=4,12,20", "--vary", "cores=1,8"),
+    ],
     "sweep_zero": [
         *("sweep", "--designs", "silo,leaky", "--workloads", "hash", "--vary", "silo.entries=4,12"),
         *("--normalize", "native", "--metric", "commit-latency"),

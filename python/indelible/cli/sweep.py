@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import plot, sweep_text, verbs
+from indelible import sweep_plot, sweep_text, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.results import METRICS, metric_named
@@ -16,7 +16,9 @@ DESCRIPTION = (
     "design or the workload, or of cores, txs and seed; of several fields at each\n"
     "combination. A row of the table is a point: of one design every workload, of\n"
     "several their geometric means, and below it which design passes which, and\n"
-    "where. No power is cut."
+    "where. Of two fields each of these is a grid, the first field's values down and\n"
+    "the second's across, and one more says at which values which design is ahead;\n"
+    "--plot draws them as heat maps. No power is cut."
 )
 EPILOG = """\
 examples:
@@ -32,7 +34,7 @@ examples:
       --vary pm.tWRITE=50ns:450ns:100ns --plot writes.pdf
   indelible sweep --designs undo@x86,silo --workloads hash \\
       --vary cores=1,2,4,8 \\
-      --vary pm.banks_per_rank=16,64
+      --vary controller.noc_latency=5ns,20ns,60ns --plot plane.png
   indelible sweep --designs lad,silo --workloads hash \\
       --vary silo.entries=10,20 --seeds 5
 """
@@ -81,12 +83,12 @@ def call(args: argparse.Namespace) -> int:
         raise InputError("seed is set twice; keep one")
     args.seed = verbs.SEED if args.seed is None else args.seed
     metric_named(args.metric)
-    if args.plot is not None and len(vary) > 1:
-        raise InputError("--plot draws a sweep of one field; drop it, or a --vary")
+    if args.plot is not None and len(vary) > 2:
+        raise InputError("--plot draws a sweep of one field or two; drop it, or a --vary")
     outputs.check(args)
 
     def show(answer: Sweep) -> int:
-        outputs.show(args, answer, sweep_text.sweep, plot.sweep_figure, table=Sweep.table)
+        outputs.show(args, answer, sweep_text.sweep, sweep_plot.figure, table=Sweep.table)
         return 0
 
     return options.answer(

@@ -1,0 +1,423 @@
+"""Figures of a sweep: lines over the values of one field, or heat maps over those of two.
+
+Nothing is run here. matplotlib is imported inside the functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from indelible import sweep_text, text
+from indelible.experiment import InputError
+from indelible.means import is_unsure
+from indelible.plot import (
+    COLOURS,
+    HEIGHT_INCHES,
+    INTERVAL_LOOK,
+    MARKERS,
+    WIDTH_INCHES,
+    require_ratios,
+    styled,
+)
+from indelible.results import METRICS
+from indelible.settings import number
+from indelible.sweeps import Point, Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+
+    #: A colour as red, green, blue, and perhaps how opaque it is.
+    Colour = tuple[float, ...] | str
+
+#: Units in which values of one kind may stand side by side.
+SCALES = (
+    {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9},
+    {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
+    {"MHz": 1e-3, "GHz": 1.0},
+)
+
+#: Values that are further apart than this by a factor stand on a logarithmic axis.
+DECADE = 10
+
+#: So many labels of an axis stand beside each other; more are turned.
+LEVEL_LABELS = 7
+
+#: Blue below 1, grey there and yellow above, as light in grey as it is high (Nunez et al., 2018).
+COLOUR_MAP = "cividis"
+
+#: The colours of a heat map go at least so far from 1: closer, noise would look like a result.
+LEAST_REACH = 1.1
+
+#: The size of what is written into cells, in points: what it is where there is room, and what it
+#: is not to fall below. Then that of names of panels, and of what is around them.
+CELL_FONT = 6.5
+LEAST_FONT = 4.5
+NAME_FONT = 8
+SMALL_FONT = 7
+
+#: How high a cell is at most, and all of a panel; what is around the cells of a panel at its sides,
+#: and above and below; how long the bar of colours is, and what it takes with the title; in inches.
+CELL_INCHES = 0.29
+PANEL_INCHES = 4.0
+BESIDE_INCHES = 0.25
+ABOVE_INCHES = 0.45
+BAR_LENGTH_INCHES = 2.6
+BAR_INCHES = 0.95
+
+#: Points of an inch.
+POINTS = 72
+
+#: What text takes of a cell at most, and how far lines of it are apart in their size.
+FILLED = 0.86
+LINE_HEIGHT = 1.25
+
+#: Behind cells that have nothing to be coloured by.
+BARE = "white"
+LEVEL_COLOUR = "0.85"
+
+
+@styled
+def figure(answer: Sweep) -> Figure:
+    """Return lines of a sweep of one field, and heat maps of one of two."""
+    require_ratios(answer, answer.normalize or f"each design at {sweep_text.base(answer)}")
+    if len(answer.vary) > 2:
+        count = len(answer.vary)
+        raise InputError(f"a figure is of a sweep of one field or two, and not of {count}")
+    return _lines(answer) if len(answer.vary) == 1 else _maps(answer)
+
+
+# One field.
+
+
+def _lines(answer: Sweep) -> Figure:
+    """Return a line for each design, or of one design for each workload and their mean."""
+    from matplotlib.figure import Figure
+
+    ((key, values),) = answer.vary.items()
+    drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
+    axes = drawing.subplots()
+    places = _places(values)
+    for index, (name, value) in enumerate(sweep_text.columns(answer).items()):
+        look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+        look |= {"linewidth": 1.2, "markersize": 4, "label": name}
+        shown = [value(point) for point in answer.points]
+        # Lines go from left to right, in whichever order the values were asked for.
+        along = sorted(zip(places, shown, strict=True), key=lambda one: one[0])
+        ordered = [place for place, _ in along]
+        heights = [math.nan if height is None else height for _, (height, _) in along]
+        reaches = [reach or 0.0 for _, (_, reach) in along]
+        if any(reaches):
+            axes.errorbar(ordered, heights, reaches, **look, **INTERVAL_LOOK)
+        else:
+            axes.plot(ordered, heights, **look)
+    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
+    axes.grid(axis="y", color="0.9", linewidth=0.5)
+    if min(places) > 0 and max(places) >= DECADE * min(places):
+        axes.set_xscale("log")
+    axes.set_xticks(places, values, rotation=45 if len(values) > LEVEL_LABELS else 0)
+    axes.minorticks_off()
+    axes.set_xlabel(key)
+    axes.set_ylabel(_label(answer))
+    sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
+    axes.set_title(sweep_text.where(answer) + sure, fontsize=7, loc="left", color="0.3")
+    drawing.legend(loc="outside upper center", ncols=4, frameon=False)
+    return drawing
+
+
+def _label(answer: Sweep) -> str:
+    return f"{METRICS[answer.metric].title}\nrelative to {sweep_text.base(answer)}"
+
+
+def _places(values: Sequence[str]) -> Sequence[float]:
+    """Return where values stand: as numbers if all are of one kind, else one beside the other."""
+    numbers = [number(value) for value in values]
+    if None in numbers:
+        return range(len(values))
+    if len({unit for _, unit in numbers}) == 1:
+        return [float(count) for count, _ in numbers]
+    for scale in SCALES:
+        if all(unit in scale for _, unit in numbers):
+            return [float(count) * scale[unit] for count, unit in numbers]
+    return range(len(values))
+
+
+# Two fields.
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A heat map to be: what is written into the cells of points, and their colours."""
+
+    name: str
+    said: Mapping[Point, str]
+    colours: Mapping[Point, Colour]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where panels stand, so many beside each other, and how large they are, in inches."""
+
+    across: int
+    rows: int
+    #: Who is ahead is below all others, as wide as they are together.
+    is_ahead_alone: bool
+    width: float
+    cell_width: float
+    cell_height: float
+    height: float
+
+
+def _maps(answer: Sweep) -> Figure:
+    """Return a map for each design, or of one design for each workload and their mean.
+
+    Where designs compete, one more says which is ahead.
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    norm = _norm(answer)
+    panels = _ratio_panels(answer, colormaps[COLOUR_MAP], norm)
+    ahead = _ahead_panel(answer)
+    layout = _layout(answer, panels, ahead)
+    size = (layout.width, BAR_INCHES + layout.height * layout.rows)
+    drawing = Figure(figsize=size, layout="constrained")
+    grid = drawing.add_gridspec(layout.rows, layout.across)
+    drawn = []
+    for index, panel in enumerate([*panels, *([ahead] if ahead else [])]):
+        row, column = divmod(index, layout.across)
+        is_alone = panel is ahead and layout.is_ahead_alone
+        axes = drawing.add_subplot(grid[-1, :] if is_alone else grid[row, column])
+        _draw(axes, answer, panel)
+        # What the values are is said at the left, and below a row that has no whole one below it.
+        is_lowest = panel is ahead or (row + 2) * layout.across > len(panels)
+        _name_axes(axes, answer, layout, across=is_lowest, down=is_alone or column == 0)
+        drawn.append(axes)
+    _add_bar(drawing, drawn[: len(panels)], norm, _label(answer))
+    drawing.suptitle(_title(answer), fontsize=SMALL_FONT, x=0.01, ha="left", color="0.3")
+    # How much room cells have is known when everything around them stands.
+    drawing.draw_without_rendering()
+    for axes in drawn:
+        _fit(axes, answer)
+    if ahead and not drawn[-1].texts[0].get_visible():
+        _add_names(drawn[-1], answer)
+    return drawing
+
+
+def _add_bar(drawing: Figure, of: Sequence[Axes], norm: Normalize, label: str) -> None:
+    """Draw what colours mean below the panels that have them."""
+    from matplotlib.cm import ScalarMappable
+
+    place = of[0].get_subplotspec().get_gridspec()
+    width = drawing.get_figwidth() * min(len(of), place.ncols) / place.ncols
+    bar = drawing.colorbar(
+        ScalarMappable(norm, COLOUR_MAP),
+        ax=of,
+        location="bottom",
+        aspect=40,
+        fraction=0.05,
+        shrink=min(1.0, BAR_LENGTH_INCHES / width),
+    )
+    ticks = [norm.vmax**part for part in (-1, -0.5, 0, 0.5, 1)]
+    bar.set_ticks(ticks, labels=[text.ratio(tick) for tick in ticks])
+    bar.ax.minorticks_off()
+    bar.ax.tick_params(labelsize=SMALL_FONT)
+    bar.set_label(label, fontsize=SMALL_FONT)
+
+
+def _add_names(axes: Axes, answer: Sweep) -> None:
+    """Say above a panel whose colours its cells have, where they have no room for names."""
+    from matplotlib.patches import Patch
+
+    ahead = {row["design"] for row in answer.ahead()}
+    handles = [
+        Patch(color=colour, label=text.marked(answer.durability, design))
+        for design, colour in _colours(answer).items()
+        if design in ahead
+    ]
+    axes.set_title(axes.get_title(), loc="left", fontsize=NAME_FONT, pad=3)
+    axes.set_title("")
+    look = {"frameon": False, "fontsize": SMALL_FONT, "ncols": len(handles), "borderpad": 0}
+    axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), **look)
+
+
+def _title(answer: Sweep) -> str:
+    """Return where it was run, and what marks in cells mean."""
+    shown = [
+        pair for value in sweep_text.columns(answer).values() for pair in map(value, answer.points)
+    ]
+    notes = [sweep_text.where(answer)]
+    if any(is_unsure(*pair) for pair in shown):
+        notes.append(f"{text.UNSURE_MARK} 95 % interval wider than ± 5 %")
+    if any(row["design"] and not row.get("sure", True) for row in answer.ahead()):
+        notes.append(f"{sweep_text.DOUBT} 1.00 is within ± 95 % of the lead")
+    return ", ".join(notes)
+
+
+def _norm(answer: Sweep) -> Normalize:
+    """Return the scale of colours: logarithmic, and 1 is in its middle."""
+    from matplotlib.colors import LogNorm
+
+    values = [
+        value(point)[0] for value in sweep_text.columns(answer).values() for point in answer.points
+    ]
+    reach = max([LEAST_REACH, *(max(value, 1 / value) for value in values if value)])
+    # A ratio of 0 has the colour of the least that there is.
+    return LogNorm(1 / reach, reach, clip=True)
+
+
+def _ratio_panels(answer: Sweep, colour_map: Colormap, norm: Normalize) -> list[Panel]:
+    panels = []
+    for name, value in sweep_text.columns(answer).items():
+        shown = {point: value(point) for point in answer.points}
+        said = {point: text.ratio_cell(*pair) for point, pair in shown.items()}
+        colours = {
+            point: BARE if ratio is None else colour_map(float(norm(ratio)))
+            for point, (ratio, _) in shown.items()
+        }
+        panels.append(Panel(name, said, colours))
+    return panels
+
+
+def _ahead_panel(answer: Sweep) -> Panel | None:
+    """Return the map of who is ahead, if designs compete."""
+    rows = {tuple(row["point"].values()): row for row in answer.ahead()}
+    if not rows:
+        return None
+    own = _colours(answer)
+    bare = {True: BARE, False: LEVEL_COLOUR}
+    colours = {
+        point: own[row["design"]] if row["design"] else bare[row["lead"] is None]
+        for point, row in rows.items()
+    }
+    said = {point: "\n".join(sweep_text.leader(answer, row)) for point, row in rows.items()}
+    return Panel(sweep_text.AHEAD, said, colours)
+
+
+def _colours(answer: Sweep) -> dict[str, str]:
+    """Return the colour of each design."""
+    return {design: COLOURS[i % len(COLOURS)] for i, design in enumerate(answer.designs)}
+
+
+def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layout:
+    """Return how panels stand, so that what is in them can be read.
+
+    Names of designs are wider than ratios. If they leave room for one panel in a row alone, and
+    ratios do for several, who is ahead stands below.
+    """
+    (down, rows), (across, columns) = answer.vary.items()
+    label = _inches([across], SMALL_FONT)
+
+    def fit(panel: Panel, width: float) -> int:
+        cells = len(columns) * _inches(panel.said.values(), CELL_FONT) / FILLED
+        own = max(cells, label, _inches([panel.name], NAME_FONT)) + BESIDE_INCHES
+        return max(1, int((width - BESIDE_INCHES) / own))
+
+    def fit_all(width: float) -> int:
+        return min(fit(panel, width) for panel in [*panels, *([ahead] if ahead else [])])
+
+    count = len(panels) + (ahead is not None)
+    is_narrow = fit_all(WIDTH_INCHES) > 1 and count <= fit_all(WIDTH_INCHES / 2)
+    width = WIDTH_INCHES / 2 if is_narrow else WIDTH_INCHES
+    in_row = fit_all(width)
+    of_ratios = min(fit(panel, width) for panel in panels)
+    is_alone = ahead is not None and in_row == 1 < min(of_ratios, len(panels))
+    lines = math.ceil((count - is_alone) / (of_ratios if is_alone else in_row))
+    # No row is much emptier than another.
+    beside = math.ceil((count - is_alone) / lines)
+    cell_width = (width / beside - BESIDE_INCHES) / len(columns)
+    cell_height = min(CELL_INCHES, PANEL_INCHES / len(rows))
+    is_turned = _inches(columns, SMALL_FONT) > FILLED * cell_width
+    height = max(cell_height * len(rows), _inches([down], SMALL_FONT)) + ABOVE_INCHES
+    height += _inches(columns, SMALL_FONT) * is_turned
+    return Layout(beside, lines + is_alone, is_alone, width, cell_width, cell_height, height)
+
+
+def _inches(said: Iterable[str], font: float) -> float:
+    """Return how wide the widest line of texts is."""
+    return _widest(said) * font / POINTS
+
+
+def _widest(said: Iterable[str]) -> float:
+    """Return how wide the widest line of texts is, in sizes of its font."""
+    from matplotlib.textpath import TextPath
+
+    lines = {line for words in said for line in words.split("\n")}
+    return max(TextPath((0, 0), line, size=1).get_extents().width for line in lines)
+
+
+def _draw(axes: Axes, answer: Sweep, panel: Panel) -> None:
+    """Draw the cells of a panel, values growing to the right and upwards."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Rectangle
+
+    rows, columns = map(_ascending, answer.vary.values())
+    for y, row in enumerate(rows):
+        for x, column in enumerate(columns):
+            colour = to_rgb(panel.colours[row, column])
+            cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white")
+            axes.add_patch(cell)
+            # What is written is no part of the layout: it is fitted into its cell later.
+            axes.text(
+                x,
+                y,
+                panel.said[row, column],
+                ha="center",
+                va="center",
+                color="white" if _is_dark(colour) else "black",
+                in_layout=False,
+            )
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(-0.5, len(rows) - 0.5)
+    axes.set_title(panel.name, fontsize=NAME_FONT, pad=3)
+    axes.spines[:].set_visible(False)
+
+
+def _name_axes(axes: Axes, answer: Sweep, layout: Layout, *, across: bool, down: bool) -> None:
+    """Name the fields and their values, as many of them as there is room for."""
+    rows, columns = map(_ascending, answer.vary.values())
+    is_turned = _inches(columns, SMALL_FONT) > FILLED * layout.cell_width
+    line = SMALL_FONT * LINE_HEIGHT / POINTS
+    every = {
+        "x": math.ceil(line / layout.cell_width) if is_turned else 1,
+        "y": math.ceil(line / layout.cell_height),
+    }
+    axes.set_xticks(range(len(columns))[:: every["x"]], columns[:: every["x"]])
+    axes.set_yticks(range(len(rows))[:: every["y"]], rows[:: every["y"]])
+    axes.tick_params(length=0, labelsize=SMALL_FONT, labelbottom=across, labelleft=down)
+    axes.tick_params(axis="x", rotation=90 if is_turned else 0)
+    down_field, across_field = answer.vary
+    if across:
+        axes.set_xlabel(across_field, fontsize=SMALL_FONT)
+    if down:
+        axes.set_ylabel(down_field, fontsize=SMALL_FONT)
+
+
+def _ascending(values: Sequence[str]) -> list[str]:
+    """Return values in the order in which a line of one field has them."""
+    return [value for _, value in sorted(zip(_places(values), values, strict=True))]
+
+
+def _is_dark(colour: Sequence[float]) -> bool:
+    """Return whether white is read better on a colour than black (WCAG's relative luminance)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return luminance < 0.18
+
+
+def _fit(axes: Axes, answer: Sweep) -> None:
+    """Give what is written into cells a size at which it stays there, or leave it out."""
+    rows, columns = map(len, answer.vary.values())
+    room = axes.get_window_extent()
+    points = POINTS / axes.figure.dpi
+    width, height = room.width * points / columns, room.height * points / rows
+    said = [words.get_text() for words in axes.texts]
+    lines = max(words.count("\n") + 1 for words in said)
+    size = FILLED * min(width / _widest(said), height / (lines * LINE_HEIGHT))
+    for words in axes.texts:
+        words.set_fontsize(min(size, CELL_FONT))
+        words.set_visible(size >= LEAST_FONT)
