@@ -14,7 +14,7 @@ from indelible.experiment import (
     require_use,
     whole,
 )
-from indelible.results import closest_first
+from indelible.names import closest_first
 from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from indelible import experiment as asking
 from indelible.experiment import Experiment, InputError, InternalError
-from indelible.results import closest_first
+from indelible.names import closest_first
 
 #: What `--quick` divides the number of transactions by.
 QUICK = 20

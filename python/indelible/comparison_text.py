@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from indelible.means import geometric_mean
-from indelible.results import METRICS, NATIVE, Cell, Comparison, Verdict
+from indelible.metrics import METRICS
+from indelible.results import NATIVE, Cell, Comparison, Verdict
 from indelible.text import (
     BLANK,
     DAGGER,

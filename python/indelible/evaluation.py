@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible.experiment import Experiment
 from indelible.means import geometric_mean
-from indelible.results import METRICS
+from indelible.metrics import METRICS
 from indelible.settings import Pairs, of_cell
 
 Row = Mapping[str, Any]

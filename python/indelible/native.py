@@ -24,7 +24,7 @@ from indelible.experiment import (
     named,
     truth,
 )
-from indelible.results import closest_first
+from indelible.names import closest_first
 from indelible.shown import Shown
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section

@@ -27,7 +27,7 @@ from indelible.evaluation import (
     words_per_second,
 )
 from indelible.experiment import InputError, named
-from indelible.results import closest_first
+from indelible.names import closest_first
 from indelible.settings import Pairs
 
 #: What a paper gives: a number, a range of numbers, or an order of designs.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from indelible import comparison_text, files, text
 from indelible.experiment import InputError
-from indelible.results import METRICS, Comparison, OfSeeds
+from indelible.metrics import METRICS
+from indelible.results import Comparison, OfSeeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

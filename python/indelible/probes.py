@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from indelible import experiment
 from indelible.evaluation import Cell, Quantity, Row, Rows
 from indelible.experiment import InputError
-from indelible.results import closest_first
+from indelible.names import closest_first
 from indelible.settings import Pairs, number
 
 DESIGN = "undo@x86"

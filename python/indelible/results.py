@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from indelible.experiment import Campaign, Experiment, InputError, LitmusTests, named
+from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
 from indelible.kept import Taken
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.metrics import METRICS
+from indelible.names import closest_first
 from indelible.rows import rows_as_csv
 from indelible.shown import Shown
 
@@ -200,55 +201,6 @@ def failed_points(campaign: Mapping[str, Any]) -> int:
     return len({(row["event"], str(row["after"])) for row in campaign["violations"]})
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A number of a run by which designs are compared."""
-
-    title: str
-    unit: str
-    higher_is_better: bool
-    #: Of a run, in the unit; nothing where the run does not know it.
-    value: Callable[[Mapping[str, Any]], float | None]
-
-
-def transactions(row: Mapping[str, Any]) -> float:
-    """Return how many transactions were committed in the measured region."""
-    return row["throughput_tx_per_s"] * row["simulated_s"]
-
-
-def _per_tx(amount: Callable[[Mapping[str, Any]], float]) -> Callable[[Mapping[str, Any]], float]:
-    """Return what a run has of something for each transaction."""
-
-    def value(row: Mapping[str, Any]) -> float:
-        count = transactions(row)
-        return amount(row) / count if count else 0.0
-
-    return value
-
-
-def _writes(meter: str, unit: str, title: str) -> Metric:
-    return Metric(title, unit, False, _per_tx(lambda row: row["pm_writes"][meter]))
-
-
-def _latency(number: str, title: str) -> Metric:
-    return Metric(title, "cycles", False, lambda row: row["commit_latency_cycles"][number])
-
-
-METRICS = {
-    "throughput": Metric("Throughput", "tx/s", True, lambda row: row["throughput_tx_per_s"]),
-    "pm-writes": _writes("wpq_bytes", "B/tx", "PM writes"),
-    "media-lines": _writes("media_lines", "lines/tx", "Lines of media programmed"),
-    "media-bits": _writes("media_bits", "bits/tx", "Bits of media programmed"),
-    "pm-energy": Metric(
-        "Energy of PM cells", "nJ/tx", False, _per_tx(lambda row: 1e3 * row["energy_uj"])
-    ),
-    "commit-latency": _latency("mean", "Mean commit latency"),
-    "commit-latency-p50": _latency("p50", "Median of commit latency"),
-    "commit-latency-p99": _latency("p99", "99th percentile of commit latency"),
-    "commit-latency-p999": _latency("p999", "99.9th percentile of commit latency"),
-}
-
-
 def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
     """Return what transactions of a run write, beside what was published of its workload."""
     return {
@@ -272,13 +224,6 @@ def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*found.values()]
 
 
-def closest_first(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names, the most similar to the given one first."""
-    return sorted(
-        names, key=lambda other: -difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
-    )
-
-
 def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
     """Return what an answer has, or say what it has instead."""
     for own in names:
@@ -287,15 +232,6 @@ def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
     words = [*map(str, names)]
     there = closest_first(name, words) if isinstance(name, str) else words
     raise InputError(f"there is no {what} {name!r} here; there are: {', '.join(there)}")
-
-
-def metric_named(name: str) -> Metric:
-    """Return a metric, or name the ones that exist."""
-    name = named("metric", name)
-    if name not in METRICS:
-        known = ", ".join(closest_first(name, METRICS))
-        raise InputError(f"unknown metric `{name}`; there are: {known}")
-    return METRICS[name]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from indelible.comparison_text import (
     zero_note,
 )
 from indelible.means import mean_of_seeds
-from indelible.results import Cell, Comparison, Run, transactions
+from indelible.metrics import transactions
+from indelible.results import Cell, Comparison, Run
 from indelible.text import (
     BLANK,
     durability_notes,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from indelible import sweep_text, text
 from indelible.experiment import InputError
 from indelible.means import is_unsure
+from indelible.metrics import METRICS
 from indelible.plot import (
     COLOURS,
     HEIGHT_INCHES,
@@ -22,7 +23,6 @@ from indelible.plot import (
     require_ratios,
     styled,
 )
-from indelible.results import METRICS
 from indelible.settings import number
 from indelible.sweeps import Point, Sweep
 

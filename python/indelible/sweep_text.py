@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from indelible import text
-from indelible.results import METRICS
+from indelible.metrics import METRICS
 from indelible.sweeps import Point, Sweep
 
 #: What stands over the grid of who is ahead, where the two best are level, and behind the name of

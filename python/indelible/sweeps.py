@@ -12,7 +12,8 @@ from typing import Any
 from indelible.experiment import InputError
 from indelible.kept import Taken
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
-from indelible.results import METRICS, OfSeeds, Run, known
+from indelible.metrics import METRICS
+from indelible.results import OfSeeds, Run, known
 from indelible.rows import rows_as_csv
 from indelible.settings import as_word
 

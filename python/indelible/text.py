@@ -14,7 +14,8 @@ from typing import Any
 from indelible.jobs import portable, survival
 from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
-from indelible.results import OfSeeds, Run, transactions
+from indelible.metrics import transactions
+from indelible.results import OfSeeds, Run
 
 DAGGER = "†"
 

@@ -21,6 +21,7 @@ from indelible.experiment import (
     truth,
 )
 from indelible.jobs import RunJob, is_known, run_all, run_tested, sampled, survival
+from indelible.metrics import metric_named
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
 from indelible.reproduction import Reproduction, Reproductions
@@ -33,7 +34,6 @@ from indelible.results import (
     Verdict,
     beside_published,
     characterized,
-    metric_named,
 )
 from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs, require_effect, varied

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from indelible import comparison_text, latencies, latencies_plot, plot, stacks, stacks_plot, tables
 from indelible.experiment import InputError, named
-from indelible.results import Comparison, closest_first
+from indelible.names import closest_first
+from indelible.results import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

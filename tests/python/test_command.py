@@ -18,7 +18,7 @@ import indelible
 from indelible import pool
 from indelible.cli import main
 from indelible.means import geometric_mean
-from indelible.results import METRICS
+from indelible.metrics import METRICS
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -16,7 +16,8 @@ from matplotlib import colormaps
 import indelible
 from conftest import needs_core
 from indelible import sweep_plot, text
-from indelible.results import METRICS, Run
+from indelible.metrics import METRICS
+from indelible.results import Run
 from indelible.sweeps import Sweep
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fidelity.tables import SEED, Facts, Table
 from indelible import pool, text
 from indelible.evaluation import TXS, Cell, Row
 from indelible.experiment import Experiment, InputError
-from indelible.results import closest_first
+from indelible.names import closest_first
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fidelity.md"
 

@@ -7,7 +7,7 @@ import argparse
 from indelible import explain_text, text, verbs
 from indelible.cli import options
 from indelible.experiment import InputError
-from indelible.results import closest_first
+from indelible.names import closest_first
 
 HELP = "the designs, orders, workloads, profiles and machines there are"
 DESCRIPTION = (

@@ -7,7 +7,8 @@ import argparse
 from indelible import verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
-from indelible.results import METRICS, Comparison, metric_named
+from indelible.metrics import METRICS, metric_named
+from indelible.results import Comparison
 from indelible.views import RATIOS, VIEWS
 
 HELP = "designs against workloads, as in a paper"

@@ -7,7 +7,7 @@ import argparse
 from indelible import sweep_plot, sweep_text, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
-from indelible.results import METRICS, metric_named
+from indelible.metrics import METRICS, metric_named
 from indelible.sweeps import Sweep
 
 HELP = "the same runs at several values of a parameter"

@@ -1,0 +1,68 @@
+"""The numbers of a run by which designs are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indelible.experiment import InputError, named
+from indelible.names import closest_first
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number of a run by which designs are compared."""
+
+    title: str
+    unit: str
+    higher_is_better: bool
+    #: Of a run, in the unit; nothing where the run does not know it.
+    value: Callable[[Mapping[str, Any]], float | None]
+
+
+def transactions(row: Mapping[str, Any]) -> float:
+    """Return how many transactions were committed in the measured region."""
+    return row["throughput_tx_per_s"] * row["simulated_s"]
+
+
+def _per_tx(amount: Callable[[Mapping[str, Any]], float]) -> Callable[[Mapping[str, Any]], float]:
+    """Return what a run has of something for each transaction."""
+
+    def value(row: Mapping[str, Any]) -> float:
+        count = transactions(row)
+        return amount(row) / count if count else 0.0
+
+    return value
+
+
+def _writes(meter: str, unit: str, title: str) -> Metric:
+    return Metric(title, unit, False, _per_tx(lambda row: row["pm_writes"][meter]))
+
+
+def _latency(number: str, title: str) -> Metric:
+    return Metric(title, "cycles", False, lambda row: row["commit_latency_cycles"][number])
+
+
+METRICS = {
+    "throughput": Metric("Throughput", "tx/s", True, lambda row: row["throughput_tx_per_s"]),
+    "pm-writes": _writes("wpq_bytes", "B/tx", "PM writes"),
+    "media-lines": _writes("media_lines", "lines/tx", "Lines of media programmed"),
+    "media-bits": _writes("media_bits", "bits/tx", "Bits of media programmed"),
+    "pm-energy": Metric(
+        "Energy of PM cells", "nJ/tx", False, _per_tx(lambda row: 1e3 * row["energy_uj"])
+    ),
+    "commit-latency": _latency("mean", "Mean commit latency"),
+    "commit-latency-p50": _latency("p50", "Median of commit latency"),
+    "commit-latency-p99": _latency("p99", "99th percentile of commit latency"),
+    "commit-latency-p999": _latency("p999", "99.9th percentile of commit latency"),
+}
+
+
+def metric_named(name: str) -> Metric:
+    """Return a metric, or name the ones that exist."""
+    name = named("metric", name)
+    if name not in METRICS:
+        known = ", ".join(closest_first(name, METRICS))
+        raise InputError(f"unknown metric `{name}`; there are: {known}")
+    return METRICS[name]
