@@ -1,0 +1,62 @@
+"""The commands that documents and helps show are understood as they stand there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from indelible.cli import parser
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: What stands for something else: `indelible COMMAND --help`, `--set pm.log_size=...`.
+PLACEHOLDER = re.compile(r"\.\.\.|\b[A-Z]{2,}\b")
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    """Return the words of each command in indented lines, which may go on behind a backslash."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    for line in joined.splitlines():
+        # Behind a prompt too, as the tutorial has it.
+        if not (match := re.match(r"(?: {4}|  )(?:\$ )?((?:\S*/)?indelible .*)", line)):
+            continue
+        for part in match[1].split("&&"):
+            words = shlex.split(part, comments=True)
+            if Path(words[0]).name == "indelible" and not PLACEHOLDER.search(" ".join(words)):
+                yield words[1:]
+
+
+def understood(words: list[str]) -> bool:
+    """Return whether the command takes these words; that names exist is asked elsewhere."""
+    try:
+        parser.parse(words)
+    except SystemExit as end:
+        # After --help and --version.
+        return end.code == 0
+    return True
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_of_a_document_is_understood(document: Path) -> None:
+    for words in commands_of(document.read_text(encoding="utf-8")):
+        assert understood(words), words
+
+
+def test_the_readme_shows_the_main_commands() -> None:
+    shown = {words[0] for words in commands_of(DOCUMENTS[0].read_text(encoding="utf-8"))}
+    assert {"run", "compare", "sweep", "crash", "reproduce", "litmus", "trace", "new"} <= shown
+
+
+def test_every_example_of_a_help_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    count = 0
+    for name in ("", *parser.COMMANDS):
+        assert understood([*([name] if name else []), "--help"])
+        for words in commands_of(capsys.readouterr().out):
+            assert understood(words), words
+            count += 1
+    assert count > 50
