@@ -79,6 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " and as `stacks` in --json",
     )
     options.add_keep(parser)
+    options.add_dask(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -112,6 +113,7 @@ def call(args: argparse.Namespace) -> int:
             crash=not args.no_crash,
             native=args.native,
             keep=args.keep,
+            dask=args.dask,
             **options.experiment_arguments(args),
         ),
         show,
