@@ -55,8 +55,11 @@ test: test-rust test-python
 test-rust: $(STAMPS)/requirements
 	cargo test --locked --workspace --exclude indelible-python
 
+# Beside each other, but for those that something beside them could make fail.
+test-python: export INDELIBLE_REQUIRE_CORE = 1
 test-python: build
-	INDELIBLE_REQUIRE_CORE=1 $(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not alone' -n logical --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest -m alone
 
 lint: $(STAMPS)/requirements
 	@cargo fmt --version >/dev/null 2>&1 || { echo 'error: no rustfmt: rustup component add rustfmt'; exit 1; }

@@ -11,6 +11,7 @@ import operator
 import os
 import shlex
 import stat
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -179,6 +180,14 @@ def require_use(scripts: Mapping[str, Script], workloads: tuple[str, ...]) -> No
             raise InputError(f"{script.flag} is for the workload `{workload}`, not for {asked}")
 
 
+class Elsewhere(ABC):
+    """What a job is given in the place of a `Control`, if another computer answers its request."""
+
+    @abstractmethod
+    def ask(self, verb: str, request: str) -> str:
+        """Return the answer of the simulator there to a request, both as JSON."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A design, a workload, a machine and a seed: what one run depends on, and nothing else."""
@@ -246,9 +255,9 @@ class Experiment:
         words += ["--latencies"] if self.latencies else []
         return " ".join(words)
 
-    def start(self, control: core.Control) -> dict[str, Any]:
+    def start(self, control: core.Control | Elsewhere) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
-        return json.loads(core.run(json.dumps(self.spec()), control))
+        return json.loads(ask("run", json.dumps(self.spec()), control))
 
     def start_plain(self) -> dict[str, Any]:
         """Run its workload on plain memory, without the simulator."""
@@ -349,9 +358,9 @@ class Campaign:
                 spec[name] = value
         return spec
 
-    def start(self, control: core.Control) -> dict[str, Any]:
+    def start(self, control: core.Control | Elsewhere) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
-        return json.loads(core.crash(json.dumps(self.spec()), control))
+        return json.loads(ask("crash", json.dumps(self.spec()), control))
 
 
 @dataclass(frozen=True)
@@ -460,6 +469,13 @@ class LitmusTests:
         request |= {"random": self.random, "mutants": self.mutants}
         request |= {"program": self.program, "without": self.without}
         return json.loads(core.litmus(json.dumps(request), control))
+
+
+def ask(verb: str, request: str, control: core.Control | Elsewhere) -> str:
+    """Return the answer to a request, both as JSON, of the simulator here or of another."""
+    if isinstance(control, Elsewhere):
+        return control.ask(verb, request)
+    return getattr(core, verb)(request, control)
 
 
 def catalog(kind: str) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indelible import experiment, kept, pool
+from indelible import cluster, experiment, kept, pool
+from indelible.cluster import Dask
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
 from indelible.kept import Taken
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
@@ -43,7 +44,7 @@ class RunJob:
         """Return the request."""
         return self.experiment.spec()
 
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+    def start(self, control: pool.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return self.experiment.start(control)
 
@@ -67,7 +68,7 @@ class SampledJob:
         """Return the request."""
         return self.campaign.spec()
 
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+    def start(self, control: pool.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         try:
             return self.campaign.start(control)
@@ -83,14 +84,16 @@ def run_all(
     experiments: Sequence[Experiment],
     first: Callable[[Experiment], Any],
     keep: str | os.PathLike[str] | None = None,
+    dask: Dask = None,
 ) -> tuple[dict[Experiment, Run], bool, Taken | None]:
     """Run experiments, those first that `first` puts first; also whether that was interrupted.
 
-    What the folder `keep` has is not run again, and last comes how much that was.
+    What the folder `keep` has is not run again, and last comes how much that was. What `dask` names
+    runs them.
     """
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
     jobs = kept.keeping([*map(RunJob, experiments)], keep)
-    answers, interrupted = _execute(jobs, order)
+    answers, interrupted = _execute(jobs, order, dask)
     done = {
         asked: Run(data, asked)
         for asked, data in zip(experiments, answers, strict=True)
@@ -105,16 +108,18 @@ def run_tested(
     campaigns: Mapping[SampledJob, Iterable[Cell]],
     known: Collection[str],
     keep: str | os.PathLike[str] | None = None,
+    dask: Dask = None,
 ) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool, Taken | None]:
     """Run a plan with each seed, and the campaigns; also whether that was interrupted.
 
-    What the folder `keep` has is not run again, and last comes how much that was.
+    What the folder `keep` has is not run again, and last comes how much that was. What `dask` names
+    runs them.
     """
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
     jobs: Sequence[Any] = [*map(RunJob, seeded.values()), *campaigns]
     order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index], known))
     jobs = kept.keeping(jobs, keep)
-    answers, interrupted = _execute(jobs, order)
+    answers, interrupted = _execute(jobs, order, dask)
     runs = {
         cell: Run(data, asked)
         for (cell, asked), data in zip(seeded.items(), answers, strict=False)
@@ -197,10 +202,13 @@ def urgency(job: RunJob | SampledJob, known: Collection[str]) -> tuple[bool, int
     return (is_known(asked, known), asked.seed, is_campaign, -(asked.cores or 0))
 
 
-def _execute(jobs: Sequence[Any], order: Iterable[int]) -> tuple[list[dict[str, Any] | None], bool]:
+def _execute(
+    jobs: Sequence[Any], order: Iterable[int], dask: Dask
+) -> tuple[list[dict[str, Any] | None], bool]:
     """Return what the jobs answered, and whether Ctrl-C ended that before the last."""
     try:
-        return pool.execute(jobs, order), False
+        with cluster.place_of(dask) as place:
+            return pool.execute(jobs, order, place=place), False
     except pool.Interrupted as interrupt:
         return interrupt.partial, True
 

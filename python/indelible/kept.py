@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from indelible import experiment
 from indelible.experiment import Experiment, InputError, named
 from indelible.files import naming
-from indelible.pool import Job
+from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
 
@@ -61,7 +61,7 @@ class KeptJob:
         """The experiment that it is about."""
         return self.job.experiment
 
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Return the answer that is kept, or find one and keep it, if it is whole."""
         kept = _read(self.file)
         if kept is not None:
@@ -84,7 +84,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
     path = Path(named("keep", folder))
     with naming(f"--keep {path}"):
         path.mkdir(exist_ok=True)
-    simulator = _fingerprint(_simulator())
+    simulator = simulator_digest()
     machines: dict[str, str] = {}
 
     def kept(job: Asked) -> Asked:
@@ -108,10 +108,10 @@ def taken(jobs: Sequence[Asked], what: str) -> Taken | None:
     return Taken(sum(job.was_taken for job in kept), len(kept), what, kept[0].file.parent)
 
 
-def _simulator() -> bytes:
-    """Return the simulator as it was compiled."""
+def simulator_digest() -> str:
+    """Return a digest of the simulator as it was compiled."""
     path = getattr(experiment.core, "__file__", None)
-    return Path(path).read_bytes() if path else experiment.core.version().encode()
+    return _fingerprint(Path(path).read_bytes() if path else experiment.core.version().encode())
 
 
 def _fingerprint(text: bytes) -> str:

@@ -1,6 +1,7 @@
-"""Many jobs on the cores of this computer: a thread each, since the simulator needs no lock.
+"""Many jobs beside each other, a thread each: on the cores of this computer, or on a cluster.
 
-The results come in the order of the jobs, whatever order they end in.
+The simulator needs no lock of Python's. Of a job that runs elsewhere a thread here waits for the
+answer. The results come in the order of the jobs, whatever order they end in.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 
 from indelible import experiment
 from indelible.experiment import InputError, InternalError
-from indelible.progress import Meter
+from indelible.progress import Meter, Watched
 from indelible.scripts import held_still, is_script
 
 #: The environment variable that says how many jobs may run beside each other.
@@ -24,14 +25,57 @@ JOBS_VARIABLE = "INDELIBLE_JOBS"
 GRACE_SECONDS = 0.7
 
 
+class Control(Watched, Protocol):
+    """What watches and stops a job from another thread."""
+
+    def cancel(self) -> None:
+        """Ask the job to stop and to return what it has."""
+
+
 class Job(Protocol):
     """An experiment, a campaign, or anything else that starts, stops and can be repeated."""
 
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Do the work; `control` stops it from another thread."""
 
     def command(self) -> str:
         """Return the command line that repeats the work."""
+
+
+class Place(Protocol):
+    """Where jobs run."""
+
+    def at_once(self, jobs: Sequence[Job]) -> int:
+        """Return how many of them may be under way beside each other."""
+
+    def controls(self, jobs: Sequence[Job]) -> Sequence[Control]:
+        """Return what each job is started with, or refuse a job that cannot run there."""
+
+    def state(self) -> str:
+        """Return what stands beside how far the jobs are."""
+
+
+class Here:
+    """The cores of this computer."""
+
+    def at_once(self, jobs: Sequence[Job]) -> int:
+        """Return how many may run beside each other, whichever they are."""
+        return jobs_at_once()
+
+    def controls(self, jobs: Sequence[Job]) -> Sequence[Control]:
+        """Return a control of the simulator for each."""
+        return [experiment.core.Control() for _ in jobs]
+
+    def state(self) -> str:
+        """Return nothing."""
+        return ""
+
+
+class Lost(Exception):  # noqa: N818
+    """A job that the place where it ran did not do, which is no answer to what was asked.
+
+    As an `InputError` it would be one: that this campaign cannot be had.
+    """
 
 
 class Interrupted(KeyboardInterrupt):
@@ -63,7 +107,10 @@ def jobs_at_once() -> int:
 
 
 def execute(
-    jobs: Sequence[Job], order: Iterable[int] | None = None, what: str = "runs"
+    jobs: Sequence[Job],
+    order: Iterable[int] | None = None,
+    what: str = "runs",
+    place: Place | None = None,
 ) -> list[dict[str, Any] | None]:
     """Do the jobs, starting them in the given order; the first error stops them all.
 
@@ -71,12 +118,13 @@ def execute(
     that stopped in time, and `None` for the others. So does a `KeyboardInterrupt` of a job.
     """
     with held_still():
-        return _execute(jobs, range(len(jobs)) if order is None else order, what)
+        return _execute(jobs, range(len(jobs)) if order is None else order, what, place or Here())
 
 
-def _execute(jobs: Sequence[Job], order: Iterable[int], what: str) -> list[dict[str, Any] | None]:
-    at_once = jobs_at_once()
-    controls = [experiment.core.Control() for _ in jobs]
+def _execute(
+    jobs: Sequence[Job], order: Iterable[int], what: str, place: Place
+) -> list[dict[str, Any] | None]:
+    at_once, controls = place.at_once(jobs), place.controls(jobs)
     waiting = Waiting(order, [_is_script(job) for job in jobs])
     finished: SimpleQueue[tuple[int, dict[str, Any] | BaseException]] = SimpleQueue()
     results: list[dict[str, Any] | None] = [None] * len(jobs)
@@ -97,7 +145,7 @@ def _execute(jobs: Sequence[Job], order: Iterable[int], what: str) -> list[dict[
             thread.start()
         with Meter(controls, what) as meter:
             for _ in jobs:
-                index, result = _await(finished, meter)
+                index, result = _await(finished, meter, place)
                 if isinstance(result, BaseException):
                     raise _explained(result, jobs[index])
                 meter.finish(index)
@@ -163,15 +211,17 @@ def _is_script(job: Job) -> bool:
     return asked is not None and is_script(asked.design)
 
 
-def _await(finished: SimpleQueue, meter: Meter) -> tuple[int, dict[str, Any] | BaseException]:
+def _await(
+    finished: SimpleQueue, meter: Meter, place: Place
+) -> tuple[int, dict[str, Any] | BaseException]:
     while True:
         try:
             return finished.get(timeout=0.1)
         except Empty:
-            meter.update()
+            meter.update(place.state())
 
 
-def _cancel(controls: Sequence[experiment.core.Control]) -> None:
+def _cancel(controls: Sequence[Control]) -> None:
     for control in controls:
         control.cancel()
 
@@ -195,4 +245,6 @@ def _collect(
 def _explained(error: BaseException, job: Job) -> BaseException:
     if isinstance(error, InternalError):
         return InternalError(f"{error}\nrepeat with: {job.command()}")
+    if isinstance(error, Lost):
+        return InputError(str(error))
     return error

@@ -55,13 +55,14 @@ class Meter:
         """Count a job as finished, whatever its own numbers say."""
         self._finished.add(job)
 
-    def update(self) -> None:
-        """Redraw the bar, if it is time for one."""
+    def update(self, state: str = "") -> None:
+        """Redraw the bar, if it is time for one, with the state of the place where the jobs run."""
         if not self._wanted or time.monotonic() - self._start < PATIENCE_SECONDS:
             return
         if self._bar is None:
             self._open()
         done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
+        done += f", {state}" if state else ""
         self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
 
     def fraction(self) -> float:

@@ -8,8 +8,9 @@ from itertools import product
 from os import PathLike
 from typing import Any
 
-from indelible import benchmark, experiment, kept, pool
+from indelible import benchmark, cluster, experiment, kept, pool
 from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
+from indelible.cluster import Dask
 from indelible.experiment import (
     CRASH_MACHINE,
     MACHINE,
@@ -218,6 +219,7 @@ def crash(
     replay: str | None = None,
     exact: bool = False,
     keep: str | PathLike[str] | None = None,
+    dask: Dask = None,
 ) -> Crash:
     """Cut the power at every durable event, or at so many of them; recover; check what is left.
 
@@ -227,13 +229,15 @@ def crash(
     kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
     out, one at a time, for it to notice: a number, or `all`. `trials` is how many of the runs in
     which `mutants` are looked for are made of the design as it is, too. A campaign that the folder
-    `keep` has is not run again, and one that is run is kept there; not with `check`.
+    `keep` has is not run again, and one that is run is kept there; not with `check`. `dask`, a
+    scheduler's address or a `distributed.Client`, has a worker there run it; not with `check`.
     """
-    if keep is not None and (check, images) != (None, None):
-        raise InputError(
-            "`keep` is for what the simulator alone answers, and `check` and `images` are of a"
-            " program of yours; drop one"
-        )
+    for word, given in (("keep", keep), ("dask", dask)):
+        if given is not None and (check, images) != (None, None):
+            raise InputError(
+                f"`{word}` is for what the simulator alone answers, and `check` and `images` are of"
+                " a program of yours; drop one"
+            )
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
@@ -242,7 +246,8 @@ def crash(
     )
     jobs = kept.keeping([campaign], keep)
     try:
-        (data,) = pool.execute(jobs, what="campaigns")
+        with cluster.place_of(dask) as place:
+            (data,) = pool.execute(jobs, what="campaigns", place=place)
         return replace(Crash.of(data, campaign), taken=kept.taken(jobs, "campaigns"))
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
@@ -269,13 +274,15 @@ def compare(
     native: bool = False,
     latencies: bool = False,
     keep: str | PathLike[str] | None = None,
+    dask: Dask = None,
 ) -> Comparison:
     """Run every design on every workload, and cut the power of each some hundred times.
 
     With several `seeds`, from `seed` on, the answer has their means, and how sure those are.
     `native` measures those that are the loop of `logcache` on this computer's processor, too. With
-    `latencies` each run has the whole distribution of how long its commits took.
-    What the folder `keep` has is not run again, and what is run is kept there.
+    `latencies` each run has the whole distribution of how long its commits took. What the folder
+    `keep` has is not run again, and what is run is kept there. `dask`, a scheduler's address or a
+    `distributed.Client`, has the workers there do all but `native`.
     """
     crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
@@ -299,7 +306,7 @@ def compare(
     campaigns = sampled(plan, durability, survival(template)) if crash else {}
 
     known = {row["name"] for kind in rows.values() for row in kind}
-    runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, known, keep)
+    runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, known, keep, dask)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=designs,
@@ -345,12 +352,14 @@ def sweep(
     replay: str | None = None,
     exact: bool = False,
     keep: str | PathLike[str] | None = None,
+    dask: Dask = None,
 ) -> Sweep:
     """Run every design on every workload at all combinations of the values of some fields.
 
     `vary` has the values by field, `{"design.entries": [10, 20, 40]}` or `"8:128:24"`, and by
     `cores`, `txs` and `seed`. With several `seeds`, from `seed` on, the answer has their means.
     No power is cut. What the folder `keep` has is not run again, and what is run is kept there.
+    `dask`, a scheduler's address or a `distributed.Client`, has the workers there run it.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, rows["designs"])
@@ -385,6 +394,7 @@ def sweep(
         unique,
         lambda asked: (is_known(asked, known), asked.seed, asked.workload != workloads[0]),
         keep,
+        dask,
     )
     answer = Sweep(
         designs=designs,
@@ -414,12 +424,14 @@ def reproduce(
     seed: int = 1,
     set: Settings = None,
     keep: str | PathLike[str] | None = None,
+    dask: Dask = None,
 ) -> Reproduction | Reproductions:
     """Run the evaluation of a paper: what was published, and what comes out here.
 
     On its own `machine` or another, and with `set` settings, of which those that a claim is about
     are the claim's. With `vary`, as of `sweep`, all claims at each value, as `Reproductions`.
-    What the folder `keep` has is not run again, and what is run is kept there.
+    What the folder `keep` has is not run again, and what is run is kept there. `dask`, a
+    scheduler's address or a `distributed.Client`, has the workers there run it.
     """
     asked = paper_named(paper)
     values = {} if vary is None else _varied_alone(vary, None, txs, seed, 1)
@@ -441,7 +453,7 @@ def reproduce(
     # Where a claim says itself what varies, its runs are the same at each point.
     unique = dict.fromkeys(run for plan in plans.values() for run in plan.values())
     # The longest runs first, as far as that is known.
-    done, interrupted, taken = run_all([*unique], lambda asked: -(asked.cores or 0), keep)
+    done, interrupted, taken = run_all([*unique], lambda asked: -(asked.cores or 0), keep, dask)
     for point, plan in plans.items():
         runs = {cell: done[run] for cell, run in plan.items() if run in done}
         of[point] = replace(of[point], runs=runs, interrupted=interrupted, taken=taken)

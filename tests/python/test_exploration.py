@@ -22,7 +22,7 @@ from indelible import exploration, pool
 from indelible.cli import main
 from recorded import PAIR, Build, needs_recorder
 
-pytestmark = [needs_core, needs_recorder]
+pytestmark = [needs_core, needs_recorder, pytest.mark.alone]
 
 EXAMPLE = HERE.parents[1] / "examples" / "recorded" / "tickets.c"
 

@@ -15,7 +15,7 @@ from recorded import PAIR, Build, memories, needs_recorder, operations
 
 SOURCES = HERE / "recorder"
 
-pytestmark = needs_recorder
+pytestmark = [needs_recorder, pytest.mark.alone]
 
 
 @pytest.fixture(autouse=True)

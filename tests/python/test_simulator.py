@@ -491,6 +491,7 @@ def test_a_checker_hears_nothing_that_this_trace_does_not_say(
     assert (code, "FAIL" in shown) == (0, False)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("json_flag", [[], ["--json"]])
 def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
     process = start(*RUN, "--cores", "2", "--txs", "1000000000", *json_flag)
@@ -530,6 +531,7 @@ def test_the_processor_is_measured_and_simulated() -> None:
     assert simulated["movnti4", 1, "media"] > simulated["movnti4", 1, "adr"]
 
 
+@pytest.mark.alone
 @x86_linux
 def test_an_interrupted_measurement_ends_within_a_second() -> None:
     process = start("native", "logging", "--whole", "--json")
@@ -547,6 +549,7 @@ def test_an_interrupted_measurement_ends_within_a_second() -> None:
         assert json.loads(shown)["cancelled"] is True
 
 
+@pytest.mark.alone
 def test_the_start_is_quick() -> None:
     def once() -> float:
         begin = time.monotonic()

@@ -90,6 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for view, shown in SHOWN.items():
         parser.add_argument(f"--{view}", action="store_true", help=shown)
     options.add_keep(parser)
+    options.add_dask(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -118,6 +119,7 @@ def call(args: argparse.Namespace) -> int:
             native=args.native,
             latencies=args.latencies,
             keep=args.keep,
+            dask=args.dask,
             **options.experiment_arguments(args),
         ),
         show,

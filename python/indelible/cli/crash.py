@@ -89,6 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="keep what the campaign answers in this folder, or take what it has of the same one;"
         " not with --check, whose answers are those of a program of yours",
     )
+    options.add_dask(parser, "; not with --check, which runs a program of yours")
     options.add_experiment(parser, CRASH_MACHINE, "500, or a trace once with --check")
     options.add_common(parser)
 
@@ -132,6 +133,7 @@ def call(args: argparse.Namespace) -> int:
             leave_out=args.leave_out,
             trials=args.trials,
             keep=args.keep,
+            dask=args.dask,
             **options.experiment_arguments(args),
         ),
         show,

@@ -149,6 +149,16 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_dask(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Add `--dask`, with what `more` there is to say of it."""
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="have the workers of a Dask cluster do it: the address of the scheduler, such as"
+        f" tcp://head:8786, or its scheduler file (docs/cluster.md){more}",
+    )
+
+
 def add_seeds(parser: argparse.ArgumentParser) -> None:
     """Add `--seeds`."""
     parser.add_argument(

@@ -46,6 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     options.add_settings(parser)
     options.add_keep(parser)
+    options.add_dask(parser)
     outputs.add_options(parser)
     options.add_common(parser)
 
@@ -73,6 +74,7 @@ def call(args: argparse.Namespace) -> int:
             seed=args.seed,
             set=args.set,
             keep=args.keep,
+            dask=args.dask,
         ),
         show,
     )

@@ -67,6 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     outputs.add_options(parser)
     outputs.add_table(parser)
     options.add_keep(parser)
+    options.add_dask(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
@@ -101,6 +102,7 @@ def call(args: argparse.Namespace) -> int:
             normalize=args.normalize,
             seeds=args.seeds,
             keep=args.keep,
+            dask=args.dask,
             **options.experiment_arguments(args),
         ),
         show,

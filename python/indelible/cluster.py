@@ -1,0 +1,320 @@
+"""Jobs on a Dask cluster: requests go to its workers, and answers come back, both as JSON.
+
+What runs there is `answer`, on the simulator of the worker, which has to be the one that is here,
+byte for byte. What a request names by a path goes with it: scripts are text in the request
+already, and a machine file becomes the values that it comes to. `distributed` is imported inside
+the functions that need it: it takes longer than `--help`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from indelible import experiment, kept
+from indelible.experiment import Elsewhere, InputError, InternalError
+from indelible.kept import Asked
+from indelible.pool import Here, Lost, Place
+from indelible.progress import PATIENCE_SECONDS
+from indelible.scripts import is_script
+from indelible.settings import Pairs
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+#: What names a cluster: the address of a scheduler, its scheduler file, or a client of it.
+Dask: TypeAlias = "str | os.PathLike[str] | Client | None"
+
+#: How long a scheduler may take to answer, and to hear that we leave.
+CONNECT_SECONDS = 3
+LEAVE_SECONDS = 1
+
+#: How many jobs are under way at most (ours: each has a thread here that waits, and giving up so
+#: many takes half a second). No more cores than that are of use.
+SENT_MAX = 500
+
+#: How much text those have at most (ours): the scheduler has the scripts of all of them in memory.
+SENT_CHARACTERS_MAX = 500_000_000
+
+#: How often the scheduler is asked how many workers there are.
+LOOK_SECONDS = 1.0
+
+#: What workers are sent is text for `eval`. A function of ours by its name would have to be found
+#: by the scheduler, too, which needs no Indelible; one by its code, by the very same Python.
+HOME = "__import__('indelible.cluster', fromlist=['cluster'])"
+
+#: Settings on which no value of a machine depends: a design's, a workload's, and how much data.
+OF_NO_MACHINE = ("design.", "workload.")
+
+
+@contextmanager
+def place_of(dask: Dask) -> Iterator[Place]:
+    """Have jobs run on the cluster that is named, or here if none is."""
+    if dask is None:
+        yield Here()
+        return
+    client, is_ours = _client(dask)
+    try:
+        cluster = Cluster(client)
+        if other := cluster.other():
+            raise InputError(other)
+        with warnings.catch_warnings():
+            # A long script is no mistake, and `at_once` sees to the memory.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            yield cluster
+    finally:
+        if is_ours:
+            _leave(client)
+
+
+class Cluster:
+    """The workers of a scheduler, those that come later included."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._workers: int | None = None
+        self._looked = -LOOK_SECONDS
+        self._start = time.monotonic()
+        self._has_told = False
+
+    def at_once(self, jobs: Sequence[Asked]) -> int:
+        """Return how many jobs are under way at most, running or waiting for a worker."""
+        scripts = (job.experiment.script for job in jobs)
+        longest = max((len(script.text) for script in scripts if script), default=0)
+        return max(1, min(SENT_MAX, SENT_CHARACTERS_MAX // max(longest, 1)))
+
+    def controls(self, jobs: Sequence[Asked]) -> Sequence[Sent]:
+        """Return what sends each job, or refuse one that cannot go anywhere."""
+        presets = {row["name"] for row in experiment.catalog("machines")}
+        machines: dict[tuple[str, Pairs], str] = {}
+
+        def sent(job: Asked) -> Sent:
+            asked = job.experiment
+            if is_script(asked.design):
+                raise InputError(
+                    "`dask` runs no design in Python, which may import what is only here:"
+                    f" {asked.design}; leave it out, or run it without `dask`"
+                )
+            key = (asked.machine, _of_machine(asked.settings))
+            if asked.machine not in presets and key not in machines:
+                machines[key] = _as_file(*key)
+            return Sent(self, job.command(), machines.get(key))
+
+        return [*map(sent, jobs)]
+
+    def state(self) -> str:
+        """Return how many workers there are; that there is none is said where no bar says it."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            # What becomes of a scheduler that has gone the jobs say.
+            with suppress(Exception):
+                self._workers = len(self.client.nthreads())
+        if self._workers is None:
+            return ""
+        if self._workers:
+            return f"{self._workers} worker{'s' if self._workers > 1 else ''}"
+        if now - self._start >= PATIENCE_SECONDS and not self._has_told:
+            self._has_told = True
+            if sys.stderr is not None and not sys.stderr.isatty():
+                print(f"indelible: {self.address} has no worker yet; waiting", file=sys.stderr)
+        return "waiting for a worker"
+
+    @property
+    def address(self) -> str:
+        """The address of the scheduler."""
+        return self.client.scheduler.address
+
+    def other(self) -> str | None:
+        """Return what is wrong with a worker that is there now and has another simulator, or none.
+
+        Those that come later find out by themselves.
+        """
+        found = self.client.run(eval, f"{HOME}.simulator()", on_error="return")
+        for worker, own in sorted(found.items()):
+            if isinstance(own, ImportError):
+                return f"worker {worker} has no Indelible ({own}); install it where workers run"
+            if isinstance(own, str) and own != simulator():
+                return _differs(worker, own)
+        return None
+
+
+class Sent(Elsewhere):
+    """A job's way to a worker: its `ask` waits for the answer, and `cancel` ends that."""
+
+    #: How far the job is nobody tells.
+    done = total = 0
+
+    def __init__(self, cluster: Cluster, command: str, machine: str | None) -> None:
+        self._cluster, self._command, self._machine = cluster, command, machine
+        self._future: Future | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Give the job up: it does not begin, if it has not begun."""
+        self._is_cancelled = True
+        if (future := self._future) is not None:
+            future.cancel()
+
+    def ask(self, verb: str, request: str) -> str:
+        """Return what a worker answers, or raise what it says."""
+        kind, text, worker = self._sent((verb, request, self._machine, simulator()))
+        match kind:
+            case "InputError":
+                raise InputError(text)
+            case "InternalError":
+                raise InternalError(text)
+            case "other":
+                raise Lost(_differs(worker, text))
+        return text
+
+    def _sent(self, asked: tuple[str, str, str | None, str]) -> tuple[str, str, str]:
+        from distributed import KilledWorker
+
+        client = self._cluster.client
+        try:
+            # Not pure: what another command has asked is no business of this one.
+            future = client.submit(eval, f"{HOME}.answer(*asked)", {"asked": asked}, pure=False)
+            self._future = future
+            if self._is_cancelled:
+                # It was not there yet to be cancelled.
+                future.cancel()
+            return future.result()
+        except ImportError as error:
+            said = f"a worker has no Indelible ({error}); install it where workers run"
+            raise Lost(self._cluster.other() or said) from None
+        except KilledWorker as error:
+            times = error.allowed_failures + 1
+            raise Lost(
+                f"{times} worker{'s' if times > 1 else ''} died of the same job, last"
+                f" {error.last_worker.address}, as they do without enough memory: {self._command}"
+            ) from None
+        except CancelledError:
+            raise Lost(f"the scheduler {self._cluster.address} has gone or dropped a job") from None
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise Lost(f"a worker could not do a job: {said}: {self._command}") from None
+        finally:
+            # What has come, or comes for nobody, is not kept there.
+            self._future = None
+
+
+def answer(verb: str, request: str, machine: str | None, asker: str) -> tuple[str, str, str]:
+    """Answer a request on a worker: what kind of answer it is, its text, and whose.
+
+    What is raised comes as text, too: a worker writes into its log what a job raises.
+    """
+    from distributed import get_worker
+
+    own, worker = simulator(), get_worker().address
+    if own != asker:
+        return "other", own, worker
+    try:
+        return "answer", _answer(verb, request, machine), worker
+    except (InputError, InternalError) as error:
+        return type(error).__name__, str(error), worker
+
+
+def _answer(verb: str, request: str, machine: str | None) -> str:
+    control = experiment.core.Control()
+    if machine is None:
+        return experiment.ask(verb, request, control)
+    with tempfile.TemporaryDirectory(prefix="indelible-") as folder:
+        file = Path(folder) / "machine.toml"
+        file.write_text(machine, encoding="utf-8")
+        there = json.loads(request) | {"machine": str(file)}
+        return experiment.ask(verb, json.dumps(there), control)
+
+
+@cache
+def simulator() -> str:
+    """Return which simulator this process has: its version, and a digest of its bytes.
+
+    As it was when it was asked for first: a file that is replaced later is not what runs.
+    """
+    return f"{experiment.version()} ({kept.simulator_digest()[:16]})"
+
+
+def _differs(worker: str, own: str) -> str:
+    return (
+        f"worker {worker} has the simulator {own}, and here it is {simulator()}; install the same"
+        " there and start the worker again"
+    )
+
+
+def _of_machine(settings: Pairs) -> Pairs:
+    """Return the settings of the machine."""
+    return tuple(pair for pair in settings if not pair[0].startswith(OF_NO_MACHINE))
+
+
+def _as_file(name: str, settings: Pairs) -> str:
+    """Return a machine that is no preset as the text of a file that needs no other.
+
+    It has the settings in it, since what a value comes to may depend on them, and they come again
+    over it. What is wrong with either, and in which line, is said here, where its own file is.
+    """
+    about = experiment.describe(f"machine:{name}", settings)
+    lines = [f"name = {json.dumps(about['name'], ensure_ascii=False)}"]
+    # JSON and TOML write numbers and plain strings alike.
+    lines += [
+        f"{row['section']}.{row['key']} = {json.dumps(row['value'], ensure_ascii=False)}"
+        for row in about["rows"]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _client(dask: object) -> tuple[Client, bool]:
+    """Return a client of the scheduler that is named, and whether we are to close it."""
+    is_name = isinstance(dask, (str, os.PathLike))
+    try:
+        from distributed import Client
+    except ImportError:
+        if not is_name:
+            raise InputError(_no_cluster(dask)) from None
+        raise InputError(
+            "`dask` needs distributed: python -m pip install 'indelible[dask]'"
+        ) from None
+    if not is_name:
+        if not isinstance(dask, Client) or dask.asynchronous:
+            raise InputError(_no_cluster(dask))
+        return dask, False
+    address = experiment.named("dask", dask)
+    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        return Client(**where, timeout=CONNECT_SECONDS, set_as_default=False), True
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise InputError(
+            f"no Dask scheduler answers at `{address}` ({why}); name the address that"
+            " `dask scheduler` shows, such as tcp://head:8786, or its scheduler file"
+        ) from None
+
+
+def _leave(client: Client) -> None:
+    """Close a client; that its scheduler has gone has been said, and without a traceback."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with suppress(Exception):
+            client.close(LEAVE_SECONDS)
+    finally:
+        log.setLevel(level)
+
+
+def _no_cluster(dask: object) -> str:
+    return (
+        "`dask` is the address of a scheduler or a `distributed.Client` that is not asynchronous,"
+        f" and not {dask!r}"
+    )
