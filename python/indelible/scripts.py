@@ -137,6 +137,11 @@ def find(name: str) -> tuple[type[Design], str | None, str] | None:
     return design, log, own
 
 
+def imported(path: str) -> list[str]:
+    """Return the files that the design of a file has imported from its own folder."""
+    return [*_parts[_loaded(path)]]
+
+
 def _require_log(name: str) -> None:
     """Refuse hardware that there is, in Python, under a log that there is not."""
     log, _, own = name.partition("@")

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, TypeVar
 
 from indelible import files
@@ -224,6 +224,20 @@ def quietly(ask: Callable[[], Answer]) -> Answer:
         return ask()
 
 
+#: What hears of each answer that is shown.
+_listeners: list[Callable[[Any], None]] = []
+
+
+@contextmanager
+def listening(hear: Callable[[Any], None]) -> Iterator[None]:
+    """Have `hear` called with each answer that a command shows meanwhile."""
+    _listeners.append(hear)
+    try:
+        yield
+    finally:
+        _listeners.remove(hear)
+
+
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
     """Show what was asked for, or after Ctrl-C what there is of it."""
     try:
@@ -233,6 +247,8 @@ def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
             raise
         show(interrupt.partial)
         return INTERRUPTED
+    for hear in _listeners:
+        hear(found)
     return show(found)
 
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 from indelible.cli import (
     battery,
     bench,
+    bundle,
     catalog,
     cc,
     characterize,
@@ -26,6 +27,7 @@ from indelible.cli import (
     run,
     sweep,
     trace,
+    verify,
 )
 from indelible.experiment import InputError, version
 
@@ -46,6 +48,8 @@ COMMANDS = {
     "cc": cc,
     "record": record,
     "explore": explore,
+    "bundle": bundle,
+    "verify": verify,
     "bench": bench,
     "native": native,
 }

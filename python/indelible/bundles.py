@@ -1,0 +1,298 @@
+"""Bundles: a command in a folder, with all that it reads and what it answered, to be done again.
+
+An answer is a function of its words, of the files that these name and of the simulator, so whoever
+has those gets the same one, byte for byte but for what is of the host. That is what an artefact of
+a paper has to show, and what `verify` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from indelible import experiment, kept, scripts
+from indelible.experiment import InputError
+from indelible.files import naming
+from indelible.shown import Object
+
+#: Commands whose answer follows from their words.
+BUNDLED = ("run", "compare", "sweep", "reproduce", "crash", "litmus", "characterize")
+
+#: What a bundle is made of, beside the inputs and what the command writes.
+MANIFEST, ANSWER, OUTPUT, README = "bundle.json", "answer.json", "output.txt", "README.md"
+INPUTS = "inputs"
+
+#: Flags that name files to be written, those that say how a command is done and not what it
+#: answers, and those whose answer follows from more than is here.
+OUTPUTS = ("--plot", "--csv", "--table")
+MEANS = ("--keep", "--dask")
+REFUSED = {
+    "--check": "runs a program of yours, which a bundle does not have",
+    "--images": "keeps what a program of yours refuses",
+    "--native": "measures this computer's processor",
+}
+
+#: Flags that name a file whatever it is called.
+FILES = ("--sql", "--ycsb", "--replay")
+
+#: What of an answer is of the host, or of the build whatever it answers.
+OF_THE_HOST = ("host", "seconds", "points_per_s")
+OF_THE_BUILD = ("version", "id")
+
+#: What a machine file is made over.
+EXTENDS = re.compile(r"""^\s*extends\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+
+#: Differences that are told one by one.
+TOLD_MAX = 10
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a command, as they are in a bundle."""
+
+    #: What is done again.
+    words: list[str]
+    #: What it is done with the first time: also its files, and where and how it is done.
+    own: list[str]
+    #: The files that it reads, by their places in the bundle.
+    inputs: dict[str, Path]
+
+
+def split(words: Sequence[str]) -> Words:
+    """Return what a bundle of a command has, or refuse one that no bundle can have."""
+    if not words or words[0] not in BUNDLED:
+        asked = f", and not `{words[0]}`" if words else ""
+        raise InputError(f"a bundle is of one of {', '.join(BUNDLED)}{asked}")
+    places = _Places()
+    kept_words, own = [], []
+    flag = None
+    for word in words:
+        name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        if name in REFUSED:
+            raise InputError(f"{name} {REFUSED[name]}; leave it out of a bundle")
+        if name and not equals:
+            # What comes next is its value, if it takes one.
+            flag = name
+            if name not in (*OUTPUTS, *MEANS, "--json"):
+                kept_words.append(word)
+            own += [word] if name != "--json" else []
+            continue
+        flag = name or flag
+        value, is_kept = _value(flag, value, places)
+        said = f"{name}={value}" if name else value
+        kept_words += [said] if is_kept else []
+        own.append(said)
+        flag = None
+    return Words(kept_words, own, places.inputs)
+
+
+def _value(flag: str | None, value: str, places: _Places) -> tuple[str, bool]:
+    """Return a word as it is said in the bundle, and whether it is said again."""
+    if flag in OUTPUTS:
+        name = Path(value).name
+        if not name or value == "-" or name in (MANIFEST, ANSWER, OUTPUT, README, INPUTS):
+            raise InputError(f"{flag} {value} cannot be a file of a bundle; name another")
+        return name, False
+    if flag in MEANS:
+        is_path = flag == "--keep" or Path(value).is_file()
+        return str(Path(value).absolute()) if is_path else value, False
+    if flag in FILES:
+        return places.of(value), True
+    return ",".join(_part(part, places) for part in value.split(",")), True
+
+
+def _part(word: str, places: _Places) -> str:
+    """Return a word that may be a design in Python, a machine file or a litmus test."""
+    log, at, own = word.rpartition("@")
+    if re.search(r"[./]", own) and Path(own).is_file():
+        return f"{log}{at}{places.of(own)}"
+    return word
+
+
+class _Places:
+    """Where the files that a command reads are in its bundle: what belongs together together."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Path] = {}
+        self._known: dict[Path, str] = {}
+
+    def of(self, name: str) -> str:
+        """Return the place of a file that a word names, and have what it reads beside it."""
+        path = Path(os.path.abspath(name))
+        if path not in self._known:
+            with naming(name):
+                path.read_bytes()
+            every = [path, *_read_by(path, name)]
+            folder = Path(os.path.commonpath([file.parent for file in every]))
+            number = 1 + len({Path(place).parts[1] for place in self.inputs})
+            for file in every:
+                self.inputs[f"{INPUTS}/{number}/{file.relative_to(folder).as_posix()}"] = file
+            # A design in Python is named by a path that has a folder in it.
+            self._known[path] = f"./{INPUTS}/{number}/{path.relative_to(folder).as_posix()}"
+        return self._known[path]
+
+
+def _read_by(path: Path, name: str) -> Iterator[Path]:
+    """Return the files that a file reads: what a machine extends, what a design imports."""
+    if path.suffix == scripts.SUFFIX:
+        yield from map(Path, scripts.imported(name))
+    while path.suffix == ".toml":
+        base = EXTENDS.search(path.read_text(encoding="utf-8", errors="replace"))
+        path = Path(os.path.abspath(path.parent / base[1])) if base else Path()
+        if not path.is_file():
+            return
+        yield path
+
+
+def copy(words: Words, folder: Path) -> None:
+    """Copy what a command reads into a folder."""
+    for place, source in words.inputs.items():
+        target = folder / place
+        with naming(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+
+
+def write(folder: Path, words: Words, answer: Any, output: str, code: int, took: float) -> None:  # noqa: ANN401
+    """Write what a command answered into its bundle."""
+    manifest = {
+        "command": words.words,
+        "exit_code": code,
+        "seconds": round(took, 1),
+        "simulator": _simulator(),
+        "inputs": {place: _digest(folder / place) for place in sorted(words.inputs)},
+    }
+    texts = {
+        ANSWER: json.dumps(without(answer, OF_THE_HOST), indent=1, allow_nan=False) + "\n",
+        OUTPUT: output,
+        README: _readme(manifest),
+        # Last: a folder without it is no bundle.
+        MANIFEST: json.dumps(manifest, indent=1) + "\n",
+    }
+    for name, text in texts.items():
+        with naming(folder / name):
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def read(folder: Path) -> tuple[dict[str, Any], Any]:
+    """Return the manifest and the answer of a bundle whose inputs are as they were."""
+    found = []
+    for name in (MANIFEST, ANSWER):
+        with naming(folder / name):
+            text = (folder / name).read_text(encoding="utf-8")
+        try:
+            found.append(json.loads(text))
+        except ValueError as error:
+            raise InputError(f"{folder / name}: is not JSON: {error}") from None
+    manifest, answer = found
+    if not isinstance(manifest, dict) or not {"command", "inputs", "exit_code"} <= {*manifest}:
+        raise InputError(f"{folder / MANIFEST}: is not of a bundle")
+    for place, digest in manifest["inputs"].items():
+        with naming(folder / place):
+            now = _digest(folder / place)
+        if now != digest:
+            raise InputError(f"{folder / place}: has changed since the bundle was made")
+    return manifest, answer
+
+
+class Verified(Object):
+    """What came of doing a bundle's command again."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is the same."""
+        return not self["differences"] and self["exit_code"] == self["exit_code_then"]
+
+    def __str__(self) -> str:
+        from indelible import bundles_text
+
+        return bundles_text.verified(self)
+
+
+def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: float) -> Verified:  # noqa: ANN401
+    """Return how what a command answered now differs from what it answered then."""
+    own, other = _simulator(), manifest.get("simulator")
+    left_out = () if own == other else OF_THE_BUILD
+    now = json.loads(json.dumps(without(now, OF_THE_HOST + left_out)))
+    differences = [*_differences(without(then, left_out), now, "")]
+    return Verified(
+        {
+            "command": shlex.join(["indelible", *manifest["command"]]),
+            "same_build": own == other,
+            "simulator": own,
+            "simulator_then": other,
+            "seconds": round(took, 1),
+            "seconds_then": manifest.get("seconds"),
+            "exit_code": code,
+            "exit_code_then": manifest["exit_code"],
+            "values": _count(then),
+            "differing": len(differences),
+            "differences": differences[:TOLD_MAX],
+        }
+    )
+
+
+def without(value: Any, left_out: Sequence[str]) -> Any:  # noqa: ANN401
+    """Return an answer without the fields of some names, wherever they are."""
+    if isinstance(value, Mapping):
+        return {k: without(part, left_out) for k, part in value.items() if k not in left_out}
+    if isinstance(value, (list, tuple)):
+        return [without(part, left_out) for part in value]
+    return value
+
+
+def _differences(then: Any, now: Any, place: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*then, *now]):
+            yield from _differences(then.get(key), now.get(key), f"{place}.{key}".lstrip("."))
+    elif isinstance(then, list) and isinstance(now, list):
+        if len(then) != len(now):
+            yield {"place": f"how many {place}", "then": len(then), "now": len(now)}
+            return
+        for index, (one, other) in enumerate(zip(then, now, strict=True)):
+            yield from _differences(one, other, f"{place}[{index}]")
+    elif then != now or type(then) is not type(now):
+        yield {"place": place, "then": then, "now": now}
+
+
+def _count(value: Any) -> int:  # noqa: ANN401
+    """Return how many values an answer has that are no lists or objects."""
+    if isinstance(value, dict):
+        return sum(map(_count, value.values()))
+    return sum(map(_count, value)) if isinstance(value, list) else 1
+
+
+def _simulator() -> str:
+    return f"{experiment.version()} ({kept.simulator_digest()[:16]})"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _readme(manifest: Mapping[str, Any]) -> str:
+    inputs = "".join(f"- `{place}`: read by the command\n" for place in manifest["inputs"])
+    return f"""# An answer of Indelible, and how to have it again
+
+    {shlex.join(["indelible", *manifest["command"]])}
+
+That command, in this folder, gave what `{OUTPUT}` shows, in {manifest["seconds"]} s with the
+simulator {manifest["simulator"]}. It follows from these words and files alone, so
+
+    indelible verify .
+
+does it again and says whether the answer is the same, value for value; exit code 0 if it is, 1 if
+it is not. Another build of Indelible may answer something else, and `verify` says so.
+
+- `{OUTPUT}`: what it printed
+- `{ANSWER}`: the same as JSON, without what is of the host
+- `{MANIFEST}`: the command, the simulator, and a digest of each file that it reads
+{inputs}"""

@@ -1,0 +1,127 @@
+"""`indelible bundle`, and `indelible verify`, which does the command of one again."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from indelible import bundles
+from indelible.cli import BAD_INPUT, INTERRUPTED, complain, options
+from indelible.experiment import InputError
+from indelible.files import naming
+
+HELP = "a command with all that it reads and answers, for others to do again"
+DESCRIPTION = (
+    "Do a command, and keep in a new folder its words, the files that these name\n"
+    "(machines, scripts, traces, litmus tests, designs in Python with what they\n"
+    "import from their folder), what it printed, its answer as JSON, and what\n"
+    "--plot, --csv and --table wrote: the artefact of a paper. `indelible verify\n"
+    "FOLDER` does it again anywhere and says whether the answer is the same. The\n"
+    f"commands are {', '.join(bundles.BUNDLED)}."
+)
+EPILOG = """\
+examples:
+  indelible bundle figure5 -- compare --designs undo@x86,silo \\
+      --workloads hash,btree --plot figure5.pdf
+  indelible bundle table2 -- sweep --designs lad,./mine.py --workloads hash \\
+      --machine ./far.toml --vary cores=1,2,4,8
+  indelible bundle tests -- crash --design ./mine.py --workload scribble \\
+      --mutants
+  indelible verify figure5
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `bundle`."""
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the folder, which is made")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object and nothing else; before FOLDER",
+    )
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what is done"
+    )
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `bundle`."""
+    words = args.words[1:] if args.words[:1] == ["--"] else args.words
+    if args.folder in (None, "--") or not words:
+        raise InputError("`indelible bundle` takes a folder and a command: FOLDER -- COMMAND ...")
+    folder = Path(args.folder)
+    command = bundles.split(words)
+    if folder.exists():
+        raise InputError(f"{folder} is there already; name a folder that is to be made")
+    with naming(folder):
+        folder.mkdir()
+    try:
+        code = _made(folder, command, show=not args.json)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if code in (BAD_INPUT, INTERRUPTED):
+        shutil.rmtree(folder, ignore_errors=True)
+        complain(f"{folder} was not made: the command did not come to its end")
+        return code
+    if args.json:
+        options.show_json({"folder": str(folder), **bundles.read(folder)[0]})
+    else:
+        options.show(f"\nbundle: {folder}; `indelible verify {folder}` does it again")
+    return code
+
+
+def _made(folder: Path, command: bundles.Words, *, show: bool) -> int:
+    """Do a command, and keep what it answers; its exit code."""
+    bundles.copy(command, folder)
+    start = time.monotonic()
+    code, output, answer = done(folder, command.own, show=show)
+    took = time.monotonic() - start
+    if answer is not None:
+        bundles.write(folder, command, answer, output, code, took)
+    return code
+
+
+def done(folder: Path, words: Sequence[str], *, show: bool) -> tuple[int, str, Any]:
+    """Do a command in a folder: its exit code, what it prints, and its answer if it had one."""
+    from indelible.cli import parser
+
+    heard: list[Any] = []
+    printed = _Printed(sys.stdout if show else None)
+    with _within(folder), options.listening(heard.append), redirect_stdout(printed):
+        args = parser.parse(words)
+        code = args.call(args)
+    return code, printed.getvalue(), heard[-1].json() if heard else None
+
+
+class _Printed(io.StringIO):
+    """What is printed, which may also go where it would have gone."""
+
+    def __init__(self, also: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        self._also = also
+
+    def write(self, text: str) -> int:
+        if self._also is not None:
+            self._also.write(text)
+        return super().write(text)
+
+
+@contextmanager
+def _within(folder: Path) -> Iterator[None]:
+    """Have a folder be the one that relative paths are of."""
+    before = Path.cwd()
+    with naming(folder):
+        os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,51 @@
+"""`indelible verify`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from indelible import bundles, bundles_text
+from indelible.cli import INTERRUPTED, bundle, options
+from indelible.experiment import InputError
+
+HELP = "do the command of a bundle again: is the answer the same?"
+DESCRIPTION = (
+    "Do the command of a bundle again, in its folder, and compare what it answers\n"
+    "with what it answered then: every value but those of the host. Exit code 1 if\n"
+    "something differs. Nothing in the folder changes."
+)
+EPILOG = """\
+examples:
+  indelible verify figure5
+  indelible verify figure5 --json
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `verify`."""
+    parser.add_argument(
+        "folder", nargs="?", metavar="FOLDER", help="what `indelible bundle` has made"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `verify`."""
+    if args.folder is None:
+        raise InputError("`indelible verify` takes the folder that `indelible bundle` has made")
+    folder = Path(args.folder)
+    manifest, then = bundles.read(folder)
+    start = time.monotonic()
+    code, _, now = bundle.done(folder, manifest["command"], show=False)
+    if code == INTERRUPTED:
+        return code
+    answer = bundles.verified(manifest, then, now, code, time.monotonic() - start)
+    if args.json:
+        options.show_json(answer)
+    else:
+        options.show(bundles_text.verified(answer))
+    return 0 if answer.passed else 1

@@ -1,0 +1,213 @@
+"""Bundles of commands, and doing them again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from conftest import HERE, needs_core
+from indelible import pool
+
+Command = Callable[..., tuple[int, str, str]]
+
+UNDO_LOG = HERE.parents[1] / "examples" / "designs" / "undo_log.py"
+COMPARE = ("compare", "--designs", "native,silo", "--workloads", "hash", "--no-crash")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def real(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command with the simulator."""
+    from indelible.cli import main
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("COLUMNS", "200")
+        code = main(words)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_a_bundle_has_what_the_command_printed_and_answered(command: Command) -> None:
+    _, alone, _ = command(*COMPARE)
+    words = [*COMPARE, "--plot", "figures/it.svg", "--csv=rows.csv", "--keep", "answers"]
+    Path("figures").mkdir()
+    code, shown, _ = command("bundle", "it", "--", *words)
+    assert code == 0
+    assert shown.startswith(alone.rstrip("\n"))
+    assert shown.endswith("bundle: it; `indelible verify it` does it again\n")
+    files = {path.name for path in Path("it").iterdir()}
+    assert files == {
+        *("README.md", "answer.json", "bundle.json", "output.txt", "it.svg", "rows.csv")
+    }
+    assert Path("it/output.txt").read_text(encoding="utf-8").startswith(alone.rstrip("\n"))
+    manifest = json.loads(Path("it/bundle.json").read_text(encoding="utf-8"))
+    # Whoever does it again writes no files, and takes nothing that was kept.
+    assert manifest["command"] == [*COMPARE]
+    assert Path("answers").is_dir()
+    answer = json.loads(Path("it/answer.json").read_text(encoding="utf-8"))
+    assert [row["design"] for row in answer["rows"]] == ["native", "silo"]
+    assert "host" not in answer["rows"][0]
+
+
+def test_the_same_answer_is_verified(command: Command) -> None:
+    command("bundle", "it", "--", *COMPARE)
+    before = {path: path.read_bytes() for path in Path("it").iterdir()}
+    code, shown, _ = command("verify", "it")
+    assert (code, "the same build" in shown, "the same: " in shown) == (0, True, True)
+    assert {path: path.read_bytes() for path in Path("it").iterdir()} == before
+    assert json.loads(command("verify", "it", "--json")[1])["differences"] == []
+
+
+def test_another_answer_is_not(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("bundle", "it", "--", *COMPARE)
+    run = fake.run
+
+    def other(spec: str, control: object) -> str:
+        row = json.loads(run(spec, control))
+        row["cycles"] += 1 if row["design"] == "silo" else 0
+        return json.dumps(row)
+
+    monkeypatch.setattr(fake, "run", other)
+    code, shown, _ = command("verify", "it")
+    assert code == 1
+    assert "DIFFERENT: 1 of " in shown
+    assert "rows[1].cycles: 2000000 then, 2000001 now" in shown
+    (row,) = json.loads(command("verify", "it", "--json")[1])["differences"]
+    assert row == {"place": "rows[1].cycles", "then": 2000000, "now": 2000001}
+
+
+def test_another_build_may_have_another_name_for_the_same(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("bundle", "it", "--", *COMPARE)
+    run = fake.run
+    monkeypatch.setattr(fake, "version", lambda: "0.0.1")
+    monkeypatch.setattr(
+        fake,
+        "run",
+        lambda *asked: json.dumps(json.loads(run(*asked)) | {"version": "0.0.1", "id": "7"}),
+    )
+    code, shown, _ = command("verify", "it")
+    shown = " ".join(shown.split())
+    assert (code, "another build" in shown, "the same: " in shown) == (0, True, True)
+
+
+def test_violations_are_an_answer(command: Command) -> None:
+    words = ["crash", "--design", "leaky", "--workload", "btree"]
+    assert command("bundle", "it", "--", *words)[0] == 1
+    assert json.loads(Path("it/bundle.json").read_text())["exit_code"] == 1
+    assert command("verify", "it")[0] == 0
+
+
+def test_an_input_that_has_changed_is_named(command: Command) -> None:
+    Path("mine.sql").write_text("SELECT 1;", encoding="utf-8")
+    words = ["run", "--design", "silo", "--sql", "mine.sql"]
+    assert command("bundle", "it", "--", *words)[0] == 0
+    assert command("verify", "it")[0] == 0
+    Path("it/inputs/1/mine.sql").write_text("SELECT 2;", encoding="utf-8")
+    code, _, complaint = command("verify", "it")
+    assert code == 2
+    assert "it/inputs/1/mine.sql: has changed since the bundle was made" in complaint
+
+
+def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
+    crash = ("crash", "--design", "undo@x86", "--workload", "replay")
+    Path("there").mkdir()
+    for words, sentence in {
+        (): "takes a folder and a command",
+        ("it",): "takes a folder and a command",
+        ("it", "--"): "takes a folder and a command",
+        ("it", "--", "list", "designs"): "a bundle is of one of run, compare,",
+        ("it", "--", "compar"): "a bundle is of one of run, compare,",
+        ("it", "--", *crash, "--check", "./v"): "--check runs a program of yours",
+        ("it", "--", *COMPARE, "--native"): "--native measures this computer's processor",
+        ("it", "--", *COMPARE, "--csv", "-"): "--csv - cannot be a file of a bundle",
+        ("it", "--", *COMPARE, "--csv", "answer.json"): "cannot be a file of a bundle",
+        ("it", "--", *COMPARE, "--foo"): "unknown option `--foo` of `indelible compare`",
+        ("it", "--", "run", "--design", "silo", "--sql", "none.sql"): "none.sql: no such file",
+        ("it", "--", "run", "--design", "sillo", "--workload", "hash"): "unknown design `sillo`",
+        ("there", "--", *COMPARE): "there is there already",
+        ("no/where", "--", *COMPARE): "no/where: no such file or directory",
+    }.items():
+        code, _, complaint = command("bundle", *words)
+        assert (code, sentence in complaint) == (2, True), complaint
+        assert not Path("it").exists()
+    for words, sentence in {
+        (): "takes the folder that `indelible bundle` has made",
+        ("there",): "there/bundle.json: no such file or directory",
+    }.items():
+        code, _, complaint = command("verify", *words)
+        assert (code, sentence in complaint) == (2, True), complaint
+
+
+def test_of_what_was_interrupted_there_is_no_bundle(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> object:
+        raise pool.Interrupted([None, None])
+
+    monkeypatch.setattr(pool, "execute", interrupted)
+    code, _, complaint = command("bundle", "it", "--", *COMPARE)
+    assert (code, Path("it").exists()) == (130, False)
+    assert "it was not made" in complaint
+
+
+@needs_core
+def test_what_a_command_reads_goes_along(real: Command, tmp_path: Path) -> None:
+    mine, machines = tmp_path / "designs", tmp_path / "machines"
+    mine.mkdir()
+    machines.mkdir()
+    text = UNDO_LOG.read_text(encoding="utf-8")
+    (mine / "sizes.py").write_text("UNUSED = 1\n", encoding="utf-8")
+    (mine / "mine.py").write_text(text + "\nimport sizes\n", encoding="utf-8")
+    (machines / "near.toml").write_text('extends = "silo"\n', encoding="utf-8")
+    (machines / "own").mkdir()
+    (machines / "own" / "far.toml").write_text(
+        'extends = "../near.toml"\n[controller]\nnoc_latency = "70ns"\n', encoding="utf-8"
+    )
+    words = ["compare", "--designs", "undo@x86,designs/mine.py", "--workloads", "hash"]
+    words += ["--machine", "machines/own/far.toml", "--txs", "20", "--cores", "1", "--no-crash"]
+    words += ["--set", "mine.truncate_perc=40"] * ("truncate_perc" in text)
+    code, alone, _ = real(*words)
+    assert code == 0
+    assert real("bundle", "it", "--", *words)[0] == 0
+    shutil.move("it", tmp_path / "moved")
+    for folder in (mine, machines):
+        shutil.rmtree(folder)
+    files = {
+        path.relative_to("moved/inputs").as_posix() for path in Path("moved/inputs").rglob("*")
+    }
+    assert {"1/mine.py", "1/sizes.py", "2/near.toml", "2/own/far.toml"} <= files
+    code, shown, _ = real("verify", "moved")
+    assert (code, "the same: " in shown) == (0, True), shown
+    ratio = next(line.split()[2] for line in alone.splitlines() if line.startswith("hash"))
+    assert ratio in Path("moved/output.txt").read_text(encoding="utf-8")
+
+
+@needs_core
+def test_a_litmus_test_and_hardware_in_python_go_along(real: Command) -> None:
+    assert real("new", "order", "mine")[0] == 0
+    Path("own.litmus").write_text(
+        "thread\n  store A 1\n  order\n  store B 1\n\nimage  A=0 B=1\n", encoding="utf-8"
+    )
+    words = ["litmus", "--order", "./mine.py", "--mutants", "own.litmus"]
+    first = real(*words)[0]
+    assert real("bundle", "it", "--", *words)[0] == first
+    Path("own.litmus").unlink()
+    code, shown, _ = real("verify", "it")
+    assert (code, "the same: " in shown) == (0, True), shown
