@@ -58,6 +58,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("checker", ran, width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += list_violations(violations, width, OTHER if "checker" in row else EARLY)
+    if "smallest" in row:
+        lines += _smallest(row["smallest"], width)
     if "trials" in row:
         lines += _trials(row, width)
     if "mutants" in row:
@@ -77,6 +79,22 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(f"{'kept'.ljust(LABEL)}{how} {answer.taken.folder}")
     lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
+
+
+def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
+    """Return the smallest run that breaks, and the command that does it alone."""
+    if row is None:
+        return [paragraph("smallest", "no smaller run that was tried breaks", width)]
+    cores, txs, tried = row["cores"], row["txs"], row["tried"]
+    said = (
+        f"{cores} core{'' if cores == 1 else 's'}, {txs:,} transaction{'' if txs == 1 else 's'}"
+        f"{'' if cores == 1 else ' each'}, seed {row['seed']} ({tried:,} runs tried)"
+    )
+    lines = [paragraph("smallest", said, width)]
+    lines += list_violations(row["violations"], width, EARLY)
+    if row["violations"][0]["timeline"] is not None:
+        lines.append(command("  timeline", row["violations"][0]["timeline"], width))
+    return [*lines, command("  repeat", row["command"], width)]
 
 
 def _saved(row: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from indelible.metrics import METRICS
 from indelible.names import closest_first
 from indelible.rows import rows_as_csv
 from indelible.shown import Shown
+from indelible.smallest import Done, smallest
 
 if TYPE_CHECKING:
     from indelible.views import View
@@ -111,6 +112,22 @@ class Crash(Answer):
                 for row in data["left_out"]
             ]
         return Crash(data, campaign)
+
+    def with_smallest(self, done: Done) -> Crash:
+        """Return the answer with the smallest run, of those that `done` does, that breaks, too.
+
+        `smallest` in the JSON is null if no smaller run does.
+        """
+        found = smallest(self.campaign, self.data["violations"][0], done)
+        if found is not None:
+            own, one = Crash.of(found["answer"], found["campaign"]), found["campaign"].experiment
+            found = {
+                **{name: getattr(one, name) for name in ("cores", "txs", "seed")},
+                "tried": found["tried"],
+                "violations": own.data["violations"],
+                "command": own.campaign.command(),
+            }
+        return replace(self, data={**self.data, "smallest": found})
 
     @property
     def passed(self) -> bool:

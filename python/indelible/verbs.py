@@ -213,6 +213,7 @@ def crash(
     images: str | None = None,
     leave_out: int | str | None = None,
     trials: int | str | None = None,
+    smallest: bool = False,
     set: Settings = None,
     sql: str | None = None,
     ycsb: str | None = None,
@@ -228,9 +229,10 @@ def crash(
     a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
     kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
     out, one at a time, for it to notice: a number, or `all`. `trials` is how many of the runs in
-    which `mutants` are looked for are made of the design as it is, too. A campaign that the folder
-    `keep` has is not run again, and one that is run is kept there; not with `check`. `dask`, a
-    scheduler's address or a `distributed.Client`, has a worker there run it; not with `check`.
+    which `mutants` are looked for are made of the design as it is, too. If something is violated,
+    `smallest` looks for the smallest run in which that is so. A campaign that the folder `keep` has
+    is not run again, and one that is run is kept there; not with `check`. `dask`, a scheduler's
+    address or a `distributed.Client`, has a worker there run it; not with `check`.
     """
     for word, given in (("keep", keep), ("dask", dask)):
         if given is not None and (check, images) != (None, None):
@@ -238,6 +240,11 @@ def crash(
                 f"`{word}` is for what the simulator alone answers, and `check` and `images` are of"
                 " a program of yours; drop one"
             )
+    if truth("smallest", smallest) and check is not None:
+        raise InputError(
+            "`smallest` is for what the oracle finds: with `check` a trace is done as it was"
+            " recorded; drop one"
+        )
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
@@ -245,11 +252,21 @@ def crash(
         asked, points, mutants, nested, without, lives, check, images, leave_out, trials
     )
     jobs = kept.keeping([campaign], keep)
+    answer = None
     try:
         with cluster.place_of(dask) as place:
             (data,) = pool.execute(jobs, what="campaigns", place=place)
-        return replace(Crash.of(data, campaign), taken=kept.taken(jobs, "campaigns"))
+            answer = replace(Crash.of(data, campaign), taken=kept.taken(jobs, "campaigns"))
+            if not smallest or not answer.violations:
+                return answer
+
+            def done(batch: Sequence[Campaign]) -> Sequence[dict[str, Any]]:
+                return pool.execute(kept.keeping(batch, keep), what="smaller runs", place=place)
+
+            return answer.with_smallest(done)
     except pool.Interrupted as interrupt:
+        if answer is not None:
+            raise pool.Interrupted(answer) from None
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Crash.of(data, campaign)) from None
 

@@ -32,6 +32,7 @@ SHOWN = {
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],
     "crash_fails": ["crash", "--design", "leaky", "--workload", "btree"],
+    "crash_smallest": ["crash", "--design", "leaky", "--workload", "btree", "--smallest"],
     "crash_later": ["crash", "--design", "leaky", "--workload", "hash", "--lives", "3"],
     "compare_stalls": [
         *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],

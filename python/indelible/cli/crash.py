@@ -25,6 +25,7 @@ examples:
   indelible crash --design undo@x86 --workload btree --points 1000 --seed 7
   indelible crash --design ssp --workload sqlite --txs 50 --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
+  indelible crash --design ./mine.py --workload hash --smallest
   indelible crash --design undo@x86 --replay mine.trace --check ./verify
   indelible crash --design undo@x86 --replay a.trace --check ./a --leave-out all
 """
@@ -56,6 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--without", metavar="RULE", help="switch one rule of the design off: what must be caught"
+    )
+    parser.add_argument(
+        "--smallest",
+        action="store_true",
+        help="if something is violated, look for the smallest run in which that is so: few"
+        " transactions, on few cores, with one of several seeds",
     )
     parser.add_argument(
         "--no-nested", action="store_true", help="do not cut the power during recovery"
@@ -132,6 +139,7 @@ def call(args: argparse.Namespace) -> int:
             images=args.images,
             leave_out=args.leave_out,
             trials=args.trials,
+            smallest=args.smallest,
             keep=args.keep,
             dask=args.dask,
             **options.experiment_arguments(args),

@@ -1,0 +1,117 @@
+"""The smallest run in which a crash campaign finds something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible.experiment import Campaign, Experiment
+from indelible.smallest import smallest
+
+ASKED = Campaign(Experiment("silo", "hash", "tiny", cores=2, txs=500, seed=5), mutants=True)
+VIOLATION = {"life": 1, "nested": None}
+
+
+def looked_for(
+    breaks: Callable[[Experiment], bool], campaign: Campaign = ASKED, **violation: object
+) -> tuple[dict[str, Any] | None, list[Campaign]]:
+    """Return what is found where these runs break, and what was tried for it."""
+    tried: list[Campaign] = []
+
+    def done(batch: Sequence[Campaign]) -> list[dict[str, Any]]:
+        tried.extend(batch)
+        return [{"violations": ["one"] * breaks(one.experiment)} for one in batch]
+
+    return smallest(campaign, {**VIOLATION, **violation}, done), tried
+
+
+def size(campaign: Campaign) -> tuple[int, int, int]:
+    one = campaign.experiment
+    return one.cores * one.txs, one.cores, one.seed
+
+
+def test_the_shortest_run_on_the_fewest_cores_is_found() -> None:
+    found, tried = looked_for(lambda one: one.cores * one.txs >= 6 and one.seed in (3, 8))
+    assert found is not None
+    # Of 8 transactions at the latest, since not every number is tried.
+    assert size(found["campaign"]) == (6, 1, 3)
+    assert found["tried"] == len(tried)
+    assert max(one.cores * one.txs for one in (c.experiment for c in tried)) == 6
+    # The seed that was asked for comes first.
+    assert [one.experiment.seed for one in tried[:3]] == [5, 1, 2]
+    assert not any(one.mutants for one in tried)
+
+
+def test_a_run_that_breaks_late_is_cut_short() -> None:
+    found, tried = looked_for(lambda one: one.cores == 2 and one.seed == 5 and one.txs >= 137)
+    assert found is not None
+    assert size(found["campaign"]) == (2 * 137, 2, 5)
+    assert found["tried"] == len(tried)
+    assert looked_for(lambda one: False)[0] is None
+
+
+def test_a_run_that_is_as_short_as_any_has_no_smaller_one() -> None:
+    one = replace(ASKED, experiment=replace(ASKED.experiment, cores=1, txs=1))
+    assert looked_for(lambda one: True, one) == (None, [])
+
+
+def test_what_the_violation_does_not_need_is_left_out() -> None:
+    asked = replace(ASKED, nested=True, lives=3, points=200)
+    cases = {(1, None): (False, 1), (1, 4): (True, 1), (2, None): (True, 3)}
+    for (life, nested), expected in cases.items():
+        _, tried = looked_for(lambda one: True, asked, life=life, nested=nested)
+        assert {(one.nested, one.lives, one.points) for one in tried} == {(*expected, None)}
+
+
+def test_of_a_trace_the_threads_are_given() -> None:
+    trace = replace(ASKED, experiment=replace(ASKED.experiment, workload="replay"))
+    _, tried = looked_for(lambda one: False, trace)
+    assert {(one.experiment.cores, one.experiment.seed) for one in tried} == {(2, 5)}
+
+
+@needs_core
+@pytest.mark.parametrize(
+    ("design", "workload", "rule"),
+    [
+        ("silo", "scribble", "undo_newest_first"),
+        ("undo@x86", "queue", "order_log_before_store"),
+        ("native", "hash", None),
+    ],
+)
+def test_what_is_found_is_wrong_again_and_smaller(
+    design: str, workload: str, rule: str | None
+) -> None:
+    asked = {"without": rule, "smallest": True}
+    answer = indelible.crash(design, workload, **asked)
+    found = answer.smallest
+    assert found["cores"] * found["txs"] < answer.cores * answer.txs
+    again = indelible.crash(
+        design,
+        workload,
+        cores=found["cores"],
+        txs=found["txs"],
+        seed=found["seed"],
+        without=rule,
+        nested=False,
+        lives=1,
+    )
+    assert again.violations == found["violations"]
+    assert again.campaign.command() == found["command"]
+    assert indelible.crash(design, workload, **asked).smallest == found
+
+
+@needs_core
+def test_of_what_is_right_there_is_no_smallest() -> None:
+    answer = indelible.crash("silo", "scribble", txs=5, smallest=True)
+    assert answer.passed
+    assert "smallest" not in answer.json()
+
+
+def test_with_a_checker_there_is_none(fake: object) -> None:
+    with pytest.raises(indelible.InputError, match="`smallest` is for what the oracle finds"):
+        indelible.crash("silo", "replay", replay=__file__, check="./verify", smallest=True)
