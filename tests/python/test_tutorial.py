@@ -66,15 +66,21 @@ def test_what_is_not_printed_in_its_place_is_missing() -> None:
     assert missing(["...", "three"], printed) is None
 
 
+#: How many commands a document has at least: one that is not found is not typed.
+TYPED = {"tutorial": 15, "design": 10, "crash": 1}
+
+
 @needs_core
-@pytest.mark.parametrize("name", [pytest.param("tutorial", marks=needs_recorder), "design"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("tutorial", marks=needs_recorder), "design", "crash"]
+)
 def test_a_document_prints_what_it_says(name: str, tmp_path: Path) -> None:
     for folder in ("crates", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"COLUMNS": "80", "PATH": path}
     typed = [*commands(ROOT / "docs" / f"{name}.md")]
-    assert len(typed) > 5
+    assert len(typed) >= TYPED[name]
     for command, expected in typed:
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
