@@ -291,10 +291,16 @@ def _client(dask: object) -> tuple[Client, bool]:
         return dask, False
     address = experiment.named("dask", dask)
     where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    if "address" in where and (address.endswith(".json") or "/" in address.partition("://")[0]):
+        raise InputError(f"{address}: there is no such scheduler file")
+    # One that cannot be made is to be closed like any other, or it complains when it is gone.
+    client = Client.__new__(Client)
     try:
-        return Client(**where, timeout=CONNECT_SECONDS, set_as_default=False), True
+        client.__init__(**where, timeout=CONNECT_SECONDS, set_as_default=False)
+        return client, True
     except Exception as error:
-        why = " ".join(str(error).split())
+        _leave(client)
+        why = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
             f"no Dask scheduler answers at `{address}` ({why}); name the address that"
             " `dask scheduler` shows, such as tcp://head:8786, or its scheduler file"

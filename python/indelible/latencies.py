@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from indelible.comparison_text import (
@@ -14,6 +14,7 @@ from indelible.comparison_text import (
     where,
 )
 from indelible.means import mean_of_seeds
+from indelible.metrics import transactions
 from indelible.results import Cell, Comparison
 from indelible.text import (
     BLANK,
@@ -24,8 +25,12 @@ from indelible.text import (
     terminal_width,
 )
 
-#: What is told of a distribution, in the words of a row, and how the head of a column says it.
+#: What is told of a distribution by the words of a row, as shares of commits that took no longer.
+SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+
+#: The columns, and how their heads say them. `tx` is all of a transaction, its commit included.
 NUMBERS = {
+    "tx": "transaction",
     "mean": "mean",
     "p50": "p50",
     "p90": "p90",
@@ -37,31 +42,62 @@ NUMBERS = {
 #: A step of a distribution: cycles, and the share of commits that took no longer.
 Step = tuple[float, float]
 
-NOTE = "from the start of a commit to its acknowledgement"
+NOTE = (
+    "from the start of a commit to its acknowledgement; what a design waits for before that, as an"
+    " undo log does at its stores, is in the core time of a transaction alone"
+)
 LATER = "of designs that acknowledge before that, until the transaction is durable"
+SEEDS_NOTE = "of several seeds: means of each seed's percentiles, and the slowest commit of all"
 
 
 def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
-    """Return a cell's percentiles in cycles, over several seeds their means; none without runs.
+    """Return a cell's core time of a transaction and percentiles of its commits, in cycles.
 
-    A percentile is none where no transaction was durable when a run ended.
+    None without runs. A percentile is none where no transaction was durable when a run ended. Over
+    several seeds they are those of all commits if their distributions are known, and otherwise the
+    means of the seeds; `max` is the slowest of all.
     """
+    runs = _runs(answer, cell)
+    if None in runs:
+        return None
+    each = [run["commit_latency_cycles"] for run in runs]
+    of_all = {"tx": _core_time, "mean": lambda run: run["commit_latency_cycles"]["mean"]}
+    found = {name: mean_of_seeds(map(of, runs)) for name, of in of_all.items()}
+    steps = distribution(answer, cell) if len(runs) > 1 else None
+    for name, share in SHARES.items():
+        found[name] = (
+            next(cycles for cycles, reached in steps if reached >= share - 1e-12)
+            if steps
+            else mean_of_seeds(latency[name] for latency in each)
+        )
+    slowest = [latency["max"] for latency in each]
+    return found | {"max": None if None in slowest else max(slowest)}
+
+
+def _runs(answer: Comparison, cell: Cell) -> list[Mapping[str, Any] | None]:
     cell = answer.place(cell)
     runs = [answer.runs.get((*cell, seed)) for seed in answer.seeds_shown]
-    found = [run.data["commit_latency_cycles"] for run in runs if run is not None]
-    if len(found) < len(runs):
-        return None
-    return {name: mean_of_seeds(latency[name] for latency in found) for name in NUMBERS}
+    return [run and run.data for run in runs]
+
+
+def _core_time(run: Mapping[str, Any]) -> float | None:
+    """Return the cycles of a core for each transaction that was committed."""
+    count = transactions(run)
+    return sum(run["stalls"].values()) / count if count else None
+
+
+def commits(answer: Comparison, cell: Cell) -> float:
+    """Return how many commits the runs of a cell have together."""
+    return sum(transactions(run) for run in _runs(answer, cell) if run)
 
 
 def distribution(answer: Comparison, cell: Cell) -> list[Step] | None:
     """Return the share of commits that took no longer than so many cycles, step by step.
 
-    Over several seeds it is the mean of their shares. None where no run has a distribution.
+    Over several seeds it is the mean of their shares. None where not every run has a distribution.
     """
-    cell = answer.place(cell)
-    runs = [answer.runs.get((*cell, seed)) for seed in answer.seeds_shown]
-    each = [run.data["commit_latency_cycles"].get("distribution") for run in runs if run]
+    runs = _runs(answer, cell)
+    each = [run["commit_latency_cycles"].get("distribution") for run in runs if run]
     if len(each) < len(runs) or not all(each):
         return None
     ends = sorted({cycles for steps in each for cycles, _ in steps})
@@ -96,21 +132,42 @@ def table(answer: Comparison, width: int | None = None) -> str:
     blocks = [_block(answer, cores, width) for cores in answer.cores]
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
-    later = any(answer.durability.get(design) == "asynchronous" for design in answer.designs)
-    notes = [footnote("*", f"{NOTE}; {LATER}" if later else NOTE, width)]
+    said = [NOTE, LATER] if has_later(answer) else [NOTE]
+    if len(answer.seeds_shown) > 1 and not all(distribution(answer, c) for c in answer.cells()):
+        said.append(SEEDS_NOTE)
+    notes = [footnote("*", "; ".join(said), width)]
     notes += durability_notes(answer.designs, answer.durability, width)
     notes += run_notes(answer, width)
     return "\n\n".join([*blocks, "\n".join(notes), *kept_notes(answer.taken, width)])
 
 
+def has_later(answer: Comparison) -> bool:
+    """Return whether a design acknowledges before a transaction is durable."""
+    return any(answer.durability.get(design) == "asynchronous" for design in answer.designs)
+
+
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
-    title = titled("Commit latency in cycles, lower is better", where(answer, cores), width)
+    title = titled("Cycles of a transaction, and of its commit", where(answer, cores), width)
     lines = []
     for workload in answer.workloads:
         for design in answer.designs:
-            found = numbers(answer, (design, workload, cores)) or dict.fromkeys(NUMBERS)
-            values = [BLANK if cycles is None else f"{cycles:,.0f}" for cycles in found.values()]
+            cell = (design, workload, cores)
+            found = numbers(answer, cell) or dict.fromkeys(NUMBERS)
+            count = commits(answer, cell)
+            values = [_said(name, cycles, count) for name, cycles in found.items()]
             name = workload if design == answer.designs[0] else ""
             lines.append([name, judged(answer, design), *values])
     tables = stubbed_tables([["workload", "design", *NUMBERS.values()], *lines], width)
     return "\n".join(["\n\n".join([title, *tables]), verdicts_line(answer, cores, width)])
+
+
+def _said(name: str, cycles: float | None, count: float) -> str:
+    """Return a number of cycles; a percentile is not told of fewer commits than it takes."""
+    if cycles is None or not is_told(SHARES.get(name, 0.0), count):
+        return BLANK
+    return f"{cycles:,.0f}"
+
+
+def is_told(share: float, count: float) -> bool:
+    """Return whether so many commits have one that is slower than a share of them."""
+    return count * (1 - share) >= 1 - 1e-9

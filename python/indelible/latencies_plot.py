@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
 from indelible.experiment import InputError
-from indelible.latencies import distribution
+from indelible.latencies import commits, distribution, has_later, is_told
 from indelible.plot import COLOURS, WIDTH_INCHES, is_safe, styled
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def figure(answer: Comparison) -> Figure:
     size = (WIDTH_INCHES, 0.5 + PANEL_INCHES * count)
     drawing = Figure(figsize=size, layout="constrained")
     grid = drawing.subplots(count, across, squeeze=False, sharey=True)
+    _number_shares(grid.flat[0], answer)
     for block, cores in enumerate(answer.cores):
         panels = grid[block * down : (block + 1) * down].flat
         for index, axes in enumerate(panels):
@@ -54,8 +55,10 @@ def figure(answer: Comparison) -> Figure:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     if not named:
-        raise InputError("there is no figure of latencies: compare with latencies=True")
-    where = f"machine {answer.machine}, {text.seeds_said(answer.seeds_shown)}"
+        raise InputError(_refusal(answer))
+    where = f"machine {answer.machine}, {text.seeds_said(answer.seeds_shown)}, commits alone"
+    if has_later(answer):
+        where += f" ({text.DAGGER} until the transaction is durable)"
     drawing.suptitle(where, fontsize=7, x=0.01, ha="left", color="0.3")
     drawing.legend(named.values(), named.keys(), loc="outside upper center", ncols=5, frameon=False)
     return drawing
@@ -79,13 +82,28 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
             label=name if is_safe(answer, design) else f"{name} (not crash-safe)",
         )
     _number_cycles(axes)
-    axes.set_ylim(0, nines(NINES[-1]) * 1.08)
-    axes.set_yticks([nines(share) for share in NINES], [f"{100 * share:g} %" for share in NINES])
     axes.grid(color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     count = answer.cores_used(cores)
     number = f", {count} core{'' if count == 1 else 's'}" if count else ""
     axes.set_title(f"{workload}{number}", fontsize=7, loc="left", color="0.3")
+
+
+def _number_shares(axes: Axes, answer: Comparison) -> None:
+    """Give the axis that all panels share as many nines as there are commits to tell them."""
+    cells = [cell for cell in answer.cells() if cell[0] in _drawn(answer)]
+    fewest = min((count for count in (commits(answer, cell) for cell in cells) if count), default=1)
+    told = [share for share in NINES if is_told(share, fewest)]
+    axes.set_ylim(0, max(nines(told[-1]), 1.0) * 1.08)
+    axes.set_yticks([nines(share) for share in told], [f"{100 * share:g} %" for share in told])
+
+
+def _refusal(answer: Comparison) -> str:
+    """Return why there is nothing to be drawn."""
+    runs = [run.data["commit_latency_cycles"] for run in answer.runs.values()]
+    if any("distribution" in latency for latency in runs):
+        return "there is no figure of latencies: no transaction was durable when the runs ended"
+    return "there is no figure of latencies: compare with latencies=True"
 
 
 def _number_cycles(axes: Axes) -> None:

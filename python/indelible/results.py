@@ -292,6 +292,10 @@ class Verdict:
         }
 
 
+#: Views whose rows are stacks, and what a row calls how long commits took.
+STACKED = ("stalls", "writes")
+LATENCY = "commit_latency_cycles"
+
 #: What stands in the place of a design where this computer's processor was measured.
 NATIVE = "this CPU"
 
@@ -469,8 +473,14 @@ class Comparison(OfSeeds):
         return answer
 
     def csv(self) -> str:
-        """Return the rows as comma-separated values, nested keys joined by dots."""
-        return rows_as_csv([*self.rows, *self._measured()])
+        """Return the rows as comma-separated values, nested keys joined by dots.
+
+        Distributions, which are tables of their own, are in the JSON alone.
+        """
+        rows = [row | {LATENCY: {**row[LATENCY]}} for row in self.rows]
+        for row in rows:
+            row[LATENCY].pop("distribution", None)
+        return rows_as_csv([*rows, *self._measured()])
 
     def table(self) -> list[dict[str, Any]]:
         """Return what the table shows: a row for each cell, and `gmean` for the means of designs.
@@ -508,7 +518,13 @@ class Comparison(OfSeeds):
 
         The whole of the design that is 1.00 is 100 on each workload.
         """
+        if view not in STACKED:
+            raise InputError(f"stacks are of {' or '.join(STACKED)}, and not of {view!r}")
         return [*self._view(view).rows(self)]
+
+    def percentiles(self) -> list[dict[str, Any]]:
+        """Return the numbers of `--latencies`, in cycles: a row for each design and workload."""
+        return [*self._view("latencies").rows(self)]
 
     def _view(self, name: str) -> View:
         from indelible.views import view_named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from indelible.comparison_text import (
@@ -24,6 +25,7 @@ from indelible.text import (
     footnote,
     interrupted,
     kept_notes,
+    quantity,
     terminal_width,
 )
 
@@ -40,6 +42,8 @@ class Stacked:
     parts: Mapping[str, str]
     #: What a reader has to know of the parts.
     note: str
+    #: All of a stack as it was counted, in words.
+    said: Callable[[float], str]
 
 
 STALLS = Stacked(
@@ -56,6 +60,7 @@ STALLS = Stacked(
         "other": "other",
     },
     "what a core waits for behind a fence, a commit or a lock, misses too, counts as that",
+    "{:,.0f} cycles".format,
 )
 
 WRITES = Stacked(
@@ -73,13 +78,22 @@ WRITES = Stacked(
         "garbage_collection": "collection",
     },
     "bytes that the write-pending queues accepted; commit: records and marks of commits; evicted:"
-    " lines that left the caches by themselves",
+    " lines that left the caches by themselves. What these still hold at the end is not in it: with"
+    " more transactions more of it is",
+    partial(quantity, unit="B"),
 )
 
 #: A part that is nowhere as much as this has no column.
 SHOWN_FROM = 0.5
 
 MEAN = "mean"
+
+#: How a table says whose row that is.
+MEAN_LABEL = "arith. mean"
+MEAN_NOTE = (
+    "means are arithmetic, so that parts add up, and depend on which design is 100; --metric has"
+    " geometric means of ratios"
+)
 
 
 def parts(answer: Comparison, of: Stacked, cell: Cell) -> dict[str, float] | None:
@@ -146,6 +160,8 @@ def table(answer: Comparison, of: Stacked, width: int | None = None) -> str:
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
     notes = [footnote("*", of.note, width)]
+    if len(answer.workloads) > 1:
+        notes.append(footnote("*", MEAN_NOTE, width))
     bases = {answer.base((*cell, seed)) for cell in answer.cells() for seed in answer.seeds_shown}
     if any(run and not any(_each(run, of).values()) for run in map(answer.runs.get, bases)):
         notes.append(footnote(BLANK, zero_note(answer), width))
@@ -161,15 +177,27 @@ def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> st
     used = [name for name in of.parts if _is_seen(found, name)]
     lines = []
     for index, workload in enumerate([*answer.workloads, MEAN]):
+        if workload == MEAN and len(answer.workloads) == 1:
+            break
         for design, cells in found.items():
             cell = cells[index]
             values = [BLANK] * (1 + len(used)) if cell is None else _numbers(cell, used)
-            name = workload if design == answer.designs[0] else ""
-            lines.append([name, judged(answer, design), *values])
-    headers = ["workload", "design", "total", *(of.parts[name] for name in used)]
+            name = MEAN_LABEL if workload == MEAN else workload
+            whole = "" if workload == MEAN else _whole(answer, of, (design, workload, cores))
+            name = name if design == answer.designs[0] else ""
+            lines.append([name, judged(answer, design), *values, whole])
+    headers = ["workload", "design", "total", *(of.parts[name] for name in used), "transaction"]
     tables = stubbed_tables([headers, *lines], width)
     shown = "\n\n".join([title, *tables])
     return "\n".join([shown, verdicts_line(answer, cores, width)])
+
+
+def _whole(answer: Comparison, of: Stacked, cell: Cell) -> str:
+    """Return all of a transaction's stack as it was counted."""
+    place = answer.place(cell)
+    runs = [answer.runs.get((*place, seed)) for seed in answer.seeds_shown]
+    mean = mean_of_seeds(run and sum(_each(run, of).values()) for run in runs)
+    return BLANK if mean is None else of.said(mean)
 
 
 def _is_seen(found: Mapping[str, list[dict[str, float] | None]], part: str) -> bool:

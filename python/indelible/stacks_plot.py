@@ -6,8 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
+from indelible.experiment import InputError
 from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks, mark, styled
-from indelible.stacks import MEAN, STALLS, WRITES, Stacked, stacks
+from indelible.stacks import MEAN_LABEL, STALLS, WRITES, Stacked, stacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,13 +38,19 @@ def writes_figure(answer: Comparison) -> Figure:
 
 
 def _figure(answer: Comparison, of: Stacked) -> Figure:
+    found = [stacks(answer, of, cores) for cores in answer.cores]
+    if not any(cell for designs in found for cells in designs.values() for cell in cells):
+        raise InputError(
+            f"there is no figure: {answer.normalize} is 0 or has no value here; choose another with"
+            " --normalize"
+        )
     inches = HEIGHT_INCHES + NAMES_INCHES
     names = [*of.parts.values()]
     return blocks(answer, partial(_bars, of), inches, labels_in_row=LABELS_IN_ROW, labels=names)
 
 
 def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> None:
-    groups = [*answer.workloads, MEAN]
+    groups = [*answer.workloads, MEAN_LABEL]
     bar = 0.86 / len(answer.designs)
     # The mean stands a little apart from what it is the mean of.
     middles = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]

@@ -6,6 +6,7 @@ Nothing is run here. matplotlib is imported inside the functions.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from indelible.sweeps import Point, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
@@ -47,7 +49,8 @@ DECADE = 10
 #: So many labels of an axis stand beside each other; more are turned.
 LEVEL_LABELS = 7
 
-#: Blue below 1, grey there and yellow above, as light in grey as it is high (Nunez et al., 2018).
+#: Blue below 1, grey there and yellow above, as light in grey as it is high (Nunez et al., 2018);
+#: turned round where lower is better.
 COLOUR_MAP = "cividis"
 
 #: The colours of a heat map go at least so far from 1: closer, noise would look like a result.
@@ -67,7 +70,10 @@ PANEL_INCHES = 4.0
 BESIDE_INCHES = 0.25
 ABOVE_INCHES = 0.45
 BAR_LENGTH_INCHES = 2.6
-BAR_INCHES = 0.95
+BAR_INCHES = 1.2
+
+#: How wide a letter is on average, in sizes of its font (ours: of those of our titles).
+LETTER_WIDTH = 0.56
 
 #: Points of an inch.
 POINTS = 72
@@ -130,7 +136,9 @@ def _lines(answer: Sweep) -> Figure:
 
 
 def _label(answer: Sweep) -> str:
-    return f"{METRICS[answer.metric].title}\nrelative to {sweep_text.base(answer)}"
+    metric = METRICS[answer.metric]
+    better = "higher" if metric.higher_is_better else "lower"
+    return f"{metric.title}, {better} is better\nrelative to {sweep_text.base(answer)}"
 
 
 def _places(values: Sequence[str]) -> Sequence[float]:
@@ -178,10 +186,11 @@ def _maps(answer: Sweep) -> Figure:
     Where designs compete, one more says which is ahead.
     """
     from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
     norm = _norm(answer)
-    panels = _ratio_panels(answer, colormaps[COLOUR_MAP], norm)
+    panels = _ratio_panels(answer, colormaps[_colour_map(answer)], norm)
     ahead = _ahead_panel(answer)
     layout = _layout(answer, panels, ahead)
     size = (layout.width, BAR_INCHES + layout.height * layout.rows)
@@ -197,8 +206,9 @@ def _maps(answer: Sweep) -> Figure:
         is_lowest = panel is ahead or (row + 2) * layout.across > len(panels)
         _name_axes(axes, answer, layout, across=is_lowest, down=is_alone or column == 0)
         drawn.append(axes)
-    _add_bar(drawing, drawn[: len(panels)], norm, _label(answer))
-    drawing.suptitle(_title(answer), fontsize=SMALL_FONT, x=0.01, ha="left", color="0.3")
+    _add_bar(drawing, drawn[: len(panels)], ScalarMappable(norm, _colour_map(answer)), answer)
+    said = [*sweep_text.title_lines(answer), _marks(answer)]
+    _entitle(drawing, said)
     # How much room cells have is known when everything around them stands.
     drawing.draw_without_rendering()
     for axes in drawn:
@@ -208,36 +218,37 @@ def _maps(answer: Sweep) -> Figure:
     return drawing
 
 
-def _add_bar(drawing: Figure, of: Sequence[Axes], norm: Normalize, label: str) -> None:
-    """Draw what colours mean below the panels that have them."""
-    from matplotlib.cm import ScalarMappable
+def _colour_map(answer: Sweep) -> str:
+    """Return the colours of ratios: what is better is lighter."""
+    return COLOUR_MAP if METRICS[answer.metric].higher_is_better else f"{COLOUR_MAP}_r"
 
+
+def _add_bar(drawing: Figure, of: Sequence[Axes], colours: ScalarMappable, answer: Sweep) -> None:
+    """Draw what colours mean below the panels that have them."""
     place = of[0].get_subplotspec().get_gridspec()
     width = drawing.get_figwidth() * min(len(of), place.ncols) / place.ncols
     bar = drawing.colorbar(
-        ScalarMappable(norm, COLOUR_MAP),
+        colours,
         ax=of,
         location="bottom",
         aspect=40,
         fraction=0.05,
         shrink=min(1.0, BAR_LENGTH_INCHES / width),
     )
-    ticks = [norm.vmax**part for part in (-1, -0.5, 0, 0.5, 1)]
+    ticks = [colours.norm.vmax**part for part in (-1, -0.5, 0, 0.5, 1)]
     bar.set_ticks(ticks, labels=[text.ratio(tick) for tick in ticks])
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=SMALL_FONT)
-    bar.set_label(label, fontsize=SMALL_FONT)
+    bar.set_label(_label(answer), fontsize=SMALL_FONT)
 
 
 def _add_names(axes: Axes, answer: Sweep) -> None:
     """Say above a panel whose colours its cells have, where they have no room for names."""
     from matplotlib.patches import Patch
 
-    ahead = {row["design"] for row in answer.ahead()}
     handles = [
         Patch(color=colour, label=text.marked(answer.durability, design))
         for design, colour in _colours(answer).items()
-        if design in ahead
     ]
     axes.set_title(axes.get_title(), loc="left", fontsize=NAME_FONT, pad=3)
     axes.set_title("")
@@ -245,7 +256,15 @@ def _add_names(axes: Axes, answer: Sweep) -> None:
     axes.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), **look)
 
 
-def _title(answer: Sweep) -> str:
+def _entitle(drawing: Figure, lines: Sequence[str]) -> None:
+    """Write lines above all panels, broken where the drawing ends."""
+    letters = int(drawing.get_figwidth() * POINTS / (SMALL_FONT * LETTER_WIDTH))
+    said = "\n".join(textwrap.fill(line, letters, break_on_hyphens=False) for line in lines)
+    look = {"fontsize": SMALL_FONT, "x": 0.01, "ha": "left", "color": "0.3", "linespacing": 1.15}
+    drawing.suptitle(said, **look)
+
+
+def _marks(answer: Sweep) -> str:
     """Return where it was run, and what marks in cells mean."""
     shown = [
         pair for value in sweep_text.columns(answer).values() for pair in map(value, answer.points)
@@ -254,7 +273,7 @@ def _title(answer: Sweep) -> str:
     if any(is_unsure(*pair) for pair in shown):
         notes.append(f"{text.UNSURE_MARK} 95 % interval wider than ± 5 %")
     if any(row["design"] and not row.get("sure", True) for row in answer.ahead()):
-        notes.append(f"{sweep_text.DOUBT} 1.00 is within ± 95 % of the lead")
+        notes.append(f"{sweep_text.DOUBT} the seeds do not agree")
     return ", ".join(notes)
 
 
@@ -299,8 +318,10 @@ def _ahead_panel(answer: Sweep) -> Panel | None:
 
 
 def _colours(answer: Sweep) -> dict[str, str]:
-    """Return the colour of each design."""
-    return {design: COLOURS[i % len(COLOURS)] for i, design in enumerate(answer.designs)}
+    """Return the colour of each design that is ahead somewhere: few are, however many compete."""
+    ahead = {row["design"] for row in answer.ahead()}
+    leaders = [design for design in answer.designs if design in ahead]
+    return {design: COLOURS[i % len(COLOURS)] for i, design in enumerate(leaders)}
 
 
 def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layout:

@@ -86,7 +86,8 @@ def _mean(answer: Sweep, design: str) -> Callable[[Point], Sure]:
     return lambda point: (answer.gmean(point, design), answer.gmean_half_width(point, design))
 
 
-def _title(answer: Sweep, width: int) -> str:
+def title_lines(answer: Sweep) -> list[str]:
+    """Return what is shown relative to what, and of which workloads it is."""
     metric = METRICS[answer.metric]
     better = "higher" if metric.higher_is_better else "lower"
     shown = answer.shown()
@@ -96,6 +97,11 @@ def _title(answer: Sweep, width: int) -> str:
     if len(shown) > 1:
         over = ", ".join(answer.workloads)
         lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)
+    return lines
+
+
+def _title(answer: Sweep, width: int) -> str:
+    lines = title_lines(answer)
     lines.append(where(answer, answer.core_model()))
     if len(answer.vary) == 2:
         down, across = answer.vary
@@ -180,12 +186,14 @@ def _ahead_notes(answer: Sweep, width: int) -> list[str]:
     said = f"{AHEAD}: whose {means}{answer.metric} itself is {best}, and its lead over the second"
     if bounds := [design for design in answer.designs if design not in answer.rivals()]:
         said += f"; without {', '.join(bounds)}"
+    if len(answer.seeds_shown) == 1:
+        said += ". A lead of a few hundredths may be this seed's: --seeds 5 says how sure it is"
     notes = [text.footnote(">", said, width)]
     if not answer.interrupted and any(row["lead"] is None for row in ahead):
         none = "a design has no value there, or 0, so that none is said to be ahead"
         notes.append(text.footnote(text.BLANK, none, width))
     if not all(row.get("sure", True) or row["design"] is None for row in ahead):
-        doubt = "1.00 is within ± 95 % of this lead: more --seeds may tell who is ahead"
+        doubt = "the seeds do not agree who is ahead: more of them may (--seeds)"
         notes.append(text.footnote(DOUBT, doubt, width))
     return notes
 

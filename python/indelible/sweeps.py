@@ -17,6 +17,9 @@ from indelible.results import OfSeeds, Run, known
 from indelible.rows import rows_as_csv
 from indelible.settings import as_word
 
+#: A lead that is told as 1.00 is none (ours).
+LEAST_LEAD = 1.005
+
 #: The values of the fields that vary.
 Point = tuple[str, ...]
 
@@ -119,7 +122,7 @@ class Sweep(OfSeeds):
         It is the one whose metric is best, over several workloads in the geometric mean, and has
         a `lead` over the `second` best. None is where the two are level, with a `lead` of 1, or
         where a rival has no value or 0. With several seeds it is `sure` if the confidence interval
-        of its lead says so.
+        of its lead says so. Two that differ by less than half a hundredth are level.
         """
         if len(self.vary) != 2 or len(self.rivals()) < 2:
             return []
@@ -133,7 +136,7 @@ class Sweep(OfSeeds):
         if all(leads.values()):
             first, second = sorted(rivals, key=lambda design: -leads[design])[:2]
             lead = self._lead(point, first, second)
-            is_level = math.isclose(lead, 1.0)
+            is_level = lead < LEAST_LEAD
             names = {} if is_level else {"design": first, "second": second}
             found |= {"lead": 1.0 if is_level else lead, **names}
         if len(self.seeds_shown) > 1:

@@ -30,8 +30,9 @@ LEAST_RATIO = 1e-4
 #: The least that is left to a column whose text is wrapped.
 LAST_COLUMN = 20
 
-#: What is told of a distribution beside the usual: how long these shares of commits take at most.
-QUANTILES = (0.01, 0.1, 0.25, 0.75, 0.9, 0.999, 0.9999)
+#: What is told of a distribution: how long these shares of commits take at most, if there are
+#: enough for one to be slower.
+QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999)
 
 #: What is between columns, and what is if they do not fit otherwise.
 GAP = "  "
@@ -414,7 +415,8 @@ def run(answer: Run, width: int | None = None) -> str:
     until = ", until durable" if row["durability"] == "asynchronous" else ""
     say("commit", f"{_latency(latency)} cycles{until}; durability {row['durability']}")
     if steps := latency.get("distribution"):
-        say("latencies", "  ".join(f"p{100 * q:g} {_quantile(steps, q):,}" for q in QUANTILES))
+        told = [q for q in QUANTILES if count * (1 - q) >= 1]
+        say("latencies", "  ".join(f"p{100 * q:g} {_quantile(steps, q):,}" for q in told))
     shares = percentages(row["stalls"])
     ranked = sorted(shares, key=lambda name: -shares[name])
     stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)

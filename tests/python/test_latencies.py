@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -34,19 +35,51 @@ def test_a_distribution_says_what_the_percentiles_do() -> None:
     plain = indelible.compare(designs, ["hash"], cores=2, txs=2_000, crash=False)
     for key, run in plain.runs.items():
         own = answer.runs[key].data["commit_latency_cycles"]
-        assert run.data["commit_latency_cycles"] == {k: own[k] for k in latencies.NUMBERS}
+        assert run.data["commit_latency_cycles"] == {
+            name: value for name, value in own.items() if name != "distribution"
+        }
 
 
 def test_the_share_of_several_seeds_is_their_mean(fake: object) -> None:
     answer = indelible.compare(["silo"], ["hash"], seeds=2, crash=False, latencies=True)
     latency = answer.runs[("silo", "hash", None, 2)].data["commit_latency_cycles"]
-    latency["distribution"] = [[100, 0.5], [120, 1.0]]
+    latency |= {"distribution": [[100, 0.5], [120, 0.999], [5000, 1.0]], "max": 5000, "p50": 100}
+    found = latencies.numbers(answer, ("silo", "hash", None))
+    assert found is not None
+    # Half of the commits of both took so long: 0.25 and 0.5 at 110, 0.5 and 0.999 at 120.
+    assert (found["p50"], found["max"]) == (120, 5000)
     steps = dict(latencies.distribution(answer, ("silo", "hash", None)) or [])
     assert steps[90] == pytest.approx(0.05)
     assert steps[100] == pytest.approx((0.1 + 0.5) / 2)
     assert steps[110] == pytest.approx((0.25 + 0.5) / 2)
-    assert steps[120] == pytest.approx((0.5 + 1.0) / 2)
-    assert steps[4031] == pytest.approx(1.0)
+    assert steps[120] == pytest.approx((0.5 + 0.999) / 2)
+    assert steps[5000] == pytest.approx(1.0)
+
+
+def test_seeds_without_distributions_are_means_and_say_so(fake: object) -> None:
+    answer = indelible.compare(["silo"], ["hash"], seeds=2, crash=False)
+    latency = answer.runs[("silo", "hash", None, 2)].data["commit_latency_cycles"]
+    latency |= {"p50": 140, "max": 9000}
+    found = latencies.numbers(answer, ("silo", "hash", None))
+    assert found is not None
+    assert (found["p50"], found["max"]) == (130, 9000)
+    assert "means of each seed's percentiles" in " ".join(latencies.table(answer).split())
+
+
+def test_a_percentile_takes_a_commit_that_is_slower(command: Command) -> None:
+    for txs, told in ((9, 1), (99, 2), (999, 3), (1000, 4)):
+        words = ["--designs", "silo", "--workloads", "hash", "--txs", str(txs), "--latencies"]
+        _, shown, _ = command("compare", *words, "--no-crash")
+        (row,) = (line.split() for line in shown.splitlines() if line.startswith("hash"))
+        # Behind the names, the transaction and the mean, and before the slowest.
+        assert [cell != "-" for cell in row[4:-1]] == [True] * told + [False] * (4 - told)
+
+
+def test_only_what_needs_distributions_asks_for_them(command: Command, fake: ModuleType) -> None:
+    for words, asks in (([], False), (["--json"], True), (["--seeds", "2"], True)):
+        fake.asked.clear()
+        command(*ASKED, "--latencies", *words)
+        assert {spec.get("latencies", False) for _, spec in fake.asked if spec} == {asks}
 
 
 def test_a_line_of_the_figure_is_a_distribution(fake: object) -> None:
@@ -69,6 +102,11 @@ def test_there_is_no_figure_without_distributions(fake: object) -> None:
     answer = indelible.compare(["silo"], ["hash"], crash=False)
     with pytest.raises(indelible.InputError, match="compare with latencies=True"):
         latencies_plot.figure(answer)
+    answer = indelible.compare(["silo"], ["hash"], crash=False, latencies=True)
+    for run in answer.runs.values():
+        run.data["commit_latency_cycles"]["distribution"] = []
+    with pytest.raises(indelible.InputError, match="no transaction was durable"):
+        latencies_plot.figure(answer)
 
 
 def test_the_command_shows_and_draws_them(command: Command, tmp_path: Path) -> None:
@@ -78,7 +116,7 @@ def test_the_command_shows_and_draws_them(command: Command, tmp_path: Path) -> N
     code, shown, _ = command(*words)
     assert (code, "p99.9" in shown, f"figure: {path}" in shown) == (0, True, True)
     assert "share of commits" in path.read_text(encoding="utf-8")
-    assert table.read_text(encoding="utf-8").startswith("design,cores,workload,cycles.mean,")
+    assert table.read_text(encoding="utf-8").startswith("design,cores,workload,cycles.tx,")
     answer = json.loads(command(*ASKED, "--latencies", "--json")[1])
     assert [row["design"] for row in answer["latencies"]] == ["native", "silo"] * 2
     assert answer["latencies"][1]["cycles"]["p999"] == 2400

@@ -15,15 +15,19 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: What stands for something else: `indelible COMMAND --help`, `--set pm.log_size=...`.
-PLACEHOLDER = re.compile(r"\.\.\.|\b[A-Z]{2,}\b")
+PLACEHOLDER = re.compile(r"\.\.\.|(?<![\w-])[A-Z]{2,}(?![\w-])")
+
+#: How many commands documents show at least: of what is not found nothing is asked.
+LEAST = {"README.md": 30, "CONTRIBUTING.md": 8, "tutorial.md": 15, "design.md": 12, "replay.md": 5}
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
     """Return the words of each command in indented lines, which may go on behind a backslash."""
     joined = re.sub(r"\\\n\s*", "", text)
     for line in joined.splitlines():
-        # Behind a prompt too, as the tutorial has it.
-        if not (match := re.match(r"(?: {4}|  )(?:\$ )?((?:\S*/)?indelible .*)", line)):
+        # Behind a prompt, as the tutorial has it, or a label, as answers do.
+        label = r"(?:\$ |(?:repeat|timeline|crash test|see one) +)?"
+        if not (match := re.match(rf"(?: {{4}}|  ){label}((?:\S*/)?indelible .*)", line)):
             continue
         for part in match[1].split("&&"):
             words = shlex.split(part, comments=True)
@@ -43,8 +47,9 @@ def understood(words: list[str]) -> bool:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_command_of_a_document_is_understood(document: Path) -> None:
-    for words in commands_of(document.read_text(encoding="utf-8")):
-        assert understood(words), words
+    found = [*commands_of(document.read_text(encoding="utf-8"))]
+    assert len(found) >= LEAST.get(document.name, 0)
+    assert [words for words in found if not understood(words)] == []
 
 
 def test_the_readme_shows_the_main_commands() -> None:

@@ -125,7 +125,31 @@ def test_writes_add_up_to_what_the_metric_says() -> None:
 
 
 def test_nothing_is_relative_to_a_design_that_writes_nothing(command: Command) -> None:
+    asked = [*(word for word in ASKED if word != "--stalls"), "--writes", "--no-crash"]
+    asked += ["--set", "fake.silent=native"]
+    # A bound is no base of its own accord.
+    code, shown, _ = command(*asked)
+    assert (code, "relative" in shown, "silo = 100" in shown) == (0, False, True)
+    code, shown, _ = command(*asked, "--normalize", "native")
+    assert (code, "- native is 0 there: choose --normalize" in shown) == (0, True)
+    code, _, complaint = command(*asked, "--normalize", "native", "--plot", "none.svg")
+    assert code == 2
+    assert "there is no figure: native is 0 or has no value here" in complaint
+
+
+def test_all_of_a_stack_is_told_as_it_was_counted(command: Command) -> None:
     asked = [word for word in ASKED if word != "--stalls"]
-    code, shown, _ = command(*asked, "--writes", "--no-crash", "--set", "fake.silent=native")
-    assert code == 0
-    assert "- native is 0 there: choose --normalize" in shown
+    shown = command(*asked, "--writes", "--no-crash")[1]
+    rows = [line.split() for line in shown.splitlines() if line.lstrip().startswith("silo ")]
+    # 171 and 118 and 23 bytes, and of the mean nothing.
+    assert [row[-2:] == ["312", "B"] for row in rows] == [True, True, False]
+    answer = indelible.compare(["native", "silo"], ["hash"], crash=False)
+    assert [row["design"] for row in answer.stacks("writes")] == [
+        "native",
+        "native",
+        "silo",
+        "silo",
+    ]
+    with pytest.raises(indelible.InputError, match="stacks are of stalls or writes, and not of"):
+        answer.stacks("latencies")
+    assert [row["cycles"]["p99"] for row in answer.percentiles()] == [812, 812]

@@ -149,10 +149,10 @@ def test_titles_and_tables_fit_a_narrow_terminal(
     assert max(map(len, shown.splitlines())) <= 40
     heads = [line.split() for line in shown.splitlines() if line.startswith("workload")]
     if words == ["--stalls"]:
-        # Two parts for each number of cores.
-        assert len(heads) == 4
-        assert [word for head in heads[:2] for word in head[2:]] == [
-            *("total", "compute", "loads", "fence")
+        # Three parts for each number of cores.
+        assert len(heads) == 6
+        assert [word for head in heads[:3] for word in head[2:]] == [
+            *("total", "compute", "loads", "fence", "transaction")
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+from indelible import experiment, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import METRICS, metric_named
@@ -113,17 +113,30 @@ def call(args: argparse.Namespace) -> int:
             args.workloads,
             cores=args.cores,
             metric=args.metric,
-            normalize=args.normalize,
+            normalize=_base(args),
             seeds=args.seeds,
             crash=not args.no_crash,
             native=args.native,
-            latencies=args.latencies,
+            # The table needs no more than each row has, unless seeds are joined.
+            latencies=args.latencies and (args.json or args.plot is not None or args.seeds > 1),
             keep=args.keep,
             dask=args.dask,
             **options.experiment_arguments(args),
         ),
         show,
     )
+
+
+def _base(args: argparse.Namespace) -> str | None:
+    """Return the design that is 1.00. Who says none has the first, if that is of any use.
+
+    A design without durability writes next to nothing, and nothing is relative to that.
+    """
+    if args.normalize is not None or not args.writes:
+        return args.normalize
+    bounds = {r["name"] for r in experiment.catalog("designs") if r["durability"] == "none"}
+    durable = [name for name in args.designs if name not in bounds]
+    return durable[0] if durable and args.designs != ["all"] else None
 
 
 def _view_asked(args: argparse.Namespace) -> str:
