@@ -245,6 +245,9 @@ def battery(
 ) -> str:
     """Return the batteries that designs need; of every design, if none is named."""
 
+def check(spec: str) -> None:
+    """Refuse an experiment that cannot be, and run nothing."""
+
 def run(spec: str, control: Control) -> str:
     """Run one experiment."""
 

@@ -259,6 +259,10 @@ class Experiment:
         """Run it; `control` stops it from another thread."""
         return json.loads(ask("run", json.dumps(self.spec()), control))
 
+    def check(self) -> None:
+        """Refuse what cannot be, and run nothing."""
+        core.check(json.dumps(self.spec()))
+
     def start_plain(self) -> dict[str, Any]:
         """Run its workload on plain memory, without the simulator."""
         return json.loads(core.plain(json.dumps(self.spec())))

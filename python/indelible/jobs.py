@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,9 +88,11 @@ def run_all(
 ) -> tuple[dict[Experiment, Run], bool, Taken | None]:
     """Run experiments, those first that `first` puts first; also whether that was interrupted.
 
-    What the folder `keep` has is not run again, and last comes how much that was. What `dask` names
-    runs them.
+    One that cannot be is refused before any is run. What the folder `keep` has is not run again,
+    and last comes how much that was. What `dask` names runs them.
     """
+    for asked in experiments:
+        asked.check()
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
     jobs = kept.keeping([*map(RunJob, experiments)], keep)
     answers, interrupted = _execute(jobs, order, dask)
@@ -106,18 +108,19 @@ def run_tested(
     plan: Mapping[Cell, Experiment],
     seeds: Iterable[int],
     campaigns: Mapping[SampledJob, Iterable[Cell]],
-    known: Collection[str],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
 ) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool, Taken | None]:
     """Run a plan with each seed, and the campaigns; also whether that was interrupted.
 
-    What the folder `keep` has is not run again, and last comes how much that was. What `dask` names
-    runs them.
+    A run that cannot be is refused before any is run. What the folder `keep` has is not run again,
+    and last comes how much that was. What `dask` names runs them.
     """
+    for asked in plan.values():
+        asked.check()
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
     jobs: Sequence[Any] = [*map(RunJob, seeded.values()), *campaigns]
-    order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index], known))
+    order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index]))
     jobs = kept.keeping(jobs, keep)
     answers, interrupted = _execute(jobs, order, dask)
     runs = {
@@ -187,19 +190,14 @@ def _few(cores: int | None) -> int:
     return min(cores or SAMPLED_CORES, SAMPLED_CORES)
 
 
-def is_known(asked: Experiment, known: Collection[str]) -> bool:
-    """Return whether design and workload have known names; what has not is refused soon."""
-    return asked.design in known and asked.workload in known
-
-
-def urgency(job: RunJob | SampledJob, known: Collection[str]) -> tuple[bool, int, bool, int]:
-    """Sort what is likely to be refused first, then the longest runs, then the campaigns.
+def urgency(job: RunJob | SampledJob) -> tuple[int, bool, int]:
+    """Sort the longest runs first, then the campaigns.
 
     The second seed comes behind all of the first: whoever interrupts has whole seeds.
     """
     asked = job.experiment
     is_campaign = isinstance(job, SampledJob)
-    return (is_known(asked, known), asked.seed, is_campaign, -(asked.cores or 0))
+    return (asked.seed, is_campaign, -(asked.cores or 0))
 
 
 def _execute(

@@ -21,7 +21,7 @@ from indelible.experiment import (
     named,
     truth,
 )
-from indelible.jobs import RunJob, is_known, run_all, run_tested, sampled, survival
+from indelible.jobs import RunJob, run_all, run_tested, sampled, survival
 from indelible.metrics import metric_named
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
@@ -322,8 +322,7 @@ def compare(
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     campaigns = sampled(plan, durability, survival(template)) if crash else {}
 
-    known = {row["name"] for kind in rows.values() for row in kind}
-    runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, known, keep, dask)
+    runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, keep, dask)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=designs,
@@ -405,14 +404,8 @@ def sweep(
     plan = {cell: asked(*cell) for cell in product(points, designs, workloads, each_seed)}
     # A point that says nothing to a design is no run of its own.
     unique = [*dict.fromkeys(plan.values())]
-    # One run of each point and design first: a value out of range is refused before the long part.
-    known = {row["name"] for kind in rows.values() for row in kind}
-    done, interrupted, taken = run_all(
-        unique,
-        lambda asked: (is_known(asked, known), asked.seed, asked.workload != workloads[0]),
-        keep,
-        dask,
-    )
+    # Point by point: whoever interrupts has whole ones, and of the first seed all of them.
+    done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask)
     answer = Sweep(
         designs=designs,
         workloads=workloads,

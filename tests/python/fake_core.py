@@ -275,6 +275,10 @@ DISTRIBUTION = [[90, 0.1], [110, 0.25], [120, 0.5], [180, 0.75], [300, 0.9], [81
 DISTRIBUTION += [[2400, 0.999], [4031, 1.0]]
 
 
+def check(text: str) -> None:
+    _check(json.loads(text))
+
+
 def run(text: str, control: Control) -> str:
     spec = json.loads(text)
     asked.append(("run", spec))

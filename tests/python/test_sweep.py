@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import settings
+from conftest import needs_core
+from indelible import experiment, pool, settings
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -182,3 +183,26 @@ def test_a_seed_that_varies_is_not_said_again(fake: ModuleType) -> None:
         indelible.sweep(["silo"], ["hash"], {"seed": [1, 2]}, seed=7)
     indelible.sweep(["silo"], ["hash"], {"seed": [0, 2]})
     assert {spec["seed"] for _, spec in fake.asked} == {0, 2}
+
+
+def test_points_are_run_one_behind_the_other(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(pool.JOBS_VARIABLE, "1")
+    indelible.sweep(["native", "silo"], ["hash", "btree"], {"cores": [2, 1]}, seeds=2)
+    order = [(spec["seed"], spec["cores"]) for kind, spec in fake.asked if kind == "run"]
+    assert order == [(seed, cores) for seed in (1, 2) for cores in (2, 1) for _ in range(4)]
+
+
+@needs_core
+def test_a_value_out_of_range_is_refused_before_anything_is_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object) -> str:
+        raise AssertionError("it is run")
+
+    monkeypatch.setattr(experiment.core, "run", refused)
+    with pytest.raises(indelible.InputError, match="`99999`; it takes 1 to 4096"):
+        indelible.sweep(["native", "silo"], ["hash"], {"silo.entries": [4, 99999]})
+    with pytest.raises(indelible.InputError, match="`wpqq`"):
+        indelible.compare(["native", "silo"], ["hash"], set={"controller.wpqq": 8})

@@ -61,6 +61,15 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     Ok(made.row(&spec, &resolved).to_string())
 }
 
+/// Refuses a spec that names what there is not, or says what is out of range, and runs nothing.
+///
+/// # Errors
+/// A sentence that says what is unknown or impossible. What only a run finds, a script that is
+/// wrong or memory that is too small, is none.
+pub fn check(spec: &str) -> Result<(), InputError> {
+    Spec::read(spec)?.resolve(None).map(|_| ())
+}
+
 /// What a run records beside what it counts.
 #[derive(Default)]
 pub struct Recording {

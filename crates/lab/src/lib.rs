@@ -23,7 +23,7 @@ pub use battery::battery;
 pub use campaign::crash;
 pub use describe::{explain, list};
 pub use error::InputError;
-pub use experiment::{plain, run};
+pub use experiment::{check, plain, run};
 pub use litmus::litmus;
 pub use model::engine::Control;
 pub use trace::trace;

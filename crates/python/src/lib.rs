@@ -115,6 +115,12 @@ fn battery(
     answer(py, || lab::battery(&designs, machine, cores, &settings))
 }
 
+/// Refuses an experiment that cannot be, and runs nothing.
+#[pyfunction]
+fn check(py: Python<'_>, spec: &str) -> PyResult<()> {
+    answer(py, || lab::check(spec))
+}
+
 /// Runs one experiment.
 #[pyfunction]
 fn run(py: Python<'_>, spec: &str, control: &Control) -> PyResult<String> {
@@ -162,6 +168,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(list, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(battery, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(trace, module)?)?;
     module.add_function(wrap_pyfunction!(crash, module)?)?;
