@@ -100,8 +100,7 @@ pub fn row(
 }
 
 /// How long commits took: pairs of cycles and the share of commits that took no longer, both
-/// rising, the last the slowest commit and 1. Cycles have three digits, and each value that occurred
-/// is there.
+/// rising, the last the slowest commit and 1. Each value that occurred is there, with three digits.
 pub fn distribution(outcome: &Outcome) -> Value {
     let latency = &outcome.report.commit_latency;
     let mut upto = 0;
