@@ -27,8 +27,12 @@ def main() -> int:
 
 
 def _runs_python(words: list[str]) -> bool:
-    """Return whether these words may name a design in Python."""
-    ours = words[: words.index("--")] if "--" in words else words
+    """Return whether these words may name a design in Python: those of a program are none."""
+    if words[:1] == ["verify"]:
+        # The words are in the bundle.
+        return True
+    is_program = "--" in words and words[:1] != ["bundle"]
+    ours = words[: words.index("--")] if is_program else words
     return any(part.endswith(".py") for word in ours for part in word.split(","))
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +48,14 @@ FILES = ("--sql", "--ycsb", "--replay")
 OF_THE_HOST = ("host", "seconds", "points_per_s")
 OF_THE_BUILD = ("version", "id")
 
+#: Flags of several names with commas between them.
+LISTS = ("--designs",)
+
 #: What a machine file is made over.
-EXTENDS = re.compile(r"""^\s*extends\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+EXTENDS = re.compile(r"""^\s*["']?extends["']?\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+
+#: What stands for a value that is not there.
+NOTHING = "nothing"
 
 #: Differences that are told one by one.
 TOLD_MAX = 10
@@ -66,8 +73,8 @@ class Words:
     inputs: dict[str, Path]
 
 
-def split(words: Sequence[str]) -> Words:
-    """Return what a bundle of a command has, or refuse one that no bundle can have."""
+def split(words: Sequence[str], folder: Path) -> Words:
+    """Return what a bundle in a folder has of a command, or refuse one that no bundle can have."""
     if not words or words[0] not in BUNDLED:
         asked = f", and not `{words[0]}`" if words else ""
         raise InputError(f"a bundle is of one of {', '.join(BUNDLED)}{asked}")
@@ -86,7 +93,7 @@ def split(words: Sequence[str]) -> Words:
             own += [word] if name != "--json" else []
             continue
         flag = name or flag
-        value, is_kept = _value(flag, value, places)
+        value, is_kept = _value(flag, value, places, folder)
         said = f"{name}={value}" if name else value
         kept_words += [said] if is_kept else []
         own.append(said)
@@ -94,7 +101,7 @@ def split(words: Sequence[str]) -> Words:
     return Words(kept_words, own, places.inputs)
 
 
-def _value(flag: str | None, value: str, places: _Places) -> tuple[str, bool]:
+def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple[str, bool]:
     """Return a word as it is said in the bundle, and whether it is said again."""
     if flag in OUTPUTS:
         name = Path(value).name
@@ -102,18 +109,21 @@ def _value(flag: str | None, value: str, places: _Places) -> tuple[str, bool]:
             raise InputError(f"{flag} {value} cannot be a file of a bundle; name another")
         return name, False
     if flag in MEANS:
+        # What says where answers are kept is not to name this computer's folders.
         is_path = flag == "--keep" or Path(value).is_file()
-        return str(Path(value).absolute()) if is_path else value, False
+        return os.path.relpath(value, folder) if is_path else value, False
     if flag in FILES:
         return places.of(value), True
-    return ",".join(_part(part, places) for part in value.split(",")), True
+    parts = value.split(",") if flag in LISTS else [value]
+    return ",".join(_part(part.strip(), flag, places) for part in parts), True
 
 
-def _part(word: str, places: _Places) -> str:
+def _part(word: str, flag: str | None, places: _Places) -> str:
     """Return a word that may be a design in Python, a machine file or a litmus test."""
-    log, at, own = word.rpartition("@")
-    if re.search(r"[./]", own) and Path(own).is_file():
-        return f"{log}{at}{places.of(own)}"
+    log, own = scripts.parts(word)
+    if re.search(r"[./]", own) and Path(own).exists():
+        place = places.of(own, is_machine=flag == "--machine")
+        return f"{log}@{place}" if log else place
     return word
 
 
@@ -124,13 +134,20 @@ class _Places:
         self.inputs: dict[str, Path] = {}
         self._known: dict[Path, str] = {}
 
-    def of(self, name: str) -> str:
+    def of(self, name: str, *, is_machine: bool = False) -> str:
         """Return the place of a file that a word names, and have what it reads beside it."""
         path = Path(os.path.abspath(name))
+        if path.suffix == scripts.SUFFIX:
+            # What a design imports is where its file is, and not where a link to it is.
+            path = path.resolve()
         if path not in self._known:
             with naming(name):
-                path.read_bytes()
-            every = [path, *_read_by(path, name)]
+                mode = path.stat().st_mode
+            if not stat.S_ISREG(mode):
+                raise InputError(
+                    f"{name} is no regular file, which a bundle could have; make it one"
+                )
+            every = [path, *_read_by(path, name, is_machine)]
             folder = Path(os.path.commonpath([file.parent for file in every]))
             number = 1 + len({Path(place).parts[1] for place in self.inputs})
             for file in every:
@@ -140,15 +157,23 @@ class _Places:
         return self._known[path]
 
 
-def _read_by(path: Path, name: str) -> Iterator[Path]:
+def _read_by(path: Path, name: str, is_machine: bool) -> Iterator[Path]:
     """Return the files that a file reads: what a machine extends, what a design imports."""
     if path.suffix == scripts.SUFFIX:
         yield from map(Path, scripts.imported(name))
-    while path.suffix == ".toml":
+    seen = {path}
+    while is_machine:
         base = EXTENDS.search(path.read_text(encoding="utf-8", errors="replace"))
+        if base and os.path.isabs(base[1]):
+            raise InputError(
+                f"{path}: extends {base[1]}, which is on this computer alone; name it by a relative"
+                " path"
+            )
         path = Path(os.path.abspath(path.parent / base[1])) if base else Path()
-        if not path.is_file():
+        # Of one that extends itself the command says so.
+        if path in seen or not path.is_file():
             return
+        seen.add(path)
         yield path
 
 
@@ -166,20 +191,22 @@ def write(folder: Path, words: Words, answer: Any, output: str, code: int, took:
     manifest = {
         "command": words.words,
         "exit_code": code,
-        "seconds": round(took, 1),
+        "seconds": round(took, 3),
         "simulator": _simulator(),
         "inputs": {place: _digest(folder / place) for place in sorted(words.inputs)},
     }
-    texts = {
-        ANSWER: json.dumps(without(answer, OF_THE_HOST), indent=1, allow_nan=False) + "\n",
-        OUTPUT: output,
-        README: _readme(manifest),
-        # Last: a folder without it is no bundle.
-        MANIFEST: json.dumps(manifest, indent=1) + "\n",
-    }
-    for name, text in texts.items():
-        with naming(folder / name):
-            (folder / name).write_text(text, encoding="utf-8")
+    _write(folder / ANSWER, json.dumps(without(answer, OF_THE_HOST), indent=1, allow_nan=False))
+    _write(folder / OUTPUT, output.rstrip("\n"))
+    written = sorted(path.name for path in folder.iterdir() if path.is_file())
+    manifest["written"] = {name: _digest(folder / name) for name in written}
+    _write(folder / README, _readme(manifest))
+    # Last: a folder without it is no bundle.
+    _write(folder / MANIFEST, json.dumps(manifest, indent=1))
+
+
+def _write(path: Path, text: str) -> None:
+    with naming(path):
+        path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read(folder: Path) -> tuple[dict[str, Any], Any]:
@@ -187,20 +214,32 @@ def read(folder: Path) -> tuple[dict[str, Any], Any]:
     found = []
     for name in (MANIFEST, ANSWER):
         with naming(folder / name):
-            text = (folder / name).read_text(encoding="utf-8")
+            text = (folder / name).read_bytes().decode("utf-8", errors="replace")
         try:
             found.append(json.loads(text))
         except ValueError as error:
             raise InputError(f"{folder / name}: is not JSON: {error}") from None
     manifest, answer = found
-    if not isinstance(manifest, dict) or not {"command", "inputs", "exit_code"} <= {*manifest}:
-        raise InputError(f"{folder / MANIFEST}: is not of a bundle")
-    for place, digest in manifest["inputs"].items():
+    _require_manifest(folder / MANIFEST, manifest)
+    for place, digest in {**manifest["inputs"], **manifest["written"]}.items():
         with naming(folder / place):
             now = _digest(folder / place)
         if now != digest:
             raise InputError(f"{folder / place}: has changed since the bundle was made")
     return manifest, answer
+
+
+def _require_manifest(path: Path, manifest: Any) -> None:  # noqa: ANN401
+    """Refuse a manifest that is not as a bundle has it: its words would be done."""
+    kinds = {"command": list, "inputs": dict, "written": dict, "exit_code": int, "seconds": float}
+    own = manifest if isinstance(manifest, dict) else {}
+    fits = all(isinstance(own.get(name), kind) for name, kind in kinds.items())
+    words = own.get("command") if fits else None
+    if not words or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{path}: is not of a bundle")
+    never = (*OUTPUTS, *MEANS, *REFUSED, "-h", "--help", "--json")
+    if words[0] not in BUNDLED or any(word.partition("=")[0] in never for word in words):
+        raise InputError(f"{path}: no bundle has the command `{shlex.join(words)}`")
 
 
 class Verified(Object):
@@ -229,7 +268,7 @@ def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: 
             "same_build": own == other,
             "simulator": own,
             "simulator_then": other,
-            "seconds": round(took, 1),
+            "seconds": round(took, 3),
             "seconds_then": manifest.get("seconds"),
             "exit_code": code,
             "exit_code_then": manifest["exit_code"],
@@ -252,7 +291,8 @@ def without(value: Any, left_out: Sequence[str]) -> Any:  # noqa: ANN401
 def _differences(then: Any, now: Any, place: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
     if isinstance(then, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*then, *now]):
-            yield from _differences(then.get(key), now.get(key), f"{place}.{key}".lstrip("."))
+            own = f"{place}.{key}".lstrip(".")
+            yield from _differences(then.get(key, NOTHING), now.get(key, NOTHING), own)
     elif isinstance(then, list) and isinstance(now, list):
         if len(then) != len(now):
             yield {"place": f"how many {place}", "then": len(then), "now": len(now)}

@@ -224,12 +224,25 @@ def _executed(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str
         raise InputError(explained(error, path)) from None
     finally:
         sys.path.remove(folder)
-        for name in set(sys.modules) - known:
-            part = str(getattr(sys.modules[name], "__file__", None))
+        # In the order of their names: what a design is told by must not depend on hashes.
+        for name in sorted(set(sys.modules) - known):
+            own = sys.modules[name]
+            part = str(getattr(own, "__file__", None))
             if part.startswith(folder + os.sep):
                 parts[part] = _digest(part)
                 del sys.modules[name]
+            elif any(str(place).startswith(folder + os.sep) for place in _places(own)):
+                # A folder that is a package without a file of its own.
+                del sys.modules[name]
     return module, parts
+
+
+def _places(module: ModuleType) -> Iterable[str]:
+    """Return the folders of a package; a module that is none has none."""
+    try:
+        return [*getattr(module, "__path__", ())]
+    except TypeError:
+        return ()
 
 
 def _design_of(module: ModuleType, path: str) -> type[Design]:

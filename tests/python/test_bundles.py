@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -211,3 +214,142 @@ def test_a_litmus_test_and_hardware_in_python_go_along(real: Command) -> None:
     Path("own.litmus").unlink()
     code, shown, _ = real("verify", "it")
     assert (code, "the same: " in shown) == (0, True), shown
+
+
+def manifest_of(folder: str = "it") -> dict:
+    return json.loads(Path(folder, "bundle.json").read_text(encoding="utf-8"))
+
+
+def test_a_manifest_that_is_no_bundle_s_is_not_done(command: Command, fake: ModuleType) -> None:
+    command("bundle", "it", "--", *COMPARE)
+    path, own = Path("it/bundle.json"), manifest_of()
+    for change in (
+        {"command": []},
+        {"command": ["--help"]},
+        {"command": [1, 2]},
+        {"command": [*COMPARE, "--csv", "/tmp/elsewhere.csv"]},
+        {"command": [*COMPARE, "--keep=elsewhere"]},
+        {"command": ["crash", "--design", "silo", "--check", "touch elsewhere"]},
+        {"command": ["verify", "."]},
+        {"command": ["record", "--", "/bin/true"]},
+        {"inputs": []},
+        {"written": None},
+        {"seconds": "x"},
+    ):
+        path.write_text(json.dumps(own | change), encoding="utf-8")
+        fake.asked.clear()
+        code, shown, complaint = command("verify", "it")
+        assert (code, shown, fake.asked) == (2, "", []), change
+        assert "it/bundle.json: " in complaint
+    path.write_bytes(b"\xff\xfe")
+    assert "it/bundle.json: is not JSON" in command("verify", "it")[2]
+
+
+def test_what_was_shown_or_written_is_not_changed_behind_ones_back(command: Command) -> None:
+    command("bundle", "it", "--", *COMPARE, "--plot", "it.svg", "--csv", "it.csv")
+    for name in ("output.txt", "it.svg", "it.csv"):
+        path = Path("it", name)
+        before = path.read_bytes()
+        path.write_text("silo is 10x faster", encoding="utf-8")
+        code, _, complaint = command("verify", "it")
+        assert code == 2
+        assert f"it/{name}: has changed since the bundle was made" in complaint
+        path.unlink()
+        assert "no such file" in command("verify", "it")[2]
+        path.write_bytes(before)
+    assert command("verify", "it")[0] == 0
+
+
+def test_an_answer_that_nothing_was_checked_is_one(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash = fake.crash
+    unchecked = {"checked": False, "violations": []}
+    monkeypatch.setattr(
+        fake, "crash", lambda *asked: json.dumps(json.loads(crash(*asked)) | unchecked)
+    )
+    words = ["crash", "--design", "silo", "--workload", "btree"]
+    assert command("bundle", "it", "--", *words)[0] == 2
+    assert manifest_of()["exit_code"] == 2
+    assert command("verify", "it")[0] == 0
+
+
+def test_nothing_says_where_answers_are_kept(command: Command, tmp_path: Path) -> None:
+    command("bundle", "it", "--", *COMPARE, "--keep", "kept")
+    assert Path("kept").is_dir()
+    said = "".join(path.read_text(encoding="utf-8") for path in Path("it").iterdir())
+    assert str(tmp_path) not in said
+
+
+@needs_core
+def test_machine_files_that_no_bundle_can_have_are_refused(real: Command, tmp_path: Path) -> None:
+    words = ["run", "--design", "silo", "--workload", "hash", "--txs", "5", "--machine"]
+    base = tmp_path / "base.toml"
+    base.write_text('extends = "silo"\n', encoding="utf-8")
+    Path("far.toml").write_text(f'extends = "{base}"\n', encoding="utf-8")
+    code, _, complaint = real("bundle", "it", "--", *words, "far.toml")
+    assert (code, "which is on this computer alone" in complaint) == (2, True)
+    Path("a.toml").write_text('extends = "b.toml"\n', encoding="utf-8")
+    Path("b.toml").write_text('extends = "a.toml"\n', encoding="utf-8")
+    code, _, complaint = real("bundle", "it", "--", *words, "a.toml")
+    assert (code, "extends itself" in complaint) == (2, True)
+    code, _, complaint = real("bundle", "it", "--", *words, "/dev/zero")
+    assert (code, "no regular file" in complaint) == (2, True)
+    # Whatever a machine's file is called.
+    Path("my, own").write_text('extends = "base.toml"\n', encoding="utf-8")
+    assert real("bundle", "it", "--", *words, "./my, own")[0] == 0
+    assert set(manifest_of()["inputs"]) == {"inputs/1/my, own", "inputs/1/base.toml"}
+    assert real("verify", "it")[0] == 0
+
+
+@needs_core
+def test_a_design_is_the_same_in_every_process(tmp_path: Path) -> None:
+    folder = tmp_path / "designs"
+    (folder / "package").mkdir(parents=True)
+    for name in ("one.py", "two.py", "package/three.py"):
+        (folder / name).write_text(f"# {name}\nCYCLES = 5\n", encoding="utf-8")
+    text = UNDO_LOG.read_text(encoding="utf-8")
+    # It goes through a set of texts, and imports files, one of them of a package without its own.
+    tail = """
+import one
+import two
+from package import three
+
+class Mine(UndoLog):
+    def load(self, load, below):
+        order = [*{"a", "b", "c", "d", "e", "f"}]
+        return load.at + three.CYCLES * order.index("a")
+"""
+    (folder / "mine.py").write_text(f"{text}{tail}", encoding="utf-8")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONHASHSEED"}
+
+    def done(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "indelible", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    words = ["run", "--design", "designs/mine.py", "--workload", "hash", "--txs", "5"]
+    made = done("bundle", "it", "--", *words)
+    assert made.returncode == 0, made.stderr
+    places = {"mine.py", "one.py", "two.py", "package/three.py"}
+    assert set(manifest_of()["inputs"]) == {f"inputs/1/{place}" for place in places}
+    shutil.rmtree(folder)
+    for _ in range(4):
+        verified = done("verify", "it")
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert [path.name for path in Path("it").rglob("__pycache__")] == []
+
+
+@needs_core
+def test_two_folders_may_have_packages_of_one_name(real: Command, tmp_path: Path) -> None:
+    for folder, rules in (("d", "five"), ("e", "six")):
+        (tmp_path / folder / "package").mkdir(parents=True)
+        (tmp_path / folder / "package" / "own.py").write_text(f'SAID = "{rules}"\n')
+        text = UNDO_LOG.read_text(encoding="utf-8")
+        head = "from package import own\n"
+        (tmp_path / folder / f"{folder}1.py").write_text(
+            f"{head}{text}\nprint('loaded', own.SAID)\n", encoding="utf-8"
+        )
+    words = ["--workloads", "hash", "--txs", "5", "--cores", "1", "--no-crash"]
+    _, _, said = real("compare", "--designs", "d/d1.py,e/e1.py", *words)
+    assert "loaded five" in said
+    assert "loaded six" in said

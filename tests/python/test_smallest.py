@@ -36,14 +36,17 @@ def size(campaign: Campaign) -> tuple[int, int, int]:
 
 
 def test_the_shortest_run_on_the_fewest_cores_is_found() -> None:
-    found, tried = looked_for(lambda one: one.cores * one.txs >= 6 and one.seed in (3, 8))
-    assert found is not None
-    # Of 8 transactions at the latest, since not every number is tried.
-    assert size(found["campaign"]) == (6, 1, 3)
-    assert found["tried"] == len(tried)
-    assert max(one.cores * one.txs for one in (c.experiment for c in tried)) == 6
+    for least, first in ((6, 6), (5, 6), (7, 8), (50, 64), (1, 1)):
+        found, tried = looked_for(
+            lambda one, least=least: one.cores * one.txs >= least and one.seed in (3, 8)
+        )
+        assert found is not None
+        # Not every number is tried with every seed, and between two of them it is cut short.
+        assert size(found["campaign"]) == (least, 1, 3)
+        assert found["tried"] == len(tried)
+        assert max(one.cores * one.txs for one in (c.experiment for c in tried)) == first
     # The seed that was asked for comes first.
-    assert [one.experiment.seed for one in tried[:3]] == [5, 1, 2]
+    assert [one.experiment.seed for one in tried[:9]] == [5, 1, 2, 3, 4, 6, 7, 8, 9]
     assert not any(one.mutants for one in tried)
 
 
@@ -66,6 +69,12 @@ def test_what_the_violation_does_not_need_is_left_out() -> None:
     for (life, nested), expected in cases.items():
         _, tried = looked_for(lambda one: True, asked, life=life, nested=nested)
         assert {(one.nested, one.lives, one.points) for one in tried} == {(*expected, None)}
+
+
+def test_who_wants_no_power_cuts_in_recovery_has_none() -> None:
+    asked = replace(ASKED, nested=False, lives=3)
+    _, tried = looked_for(lambda one: True, asked, life=2, nested=None)
+    assert not any(one.nested for one in tried)
 
 
 def test_of_a_trace_the_threads_are_given() -> None:

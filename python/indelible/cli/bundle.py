@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible import bundles
-from indelible.cli import BAD_INPUT, INTERRUPTED, complain, options
+from indelible.cli import INTERRUPTED, complain, options
 from indelible.experiment import InputError
 from indelible.files import naming
 
@@ -58,7 +59,7 @@ def call(args: argparse.Namespace) -> int:
     if args.folder in (None, "--") or not words:
         raise InputError("`indelible bundle` takes a folder and a command: FOLDER -- COMMAND ...")
     folder = Path(args.folder)
-    command = bundles.split(words)
+    command = bundles.split(words, folder)
     if folder.exists():
         raise InputError(f"{folder} is there already; name a folder that is to be made")
     with naming(folder):
@@ -68,14 +69,16 @@ def call(args: argparse.Namespace) -> int:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    if code in (BAD_INPUT, INTERRUPTED):
+    if not (folder / bundles.MANIFEST).exists():
         shutil.rmtree(folder, ignore_errors=True)
         complain(f"{folder} was not made: the command did not come to its end")
         return code
     if args.json:
         options.show_json({"folder": str(folder), **bundles.read(folder)[0]})
     else:
-        options.show(f"\nbundle: {folder}; `indelible verify {folder}` does it again")
+        options.show(
+            f"\nbundle: {folder}; `indelible verify {shlex.quote(args.folder)}` does it again"
+        )
     return code
 
 
@@ -85,7 +88,7 @@ def _made(folder: Path, command: bundles.Words, *, show: bool) -> int:
     start = time.monotonic()
     code, output, answer = done(folder, command.own, show=show)
     took = time.monotonic() - start
-    if answer is not None:
+    if answer is not None and code != INTERRUPTED:
         bundles.write(folder, command, answer, output, code, took)
     return code
 
@@ -95,6 +98,8 @@ def done(folder: Path, words: Sequence[str], *, show: bool) -> tuple[int, str, A
     from indelible.cli import parser
 
     heard: list[Any] = []
+    # What Python compiles is no part of a bundle, and would have this computer's folders in it.
+    sys.dont_write_bytecode = True
     printed = _Printed(sys.stdout if show else None)
     with _within(folder), options.listening(heard.append), redirect_stdout(printed):
         args = parser.parse(words)

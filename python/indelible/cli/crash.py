@@ -61,8 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smallest",
         action="store_true",
-        help="if something is violated, look for the smallest run in which that is so: few"
-        " transactions, on few cores, with one of several seeds",
+        help="if the campaign itself finds something, look for the smallest run in which something"
+        " is violated: few transactions, on few cores, with one of nine seeds",
     )
     parser.add_argument(
         "--no-nested", action="store_true", help="do not cut the power during recovery"

@@ -43,6 +43,8 @@ def call(args: argparse.Namespace) -> int:
     code, _, now = bundle.done(folder, manifest["command"], show=False)
     if code == INTERRUPTED:
         return code
+    if now is None:
+        raise InputError(f"{folder}: its command has no answer")
     answer = bundles.verified(manifest, then, now, code, time.monotonic() - start)
     if args.json:
         options.show_json(answer)
