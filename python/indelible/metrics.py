@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from indelible.experiment import InputError, named
-from indelible.names import closest_first
+from indelible.names import one_of
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,4 @@ METRICS = {
 
 def metric_named(name: str) -> Metric:
     """Return a metric, or name the ones that exist."""
-    name = named("metric", name)
-    if name not in METRICS:
-        known = ", ".join(closest_first(name, METRICS))
-        raise InputError(f"unknown metric `{name}`; there are: {known}")
-    return METRICS[name]
+    return one_of("metric", name, METRICS)

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from indelible.experiment import InputError, named
+
+Thing = TypeVar("Thing")
+
+
+def one_of(what: str, name: object, there: Mapping[str, Thing]) -> Thing:
+    """Return the thing of a name, or name those that there are."""
+    name = named(what, name)
+    if name not in there:
+        known = ", ".join(closest_first(name, there))
+        raise InputError(f"unknown {what} `{name}`; there are: {known}")
+    return there[name]
 
 
 def closest_first(name: str, names: Iterable[str]) -> list[str]:

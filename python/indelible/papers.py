@@ -26,8 +26,7 @@ from indelible.evaluation import (
     share_of,
     words_per_second,
 )
-from indelible.experiment import InputError, named
-from indelible.names import closest_first
+from indelible.names import one_of
 from indelible.settings import Pairs
 
 #: What a paper gives: a number, a range of numbers, or an order of designs.
@@ -433,8 +432,4 @@ PAPERS = {paper.name: paper for paper in (SILO, LOC, HOPS, SSP)}
 
 def paper_named(name: str) -> Paper:
     """Return a paper, or name the ones that there are."""
-    name = named("paper", name)
-    if name not in PAPERS:
-        known = ", ".join(closest_first(name, PAPERS))
-        raise InputError(f"unknown paper `{name}`; there are: {known}")
-    return PAPERS[name]
+    return one_of("paper", name, PAPERS)

@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from indelible import comparison_text, latencies, latencies_plot, plot, stacks, stacks_plot, tables
-from indelible.experiment import InputError, named
-from indelible.names import closest_first
+from indelible.names import one_of
 from indelible.results import Comparison
 
 if TYPE_CHECKING:
@@ -55,8 +54,4 @@ VIEWS = {
 
 def view_named(name: str) -> View:
     """Return a view, or name the ones that exist."""
-    name = named("view", name)
-    if name not in VIEWS:
-        known = ", ".join(closest_first(name, VIEWS))
-        raise InputError(f"unknown view `{name}`; there are: {known}")
-    return VIEWS[name]
+    return one_of("view", name, VIEWS)
