@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -44,6 +45,14 @@ tWRITE = "33ns"
 def local(**more: object) -> LocalCluster:
     asked = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     return LocalCluster(**{**asked, "protocol": "tcp://", **more})
+
+
+@pytest.fixture(autouse=True)
+def hears_ctrl_c() -> Iterator[None]:
+    """Have this process hear Ctrl-C, also where a shell has it ignored, as behind `&`."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
