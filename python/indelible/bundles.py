@@ -210,7 +210,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], Any]:
-    """Return the manifest and the answer of a bundle whose inputs are as they were."""
+    """Return the manifest and the answer of a bundle whose files are as they were."""
     found = []
     for name in (MANIFEST, ANSWER):
         with naming(folder / name):
@@ -334,5 +334,5 @@ it is not. Another build of Indelible may answer something else, and `verify` sa
 
 - `{OUTPUT}`: what it printed
 - `{ANSWER}`: the same as JSON, without what is of the host
-- `{MANIFEST}`: the command, the simulator, and a digest of each file that it reads
+- `{MANIFEST}`: the command, the simulator, and a digest of each file but this one
 {inputs}"""

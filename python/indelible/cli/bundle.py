@@ -98,8 +98,6 @@ def done(folder: Path, words: Sequence[str], *, show: bool) -> tuple[int, str, A
     from indelible.cli import parser
 
     heard: list[Any] = []
-    # What Python compiles is no part of a bundle, and would have this computer's folders in it.
-    sys.dont_write_bytecode = True
     printed = _Printed(sys.stdout if show else None)
     with _within(folder), options.listening(heard.append), redirect_stdout(printed):
         args = parser.parse(words)
@@ -122,11 +120,16 @@ class _Printed(io.StringIO):
 
 @contextmanager
 def _within(folder: Path) -> Iterator[None]:
-    """Have a folder be the one that relative paths are of."""
-    before = Path.cwd()
+    """Have a folder be the one that relative paths are of, and leave nothing in it.
+
+    What Python compiles is no part of a bundle, and would have this computer's folders in it.
+    """
+    before, compiles = Path.cwd(), sys.dont_write_bytecode
     with naming(folder):
         os.chdir(folder)
+    sys.dont_write_bytecode = True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = compiles
         os.chdir(before)
