@@ -8,6 +8,7 @@ pub mod profiles;
 pub mod scripts;
 mod checker;
 pub mod spec;
+mod usage;
 pub mod results;
 pub mod experiment;
 mod lives;

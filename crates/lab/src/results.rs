@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::experiment::HostTime;
 use crate::machines;
 use crate::spec::Resolved;
+use crate::usage;
 
 /// What a row calls how long commits took.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
@@ -76,6 +77,10 @@ pub fn row(
         "durability": card.durability.name(),
         "pm_writes": writes(report),
         "pm_reads": report.meters.reads,
+        "caches": usage::caches(report),
+        "controllers": usage::controllers(report),
+        "pm_banks": usage::banks(&report.usage.pm, report),
+        "dram_banks": usage::banks(&report.usage.dram, report),
         "stalls": stalls(report),
         "write_set": write_set(report),
         "energy_uj": report.meters.energy_fj as f64 / 1e9,
@@ -85,8 +90,8 @@ pub fn row(
         "host": {
             "seconds": host.seconds,
             "cpu_seconds": host.cpu,
-            "mem_ops": report.operations,
-            "mem_ops_per_s": ratio(report.operations as f64, host.seconds),
+            "mem_ops": report.accesses.operations,
+            "mem_ops_per_s": ratio(report.accesses.operations as f64, host.seconds),
             "peak_rss_mb": peak_rss_mb(),
         },
     });
@@ -203,7 +208,8 @@ fn peak_rss_mb() -> f64 {
 #[cfg(test)]
 mod tests {
     use model::meters::Meters;
-    use model::report::{WriteSets, latencies};
+    use model::report::{Accesses, WriteSets, latencies};
+    use model::usage::{BankUse, Times, Usage};
 
     use super::*;
     use crate::spec::Spec;
@@ -225,7 +231,20 @@ mod tests {
             transactions: 103,
             commits: 107,
             aborted: 2,
-            operations: 113,
+            accesses: Accesses {
+                operations: 11_300,
+                loads: 379,
+                flushes: 383,
+                fences: 389,
+                walks: 397,
+                in_l2: 401,
+                in_llc: 409,
+                elsewhere: 419,
+                in_pm: 421,
+                in_dram: 431,
+                pm_evictions: 433,
+                dram_evictions: 439,
+            },
             migrations: 127,
             instructions: 131,
             commit_latency,
@@ -243,6 +262,7 @@ mod tests {
                 energy_fj: 269_000_000,
                 wear_max: 271,
             },
+            usage: usage(),
             write_sets: WriteSets {
                 transactions: 101,
                 words: 277,
@@ -265,6 +285,18 @@ mod tests {
             counters: vec![("merged", 367), ("overflows", 373)],
             cancelled: true,
         }
+    }
+
+    /// How busy two controllers were.
+    fn usage() -> Usage {
+        let mut usage = Usage::new(10);
+        usage.controllers = 2;
+        (usage.wpq.cycles, usage.wpq.sum, usage.wpq.full, usage.wpq.most) = (1_013, 443, 449, 3);
+        usage.waited = Times { count: 457, sum: 461, max: 463 };
+        usage.pm_reads = Times { count: 467, sum: 479, max: 487 };
+        usage.pm = BankUse { busy: vec![491, 499, 503], bus: 509, reads: 521, row_hits: 523 };
+        usage.dram = BankUse { busy: vec![541, 5_470], bus: 5_570, reads: 563, row_hits: 569 };
+        usage
     }
 
     fn row_of(resolved: &Resolved, report: Report) -> Value {
@@ -343,13 +375,60 @@ mod tests {
         })
     }
 
+    /// What it says of how busy the machine was.
+    fn expected_usage() -> Value {
+        json!({
+            "caches": {
+                "loads": 379,
+                "stores": 11_300 - 379 - 383 - 389,
+                "flushes": 383,
+                "fences": 389,
+                "page_walks": 397,
+                "l1d_misses": 401 + 409 + 419 + 421 + 431,
+                "l2_misses": 409 + 419 + 421 + 431,
+                "llc_misses": 421 + 431,
+                "llc_misses_pm": 421,
+                "from_other_cores": 419,
+                "pm_evictions": 433,
+                "dram_evictions": 439,
+            },
+            "controllers": {
+                "wpq_entries": 5,
+                "wpq_entries_mean": 443.0 / 1_013.0,
+                "wpq_entries_max": 3,
+                "wpq_full_share": 449.0 / 1_013.0,
+                "write_wait_cycles": { "count": 457, "mean": 461.0 / 457.0, "max": 463 },
+                "pm_read_cycles": { "count": 467, "mean": 479.0 / 467.0, "max": 487 },
+                "dram_read_cycles": { "count": 0, "mean": null, "max": null },
+            },
+            "pm_banks": {
+                "busy_share": 1_493.0 / 3_027.0,
+                "busiest_share": 503.0 / 1_009.0,
+                "bus_share": 509.0 / 2_018.0,
+                "reads": 521,
+                "row_hits": 523,
+            },
+            "dram_banks": {
+                "busy_share": 1.0,
+                "busiest_share": 1.0,
+                "bus_share": 1.0,
+                "reads": 563,
+                "row_hits": 569,
+            },
+        })
+    }
+
     #[test]
     fn a_row_says_what_was_counted() {
         let mut row = row_of(&resolved(""), report());
         let fields = row.as_object_mut().expect("an object");
+        for (name, expected) in expected_usage().as_object().expect("an object") {
+            assert_eq!(fields.remove(name).as_ref(), Some(expected), "{name}");
+        }
         let host = fields.remove("host").expect("the host");
         assert_eq!((&host["seconds"], &host["cpu_seconds"]), (&0.5.into(), &0.25.into()));
-        assert_eq!((&host["mem_ops"], &host["mem_ops_per_s"]), (&113.into(), &226.0.into()));
+        let (count, speed) = (&host["mem_ops"], &host["mem_ops_per_s"]);
+        assert_eq!((count, speed), (&11_300.into(), &22_600.0.into()));
         for name in [
             "design",
             "workload",

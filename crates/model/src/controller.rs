@@ -11,9 +11,9 @@ use crate::config::{Config, Domain};
 use crate::contents::Contents;
 use crate::device::{Choice, Dram, Pm, Read, Write};
 use crate::image::apply_masked;
-use crate::meters::Meters;
 use crate::timeline::Timeline;
 use crate::units::{CoreId, Cycle, Line};
+use crate::usage::Usage;
 use crate::wpq::{Controller, Sent, Slot, Unsent};
 
 mod arrivals;
@@ -82,6 +82,7 @@ impl<E: Copy> Memory<E> {
                 leaving: None,
                 cores_waiting: Vec::new(),
                 designs_waiting: VecDeque::new(),
+                usage: Usage::new(settings.wpq),
             })
         };
         Ok(Memory {
@@ -174,6 +175,9 @@ impl<E: Copy> Memory<E> {
         }
         let done = read.done + self.backend;
         controller.reads.take(place, done);
+        let usage = &mut controller.usage;
+        let reads = if line.is_persistent() { &mut usage.pm_reads } else { &mut usage.dram_reads };
+        reads.add(done - at.0);
         Cycle(done)
     }
 
@@ -328,6 +332,7 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         let slot = if controller.waiting.is_empty() { controller.free.pop() } else { None };
         controller.reserved.extend(slot.map(|slot| (line, slot)));
+        controller.note_slots(at);
         if let (Some(timeline), Some(slot)) = (&mut self.timeline, slot) {
             timeline.queue((index, slot), at, line, None);
         }
@@ -359,6 +364,7 @@ impl<E: Copy> Memory<E> {
         let place = controller.reserved.iter().position(|&(other, _)| other == line);
         let (_, slot) = controller.reserved.remove(place.expect("a slot is reserved"));
         controller.free.push(slot);
+        controller.note_slots(at);
         if let Some(timeline) = &mut self.timeline {
             timeline.forget(index, slot, at);
         }
@@ -427,6 +433,10 @@ impl<E: Copy> Memory<E> {
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
         let Sent { write, notify, at: reached, number, .. } = sent;
+        let waited = at.since(*reached + self.frontend);
+        if waited > 0 {
+            self.controllers[index].usage.waited.add(waited);
+        }
         if let Some(timeline) = &mut self.timeline {
             timeline.arrived(index, (*reached, at), write, *number);
         }
@@ -456,6 +466,7 @@ impl<E: Copy> Memory<E> {
             apply_masked(self.durable.line_mut(line), &write.data, write.mask);
         }
         let slot = controller.place(write);
+        controller.note_slots(at);
         if let Some(timeline) = &mut self.timeline {
             timeline.queue((index, slot), at, line, Some((write, number)));
         }
@@ -471,6 +482,7 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         controller.slots[slot] = Slot { write: None, notify: Vec::new(), programming: None };
         controller.free.push(slot);
+        controller.note_slots(at);
         if let Some(timeline) = &mut self.timeline {
             timeline.forget(index, slot, at);
         }
@@ -542,23 +554,6 @@ impl<E: Copy> Memory<E> {
         flying.sort_by_key(|sent| (sent.at, sent.number));
         let taken = waiting.chain(flying).filter(|sent| takes(&sent.notify));
         taken.map(|sent| &sent.write).collect()
-    }
-
-    /// What every controller and its memory counted.
-    pub fn meters(&self) -> Meters {
-        let mut sum = Meters::default();
-        for controller in &self.controllers {
-            sum.add(&controller.pm.meters);
-        }
-        sum
-    }
-
-    /// Forgets what was counted: the measured region begins. Wear stays.
-    pub fn reset_meters(&mut self) {
-        for controller in &mut self.controllers {
-            let meters = &mut controller.pm.meters;
-            *meters = Meters { wear_max: meters.wear_max, ..Meters::default() };
-        }
     }
 
     /// Sends everything that is queued to the cells, outside of time, so that it is counted.

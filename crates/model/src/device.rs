@@ -5,6 +5,7 @@ use crate::contents::Contents;
 use crate::meters::{Class, Meters};
 use crate::recorder::{Part, Span};
 use crate::units::{LINE_BYTES, Line, LineData, Word, spread};
+use crate::usage::BankUse;
 
 mod banks;
 mod buffer;
@@ -35,6 +36,11 @@ impl Dram {
         };
         let piece = if dram.mapping == 0 { dram.row } else { LINE_BYTES };
         Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
+    }
+
+    /// How busy its banks and its bus are.
+    pub fn bank_use(&mut self) -> &mut BankUse {
+        &mut self.banks.counts
     }
 
     /// Reads a line.
@@ -143,6 +149,11 @@ impl Pm {
     pub fn count(&mut self, write: &Write) {
         self.meters.wpq_bytes[write.class as usize] += u64::from(write.mask.count_ones());
         self.meters.wpq_writes += 1;
+    }
+
+    /// How busy its banks and its bus are.
+    pub fn bank_use(&mut self) -> &mut BankUse {
+        &mut self.banks.counts
     }
 
     /// What the cells hold.

@@ -340,7 +340,7 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
         match resumed {
             CoroutineResult::Yield(()) => (),
             CoroutineResult::Return(result) => {
-                shared.machine().cores[core].finished = true;
+                shared.machine().finish(core);
                 match result {
                     Ok(()) => (),
                     Err(Stop::Cancelled) => cancelled = true,

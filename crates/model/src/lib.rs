@@ -12,6 +12,7 @@ pub mod agenda;
 pub mod sieve;
 pub mod meters;
 pub mod recorder;
+pub mod usage;
 pub mod device;
 pub mod timeline;
 pub mod wpq;

@@ -18,6 +18,7 @@ use crate::locks::{Locks, Turns};
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
 use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
+use crate::usage::Usage;
 use crate::workload::Stop;
 use crate::write_combining::Combining;
 
@@ -71,6 +72,8 @@ pub struct Machine<D: Design> {
     started: Cycle,
     arrived: u8,
     counts: Counts,
+    /// How busy controllers and memories were, once every program has come to its end.
+    usage: Option<Usage>,
     /// Ordering points and what lies between them, if somebody asked.
     pub epochs: Option<Box<Epochs>>,
 }
@@ -201,6 +204,7 @@ impl<D: Design> Machine<D> {
             started: Cycle(0),
             arrived: 0,
             counts: Counts::new(cores),
+            usage: None,
             epochs: None,
         })
     }

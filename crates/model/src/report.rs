@@ -2,9 +2,11 @@
 
 use hdrhistogram::Histogram;
 
+use crate::caches::Found;
 use crate::epochs::Totals;
 use crate::meters::{Meters, Stall};
-use crate::units::{CoreId, PerCore, Word};
+use crate::units::{CoreId, Line, PerCore, Word};
+use crate::usage::Usage;
 
 /// Sizes of what transactions wrote.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,76 @@ impl WriteSets {
     }
 }
 
+/// What cores asked of the memory hierarchy, and where it was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
+    /// Loads, stores, flushes and fences of all cores.
+    pub operations: u64,
+    /// Loads, those of logs in software included.
+    pub loads: u64,
+    /// Lines that were to be written back: `clwb` and its kind, where the hardware has it.
+    pub flushes: u64,
+    /// Fences, or what takes their place (ofence, dfence), where the hardware has them.
+    pub fences: u64,
+    /// Walks of the page table.
+    pub walks: u64,
+    /// Loads, stores and walks that a core's first level could not serve, since it did not have the
+    /// line or not so that it may be changed, and its second level could.
+    pub in_l2: u64,
+    /// Those that the last level served.
+    pub in_llc: u64,
+    /// Those for which another core's copy was fetched or invalidated.
+    pub elsewhere: u64,
+    /// Those that persistent memory served.
+    pub in_pm: u64,
+    /// Those that DRAM served.
+    pub in_dram: u64,
+    /// Dirty lines of persistent memory that left the last level to make room.
+    pub pm_evictions: u64,
+    /// Dirty lines of DRAM that did.
+    pub dram_evictions: u64,
+}
+
+impl Accesses {
+    /// Counts an access that a core's first level could not serve.
+    pub fn found(&mut self, line: Line, found: Found) {
+        let count = match found {
+            Found::L2 => &mut self.in_l2,
+            Found::Llc => &mut self.in_llc,
+            Found::Elsewhere(_) => &mut self.elsewhere,
+            Found::Memory if line.is_persistent() => &mut self.in_pm,
+            Found::Memory => &mut self.in_dram,
+        };
+        *count += 1;
+    }
+
+    /// Counts a dirty line that leaves the last level.
+    pub fn evicted(&mut self, line: Line) {
+        let is_persistent = line.is_persistent();
+        *if is_persistent { &mut self.pm_evictions } else { &mut self.dram_evictions } += 1;
+    }
+
+    /// Stores to the caches and past them.
+    pub fn stores(&self) -> u64 {
+        self.operations - self.loads - self.flushes - self.fences
+    }
+
+    /// What the first levels could not serve.
+    pub fn l1_misses(&self) -> u64 {
+        self.in_l2 + self.l2_misses()
+    }
+
+    /// What the cores' own second levels could not serve, either.
+    pub fn l2_misses(&self) -> u64 {
+        self.in_llc + self.elsewhere + self.llc_misses()
+    }
+
+    /// What came from memory.
+    pub fn llc_misses(&self) -> u64 {
+        self.in_pm + self.in_dram
+    }
+}
+
 /// What a run counted in its measured region.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -61,8 +133,8 @@ pub struct Report {
     pub commits: u64,
     /// Those of them that were aborted.
     pub aborted: u64,
-    /// Loads, stores, flushes and fences of all cores.
-    pub operations: u64,
+    /// What the cores asked of the memory hierarchy.
+    pub accesses: Accesses,
     /// How often a thread moved to another core.
     pub migrations: u64,
     /// Instructions of all cores.
@@ -77,6 +149,8 @@ pub struct Report {
     pub stalls: [u64; Stall::ALL.len()],
     /// What the persistent memories counted.
     pub meters: Meters,
+    /// How busy controllers and memories were.
+    pub usage: Usage,
     /// What the transactions wrote that were not aborted.
     pub write_sets: WriteSets,
     /// Ordering points and epochs, if somebody asked.
@@ -103,6 +177,7 @@ pub fn open_write_sets(cores: u8) -> OpenWriteSets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::DRAM_BASE;
 
     #[test]
     fn a_write_set_is_counted_in_words_lines_and_pages() {
@@ -115,5 +190,24 @@ mod tests {
         sets.count(&mut vec![Word(512), Word(8)]);
         assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (7, 6, 5, 4));
         assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (2, 3, 2));
+    }
+    #[test]
+    fn an_access_is_counted_where_its_line_was() {
+        let (pm, dram) = (Line(1), Line::of(DRAM_BASE));
+        let mut accesses =
+            Accesses { operations: 20, loads: 9, flushes: 3, fences: 1, ..Accesses::default() };
+        for found in [Found::L2, Found::Llc, Found::Elsewhere(CoreId(1)), Found::Memory] {
+            accesses.found(pm, found);
+        }
+        accesses.found(dram, Found::Memory);
+        accesses.found(dram, Found::Memory);
+        accesses.evicted(pm);
+        accesses.evicted(dram);
+        accesses.evicted(dram);
+        assert_eq!((accesses.in_l2, accesses.in_llc, accesses.elsewhere), (1, 1, 1));
+        assert_eq!((accesses.in_pm, accesses.in_dram), (1, 2));
+        assert_eq!((accesses.l1_misses(), accesses.l2_misses(), accesses.llc_misses()), (6, 5, 3));
+        assert_eq!((accesses.pm_evictions, accesses.dram_evictions), (1, 2));
+        assert_eq!(accesses.stores(), 7);
     }
 }

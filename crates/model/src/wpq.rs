@@ -9,6 +9,7 @@ use crate::device::{Choice, Dram, Pm, Write};
 use crate::image::apply_masked;
 use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, TxId};
+use crate::usage::{BankUse, Usage};
 
 /// What may happen at a point in time. `E` is a design's own events.
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +196,8 @@ pub(crate) struct Controller<E> {
     pub leaving: Option<usize>,
     pub cores_waiting: Vec<CoreId>,
     pub designs_waiting: VecDeque<E>,
+    /// How busy it is.
+    pub usage: Usage,
 }
 
 /// A write that has just become durable.
@@ -208,6 +211,27 @@ pub struct Accepted<E> {
 }
 
 impl<E: Copy> Controller<E> {
+    /// Notes that slots were taken or given back at `at`.
+    #[inline]
+    pub(crate) fn note_slots(&mut self, at: Cycle) {
+        let taken = self.slots.len() - self.free.len();
+        self.usage.wpq.change(at.0, taken as u64);
+    }
+
+    /// How busy it was up to `at`.
+    pub(crate) fn usage_until(&mut self, at: Cycle) -> Usage {
+        let (pm, dram) = (self.pm.bank_use().clone(), self.dram.bank_use().clone());
+        self.usage.until(at.0, pm, dram)
+    }
+
+    /// The measured region begins.
+    pub(crate) fn restart_usage(&mut self, at: Cycle) {
+        self.usage.restart(at.0);
+        for banks in [self.pm.bank_use(), self.dram.bank_use()] {
+            *banks = BankUse::new(banks.busy.len());
+        }
+    }
+
     /// Whether a write can be accepted. One of no bytes, which follows those of its line, takes no
     /// room.
     pub(crate) fn takes(&self, write: &Write) -> bool {

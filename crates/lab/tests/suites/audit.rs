@@ -47,6 +47,48 @@ fn what_is_counted_adds_up() {
     }
 }
 
+/// Each level is asked for what the one above does not have, and nothing is busier than it can be.
+#[test]
+fn what_the_machine_was_asked_for_adds_up() {
+    for (design, workload) in every_pair() {
+        for machine in
+            ["tiny cores=3 txs=10", "silo cores=2 txs=10 workload.items=2000 controller.count=2"]
+        {
+            let line = format!("{design} {workload} machine={machine}");
+            let row = run(&line);
+            let number = |at: &str| row.pointer(at).and_then(Value::as_f64).expect("a number");
+            let caches = |name: &str| number(&format!("/caches/{name}"));
+            let operations = ["loads", "stores", "flushes", "fences"].map(caches);
+            assert_eq!(operations.iter().sum::<f64>(), number("/host/mem_ops"), "{line}");
+            let falling = [
+                caches("loads") + caches("stores") + caches("page_walks"),
+                caches("l1d_misses"),
+                caches("l2_misses"),
+                caches("llc_misses") + caches("from_other_cores"),
+                caches("llc_misses_pm"),
+            ];
+            assert!(falling.is_sorted_by(|above, below| above >= below), "{line}: {falling:?}");
+            let reads = number("/pm_reads");
+            // What a design reads after the last program's end takes nobody's time.
+            let timed = number("/controllers/pm_read_cycles/count");
+            assert!(timed == reads || timed < reads && design != "native", "{line}: {timed}");
+            let found = [timed, number("/pm_banks/reads"), number("/pm_banks/row_hits")];
+            assert!(found.is_sorted_by(|all, part| all >= part), "{line}: {found:?}");
+            assert!(reads >= caches("llc_misses_pm"), "{line}: {reads}");
+            let queue = ["wpq_entries", "wpq_entries_max", "wpq_entries_mean"]
+                .map(|name| number(&format!("/controllers/{name}")));
+            assert!(queue.is_sorted_by(|all, taken| all >= taken), "{line}: {queue:?}");
+            for share in
+                ["controllers/wpq_full_share", "pm_banks/busiest_share", "pm_banks/bus_share"]
+            {
+                assert!((0.0..=1.0).contains(&number(&format!("/{share}"))), "{line}: {share}");
+            }
+            let busy = ["busiest", "busy"].map(|which| number(&format!("/pm_banks/{which}_share")));
+            assert!(busy[0] >= busy[1], "{line}: {busy:?}");
+        }
+    }
+}
+
 /// Aborted transactions are counted, and are in no write set and in no commit latency.
 #[test]
 fn aborted_transactions_are_counted_apart() {

@@ -1,9 +1,11 @@
-//! What the controllers say for a timeline, and what their banks record.
+//! What the controllers say for a timeline, what their banks record, and what they count.
 
 use super::Memory;
+use crate::meters::Meters;
 use crate::recorder::{Part, Span};
 use crate::timeline::Happening;
 use crate::units::Cycle;
+use crate::usage::Usage;
 
 impl<E: Copy> Memory<E> {
     /// The time that it is ([`Memory::pass`]).
@@ -33,5 +35,30 @@ impl<E: Copy> Memory<E> {
             full |= own_full || volatile_full;
         }
         (spans, full)
+    }
+    /// What every controller and its memory counted.
+    pub fn meters(&self) -> Meters {
+        let mut sum = Meters::default();
+        for controller in &self.controllers {
+            sum.add(&controller.pm.meters);
+        }
+        sum
+    }
+
+    /// How busy every controller and its memories were, up to `at`.
+    pub fn usage(&mut self, at: Cycle) -> Usage {
+        let mut each = self.controllers.iter_mut().map(|controller| controller.usage_until(at));
+        let mut sum = each.next().expect("there is a controller");
+        each.for_each(|usage| sum.join(usage));
+        sum
+    }
+
+    /// Forgets what was counted: the measured region begins at `at`. Wear stays.
+    pub fn reset_meters(&mut self, at: Cycle) {
+        for controller in &mut self.controllers {
+            controller.restart_usage(at);
+            let meters = &mut controller.pm.meters;
+            *meters = Meters { wear_max: meters.wear_max, ..Meters::default() };
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::recorder::{Part, Recorder, Span};
 use crate::units::{Divisor, Line};
+use crate::usage::BankUse;
 
 /// Times, in cycles, and sizes of a memory device.
 #[derive(Clone, Debug)]
@@ -75,6 +76,8 @@ pub(super) struct Banks {
     uses: Option<Box<Recorder<Use>>>,
     /// Lines of a write of cells.
     pub write_lines: u64,
+    /// How busy they are.
+    pub counts: BankUse,
 }
 
 impl Banks {
@@ -94,6 +97,7 @@ impl Banks {
             written: 0,
             uses: None,
             write_lines: 1,
+            counts: BankUse::new(banks as usize),
         }
     }
 
@@ -120,6 +124,9 @@ impl Banks {
         let start = bank.calendar.reserve(at, duration, now);
         self.latest[place] = bank.calendar.latest();
         bank.open = Some(row);
+        self.counts.busy[place] += duration;
+        self.counts.reads += 1;
+        self.counts.row_hits += u64::from(!opens);
         self.used(start, start + duration, place, false, address);
         Read { start, done: self.transfer(start + duration, false, now), opens }
     }
@@ -134,6 +141,7 @@ impl Banks {
         };
         self.writing = writing;
         let duration = self.timing.burst + turn;
+        self.counts.bus += duration;
         let at = if writing { at.max(self.written) } else { at };
         let end = self.bus.reserve(at, duration, now) + duration;
         self.written = if writing { end } else { self.written };
@@ -154,6 +162,7 @@ impl Banks {
         let (start, end) = bank.calendar.reserve_in_parts(at, duration, now);
         self.latest[place] = bank.calendar.latest();
         bank.begins = start;
+        self.counts.busy[place] += duration;
         self.used(start, end, place, true, address);
         (start, end)
     }

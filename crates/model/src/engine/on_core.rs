@@ -74,7 +74,7 @@ impl<D: Design> OnCore<'_, D> {
     /// it does comes later, when it is the core's turn.
     #[inline]
     fn issue(&self, load: bool) {
-        self.machine().count_operation();
+        self.machine().count_operation(load);
         self.dispatch(load);
     }
 
@@ -284,6 +284,7 @@ impl<D: Design> OnCore<'_, D> {
         let flush = matches!(kind, FenceKind::Flush(..));
         let params = self.machine().setup().params;
         if if flush { D::has_flushes(params) } else { D::has_fences(params) } {
+            self.machine().count_fence(flush);
             self.issue(false);
         }
         self.turn();

@@ -29,10 +29,17 @@ impl<D: Design> Machine<D> {
             && self.below.memory.congested(id)
     }
 
-    /// Counts a load, store, flush or fence.
+    /// Counts a load, or a store, flush or fence.
     #[inline]
-    pub(crate) fn count_operation(&mut self) {
-        self.counts.operations += 1;
+    pub(crate) fn count_operation(&mut self, load: bool) {
+        self.counts.accesses.operations += 1;
+        self.counts.accesses.loads += u64::from(load);
+    }
+
+    /// Counts a flush or a fence.
+    pub(crate) fn count_fence(&mut self, flush: bool) {
+        let accesses = &mut self.counts.accesses;
+        *if flush { &mut accesses.flushes } else { &mut accesses.fences } += 1;
     }
 
     /// A load that disturbs nobody: the core may lead, and its first level has the line.
@@ -191,6 +198,7 @@ impl<D: Design> Machine<D> {
     pub(super) fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
         let now = self.cores[id].timing.clock();
         let access = self.below.caches.access(id, line, write);
+        self.counts.accesses.found(line, access.found);
         self.tell_departures(now);
         let times = self.below.shape.times;
         let mut done = start + times.l1 + times.l2;
@@ -229,6 +237,7 @@ impl<D: Design> Machine<D> {
             }
         }
         if let Some((victim, true)) = access.evicted {
+            self.counts.accesses.evicted(victim);
             self.write_back(victim, now);
         }
         done

@@ -3,15 +3,15 @@
 use crate::design::Design;
 use crate::machine::Machine;
 use crate::meters::Stall;
-use crate::report::{OpenWriteSets, Report, WriteSets, latencies, open_write_sets};
-use crate::units::Cycle;
+use crate::report::{Accesses, OpenWriteSets, Report, WriteSets, latencies, open_write_sets};
+use crate::units::{CoreId, Cycle};
 
 /// What is counted beside the meters of the memories.
 pub(super) struct Counts {
     pub transactions: u64,
     pub commits: u64,
     pub aborted: u64,
-    pub operations: u64,
+    pub accesses: Accesses,
     pub migrations: u64,
     pub commit_latency: hdrhistogram::Histogram<u64>,
     pub write_sets: WriteSets,
@@ -26,7 +26,7 @@ impl Counts {
             transactions: 0,
             commits: 0,
             aborted: 0,
-            operations: 0,
+            accesses: Accesses::default(),
             migrations: 0,
             commit_latency: latencies(),
             write_sets: WriteSets::default(),
@@ -61,15 +61,29 @@ impl<D: Design> Machine<D> {
         if let Some(epochs) = &mut self.epochs {
             epochs.restart();
         }
-        self.below.memory.reset_meters();
+        self.below.memory.reset_meters(self.started);
         self.start_timeline();
         self.process_wakes();
     }
 
+    /// The program of a core has come to its end. When all have, controllers and memories go on for
+    /// a while, which is not of the measured region.
+    pub(crate) fn finish(&mut self, id: CoreId) {
+        self.cores[id].finished = true;
+        if self.cores.iter().all(|(_, core)| core.finished) {
+            self.usage = Some(self.below.memory.usage(self.end()));
+        }
+    }
+
+    /// When the last program so far has come to its end.
+    fn end(&self) -> Cycle {
+        let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
+        clocks.max().expect("a machine has cores")
+    }
+
     /// What was counted. What is still on its way to memory is let through first.
     pub fn report(&mut self, cancelled: bool) -> Report {
-        let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
-        let end = clocks.max().expect("a machine has cores");
+        let end = self.end();
         let (mut compute, mut instructions) = (0, 0);
         let mut stalls = [0; Stall::ALL.len()];
         for (_, core) in self.cores.iter() {
@@ -82,6 +96,7 @@ impl<D: Design> Machine<D> {
             }
             stalls[Stall::Other as usize] += end.since(core.timing.clock());
         }
+        let usage = self.usage.take().unwrap_or_else(|| self.below.memory.usage(end));
         while self.process_one(Cycle::NEVER) {}
         self.crash_point(end);
         self.below.memory.settle(end);
@@ -91,13 +106,14 @@ impl<D: Design> Machine<D> {
             transactions: counts.transactions,
             commits: counts.commits,
             aborted: counts.aborted,
-            operations: counts.operations,
+            accesses: counts.accesses,
             migrations: counts.migrations,
             instructions,
             commit_latency: counts.commit_latency,
             compute,
             stalls,
             meters: self.below.memory.meters(),
+            usage,
             write_sets: counts.write_sets,
             epochs: self.epochs.as_ref().map(|epochs| epochs.totals()),
             counters: since(&counts.design, self.design.counters()),

@@ -57,6 +57,7 @@ impl<D: Design> Machine<D> {
     /// taken to be in the walker's own caches.
     fn walk(&mut self, id: CoreId, page: Page, start: Cycle) -> Cycle {
         let line = self.design.page_table(page);
+        self.counts.accesses.walks += 1;
         if self.below.caches.hit(id, line) {
             return start + self.below.shape.times.l1;
         }

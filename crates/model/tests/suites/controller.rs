@@ -7,7 +7,8 @@ use model::config::Config;
 use model::controller::{Event, Memory, Notify};
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, Word};
+use model::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
+use model::usage::Times;
 
 /// A controller, its agenda, and what became durable when.
 struct Bench {
@@ -115,6 +116,42 @@ fn a_write_waits_while_the_queue_is_full_and_the_first_waits_least() {
 }
 
 #[test]
+fn it_is_counted_how_full_the_queue_is_and_how_long_writes_wait_for_it() {
+    let mut bench = bench(|config| config.controller.wpq = 1);
+    for (at, line) in [(10, 0), (10, 1), (11, 2)] {
+        bench.send(at, write(line, 8, 1));
+    }
+    bench.run(300);
+    let usage = bench.memory.usage(Cycle(300));
+    assert_eq!((usage.wpq.sum, usage.wpq.full, usage.wpq.most), (300 - 12, 300 - 12, 1));
+    // They came at 12 and 13, and had room at 113 and 214.
+    assert_eq!(usage.waited, Times { count: 2, sum: 101 + 201, max: 201 });
+    assert_eq!((&usage.pm.busy[..], usage.pm.bus), (&[300][..], 3));
+    bench.memory.reset_meters(Cycle(300));
+    bench.run(END);
+    let usage = bench.memory.usage(Cycle(1_000));
+    // The last write left the queue when its line was written.
+    assert_eq!((usage.wpq.sum, usage.wpq.most), (315 - 300, 1));
+    assert_eq!((usage.waited.count, usage.pm.busy[0]), (0, 0), "nothing of the warm-up");
+}
+
+#[test]
+fn a_read_takes_from_its_request_to_its_answer() {
+    let mut bench = bench(|config| config.controller.read_queue = 1);
+    let usage = |bench: &mut Bench| bench.memory.usage(Cycle(1_000));
+    // 2 cycles of the controller, 10 of the cells, 1 of the bus, and 1 back.
+    bench.memory.read(Cycle(100), Line(0));
+    assert_eq!(usage(&mut bench).pm_reads, Times { count: 1, sum: 14, max: 14 });
+    // The row is open now; but there is room for one read at a time.
+    bench.memory.read(Cycle(110), Line(0));
+    assert_eq!(usage(&mut bench).pm_reads, Times { count: 2, sum: 14 + 10, max: 14 });
+    bench.memory.read(Cycle(200), Line::of(DRAM_BASE));
+    let usage = usage(&mut bench);
+    assert_eq!((usage.pm_reads.count, usage.dram_reads.count), (2, 1));
+    assert_eq!((usage.pm.reads, usage.pm.row_hits, usage.dram.reads), (2, 1, 1));
+}
+
+#[test]
 fn a_write_that_would_join_another_waits_behind_those_that_wait() {
     let mut bench = bench(|config| {
         config.controller.wpq = 1;
@@ -208,7 +245,7 @@ fn the_wear_of_the_warm_up_stays() {
     bench.send(10, write(0, 8, 1)).run(1_000);
     bench.send(1_010, write(0, 8, 2)).run(2_000);
     assert_eq!(bench.memory.meters().wear_max, 2);
-    bench.memory.reset_meters();
+    bench.memory.reset_meters(Cycle(2_000));
     let meters = bench.memory.meters();
     assert_eq!((meters.wear_max, meters.media_lines, meters.wpq_writes), (2, 0, 0));
     bench.send(2_010, write(1, 8, 1)).run(3_000);

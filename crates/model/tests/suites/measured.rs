@@ -1,9 +1,11 @@
 //! The measured region: what of a run is counted.
 
-use crate::common::{at, card, config, on, try_on_design};
+use crate::common::{Watcher, at, card, config, on, try_on_design};
 use model::design::{Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
 use model::engine::Outcome;
-use model::workload::{Pm, Step};
+use model::report::Accesses;
+use model::units::DRAM_BASE;
+use model::workload::{Pm, Ptr, Step};
 
 /// A design that counts commits, each of which takes 50 cycles.
 struct Counting {
@@ -76,4 +78,50 @@ fn the_instructions_of_all_cores_are_counted_once() {
         assert_eq!(count(1_000) - count(0), 1_000 * u64::from(cores));
         assert_eq!(count(0), 0);
     }
+}
+
+/// What a program asked of the caches in its measured region.
+fn accesses(cores: u8, warmup: u64, body: fn(&mut Pm<'_>)) -> Accesses {
+    let body = move |pm: &mut Pm<'_>| -> Step {
+        body(pm);
+        Ok(())
+    };
+    let outcome = try_on_design::<Watcher>(&config(|_| ()), cores, None, (warmup, 1), body);
+    outcome.expect("the run ends").report.accesses
+}
+
+#[test]
+fn accesses_are_counted_by_what_they_are() {
+    let seen = accesses(1, 0, |pm| {
+        pm.load(at(1, 0));
+        pm.load(at(1, 1));
+        pm.store(at(1, 0), 7);
+        pm.flush(at(1, 0));
+        pm.durable();
+    });
+    assert_eq!((seen.operations, seen.loads, seen.stores()), (5, 2, 1));
+    assert_eq!((seen.flushes, seen.fences, seen.walks), (1, 1, 0));
+    assert_eq!((seen.l1_misses(), seen.in_pm), (1, 1), "the first load");
+}
+
+#[test]
+fn misses_are_counted_by_who_had_the_line() {
+    // The first level has room for two lines, in one set.
+    let body: fn(&mut Pm<'_>) =
+        |pm| [1, 2, 3, 1].into_iter().for_each(|line| _ = pm.load(at(line, 0)));
+    let cold = accesses(1, 0, body);
+    assert_eq!((cold.in_pm, cold.in_l2, cold.l1_misses()), (3, 1, 4));
+    let warm = accesses(1, 1, body);
+    assert_eq!((warm.in_pm, warm.in_l2), (0, 3), "line 1 is the newest of its set");
+    let volatile = accesses(1, 0, |pm| _ = pm.load(Ptr::to(DRAM_BASE + 4096)));
+    assert_eq!((volatile.in_dram, volatile.in_pm), (1, 0));
+    let shared = accesses(2, 0, |pm| pm.store(at(1, 0), 7));
+    assert_eq!((shared.in_pm, shared.elsewhere, shared.l2_misses()), (1, 1, 2));
+}
+
+/// The last level has four ways, and the lines go to one of its sets.
+#[test]
+fn dirty_lines_that_leave_the_caches_are_counted() {
+    let seen = accesses(1, 0, |pm| (0..6).for_each(|turn| pm.store(at(4 * turn + 1, 0), 7)));
+    assert_eq!((seen.pm_evictions, seen.dram_evictions), (2, 0));
 }
