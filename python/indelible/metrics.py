@@ -55,6 +55,31 @@ METRICS = {
     "commit-latency-p50": _latency("p50", "Median of commit latency"),
     "commit-latency-p99": _latency("p99", "99th percentile of commit latency"),
     "commit-latency-p999": _latency("p999", "99.9th percentile of commit latency"),
+    "llc-misses": Metric(
+        "Misses of the last level",
+        "misses/tx",
+        False,
+        _per_tx(lambda row: row["caches"]["llc_misses"]),
+    ),
+    "pm-reads": Metric("PM reads", "lines/tx", False, _per_tx(lambda row: row["pm_reads"])),
+    "pm-read-latency": Metric(
+        "Mean latency of PM reads",
+        "cycles",
+        False,
+        lambda row: row["controllers"]["pm_read_cycles"]["mean"],
+    ),
+    "wpq-entries": Metric(
+        "Entries of the write-pending queues taken",
+        "entries",
+        False,
+        lambda row: row["controllers"]["wpq_entries_mean"],
+    ),
+    "pm-busy": Metric(
+        "Time in which banks of PM are busy",
+        "%",
+        False,
+        lambda row: 100 * row["pm_banks"]["busy_share"],
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from indelible import usage_text
 from indelible.jobs import portable, survival
 from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
@@ -421,8 +422,17 @@ def run(answer: Run, width: int | None = None) -> str:
     ranked = sorted(shares, key=lambda name: -shares[name])
     stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)
     say("core time", f"{stack or BLANK} %")
+    if accesses := usage_text.caches(row):
+        say("caches", accesses)
+    if ordered := usage_text.ordering(row, count):
+        say("ordering", ordered)
     say("PM writes", _writes(row["pm_writes"], count))
-    say("PM reads", _scalars(row["pm_reads"], count))
+    say("WPQ", usage_text.queue(row))
+    took = usage_text.reads(row, "pm")
+    say("PM reads", _scalars(row["pm_reads"], count) + (f"; {took}" if took else ""))
+    say("PM banks", usage_text.banks(row, "pm"))
+    if took := usage_text.reads(row, "dram"):
+        say("DRAM", f"reads {took}; banks {usage_text.banks(row, 'dram')}")
     sizes = row["write_set"]
     said = [
         f"{what} {sizes[f'{what}_avg']:.1f}"

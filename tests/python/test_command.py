@@ -540,6 +540,10 @@ def test_metrics_are_numbers_of_the_row() -> None:
         "energy_uj": 6.0,
         "pm_writes": {"wpq_bytes": 4_000, "media_lines": 1_000, "media_bits": 7_000},
         "commit_latency_cycles": {"mean": 12.5, "p50": 11, "p99": 40, "p999": 77, "max": 90},
+        "caches": {"llc_misses": 9_000},
+        "pm_reads": 11_000,
+        "controllers": {"pm_read_cycles": {"mean": 301.5}, "wpq_entries_mean": 60.5},
+        "pm_banks": {"busy_share": 0.25},
     }
     assert {name: metric.value(row) for name, metric in METRICS.items()} == pytest.approx(
         {
@@ -552,6 +556,11 @@ def test_metrics_are_numbers_of_the_row() -> None:
             "commit-latency-p50": 11,
             "commit-latency-p99": 40,
             "commit-latency-p999": 77,
+            "llc-misses": 4.5,
+            "pm-reads": 5.5,
+            "pm-read-latency": 301.5,
+            "wpq-entries": 60.5,
+            "pm-busy": 25.0,
         }
     )
     assert [name for name, metric in METRICS.items() if metric.higher_is_better] == ["throughput"]

@@ -57,6 +57,8 @@ def canned(cell: Cell) -> dict[str, Any]:
         "throughput_tx_per_s": speed,
         "commit_latency_cycles": {"mean": 400.0},
         "pm_reads": 900,
+        "pm_banks": {"busy_share": 0.75, "bus_share": 0.5},
+        "controllers": {"wpq_full_share": 0.25, "pm_read_cycles": {"mean": 300.0}},
         "pm_writes": {
             **{"wpq_bytes": 90_000, "wpq_writes": 1_500, "media_lines": 1_900},
             **{"media_bits": 80_000, "media_fill_reads": 700},

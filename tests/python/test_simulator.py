@@ -213,8 +213,19 @@ def test_a_run_is_shown() -> None:
     code, shown, complaints = indelible("run", "--design", "undo@x86", "--workload", "hash", *SMALL)
     assert (code, complaints) == (0, "")
     assert "window core, domain adr" in shown
-    for label in ("throughput", "commit", "core time", "PM writes", "write set", "repeat"):
+    labels = ("throughput", "commit", "core time", "caches", "ordering", "PM writes", "WPQ")
+    for label in (*labels, "PM banks", "write set", "repeat"):
         assert f"\n{label}" in shown
+
+
+def test_a_busy_memory_is_seen_to_be_busy() -> None:
+    words = ["--workloads", "hash", "--txs", "300", "--no-crash"]
+    words += ["--designs", "undo@x86", "--cores", "1,8", "--metric", "pm-busy"]
+    one, eight = sorted(answer("compare", *words)["rows"], key=lambda row: row["cores"])
+    for path in (("pm_banks", "busy_share"), ("controllers", "wpq_entries_mean")):
+        few, many = (row[path[0]][path[1]] for row in (one, eight))
+        assert 0 < few < many, path
+    assert one["caches"]["from_other_cores"] == 0 < one["caches"]["fences"]
 
 
 def test_a_comparison_from_words_to_figure(tmp_path: Path) -> None:

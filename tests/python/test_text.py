@@ -28,6 +28,7 @@ SHOWN = {
     "characterize_own": ["characterize", "--workloads", "btree-rand,ycsb", "--txs", "500"],
     "explain_two": ["explain", "tiny", "--diff", "silo"],
     "run": ["run", "--design", "silo", "--workload", "btree", "--txs", "4000"],
+    "run_native": ["run", "--design", "native", "--workload", "hash", "--txs", "4000"],
     "run_latencies": ["run", "--design", "silo", "--workload", "hash", "--latencies"],
     "run_epochs": ["run", "--design", "undo@x86", "--workload", "hash", "--epochs"],
     "crash": ["crash", "--design", "silo", "--workload", "btree", "--mutants"],

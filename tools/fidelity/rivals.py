@@ -24,6 +24,7 @@ from indelible.evaluation import (
     Over,
     Quantity,
     Row,
+    Value,
     average,
     bits,
     bytes_accepted,
@@ -231,14 +232,42 @@ def _reads_and_lines(design: str, workload: str) -> Sequence[Quantity]:
     return [of_run(run, reads), of_run(run, per_transaction(lines))]
 
 
-#: Banks of machine `silo`, and how long a read and a write of cells take there.
-BANKS, READ_S, WRITE_S = 16, 50e-9, 150e-9
-
-
-def _busy(row: Row) -> float:
+def _banks(row: Row) -> float:
     """Return the share of time in which banks load, read or program cells."""
-    reads = row["pm_reads"] + row["pm_writes"]["media_fill_reads"]
-    return (reads * READ_S + lines(row) * WRITE_S) / (BANKS * row["simulated_s"])
+    return float(row["pm_banks"]["busy_share"])
+
+
+def _bus(row: Row) -> float:
+    return float(row["pm_banks"]["bus_share"])
+
+
+def _full(row: Row) -> float:
+    """Return the share of time in which the write-pending queue is full."""
+    return float(row["controllers"]["wpq_full_share"])
+
+
+def _read_cycles(row: Row) -> float:
+    return float(row["controllers"]["pm_read_cycles"]["mean"])
+
+
+def _usage(cores: int) -> Sequence[Sequence[Entry]]:
+    """Return how busy controllers and memory are, means over the workloads."""
+    said = f"{cores} core{'' if cores == 1 else 's'}"
+
+    def row(what: str, template: str, value: Value, factor: int = 1) -> Sequence[Entry]:
+        runs = [
+            [Cell(name, workload, cores, machine="silo", txs=LONG) for workload in SILO_WORKLOADS]
+            for name in SILO_DESIGNS
+        ]
+        means = [average(cells, lambda row: factor * value(row)) for cells in runs]
+        return [f"{said}: {what}", *(shown(template, one) for one in means)]
+
+    return [
+        row("banks busy", "{:.0f} %", _banks, 100),
+        row("bus busy", "{:.0f} %", _bus, 100),
+        row("queue full", "{:.0f} %", _full, 100),
+        row("a read takes", "{:.0f} cycles", _read_cycles),
+    ]
 
 
 def _merged(row: Row) -> float:
@@ -367,10 +396,6 @@ RIVALS_PROSE = Facts(
             ),
         ),
         (
-            "ycsb on lad, banks busy",
-            shown("{:.0f} %", of_run(cell("lad", "ycsb"), _busy).percent()),
-        ),
-        (
             "without an on-DIMM buffer, 2,000: " + ", ".join(RIVALS),
             each("{:.2f}", [over(name, "base", NO_BUFFER, txs=TXS).times() for name in RIVALS]),
         ),
@@ -461,6 +486,11 @@ PARTS = (
     ),
     Table("rivals.published", "what Silo's paper says of its rivals", PUBLISHED),
     Table("rivals.distances", "what moves the distances between Silo and its rivals", DISTANCES),
+    Table(
+        "rivals.busy",
+        "how busy controllers and memory are",
+        Grid(("", *(f"`{name}`" for name in SILO_DESIGNS)), [*_usage(1), *_usage(8)]),
+    ),
     RIVALS_PROSE,
     Table(
         "silo.ways",

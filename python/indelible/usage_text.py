@@ -1,0 +1,74 @@
+"""How busy a machine was, as text: caches, write-pending queues, banks and buses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def caches(row: Mapping[str, Any]) -> str | None:
+    """Return which of its accesses each level of the caches could not serve, in percent of all."""
+    caches = row["caches"]
+    accesses = caches["loads"] + caches["stores"]
+    if not accesses:
+        return None
+    levels = {"first level": "l1d", "second": "l2", "last": "llc"}
+    shares = (
+        f"{what} {percent(caches[f'{name}_misses'], accesses)}" for what, name in levels.items()
+    )
+    others = caches["from_other_cores"]
+    shared = f"; {percent(others, accesses)} from other cores" if others else ""
+    return f"misses: {', '.join(shares)} of {accesses:,} loads and stores{shared}"
+
+
+def ordering(row: Mapping[str, Any], count: float) -> str | None:
+    """Return how many flushes and fences transactions have, if they have any."""
+    caches = row["caches"]
+    kinds = [kind for kind in ("flushes", "fences") if caches[kind]]
+    if not kinds or not count:
+        return None
+    return " and ".join(f"{caches[kind] / count:.2f} {kind}" for kind in kinds) + " a transaction"
+
+
+def queue(row: Mapping[str, Any]) -> str:
+    """Return how full a write-pending queue was, and who waited for it."""
+    controllers = row["controllers"]
+    full, waits = controllers["wpq_full_share"], controllers["write_wait_cycles"]
+    said = [
+        f"{controllers['wpq_entries_mean']:.1f} of {controllers['wpq_entries']} entries taken"
+        f" (at most {controllers['wpq_entries_max']})"
+    ]
+    if full:
+        said.append(f"full {percent(full)} of the time")
+    if waits["count"]:
+        said.append(f"{waits['count']:,} writes waited, {_cycles(waits)}")
+    return "; ".join(said)
+
+
+def reads(row: Mapping[str, Any], kind: str) -> str | None:
+    """Return how long reads of `pm` or `dram` took, and how many had their row open."""
+    times, banks = row["controllers"][f"{kind}_read_cycles"], row[f"{kind}_banks"]
+    if not times["count"]:
+        return None
+    rows = banks["row_hits"], banks["reads"]
+    return _cycles(times) + (f"; row open {percent(*rows)}" if banks["reads"] else "")
+
+
+def banks(row: Mapping[str, Any], kind: str) -> str:
+    """Return how busy the banks and the bus of `pm` or `dram` were."""
+    banks = row[f"{kind}_banks"]
+    return (
+        f"busy {percent(banks['busy_share'])} of the time (the busiest"
+        f" {percent(banks['busiest_share'])}), the bus {percent(banks['bus_share'])}"
+    )
+
+
+def percent(part: float, whole: float = 1) -> str:
+    """Return a share in percent, with three digits."""
+    value = 100 * part / whole
+    decimals = 0 if value >= 99.95 or not value else 1 if value >= 10 else 2
+    return f"{value:.{decimals}f} %"
+
+
+def _cycles(times: Mapping[str, Any]) -> str:
+    return f"{times['mean']:,.0f} cycles on average (at most {times['max']:,})"
