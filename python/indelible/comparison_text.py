@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
@@ -39,11 +40,23 @@ INTERVAL = "± 95 %"
 def comparison(answer: Comparison, width: int | None = None) -> str:
     """Return the table of a paper's evaluation: a block for each number of cores."""
     width = width or terminal_width()
-    blocks = [_block(answer, cores, width) for cores in answer.cores]
+    return with_notes(answer, partial(_block, answer), _footnotes(answer, width), width)
+
+
+def with_notes(
+    answer: Comparison, block: Callable[[int | None, int], str], notes: Sequence[str], width: int
+) -> str:
+    """Return a block for each number of cores of a width, and what there is to know below them.
+
+    Behind a view's own notes come those of all: on durability, on the runs, on what was kept.
+    """
+    blocks = [block(cores, width) for cores in answer.cores]
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
-    notes = _footnotes(answer, width)
-    return "\n\n".join([*blocks, *notes, *kept_notes(answer.taken, width)])
+    notes = [*notes, *durability_notes(answer.designs, answer.durability, width)]
+    notes += _run_notes(answer, width)
+    below = ["\n".join(notes)] if notes else []
+    return "\n\n".join([*blocks, *below, *kept_notes(answer.taken, width)])
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
@@ -83,14 +96,19 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
 
 def where(answer: Comparison, cores: int | None) -> str:
     """Return the machine of a block, its cores, and the seeds."""
-    count, model = answer.cores_used(cores), answer.core_model()
-    words = [
-        f"machine {answer.machine}",
-        *([model] if model else []),
-        *([f"{count} core{'' if count == 1 else 's'}"] if count else []),
-        seeds_said(answer.seeds_shown),
-    ]
-    return " · ".join(words)
+    model, count = answer.core_model(), _cores_said(answer, cores)
+    words = [f"machine {answer.machine}", model, count, seeds_said(answer.seeds_shown)]
+    return " · ".join(filter(None, words))
+
+
+def with_cores(what: str, answer: Comparison, cores: int | None) -> str:
+    """Return what a panel is of, and the number of cores if that is known."""
+    return ", ".join(filter(None, [what, _cores_said(answer, cores)]))
+
+
+def _cores_said(answer: Comparison, cores: int | None) -> str:
+    count = answer.cores_used(cores)
+    return f"{count} core{'' if count == 1 else 's'}" if count else ""
 
 
 def titled(what: str, where: str, width: int) -> str:
@@ -155,22 +173,28 @@ def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
     return paragraph("crash test", told, width)
 
 
-#: The columns that say whose a row is, and stand in every part of a table.
+#: The columns that say whose a row is, a workload and a design.
 STUB = 2
 
 
-def stubbed_tables(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Return rows of a workload, a design and numbers in as many tables as it takes to fit."""
+def stubbed_tables(
+    rows: Sequence[Sequence[str]], width: int, stub_columns: int = STUB
+) -> list[str]:
+    """Return rows of names and numbers in as many tables as it takes to fit.
+
+    The first columns, which say whose a row is, stand in each.
+    """
     grid = [*zip(*rows, strict=True)]
-    stub, numbers = grid[:STUB], {column[0]: column for column in grid[STUB:]}
+    stub = grid[:stub_columns]
+    numbers = {column[0]: column for column in grid[stub_columns:]}
     sizes = {name: max(map(len, column)) for name, column in numbers.items()}
     stubs = [max(map(len, column)) for column in stub]
-    room = width - sum(stubs) - len(GAP) * (STUB - 1)
+    room = width - sum(stubs) - len(GAP) * (stub_columns - 1)
     tables = []
     for part in fitted([*numbers], sizes, room):
         spans = [*stubs, *(sizes[name] for name in part)]
         lines = zip(*stub, *(numbers[name] for name in part), strict=True)
-        head, *body = (table_line(line, spans, range(STUB, len(spans))) for line in lines)
+        head, *body = (table_line(line, spans, range(stub_columns, len(spans))) for line in lines)
         rule = "-" * (sum(spans) + len(GAP) * (len(spans) - 1))
         tables.append("\n".join([head, rule, *body]))
     return tables
@@ -181,22 +205,24 @@ def zero_note(answer: Comparison) -> str:
     return f"{answer.normalize} is 0 there: choose --normalize"
 
 
+def zero_notes(answer: Comparison, width: int) -> list[str]:
+    """Return that note if it is of use."""
+    bases = (cell for cell in answer.cells() if cell[0] == answer.normalize)
+    is_zero = any(answer.value(cell) == 0 for cell in bases)
+    return [footnote(BLANK, zero_note(answer), width)] if is_zero else []
+
+
 def _footnotes(answer: Comparison, width: int) -> list[str]:
-    cells = answer.cells()
-    notes = _interval_notes(answer, width)
-    if any(cell[0] == answer.normalize and answer.value(cell) == 0 for cell in cells):
-        notes.append(footnote("-", zero_note(answer), width))
-    notes += durability_notes(answer.designs, answer.durability, width)
+    notes = _interval_notes(answer, width) + zero_notes(answer, width)
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]
         notes.append(footnote(NATIVE_MARK, f"measured on {processor}, in DRAM", width))
         reasons = (row["reason"] for row in answer.native.values() if "reason" in row)
         notes += [footnote(NATIVE_MARK, reason, width) for reason in dict.fromkeys(reasons)]
-    notes += run_notes(answer, width)
-    return ["\n".join(notes)] if notes else []
+    return notes
 
 
-def run_notes(answer: Comparison, width: int) -> list[str]:
+def _run_notes(answer: Comparison, width: int) -> list[str]:
     """Return what the runs say of themselves, and of whom there is no good verdict."""
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     notes = [footnote("*", note, width) for note in dict.fromkeys(told)]

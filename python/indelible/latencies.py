@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from indelible.comparison_text import (
     judged,
-    run_notes,
     stubbed_tables,
     titled,
     verdicts_line,
     where,
+    with_notes,
 )
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison
-from indelible.text import (
-    BLANK,
-    durability_notes,
-    footnote,
-    interrupted,
-    kept_notes,
-    terminal_width,
-)
+from indelible.text import BLANK, footnote, terminal_width
 
 #: What is told of a distribution by the words of a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -129,16 +123,11 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
 def table(answer: Comparison, width: int | None = None) -> str:
     """Return a table for each number of cores: a row for each workload and design."""
     width = width or terminal_width()
-    blocks = [_block(answer, cores, width) for cores in answer.cores]
-    if answer.interrupted:
-        blocks.insert(0, interrupted(answer, "runs"))
     said = [NOTE, LATER] if has_later(answer) else [NOTE]
     if len(answer.seeds_shown) > 1 and not all(distribution(answer, c) for c in answer.cells()):
         said.append(SEEDS_NOTE)
     notes = [footnote("*", "; ".join(said), width)]
-    notes += durability_notes(answer.designs, answer.durability, width)
-    notes += run_notes(answer, width)
-    return "\n\n".join([*blocks, "\n".join(notes), *kept_notes(answer.taken, width)])
+    return with_notes(answer, partial(_block, answer), notes, width)
 
 
 def has_later(answer: Comparison) -> bool:

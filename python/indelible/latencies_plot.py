@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from indelible import comparison_text, text
 from indelible.experiment import InputError
 from indelible.latencies import commits, distribution, has_later, is_told
-from indelible.plot import COLOURS, WIDTH_INCHES, is_safe, styled
+from indelible.plot import COLOURS, WIDTH_INCHES, label, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,6 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
         steps = distribution(answer, (design, workload, cores))
         if steps is None:
             continue
-        name = comparison_text.judged(answer, design)
         # No commit is faster than the first.
         steps = [(steps[0][0], 0.0), *steps]
         axes.plot(
@@ -79,14 +78,13 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
             color=COLOURS[index % len(COLOURS)],
             linestyle=LINES[index % len(LINES)],
             linewidth=1.2,
-            label=name if is_safe(answer, design) else f"{name} (not crash-safe)",
+            label=label(answer, design),
         )
     _number_cycles(axes)
     axes.grid(color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
-    count = answer.cores_used(cores)
-    number = f", {count} core{'' if count == 1 else 's'}" if count else ""
-    axes.set_title(f"{workload}{number}", fontsize=7, loc="left", color="0.3")
+    title = comparison_text.with_cores(workload, answer, cores)
+    axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 
 def _number_shares(axes: Axes, answer: Comparison) -> None:

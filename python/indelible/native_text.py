@@ -50,7 +50,7 @@ def _title(computer: Mapping[str, Any]) -> str:
     count = computer["processors"]
     words.append(f"{count} processor{'' if count == 1 else 's'}")
     if computer["llc_bytes"]:
-        words.append(f"LLC {_size(computer['llc_bytes'])}")
+        words.append(f"LLC {text.size(computer['llc_bytes'])}")
     return f"{' · '.join(words)}\nTSC {computer['tsc_hz'] / 1e9:.2f} GHz"
 
 
@@ -59,7 +59,7 @@ def _section(rows: Sequence[Row], width: int) -> list[str]:
     threads = first["threads"]
     array = ", array flushed" if first["array_writes"] == "flushed" else ""
     place = (
-        f"array {_size(first['array_bytes'])} · log {first['log']} · {first['logging']}{array}"
+        f"array {text.size(first['array_bytes'])} · log {first['log']} · {first['logging']}{array}"
         f" · {threads} thread{'' if threads == 1 else 's'}"
     )
     main = (first["value"], first["fence"])
@@ -190,13 +190,6 @@ def _misses(measured: Answer) -> str:
     if modelled:
         said.append(f"modelled, not measured: {', '.join(modelled)}")
     return "; ".join(said)
-
-
-def _size(size: float) -> str:
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.4g} {unit}"
-    return f"{size:.0f} B"
 
 
 def _cycles(value: float) -> str:

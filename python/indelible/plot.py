@@ -154,7 +154,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
             [place + offset for place in places],
             [math.nan if ratio is None else ratio for ratio in ratios],
             bar,
-            label=_label(answer, design),
+            label=label(answer, design),
             **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
             **_look(answer, design, index),
         )
@@ -180,11 +180,10 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     metric = METRICS[answer.metric]
     axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")
     better = "higher" if metric.higher_is_better else "lower"
-    count = answer.cores_used(cores)
-    number = f", {count} core{'' if count == 1 else 's'}" if count else ""
     seeds = answer.seeds_shown
     sure = f", 95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else ""
-    title = f"machine {answer.machine}{number} ({better} is better{sure})"
+    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    title = f"{where} ({better} is better{sure})"
     axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 
@@ -220,19 +219,15 @@ def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
     return [width or 0.0 for width in [*widths, answer.gmean_half_width(design, cores)]]
 
 
-def is_safe(answer: Comparison, design: str) -> bool:
-    """Return whether no campaign and no definition says that the design loses data."""
-    return all(v.safe for cell, v in answer.verdicts.items() if cell[0] == design)
-
-
-def _label(answer: Comparison, design: str) -> str:
+def label(answer: Comparison, design: str) -> str:
+    """Return what a legend says of a design."""
     name = comparison_text.judged(answer, design)
-    return name if is_safe(answer, design) else f"{name} (not crash-safe)"
+    return name if answer.is_safe(design) else f"{name} (not crash-safe)"
 
 
 def _look(answer: Comparison, design: str, index: int) -> dict[str, object]:
     colour = COLOURS[index % len(COLOURS)]
-    if is_safe(answer, design):
+    if answer.is_safe(design):
         hatch = HATCHES[index % len(HATCHES)]
         return {"facecolor": colour, "edgecolor": "black", "linewidth": 0.5, "hatch": hatch}
     return {"facecolor": "white", "edgecolor": colour, "linewidth": 0.8, "hatch": UNSAFE_HATCH}

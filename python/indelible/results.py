@@ -449,6 +449,10 @@ class Comparison(OfSeeds):
         cells = self._row(design, cores)
         return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)
 
+    def is_safe(self, design: str) -> bool:
+        """Return whether no campaign and no definition says that the design loses data."""
+        return all(v.safe for cell, v in self.verdicts.items() if cell[0] == design)
+
     @property
     def passed(self) -> bool:
         """Whether no design failed a crash campaign that it should have passed."""

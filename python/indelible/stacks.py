@@ -9,25 +9,17 @@ from typing import Any
 
 from indelible.comparison_text import (
     judged,
-    run_notes,
     stubbed_tables,
     titled,
     verdicts_line,
     where,
+    with_notes,
     zero_note,
 )
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison, Run
-from indelible.text import (
-    BLANK,
-    durability_notes,
-    footnote,
-    interrupted,
-    kept_notes,
-    quantity,
-    terminal_width,
-)
+from indelible.text import BLANK, footnote, quantity, terminal_width
 
 
 @dataclass(frozen=True)
@@ -156,18 +148,13 @@ def rows(answer: Comparison, of: Stacked) -> Iterator[dict[str, Any]]:
 def table(answer: Comparison, of: Stacked, width: int | None = None) -> str:
     """Return a table for each number of cores: a row for each workload and design."""
     width = width or terminal_width()
-    blocks = [_block(answer, of, cores, width) for cores in answer.cores]
-    if answer.interrupted:
-        blocks.insert(0, interrupted(answer, "runs"))
     notes = [footnote("*", of.note, width)]
     if len(answer.workloads) > 1:
         notes.append(footnote("*", MEAN_NOTE, width))
     bases = {answer.base((*cell, seed)) for cell in answer.cells() for seed in answer.seeds_shown}
     if any(run and not any(_each(run, of).values()) for run in map(answer.runs.get, bases)):
         notes.append(footnote(BLANK, zero_note(answer), width))
-    notes += durability_notes(answer.designs, answer.durability, width)
-    notes += run_notes(answer, width)
-    return "\n\n".join([*blocks, "\n".join(notes), *kept_notes(answer.taken, width)])
+    return with_notes(answer, partial(_block, answer, of), notes, width)
 
 
 def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> str:

@@ -94,7 +94,6 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
     axes.set_xticklabels(names * len(middles), minor=True, rotation=90, fontsize=5)
     axes.tick_params(axis="x", which="minor", length=0, pad=2)
     axes.set_ylabel(f"{of.title}\n{answer.normalize} = 100")
-    count = answer.cores_used(cores)
-    number = f", {count} core{'' if count == 1 else 's'}" if count else ""
-    title = f"machine {answer.machine}{number}, {text.seeds_said(answer.seeds_shown)}"
+    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    title = f"{where}, {text.seeds_said(answer.seeds_shown)}"
     axes.set_title(f"{title} (lower is better)", fontsize=7, loc="left", color="0.3")

@@ -71,6 +71,14 @@ def joules(value: float) -> str:
     return _of_one(value, "J")
 
 
+def size(of: float) -> str:
+    """Return bytes with the binary prefix that suits them."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if of >= factor:
+            return f"{of / factor:.4g} {unit}"
+    return f"{of:.0f} B"
+
+
 def _of_one(value: float, unit: str) -> str:
     """Return what is some of a unit, or a part of it."""
     for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u")):
