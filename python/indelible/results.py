@@ -20,6 +20,7 @@ from indelible.shown import Shown
 from indelible.smallest import Done, smallest
 
 if TYPE_CHECKING:
+    from indelible.batteries import Saved
     from indelible.views import View
 
 
@@ -228,19 +229,6 @@ def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[
     }
 
 
-def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each design: its battery, and beside that what was published of it."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        own = {key: value for key, value in row.items() if key != "source"}
-        if row["source"] == "computed":
-            found[row["design"]] = {**own, "published": None}
-        else:
-            del own["design"]
-            found[row["design"]]["published"] = {"source": row["source"], **own}
-    return [*found.values()]
-
-
 def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
     """Return what an answer has, or say what it has instead."""
     for own in names:
@@ -403,6 +391,8 @@ class Comparison(OfSeeds):
     interrupted: bool = False
     #: What was measured on this computer, of workloads and numbers of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
+    #: What designs with numbers of cores must save at a power failure, as far as that is known.
+    saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     taken: Taken | None = None
 
     def cells(self) -> list[Cell]:

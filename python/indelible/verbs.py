@@ -10,6 +10,7 @@ from typing import Any
 
 from indelible import benchmark, cluster, experiment, kept, pool
 from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
+from indelible.batteries import beside_published, saved
 from indelible.cluster import Dask
 from indelible.experiment import (
     CRASH_MACHINE,
@@ -33,7 +34,6 @@ from indelible.results import (
     Litmus,
     Run,
     Verdict,
-    beside_published,
     characterized,
 )
 from indelible.scripts import is_script
@@ -338,6 +338,13 @@ def compare(
         interrupted=interrupted,
         taken=taken,
     )
+    batteries = {
+        (design, count): saved(plan[design, workloads[0], count], comparison.cores_used(count))
+        for count in counts
+        for design in designs
+    }
+    known = {place: battery for place, battery in batteries.items() if battery is not None}
+    comparison = replace(comparison, saved=known)
     if interrupted:
         raise pool.Interrupted(comparison)
     # Alone: what runs beside a measurement is in it.

@@ -63,6 +63,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     monkeypatch.setattr(experiment, "core", fake_core)
     fake_core.asked.clear()
+    fake_core.batteries.clear()
     return fake_core
 
 

@@ -58,6 +58,9 @@ EPOCHS = {
 #: What the tests look at: every spec that was run, in the order of the starts.
 asked: list[tuple[str, dict[str, Any]]] = []
 
+#: And what batteries were asked for, which runs nothing.
+batteries: list[dict[str, Any]] = []
+
 
 class Control:
     def __init__(self) -> None:
@@ -241,7 +244,7 @@ def explain(
 
 
 def battery(designs: list[str], machine: str, cores: int | None, settings: object) -> str:
-    asked.append(("battery", {"designs": designs, "cores": cores, "settings": settings}))
+    batteries.append({"designs": designs, "cores": cores, "settings": settings})
     for name in designs:
         if name not in DESIGNS:
             raise InputError(f"unknown design `{name}`; there are: {', '.join(DESIGNS)}")

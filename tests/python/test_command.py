@@ -106,9 +106,9 @@ def test_a_battery_stands_beside_the_published_one(command: Command, fake: Modul
     assert (row["energy_uj"], row["published"]["energy_uj"]) == (61.08032, 62)
     assert answer["without"] == ["native"]
     asked = {"designs": ["silo", "native"], "cores": 4}
-    assert fake.asked[-1] == ("battery", asked | {"settings": [("energy.dirty_share", "9%")]})
+    assert fake.batteries == [asked | {"settings": [("energy.dirty_share", "9%")]}]
     assert indelible.battery()["without"][0] == "native"
-    assert fake.asked[-1][1]["designs"] == []
+    assert fake.batteries[-1]["designs"] == []
 
 
 def test_a_battery_is_of_a_design_s_own_settings(command: Command, fake: ModuleType) -> None:
@@ -118,11 +118,11 @@ def test_a_battery_is_of_a_design_s_own_settings(command: Command, fake: ModuleT
     assert [row["design"] for row in answer["rows"]] == ["silo", "hops"]
     assert answer["rows"][1]["published"] is None
     assert (answer["without"], answer["machine"]) == (["native"], "silo")
-    said = [(asked["designs"], asked["settings"]) for _, asked in fake.asked]
+    said = [(asked["designs"], asked["settings"]) for asked in fake.batteries]
     assert said == [(["silo"], [own, shared]), (["native"], [shared]), (["hops"], [shared])]
-    fake.asked.clear()
+    fake.batteries.clear()
     command("battery", "--designs", "silo", *words)
-    assert [asked["settings"] for _, asked in fake.asked] == [[own, shared]]
+    assert [asked["settings"] for asked in fake.batteries] == [[own, shared]]
 
 
 def test_what_was_published_stands_beside_what_is_written(

@@ -1,0 +1,47 @@
+"""What designs must save at a power failure, and the energy that this takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from indelible import experiment
+from indelible.experiment import Experiment, InputError
+
+#: How many bytes the extension's KB are.
+KB = 1024
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a design must save at a power failure on one machine; of most that is nothing."""
+
+    state_bytes: int = 0
+    flush_energy_uj: float = 0.0
+
+
+def saved(asked: Experiment, cores: int | None) -> Saved | None:
+    """Return what the design of a run must save with so many cores, if that can be told."""
+    settings = tuple(pair for pair in asked.settings if not pair[0].startswith("workload."))
+    try:
+        answer = experiment.batteries([asked.design], asked.machine, cores, settings)
+    except InputError:
+        return None
+    for row in answer["rows"]:
+        if row["source"] == "computed":
+            return Saved(round(KB * row["flush_kb"]), row["energy_uj"])
+    return Saved()
+
+
+def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each design: its battery, and beside that what was published of it."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        own = {key: value for key, value in row.items() if key != "source"}
+        if row["source"] == "computed":
+            found[row["design"]] = {**own, "published": None}
+        else:
+            del own["design"]
+            found[row["design"]]["published"] = {"source": row["source"], **own}
+    return [*found.values()]
