@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from indelible import comparison_text, text
 from indelible.experiment import InputError
 from indelible.latencies import commits, distribution, has_later, is_told
-from indelible.plot import COLOURS, WIDTH_INCHES, label, styled
+from indelible.plot import COLOURS, WIDTH_INCHES, label, number_decades, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,6 +65,8 @@ def figure(answer: Comparison) -> Figure:
 
 
 def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> None:
+    from matplotlib.ticker import EngFormatter
+
     for index, design in enumerate(_drawn(answer)):
         steps = distribution(answer, (design, workload, cores))
         if steps is None:
@@ -80,7 +82,8 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
             linewidth=1.2,
             label=label(answer, design),
         )
-    _number_cycles(axes)
+    axes.set_xscale("log")
+    number_decades(axes.xaxis, EngFormatter(sep=""))
     axes.grid(color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     title = comparison_text.with_cores(workload, answer, cores)
@@ -102,19 +105,6 @@ def _refusal(answer: Comparison) -> str:
     if any("distribution" in latency for latency in runs):
         return "there is no figure of latencies: no transaction was durable when the runs ended"
     return "there is no figure of latencies: compare with latencies=True"
-
-
-def _number_cycles(axes: Axes) -> None:
-    """Give a logarithmic axis of cycles numbers that have room beside each other."""
-    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
-
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    decades = math.log10(high / low)
-    steps = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
-    axes.xaxis.set_major_locator(LogLocator(subs=steps))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _drawn(answer: Comparison) -> list[str]:

@@ -19,7 +19,9 @@ from indelible.results import Comparison, OfSeeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
 
 Answer = TypeVar("Answer")
 
@@ -36,6 +38,9 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
+
+#: Values that are further apart than this by a factor stand on a logarithmic axis.
+DECADE = 10
 
 #: How a confidence interval is drawn on a bar.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
@@ -198,6 +203,26 @@ def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> No
         va="bottom",
         fontsize=6,
         rotation=90 if upright else 0,
+    )
+
+
+def number_decades(axis: Axis, formatter: Formatter) -> None:
+    """Give a logarithmic axis numbers that have room beside each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    decades = math.log10(high / low)
+    steps = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(formatter)
+    axis.set_minor_formatter(NullFormatter())
+
+
+def nothing_to_draw(answer: Comparison) -> InputError:
+    """Return that nothing is relative to anything, and what to do."""
+    return InputError(
+        f"there is no figure: {answer.normalize} is 0 or has no value here; choose another with"
+        " --normalize"
     )
 
 

@@ -6,8 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
-from indelible.experiment import InputError
-from indelible.plot import COLOURS, HATCHES, HEIGHT_INCHES, blocks, mark, styled
+from indelible.plot import (
+    COLOURS,
+    HATCHES,
+    HEIGHT_INCHES,
+    blocks,
+    mark,
+    nothing_to_draw,
+    styled,
+)
 from indelible.stacks import MEAN_LABEL, STALLS, WRITES, Stacked, stacks
 
 if TYPE_CHECKING:
@@ -40,10 +47,7 @@ def writes_figure(answer: Comparison) -> Figure:
 def _figure(answer: Comparison, of: Stacked) -> Figure:
     found = [stacks(answer, of, cores) for cores in answer.cores]
     if not any(cell for designs in found for cells in designs.values() for cell in cells):
-        raise InputError(
-            f"there is no figure: {answer.normalize} is 0 or has no value here; choose another with"
-            " --normalize"
-        )
+        raise nothing_to_draw(answer)
     inches = HEIGHT_INCHES + NAMES_INCHES
     names = [*of.parts.values()]
     return blocks(answer, partial(_bars, of), inches, labels_in_row=LABELS_IN_ROW, labels=names)

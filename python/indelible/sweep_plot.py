@@ -17,6 +17,7 @@ from indelible.means import is_unsure
 from indelible.metrics import METRICS
 from indelible.plot import (
     COLOURS,
+    DECADE,
     HEIGHT_INCHES,
     INTERVAL_LOOK,
     MARKERS,
@@ -42,9 +43,6 @@ SCALES = (
     {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
     {"MHz": 1e-3, "GHz": 1.0},
 )
-
-#: Values that are further apart than this by a factor stand on a logarithmic axis.
-DECADE = 10
 
 #: So many labels of an axis stand beside each other; more are turned.
 LEVEL_LABELS = 7
