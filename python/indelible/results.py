@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
 from indelible.kept import Taken
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
-from indelible.metrics import METRICS
+from indelible.metrics import METRICS, metric_named
 from indelible.names import closest_first
 from indelible.rows import rows_as_csv
 from indelible.shown import Shown
@@ -412,6 +412,11 @@ class Comparison(OfSeeds):
         asked = {self.cores_used(count): count for count in self.cores}
         return asked[known("number of cores", cores, [*asked])]
 
+    def by_metric(self, name: str) -> Comparison:
+        """Return the same runs compared by another metric."""
+        metric_named(name)
+        return replace(self, metric=name)
+
     def base(self, cell: Cell) -> Cell:
         """Return the cell that is 1.00 for a cell."""
         return (self.normalize, *cell[1:])
@@ -497,11 +502,15 @@ class Comparison(OfSeeds):
         """Return the table of `compare --latencies`: percentiles of how long commits take."""
         return self._view("latencies").text(self)
 
+    def summary(self) -> str:
+        """Return the table of `compare --summary`: a row for each design, with all it trades."""
+        return self._view("summary").text(self)
+
     def save(self, path: str | PathLike[str], view: str = "ratios") -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf.
 
-        `view` is `ratios`, `stalls`, `writes` or, of what was compared with `latencies=True`,
-        `latencies`.
+        `view` is `ratios`, `stalls`, `writes`, `summary` or, of what was compared with
+        `latencies=True`, `latencies`.
         """
         from indelible import plot
 
@@ -519,6 +528,10 @@ class Comparison(OfSeeds):
     def percentiles(self) -> list[dict[str, Any]]:
         """Return the numbers of `--latencies`, in cycles: a row for each design and workload."""
         return [*self._view("latencies").rows(self)]
+
+    def summarized(self) -> list[dict[str, Any]]:
+        """Return the numbers of `--summary`: a row for each number of cores and design."""
+        return [*self._view("summary").rows(self)]
 
     def _view(self, name: str) -> View:
         from indelible.views import view_named

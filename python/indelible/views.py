@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from indelible import comparison_text, latencies, latencies_plot, plot, stacks, stacks_plot, tables
+from indelible import (
+    comparison_text,
+    latencies,
+    latencies_plot,
+    plot,
+    stacks,
+    stacks_plot,
+    summary,
+    summary_plot,
+    tables,
+)
 from indelible.names import one_of
 from indelible.results import Comparison
 
@@ -48,6 +58,9 @@ VIEWS = {
     ),
     "latencies": View(
         "commit latencies", latencies.table, latencies_plot.figure, latencies.rows, "latencies"
+    ),
+    "summary": View(
+        "a row for each design", summary.table, summary_plot.figure, summary.rows, "summary"
     ),
 }
 

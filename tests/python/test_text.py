@@ -47,6 +47,14 @@ SHOWN = {
         *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],
         *["--cores", "1,8", "--latencies", "--seeds", "2"],
     ],
+    "compare_summary": [
+        *("compare", "--designs", EVERY_DESIGN, "--workloads", "hash,btree"),
+        *("--cores", "1,8", "--normalize", "undo@x86", "--summary"),
+    ],
+    "compare_summary_seeds": [
+        *("compare", "--designs", "native,undo@x86,redo@x86,silo", "--workloads", "hash,sqlite"),
+        *("--summary", "--seeds", "3", "--no-crash"),
+    ],
     "litmus": ["litmus"],
     "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],
@@ -140,7 +148,14 @@ def test_a_table_too_wide_is_cut_into_parts(command: Callable[..., tuple[int, st
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--stalls"], ["--writes"], ["--latencies"], ["--metric", "commit-latency-p99"]],
+    [
+        [],
+        ["--stalls"],
+        ["--writes"],
+        ["--latencies"],
+        ["--summary"],
+        ["--metric", "commit-latency-p99"],
+    ],
 )
 def test_titles_and_tables_fit_a_narrow_terminal(
     command: Callable[..., tuple[int, str, str]], words: list[str]

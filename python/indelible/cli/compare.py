@@ -34,6 +34,8 @@ examples:
       --machine ssp --writes
   indelible compare --designs ec-wal,loc-wal --workloads hash,sps \\
       --machine loc --latencies --plot latencies.pdf
+  indelible compare --designs undo@x86,base,fwb,lad,silo --workloads all \\
+      --summary --plot summary.pdf
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native \\
       --machine optane \\
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
@@ -51,6 +53,9 @@ SHOWN = {
     "writes": "show what is written to persistent memory and why, in the same way",
     "latencies": "show percentiles of how long commits take, also in --table and as"
     " `latencies` in --json; --plot draws their distributions",
+    "summary": "show a row for each design: throughput, p99 of commits, writes, energy, what a"
+    " power failure leaves to be saved, and the crash test; also in --table and as `summary` in"
+    " --json; --plot draws throughput against writes",
 }
 
 
@@ -132,7 +137,7 @@ def _base(args: argparse.Namespace) -> str | None:
 
     A design without durability writes next to nothing, and nothing is relative to that.
     """
-    if args.normalize is not None or not args.writes:
+    if args.normalize is not None or not (args.writes or args.summary):
         return args.normalize
     bounds = {r["name"] for r in experiment.catalog("designs") if r["durability"] == "none"}
     durable = [name for name in args.designs if name not in bounds]

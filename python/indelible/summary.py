@@ -1,0 +1,301 @@
+"""A row for each design of a comparison: what it gains and what that costs, over all workloads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from indelible.comparison_text import (
+    INTERVAL,
+    judged,
+    stubbed_tables,
+    titled,
+    verdict_text,
+    where,
+    with_notes,
+    zero_notes,
+)
+from indelible.metrics import METRICS
+from indelible.results import Comparison
+from indelible.text import (
+    BLANK,
+    GAP,
+    footnote,
+    half_width_cell,
+    joules,
+    paragraph,
+    ratio,
+    ratio_cell,
+    size,
+    terminal_width,
+)
+
+#: Numbers that are relative to one design, and by which metric runs have them.
+RATIOS = {
+    "throughput": "throughput",
+    "commit_latency_p99": "commit-latency-p99",
+    "pm_writes": "pm-writes",
+    "media_bits": "media-bits",
+    "pm_energy": "pm-energy",
+}
+
+#: What stands beside throughput of several seeds.
+HALF_WIDTH = "throughput_half_width_95"
+
+#: By what one design may be better than another in every way.
+TRADED = ("throughput", "commit_latency_p99", "pm_writes", "state_bytes")
+
+#: Numbers that differ by less than this part of them are level: they were divided and multiplied.
+LEVEL = 1e-9
+
+#: Whose promise is worth more comes first.
+PROMISES = ("synchronous", "asynchronous", "none")
+
+#: How the heads of columns say the numbers.
+HEADS = {
+    "throughput": "throughput",
+    HALF_WIDTH: INTERVAL,
+    "commit_latency_p99": "p99",
+    "pm_writes": "PM writes",
+    "media_bits": "media bits",
+    "pm_energy": "energy",
+    "state_bytes": "state",
+    "flush_energy_uj": "flush",
+    "crash": "crash test",
+}
+
+#: The columns that a narrow terminal does without, the first one first.
+OPTIONAL = ("flush_energy_uj", "media_bits", "pm_energy", "state_bytes")
+
+#: The mark of the best of a column, before the value.
+BEST = "*"
+BEST_NOTE = "the best of its column, of durable designs that failed no crash test"
+
+DOMINATED_NOTE = (
+    "another durable design that failed no crash test promises no less, is at least as good in"
+    " throughput, p99, PM writes and state, and better in one of them"
+)
+
+LATENCY_NOTE = "of commit latency, without what a design waits for before the commit begins"
+
+Row = Mapping[str, Any]
+
+
+def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
+    """Return a row for each number of cores and design."""
+    for cores in answer.cores:
+        yield from rows_of(answer, cores)
+
+
+def rows_of(answer: Comparison, cores: int | None) -> list[dict[str, Any]]:
+    """Return the rows of one number of cores; ratios are geometric means over the workloads."""
+    compared = {key: answer.by_metric(metric) for key, metric in RATIOS.items()}
+    found = [_row(answer, compared, design, cores) for design in answer.designs]
+    rivals = [row for row in found if answer.is_safe(row["design"])]
+    for row in found:
+        others = rivals if answer.is_safe(row["design"]) else []
+        row["dominated_by"] = [other["design"] for other in others if _dominates(other, row)]
+    return found
+
+
+def _row(
+    answer: Comparison, compared: Mapping[str, Comparison], design: str, cores: int | None
+) -> dict[str, Any]:
+    means = {key: by_metric.gmean(design, cores) for key, by_metric in compared.items()}
+    saved = answer.saved.get((design, cores))
+    return {
+        "design": design,
+        "cores": answer.cores_used(cores),
+        "throughput": means.pop("throughput"),
+        HALF_WIDTH: compared["throughput"].gmean_half_width(design, cores),
+        **means,
+        "state_bytes": saved and saved.state_bytes,
+        "flush_energy_uj": saved and saved.flush_energy_uj,
+        "durability": answer.durability.get(design, PROMISES[0]),
+        "crash": _crash(answer, design, cores),
+    }
+
+
+def _crash(answer: Comparison, design: str, cores: int | None) -> dict[str, Any]:
+    """Return the verdict of all campaigns, with the command of one that says something else."""
+    verdict = answer.verdict(design, cores)
+    return replace(verdict, command=None).json() if verdict.kind == "ok" else verdict.json()
+
+
+def _dominates(one: Row, other: Row) -> bool:
+    """Return whether a design promises as much as another, and is better without being worse."""
+    promises = [PROMISES.index(row["durability"]) for row in (one, other)]
+    leads = [_lead(key, one[key], other[key]) for key in TRADED]
+    if promises[0] > promises[1] or None in leads:
+        return False
+    return min(leads) >= 0 < max(leads)
+
+
+def _lead(key: str, one: float | None, other: float | None) -> int | None:
+    """Return 1 if one value is better than another, -1 if it is worse, 0 if they are level."""
+    if one is None or other is None:
+        return None
+    if math.isclose(one, other, rel_tol=LEVEL):
+        return 0
+    return 1 if (one > other) == _more_is_better(key) else -1
+
+
+def _more_is_better(key: str) -> bool:
+    return key in RATIOS and METRICS[RATIOS[key]].higher_is_better
+
+
+def table(answer: Comparison, width: int | None = None) -> str:
+    """Return a table for each number of cores: a row for each design."""
+    width = width or terminal_width()
+    found = {cores: rows_of(answer, cores) for cores in answer.cores}
+    tables = {cores: _columns(answer, rows) for cores, rows in found.items()}
+    dropped = _dropped([*tables.values()], width)
+
+    def block(cores: int | None, width: int) -> str:
+        of = over(", ".join(answer.workloads), answer)
+        what = f"Designs relative to {answer.normalize}, {of}"
+        title = titled(what, where(answer, cores), width)
+        shown = [cells for key, cells in tables[cores].items() if key not in dropped]
+        parts = stubbed_tables([*zip(*shown, strict=True)], width, stub_columns=1)
+        of_rows = (_fastest(answer, found[cores], cores), _dominated(answer, found[cores]))
+        told = [paragraph(label, body, width) for label, body in of_rows if body]
+        return "\n".join(["\n\n".join([title, *parts]), *told])
+
+    return with_notes(answer, block, _notes(answer, found, dropped, width), width)
+
+
+def over(workloads: str, answer: Comparison) -> str:
+    """Return what the numbers are of, with the workloads as they are said."""
+    return f"geometric means over {workloads}" if len(answer.workloads) > 1 else f"on {workloads}"
+
+
+def _columns(answer: Comparison, rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return the columns by what they have, each with its head first."""
+    columns = {"design": ["design", *(judged(answer, row["design"]) for row in rows)]}
+    for key, head in HEADS.items():
+        if key == HALF_WIDTH and len(answer.seeds_shown) == 1:
+            continue
+        best = _best(answer, rows, key) if key in RATIOS else []
+        cells = [_cell(answer, row, key) for row in rows]
+        marked = [BEST + cell if index in best else cell for index, cell in enumerate(cells)]
+        columns[key] = [head, *marked]
+    return columns
+
+
+def _cell(answer: Comparison, row: Row, key: str) -> str:
+    value = row[key]
+    if key == "crash":
+        return verdict_text(answer.verdict(row["design"], row["cores"]))
+    if key == HALF_WIDTH:
+        # The base is 1.00 because that is how it was chosen.
+        is_chosen = row["design"] == answer.normalize
+        return BLANK if is_chosen else half_width_cell(value, row["throughput"])
+    if key in RATIOS:
+        return ratio_cell(value)
+    if not value:
+        return BLANK if value is None else "0"
+    return size(value) if key == "state_bytes" else joules(value / 1e6)
+
+
+def _best(answer: Comparison, rows: Sequence[Row], key: str) -> list[int]:
+    """Return which rows have the best value of those that are safe; none if they are level."""
+    rivals = [
+        index
+        for index, row in enumerate(rows)
+        if answer.is_safe(row["design"]) and row[key] is not None
+    ]
+    best = [
+        index
+        for index in rivals
+        if all(_lead(key, rows[index][key], rows[other][key]) != -1 for other in rivals)
+    ]
+    return best if len(best) < len(rivals) else []
+
+
+def _dropped(tables: Sequence[Mapping[str, Sequence[str]]], width: int) -> list[str]:
+    """Return the columns for which there is no room in one of the tables."""
+    dropped: list[str] = []
+    for key in OPTIONAL:
+        shown = [[cells for key, cells in table.items() if key not in dropped] for table in tables]
+        if all(_width(columns) <= width for columns in shown):
+            break
+        dropped.append(key)
+    return dropped
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, cells)) for cells in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _fastest(answer: Comparison, rows: Sequence[Row], cores: int | None) -> tuple[str, str | None]:
+    """Return where the fastest design is furthest ahead of the base, and where least."""
+    label = "fastest"
+    known = [r for r in rows if answer.is_safe(r["design"]) and r["throughput"] is not None]
+    fastest = max(known, key=lambda row: row["throughput"], default=None)
+    if fastest is None:
+        return label, None
+    of_speed = answer.by_metric("throughput")
+    each = {w: of_speed.ratio((fastest["design"], w, cores)) for w in answer.workloads}
+    least, most = (end(each, key=lambda workload: each[workload]) for end in (min, max))
+    if ratio(each[least]) == ratio(each[most]):
+        return label, None
+    return label, (
+        f"{judged(answer, fastest['design'])}, from {ratio(each[least])} times {answer.normalize}"
+        f" on {least} to {ratio(each[most])} on {most}"
+    )
+
+
+def _dominated(answer: Comparison, rows: Sequence[Row]) -> tuple[str, str]:
+    """Return who is dominated, and by whom that is not."""
+    by = {row["design"]: row["dominated_by"] for row in rows}
+    told = [
+        f"{judged(answer, design)} by {', '.join(judged(answer, o) for o in others if not by[o])}"
+        for design, others in by.items()
+        if others
+    ]
+    return "dominated", "; ".join(told)
+
+
+def _notes(
+    answer: Comparison,
+    found: Mapping[int | None, Sequence[Row]],
+    dropped: Sequence[str],
+    width: int,
+) -> list[str]:
+    """Return what the columns and the marks are."""
+    every = [row for rows in found.values() for row in rows]
+    later = [d for d in answer.designs if answer.durability.get(d) == "asynchronous"]
+    until = f"; of {', '.join(later)} the time until the transaction is durable" if later else ""
+    writes = ["PM writes are bytes that the write-pending queues accepted"]
+    writes += ["media bits those that were programmed"] if "media_bits" not in dropped else []
+    writes += ["energy that of PM cells"] if "pm_energy" not in dropped else []
+    state = "what a design must save at a power failure, from `indelible battery`"
+    flush = "" if "flush_energy_uj" in dropped else "; flush: the energy that this takes"
+    seeds = len(answer.seeds_shown)
+    sure = f"the confidence interval of throughput over {seeds} seeds, to either side"
+    lost = [HEADS[key] for key in HEADS if key in dropped]
+    has_best = any(_best(answer, rows, key) for rows in found.values() for key in RATIOS)
+    said = {
+        "throughput": "higher is better; in every other column lower is",
+        INTERVAL: sure if seeds > 1 else None,
+        "p99": f"{LATENCY_NOTE}{until}",
+        "writes": f"for each transaction: {', '.join(writes)}",
+        "state": None if "state_bytes" in dropped else state + flush,
+        "dominated": DOMINATED_NOTE if any(row["dominated_by"] for row in every) else None,
+        "not shown": f"{', '.join(lost)}: there is no room for more columns" if lost else None,
+        BEST: BEST_NOTE if has_best else None,
+    }
+    notes = [paragraph(label, body, width) for label, body in said.items() if body]
+    return notes + _blank_notes(answer, every, width)
+
+
+def _blank_notes(answer: Comparison, every: Sequence[Row], width: int) -> list[str]:
+    """Return why there is no number, where that is so."""
+    of_base = (zero_notes(answer.by_metric(metric), width) for metric in RATIOS.values())
+    if notes := next(filter(None, of_base), None):
+        return notes
+    if any(row[key] is None for row in every for key in RATIOS):
+        return [footnote(BLANK, "it is 0 or not known on a workload: no geometric mean", width)]
+    return []

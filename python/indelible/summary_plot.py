@@ -1,0 +1,266 @@
+"""Designs as points: throughput against write traffic, and the front that no design is beyond."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+from indelible import comparison_text, text
+from indelible.metrics import METRICS
+from indelible.plot import (
+    COLOURS,
+    DECADE,
+    INTERVAL_LOOK,
+    blocks,
+    nothing_to_draw,
+    number_decades,
+    styled,
+)
+from indelible.summary import HALF_WIDTH, RATIOS, over, rows_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from indelible.results import Comparison
+
+#: What lies along the axes.
+ACROSS, UP = "throughput", "pm_writes"
+
+PANEL_INCHES = 3.0
+
+#: More workloads than these are counted in a title, and not named; and letters of its lines.
+NAMED_WORKLOADS = 6
+TITLE_LETTERS = 120
+
+#: Room around the points for their names, as a part of what they take.
+MARGIN = 0.12
+
+#: Half of a marker, what is left free around a name, and half of a line, in points.
+MARKER, FREE, LINE = 3, 1, 0.5
+
+#: How far from its point a name may be, in points; a line leads there from some distance on.
+REACHES = (6, 10, 15, 21, 29, 39)
+LED_FROM = 10
+#: And in which directions, the best one first.
+DIRECTIONS = (0, 45, -45, 90, -90, 180, 135, -135)
+
+#: What the legend says.
+FRONT = "Pareto front of durable designs"
+BOUND = "no durability: a bound"
+UNSAFE = "not crash-safe"
+
+Point = tuple[float, float]
+
+
+@styled
+def figure(answer: Comparison) -> Figure:
+    """Return a panel for each number of cores: each design a point with its name."""
+    if not any(_points(answer, cores) for cores in answer.cores):
+        raise nothing_to_draw(answer)
+    labels = (FRONT, BOUND, UNSAFE)
+    drawing = blocks(answer, _panel, PANEL_INCHES, labels_in_row=len(labels), labels=labels)
+    # Where there is room for names is known when everything else has its place.
+    drawing.draw_without_rendering()
+    for axes, cores in zip(drawing.axes, answer.cores, strict=True):
+        _name(axes, answer, cores)
+    return drawing
+
+
+def _points(answer: Comparison, cores: int | None) -> dict[str, Point]:
+    """Return where the designs are whose numbers are known."""
+    places = {row["design"]: (row[ACROSS], row[UP]) for row in rows_of(answer, cores)}
+    return {design: place for design, place in places.items() if None not in place}
+
+
+def _widths(answer: Comparison, cores: int | None) -> dict[str, float]:
+    """Return how far the confidence intervals of designs go to either side."""
+    return {row["design"]: row[HALF_WIDTH] or 0.0 for row in rows_of(answer, cores)}
+
+
+def front(answer: Comparison, points: Mapping[str, Point]) -> list[Point]:
+    """Return where the designs are that are safe, and none of these is better and no worse.
+
+    They come from the left to the right, and so from the lowest to the highest.
+    """
+    safe = [place for design, place in points.items() if answer.is_safe(design)]
+    found: list[Point] = []
+    for across, up in sorted(safe, key=lambda point: (-point[0], point[1])):
+        if not found or up < found[-1][1]:
+            found.append((across, up))
+    return found[::-1]
+
+
+def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
+    points = _points(answer, cores)
+    widths = _widths(answer, cores)
+    for index, design in enumerate(answer.designs):
+        if design in points:
+            _draw(axes, answer, index, points[design], widths[design])
+    every = [point for count in answer.cores for point in _points(answer, count).values()]
+    _make_room(axes, every)
+    if corners := front(answer, points):
+        limits = axes.axis()
+        look = {"color": "0.3", "linewidth": 2 * LINE, "zorder": 0.8, "label": FRONT}
+        axes.plot(*zip(*_stairs(axes, corners), strict=True), **look)
+        axes.axis(limits)
+    axes.grid(color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(f"{_said(answer, ACROSS)} {_better(ACROSS)}")
+    axes.set_ylabel(f"{_said(answer, UP)}\n{_better(UP)}")
+    title = textwrap.fill(_title(answer, cores, points), TITLE_LETTERS)
+    axes.set_title(title, fontsize=7, loc="left", color="0.3")
+
+
+def _draw(axes: Axes, answer: Comparison, index: int, point: Point, width: float) -> None:
+    """Draw a design as the other figures do: without a fill if it is not crash-safe."""
+    colour, size = COLOURS[index % len(COLOURS)], (2 * MARKER) ** 2
+    if width:
+        look = {"fmt": "none", "ecolor": "0.5", "zorder": 0.7, **INTERVAL_LOOK}
+        axes.errorbar(*point, xerr=width, **look)
+    if answer.is_safe(design := answer.designs[index]):
+        axes.scatter(*point, s=size, facecolor=colour, edgecolor="black", linewidth=0.5)
+    elif answer.durability.get(design) == "none":
+        axes.scatter(*point, s=size, facecolor="white", edgecolor="0.5", label=BOUND)
+    else:
+        axes.scatter(*point, s=size, facecolor="white", edgecolor=colour, linewidth=0.8)
+        axes.scatter(*point, s=2 * size, marker="x", color=colour, linewidth=1, label=UNSAFE)
+
+
+def _make_room(axes: Axes, every: Sequence[Point]) -> None:
+    """Have the axes leave room for names; one whose values differ much is logarithmic.
+
+    The values are those of all panels, whose axes are then alike. None of them is 0: they are
+    geometric means.
+    """
+    from matplotlib.ticker import StrMethodFormatter
+
+    axes.margins(MARGIN)
+    is_wide = [max(values) >= DECADE * min(values) for values in zip(*every, strict=True)]
+    for name, wide in zip("xy", is_wide, strict=False):
+        if wide:
+            axes.set(**{f"{name}scale": "log"})
+        axes.autoscale_view()
+        if wide:
+            number_decades(getattr(axes, f"{name}axis"), StrMethodFormatter("{x:g}"))
+        elif getattr(axes, f"get_{name}lim")()[0] < 0:
+            axes.set(**{f"{name}lim": (0, None)})
+
+
+def _stairs(axes: Axes, corners: Sequence[Point]) -> list[Point]:
+    """Return the way along a front: below it and to its right there is no design."""
+    left, _, _, top = axes.axis()
+    # From each corner up to where the next one is, and then across.
+    turns = [(here[0], there[1]) for here, there in pairwise(corners)]
+    between = [point for pair in zip(corners, turns, strict=False) for point in pair]
+    last = corners[-1]
+    return [(left, corners[0][1]), *between, last, (last[0], top)]
+
+
+def _said(answer: Comparison, key: str) -> str:
+    return f"{METRICS[RATIOS[key]].title} relative to {answer.normalize}"
+
+
+def _better(key: str) -> str:
+    return f"({'higher' if METRICS[RATIOS[key]].higher_is_better else 'lower'} is better)"
+
+
+def _title(answer: Comparison, cores: int | None, points: Iterable[str]) -> str:
+    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    count, seeds = len(answer.workloads), answer.seeds_shown
+    named = ", ".join(answer.workloads) if count <= NAMED_WORKLOADS else f"{count} workloads"
+    sure = ", 95 % intervals" if len(seeds) > 1 else ""
+    missing = [design for design in answer.designs if design not in {*points}]
+    left_out = f"; without a value: {', '.join(missing)}" if missing else ""
+    return f"{where}, {text.seeds_said(seeds)}, {over(named, answer)}{sure}{left_out}"
+
+
+def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
+    """Write the names of points beside them, each where it hides least of what is there."""
+    dots = axes.figure.dpi / 72
+    points, widths = _points(answer, cores), _widths(answer, cores)
+    middles = {design: _place(axes, point) for design, point in points.items()}
+    taken = [
+        Box.around(middle, 2 * MARKER * dots, 2 * MARKER * dots) for middle in middles.values()
+    ]
+    lines = [*pairwise(_stairs(axes, corners))] if (corners := front(answer, points)) else []
+    left = axes.get_xlim()[0]
+    for design, (x, y) in points.items():
+        lines.append(((max(x - widths[design], left), y), (x + widths[design], y)))
+    for line in lines:
+        taken.append(Box.between(*(_place(axes, end) for end in line), LINE * dots))
+    room = Box(*axes.get_window_extent().extents)
+    look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+    look["fontsize"] = 6
+    for design, middle in middles.items():
+        name = comparison_text.judged(answer, design)
+        note = axes.annotate(name, points[design], xytext=(0, 0), **look)
+        note.set_in_layout(False)
+        extent = note.get_window_extent()
+        high, wide = (side + 2 * FREE * dots for side in (extent.height, extent.width))
+        ways = [
+            (reach, Box.around(_beside(middle, wide, high, reach * dots, angle), wide, high))
+            for reach, angle in product(REACHES, DIRECTIONS)
+        ]
+        # Of those that hide as little the nearest comes first.
+        reach, box = min(ways, key=lambda way: way[1].hidden(taken, room))
+        taken.append(box)
+        note.xyann = tuple(
+            (there - here) / dots for there, here in zip(box.middle(), middle, strict=True)
+        )
+        if reach >= LED_FROM:
+            drawn = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.4, "shrinkB": MARKER}
+            leader = axes.annotate("", points[design], note.xyann, arrowprops=drawn, **look)
+            leader.set_in_layout(False)
+
+
+def _place(axes: Axes, point: Point) -> Point:
+    """Return where a point is in the figure."""
+    x, y = axes.transData.transform(point)
+    return float(x), float(y)
+
+
+def _beside(middle: Point, wide: float, high: float, reach: float, angle: int) -> Point:
+    """Return the middle of a box at some distance from a point, in some direction."""
+    across, up = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    return middle[0] + across * (reach + wide / 2), middle[1] + up * (reach + high / 2)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of a figure."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    @staticmethod
+    def around(middle: Point, wide: float, high: float) -> Box:
+        """Return a box of some size around a point."""
+        x, y = middle
+        return Box(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
+
+    @staticmethod
+    def between(one: Point, other: Point, half: float) -> Box:
+        """Return the box of a line along an axis, so wide to either side."""
+        (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
+        return Box(left - half, bottom - half, right + half, top + half)
+
+    def middle(self) -> Point:
+        """Return its middle."""
+        return (self.left + self.right) / 2, (self.bottom + self.top) / 2
+
+    def shared(self, other: Box) -> float:
+        """Return the area that it has in common with another."""
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return max(wide, 0.0) * max(high, 0.0)
+
+    def hidden(self, others: Iterable[Box], room: Box) -> float:
+        """Return the area that it hides of others, and that it has outside of a room."""
+        return sum(map(self.shared, others)) + self.shared(self) - self.shared(room)
