@@ -68,9 +68,10 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
         raise InputError(f"{place}: a figure is one of {', '.join(SUFFIXES)}")
     try:
         import matplotlib  # noqa: F401
-    except ImportError:
+        import textalloc  # noqa: F401
+    except ImportError as error:
         raise InputError(
-            f"{flag or 'a figure'} needs matplotlib: python -m pip install 'indelible[plot]'"
+            f"{flag or 'a figure'} needs {error.name}: python -m pip install 'indelible[plot]'"
         ) from None
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from indelible import comparison_text, text
 from indelible.metrics import METRICS
@@ -40,14 +38,8 @@ TITLE_LETTERS = 120
 #: Room around the points for their names, as a part of what they take.
 MARGIN = 0.12
 
-#: Half of a marker, what is left free around a name, and half of a line, in points.
-MARKER, FREE, LINE = 3, 1, 0.5
-
-#: How far from its point a name may be, in points; a line leads there from some distance on.
-REACHES = (6, 10, 15, 21, 29, 39)
-LED_FROM = 10
-#: And in which directions, the best one first.
-DIRECTIONS = (0, 45, -45, 90, -90, 180, 135, -135)
+#: Half of a marker, and the width of the front, in points.
+MARKER, LINE = 3, 1.0
 
 #: What the legend says.
 FRONT = "Pareto front of durable designs"
@@ -105,7 +97,7 @@ def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
     _make_room(axes, every)
     if corners := front(answer, points):
         limits = axes.axis()
-        look = {"color": "0.3", "linewidth": 2 * LINE, "zorder": 0.8, "label": FRONT}
+        look = {"color": "0.3", "linewidth": LINE, "zorder": 0.8, "label": FRONT}
         axes.plot(*zip(*_stairs(axes, corners), strict=True), **look)
         axes.axis(limits)
     axes.grid(color="0.9", linewidth=0.5)
@@ -180,87 +172,34 @@ def _title(answer: Comparison, cores: int | None, points: Iterable[str]) -> str:
 
 
 def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
-    """Write the names of points beside them, each where it hides least of what is there."""
-    dots = axes.figure.dpi / 72
+    """Write the names of points beside them, where they hide neither each other nor a line."""
+    import textalloc
+
     points, widths = _points(answer, cores), _widths(answer, cores)
-    middles = {design: _place(axes, point) for design, point in points.items()}
-    taken = [
-        Box.around(middle, 2 * MARKER * dots, 2 * MARKER * dots) for middle in middles.values()
-    ]
-    lines = [*pairwise(_stairs(axes, corners))] if (corners := front(answer, points)) else []
+    if not points:
+        return
+    corners = front(answer, points)
+    lines = [_stairs(axes, corners)] if corners else []
+    # None begins at 0, where a logarithmic axis has no place.
     left = axes.get_xlim()[0]
-    for design, (x, y) in points.items():
-        lines.append(((max(x - widths[design], left), y), (x + widths[design], y)))
-    for line in lines:
-        taken.append(Box.between(*(_place(axes, end) for end in line), LINE * dots))
-    room = Box(*axes.get_window_extent().extents)
-    look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
-    look["fontsize"] = 6
-    for design, middle in middles.items():
-        name = comparison_text.judged(answer, design)
-        note = axes.annotate(name, points[design], xytext=(0, 0), **look)
-        note.set_in_layout(False)
-        extent = note.get_window_extent()
-        high, wide = (side + 2 * FREE * dots for side in (extent.height, extent.width))
-        ways = [
-            (reach, Box.around(_beside(middle, wide, high, reach * dots, angle), wide, high))
-            for reach, angle in product(REACHES, DIRECTIONS)
-        ]
-        # Of those that hide as little the nearest comes first.
-        reach, box = min(ways, key=lambda way: way[1].hidden(taken, room))
-        taken.append(box)
-        note.xyann = tuple(
-            (there - here) / dots for there, here in zip(box.middle(), middle, strict=True)
-        )
-        if reach >= LED_FROM:
-            drawn = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.4, "shrinkB": MARKER}
-            leader = axes.annotate("", points[design], note.xyann, arrowprops=drawn, **look)
-            leader.set_in_layout(False)
-
-
-def _place(axes: Axes, point: Point) -> Point:
-    """Return where a point is in the figure."""
-    x, y = axes.transData.transform(point)
-    return float(x), float(y)
-
-
-def _beside(middle: Point, wide: float, high: float, reach: float, angle: int) -> Point:
-    """Return the middle of a box at some distance from a point, in some direction."""
-    across, up = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-    return middle[0] + across * (reach + wide / 2), middle[1] + up * (reach + high / 2)
-
-
-@dataclass(frozen=True)
-class Box:
-    """A part of a figure."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    @staticmethod
-    def around(middle: Point, wide: float, high: float) -> Box:
-        """Return a box of some size around a point."""
-        x, y = middle
-        return Box(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
-
-    @staticmethod
-    def between(one: Point, other: Point, half: float) -> Box:
-        """Return the box of a line along an axis, so wide to either side."""
-        (left, right), (bottom, top) = (sorted(ends) for ends in zip(one, other, strict=True))
-        return Box(left - half, bottom - half, right + half, top + half)
-
-    def middle(self) -> Point:
-        """Return its middle."""
-        return (self.left + self.right) / 2, (self.bottom + self.top) / 2
-
-    def shared(self, other: Box) -> float:
-        """Return the area that it has in common with another."""
-        wide = min(self.right, other.right) - max(self.left, other.left)
-        high = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return max(wide, 0.0) * max(high, 0.0)
-
-    def hidden(self, others: Iterable[Box], room: Box) -> float:
-        """Return the area that it hides of others, and that it has outside of a room."""
-        return sum(map(self.shared, others)) + self.shared(self) - self.shared(room)
+    lines += [
+        [(max(x - widths[design], left), y), (x + widths[design], y)]
+        for design, (x, y) in points.items()
+        if widths[design]
+    ]
+    across, up = zip(*points.values(), strict=True)
+    textalloc.allocate(
+        axes,
+        across,
+        up,
+        [comparison_text.judged(answer, design) for design in points],
+        x_scatter=across,
+        y_scatter=up,
+        x_lines=[[x for x, _ in line] for line in lines],
+        y_lines=[[y for _, y in line] for line in lines],
+        textsize=6,
+        linecolor="0.6",
+        linewidth=0.4,
+        avoid_label_lines_overlap=True,
+        avoid_crossing_label_lines=True,
+    )
