@@ -173,6 +173,24 @@ def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
     return paragraph("crash test", told, width)
 
 
+def by_cell(
+    answer: Comparison,
+    cores: int | None,
+    title: str,
+    heads: Sequence[str],
+    said: Callable[[Cell], Sequence[str]],
+    width: int,
+) -> str:
+    """Return a table with a row for each workload and design, and below it the verdicts."""
+    rows = [["workload", "design", *heads]]
+    for workload in answer.workloads:
+        for design in answer.designs:
+            name = workload if design == answer.designs[0] else ""
+            rows.append([name, judged(answer, design), *said((design, workload, cores))])
+    tables = stubbed_tables(rows, width)
+    return "\n".join(["\n\n".join([title, *tables]), verdicts_line(answer, cores, width)])
+
+
 #: The columns that say whose a row is, a workload and a design.
 STUB = 2
 

@@ -6,14 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from indelible.comparison_text import (
-    judged,
-    stubbed_tables,
-    titled,
-    verdicts_line,
-    where,
-    with_notes,
-)
+from indelible.comparison_text import by_cell, titled, where, with_notes
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison
@@ -51,7 +44,7 @@ def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
     several seeds they are those of all commits if their distributions are known, and otherwise the
     means of the seeds; `max` is the slowest of all.
     """
-    runs = _runs(answer, cell)
+    runs = runs_of(answer, cell)
     if None in runs:
         return None
     each = [run["commit_latency_cycles"] for run in runs]
@@ -68,7 +61,8 @@ def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
     return found | {"max": None if None in slowest else max(slowest)}
 
 
-def _runs(answer: Comparison, cell: Cell) -> list[Mapping[str, Any] | None]:
+def runs_of(answer: Comparison, cell: Cell) -> list[Mapping[str, Any] | None]:
+    """Return the rows of a cell's runs, one for each seed; none where there was no run."""
     cell = answer.place(cell)
     runs = [answer.runs.get((*cell, seed)) for seed in answer.seeds_shown]
     return [run and run.data for run in runs]
@@ -82,7 +76,7 @@ def _core_time(run: Mapping[str, Any]) -> float | None:
 
 def commits(answer: Comparison, cell: Cell) -> float:
     """Return how many commits the runs of a cell have together."""
-    return sum(transactions(run) for run in _runs(answer, cell) if run)
+    return sum(transactions(run) for run in runs_of(answer, cell) if run)
 
 
 def distribution(answer: Comparison, cell: Cell) -> list[Step] | None:
@@ -90,7 +84,7 @@ def distribution(answer: Comparison, cell: Cell) -> list[Step] | None:
 
     Over several seeds it is the mean of their shares. None where not every run has a distribution.
     """
-    runs = _runs(answer, cell)
+    runs = runs_of(answer, cell)
     each = [run["commit_latency_cycles"].get("distribution") for run in runs if run]
     if len(each) < len(runs) or not all(each):
         return None
@@ -137,17 +131,13 @@ def has_later(answer: Comparison) -> bool:
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
     title = titled("Cycles of a transaction, and of its commit", where(answer, cores), width)
-    lines = []
-    for workload in answer.workloads:
-        for design in answer.designs:
-            cell = (design, workload, cores)
-            found = numbers(answer, cell) or dict.fromkeys(NUMBERS)
-            count = commits(answer, cell)
-            values = [_said(name, cycles, count) for name, cycles in found.items()]
-            name = workload if design == answer.designs[0] else ""
-            lines.append([name, judged(answer, design), *values])
-    tables = stubbed_tables([["workload", "design", *NUMBERS.values()], *lines], width)
-    return "\n".join(["\n\n".join([title, *tables]), verdicts_line(answer, cores, width)])
+
+    def said(cell: Cell) -> list[str]:
+        found = numbers(answer, cell) or dict.fromkeys(NUMBERS)
+        count = commits(answer, cell)
+        return [_said(name, cycles, count) for name, cycles in found.items()]
+
+    return by_cell(answer, cores, title, [*NUMBERS.values()], said, width)
 
 
 def _said(name: str, cycles: float | None, count: float) -> str:

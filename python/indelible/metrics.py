@@ -25,8 +25,10 @@ def transactions(row: Mapping[str, Any]) -> float:
     return row["throughput_tx_per_s"] * row["simulated_s"]
 
 
-def _per_tx(amount: Callable[[Mapping[str, Any]], float]) -> Callable[[Mapping[str, Any]], float]:
-    """Return what a run has of something for each transaction."""
+def per_transaction(
+    amount: Callable[[Mapping[str, Any]], float],
+) -> Callable[[Mapping[str, Any]], float]:
+    """Return what a run has of something for each transaction that was committed."""
 
     def value(row: Mapping[str, Any]) -> float:
         count = transactions(row)
@@ -36,7 +38,7 @@ def _per_tx(amount: Callable[[Mapping[str, Any]], float]) -> Callable[[Mapping[s
 
 
 def _writes(meter: str, unit: str, title: str) -> Metric:
-    return Metric(title, unit, False, _per_tx(lambda row: row["pm_writes"][meter]))
+    return Metric(title, unit, False, per_transaction(lambda row: row["pm_writes"][meter]))
 
 
 def _latency(number: str, title: str) -> Metric:
@@ -49,7 +51,7 @@ METRICS = {
     "media-lines": _writes("media_lines", "lines/tx", "Lines of media programmed"),
     "media-bits": _writes("media_bits", "bits/tx", "Bits of media programmed"),
     "pm-energy": Metric(
-        "Energy of PM cells", "nJ/tx", False, _per_tx(lambda row: 1e3 * row["energy_uj"])
+        "Energy of PM cells", "nJ/tx", False, per_transaction(lambda row: 1e3 * row["energy_uj"])
     ),
     "commit-latency": _latency("mean", "Mean commit latency"),
     "commit-latency-p50": _latency("p50", "Median of commit latency"),
@@ -59,9 +61,9 @@ METRICS = {
         "Misses of the last level",
         "misses/tx",
         False,
-        _per_tx(lambda row: row["caches"]["llc_misses"]),
+        per_transaction(lambda row: row["caches"]["llc_misses"]),
     ),
-    "pm-reads": Metric("PM reads", "lines/tx", False, _per_tx(lambda row: row["pm_reads"])),
+    "pm-reads": Metric("PM reads", "lines/tx", False, per_transaction(lambda row: row["pm_reads"])),
     "pm-read-latency": Metric(
         "Mean latency of PM reads",
         "cycles",

@@ -162,7 +162,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
             bar,
             label=label(answer, design),
             **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
-            **_look(answer, design, index),
+            **look_of(answer, design, index),
         )
         # Among few bars there is room for every value, among many for those of the means.
         tops = [*zip(container.patches, ratios, reaches, strict=True)]
@@ -251,7 +251,8 @@ def label(answer: Comparison, design: str) -> str:
     return name if answer.is_safe(design) else f"{name} (not crash-safe)"
 
 
-def _look(answer: Comparison, design: str, index: int) -> dict[str, object]:
+def look_of(answer: Comparison, design: str, index: int) -> dict[str, object]:
+    """Return how the bars of a design look: without a fill if it is not crash-safe."""
     colour = COLOURS[index % len(COLOURS)]
     if answer.is_safe(design):
         hatch = HATCHES[index % len(HATCHES)]

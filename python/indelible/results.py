@@ -502,6 +502,10 @@ class Comparison(OfSeeds):
         """Return the table of `compare --latencies`: percentiles of how long commits take."""
         return self._view("latencies").text(self)
 
+    def usage(self) -> str:
+        """Return the table of `compare --usage`: how busy caches, queues and banks were."""
+        return self._view("usage").text(self)
+
     def summary(self) -> str:
         """Return the table of `compare --summary`: a row for each design, with all it trades."""
         return self._view("summary").text(self)
@@ -509,7 +513,7 @@ class Comparison(OfSeeds):
     def save(self, path: str | PathLike[str], view: str = "ratios") -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf.
 
-        `view` is `ratios`, `stalls`, `writes`, `summary` or, of what was compared with
+        `view` is `ratios`, `stalls`, `writes`, `usage`, `summary` or, of what was compared with
         `latencies=True`, `latencies`.
         """
         from indelible import plot

@@ -17,6 +17,8 @@ from indelible import (
     summary,
     summary_plot,
     tables,
+    usage,
+    usage_plot,
 )
 from indelible.names import one_of
 from indelible.results import Comparison
@@ -59,6 +61,7 @@ VIEWS = {
     "latencies": View(
         "commit latencies", latencies.table, latencies_plot.figure, latencies.rows, "latencies"
     ),
+    "usage": View("how busy the machine was", usage.table, usage_plot.figure, usage.rows, "usage"),
     "summary": View(
         "a row for each design", summary.table, summary_plot.figure, summary.rows, "summary"
     ),

@@ -55,6 +55,10 @@ SHOWN = {
         *("compare", "--designs", "native,undo@x86,redo@x86,silo", "--workloads", "hash,sqlite"),
         *("--summary", "--seeds", "3", "--no-crash"),
     ],
+    "compare_usage": [
+        *["compare", "--designs", "native,leaky,silo", "--workloads", "hash,btree"],
+        *["--cores", "1,8", "--usage"],
+    ],
     "litmus": ["litmus"],
     "trace_list": ["trace", "--design", "silo", "--workload", "hash", "--list"],
     "litmus_fails": ["litmus", "--order", "hops", "--order", "leaky", "--order", "torn"],

@@ -34,6 +34,8 @@ examples:
       --machine ssp --writes
   indelible compare --designs ec-wal,loc-wal --workloads hash,sps \\
       --machine loc --latencies --plot latencies.pdf
+  indelible compare --designs lad,silo --workloads hash,btree \\
+      --cores 1,8 --usage
   indelible compare --designs undo@x86,base,fwb,lad,silo --workloads all \\
       --summary --plot summary.pdf
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native \\
@@ -53,6 +55,8 @@ SHOWN = {
     "writes": "show what is written to persistent memory and why, in the same way",
     "latencies": "show percentiles of how long commits take, also in --table and as"
     " `latencies` in --json; --plot draws their distributions",
+    "usage": "show how busy caches, write-pending queues, banks and buses were, also in --table and"
+    " as `usage` in --json; --plot draws banks and queues",
     "summary": "show a row for each design: throughput, p99 of commits, writes, energy, what a"
     " power failure leaves to be saved, and the crash test; also in --table and as `summary` in"
     " --json; --plot draws throughput against writes",

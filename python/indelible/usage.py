@@ -1,0 +1,91 @@
+"""How busy the machine was in the runs of a comparison: caches, queues, banks and buses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from indelible.comparison_text import by_cell, titled, where, with_notes
+from indelible.latencies import runs_of
+from indelible.means import mean_of_seeds
+from indelible.metrics import METRICS, per_transaction
+from indelible.results import Cell, Comparison
+from indelible.text import BLANK, paragraph, ratio, terminal_width
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that says how busy a part of the machine was."""
+
+    #: The head of its column.
+    head: str
+    #: Of a run; nothing where the run does not know it.
+    value: Callable[[Mapping[str, Any]], float | None]
+    said: Callable[[float], str] = ratio
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _percent(part: str, share: str) -> Callable[[Mapping[str, Any]], float]:
+    return lambda row: 100 * row[part][share]
+
+
+NUMBERS = {
+    "flushes": Number("flush", per_transaction(lambda row: row["caches"]["flushes"])),
+    "fences": Number("fence", per_transaction(lambda row: row["caches"]["fences"])),
+    "llc_misses": Number("miss", METRICS["llc-misses"].value),
+    "pm_reads": Number("reads", METRICS["pm-reads"].value),
+    "pm_read_cycles": Number("cycles", METRICS["pm-read-latency"].value, _whole),
+    "wpq_entries": Number("WPQ", METRICS["wpq-entries"].value, _whole),
+    "wpq_full_percent": Number("full", _percent("controllers", "wpq_full_share"), _whole),
+    "pm_busy_percent": Number("banks", METRICS["pm-busy"].value, _whole),
+    "bus_busy_percent": Number("bus", _percent("pm_banks", "bus_share"), _whole),
+}
+
+NOTES = {
+    "flush": "as fence, miss (of the last level) and reads (of PM): how many a transaction has",
+    "cycles": "of a read of PM, from its request at the controller until the answer leaves",
+    "WPQ": "entries taken of each write-pending queue; full: of the time, in percent",
+    "banks": "of PM, as its bus: of the time, how much they are booked for, in percent",
+}
+
+
+def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None]:
+    """Return how busy the machine was in a cell, means over seeds; none of what is not known."""
+    runs = runs_of(answer, cell)
+    if None in runs:
+        return dict.fromkeys(NUMBERS)
+    return {name: mean_of_seeds(map(one.value, runs)) for name, one in NUMBERS.items()}
+
+
+def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
+    """Return a row for each number of cores, workload and design."""
+    for cores in answer.cores:
+        for workload in answer.workloads:
+            for design in answer.designs:
+                own = {"design": design, "cores": answer.cores_used(cores), "workload": workload}
+                yield own | numbers(answer, (design, workload, cores))
+
+
+def table(answer: Comparison, width: int | None = None) -> str:
+    """Return a table for each number of cores: a row for each workload and design."""
+    width = width or terminal_width()
+    notes = [paragraph(label, body, width) for label, body in NOTES.items()]
+    return with_notes(answer, partial(_block, answer), notes, width)
+
+
+def _block(answer: Comparison, cores: int | None, width: int) -> str:
+    title = titled("How busy the machine was", where(answer, cores), width)
+
+    def said(cell: Cell) -> list[str]:
+        found = numbers(answer, cell)
+        return [
+            BLANK if value is None else NUMBERS[name].said(value) for name, value in found.items()
+        ]
+
+    heads = [number.head for number in NUMBERS.values()]
+    return by_cell(answer, cores, title, heads, said, width)

@@ -1,0 +1,58 @@
+"""How busy banks and queues were, as a figure: bars and dots, and no ratios."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from indelible import comparison_text, text
+from indelible.experiment import InputError
+from indelible.plot import blocks, label, look_of, styled
+from indelible.usage import numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from indelible.results import Comparison
+
+PANEL_INCHES = 1.9
+
+#: What the dots are.
+FULL = "write-pending queue full"
+
+
+@styled
+def figure(answer: Comparison) -> Figure:
+    """Return a block for each number of cores: a bar for each design, a group a workload."""
+    if not any(None not in numbers(answer, cell).values() for cell in answer.cells()):
+        raise InputError("there is no figure: no run came to its end")
+    return blocks(answer, _bars, PANEL_INCHES, labels_in_row=5)
+
+
+def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
+    bar = 0.8 / len(answer.designs)
+    dots = []
+    for index, design in enumerate(answer.designs):
+        offset = (index - (len(answer.designs) - 1) / 2) * bar
+        places = [place + offset for place in range(len(answer.workloads))]
+        found = [numbers(answer, (design, workload, cores)) for workload in answer.workloads]
+        banks, full = (
+            [math.nan if one[name] is None else one[name] for one in found]
+            for name in ("pm_busy_percent", "wpq_full_percent")
+        )
+        axes.bar(places, banks, bar, label=label(answer, design), **look_of(answer, design, index))
+        dots += zip(places, full, strict=True)
+    # Those at the ends of the axis are whole, too.
+    look = {"s": 9, "color": "white", "edgecolor": "black", "linewidth": 0.7, "clip_on": False}
+    axes.scatter(*zip(*dots, strict=True), label=FULL, zorder=3, **look)
+    axes.set_ylim(0, 100)
+    axes.grid(axis="y", color="0.9", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.margins(x=0.01)
+    axes.set_xticks(range(len(answer.workloads)), answer.workloads)
+    axes.tick_params(axis="x", length=0)
+    axes.set_ylabel("Banks of PM are busy\n(% of the time)")
+    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    title = f"{where}, {text.seeds_said(answer.seeds_shown)}"
+    axes.set_title(title, fontsize=7, loc="left", color="0.3")
