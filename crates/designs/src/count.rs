@@ -70,6 +70,8 @@ model::rules! {
         /// The locks are given back only when the truncation is durable: another core may store
         /// to the same words next, and replaying the log would take its stores back.
         truncate_before_unlock,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A machine that boots uses up the number of the transaction of which not all entries may
         /// be there: those that are do not count for a later one.
         use_up_number_at_boot,
@@ -132,6 +134,7 @@ impl Log for Count {
         ("order_data_before_truncation", ALREADY_DURABLE),
         ("truncate_before_unlock", ALREADY_DURABLE),
         ("verify_checksum", LAST_IS_LAST),
+        ("fence_before_log_is_dropped", ALREADY_DURABLE),
         (
             "use_up_number_at_boot",
             "entries survive in order, so of a transaction that was cut short the last one is not \
@@ -224,6 +227,9 @@ impl Log for Count {
             }
             for [address, value, ..] in found {
                 image.set_word(Word::of(address), value)?;
+            }
+            if rules.fence_before_log_is_dropped {
+                image.fence();
             }
             image.set_word(mark, stamp.number)?;
         }

@@ -81,6 +81,8 @@ model::rules! {
         ignore_speculative_bit,
         /// Recovery discards the entries of transactions that did not commit.
         discard_uncommitted,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A number that has begun anew is younger than the largest.
         serials_begin_anew,
     }

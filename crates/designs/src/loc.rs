@@ -178,6 +178,8 @@ model::rules! {
         begin_in_reach,
         /// A group is used again when the head that leaves it out is durable.
         head_before_reuse,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A machine that boots erases what is left in the log before it uses it.
         erase_log_at_boot,
     }

@@ -41,6 +41,8 @@ model::rules! {
         /// The locks are given back only when the truncation is durable: another core may store
         /// to the same words next, and replaying the log would take its stores back.
         truncate_before_unlock,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A machine that boots uses up the number of the transaction that may have left entries
         /// without a record: they are not taken for those of a later one.
         use_up_number_at_boot,
@@ -76,6 +78,7 @@ impl Log for Redo {
         ("flush_data", ALREADY_DURABLE),
         ("order_data_before_truncation", ALREADY_DURABLE),
         ("truncate_before_unlock", ALREADY_DURABLE),
+        ("fence_before_log_is_dropped", ALREADY_DURABLE),
     ];
     type Params = RedoParams;
     type Rules = RedoRules;
@@ -145,7 +148,7 @@ impl Log for Redo {
         self.number += 1;
     }
 
-    fn recover(image: &mut Image<'_>, _rules: &RedoRules, shape: &Shape) -> Result<(), PowerLoss> {
+    fn recover(image: &mut Image<'_>, rules: &RedoRules, shape: &Shape) -> Result<(), PowerLoss> {
         for core in (0..shape.cores).map(CoreId) {
             let base = shape.log_of(core);
             let (record, placed) = (Word::of(base), Word::of(base + PLACED));
@@ -160,6 +163,9 @@ impl Log for Redo {
                     break;
                 }
                 image.set_word(Word::of(address), value)?;
+            }
+            if rules.fence_before_log_is_dropped {
+                image.fence();
             }
             image.set_word(placed, number)?;
         }

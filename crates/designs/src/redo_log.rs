@@ -67,6 +67,8 @@ model::rules! {
         complete_in_order,
         /// Of a line that was logged twice, recovery replays the newest record last.
         replay_oldest_first,
+        /// What recovery writes is durable before the mark that drops its records.
+        fence_before_log_is_dropped,
     }
 }
 

@@ -72,6 +72,8 @@ model::rules! {
         undo_newest_first,
         /// Recovery replays redo records in the order of the commits of all cores.
         replay_in_commit_order,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A word is updated in place in the order of the commits of all cores.
         update_in_commit_order,
         /// The records of an overflow are forgotten once their transaction's updates are done.

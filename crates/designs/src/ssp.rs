@@ -165,6 +165,8 @@ model::rules! {
         verify_checksum_of_group,
         /// Recovery repeats what a switch does to the page table.
         redo_page_table,
+        /// What recovery makes of the journal is durable before the journal begins anew.
+        fence_before_journal_restarts,
         /// After recovery the journal goes on a whole lap later.
         restart_a_lap_later,
         /// A transaction of more pages than the write-set buffer holds runs in software.

@@ -48,6 +48,8 @@ model::rules! {
         flush_truncation,
         /// So is its durability waited for.
         truncate_before_unlock,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A machine that boots uses up the number of the transaction that may have left headers
         /// without a record: they are not taken for those of a later one.
         use_up_number_at_boot,
@@ -242,7 +244,7 @@ impl Log for SWal {
         }
     }
 
-    fn recover(image: &mut Image<'_>, _rules: &SWalRules, shape: &Shape) -> Result<(), PowerLoss> {
+    fn recover(image: &mut Image<'_>, rules: &SWalRules, shape: &Shape) -> Result<(), PowerLoss> {
         for core in (0..shape.cores).map(CoreId) {
             let base = shape.log_of(core);
             let (record, placed) = (Word::of(base), Word::of(base + PLACED));
@@ -265,6 +267,9 @@ impl Log for SWal {
                 }
             }
             if number > done {
+                if rules.fence_before_log_is_dropped {
+                    image.fence();
+                }
                 image.set_word(placed, number)?;
             }
         }

@@ -48,6 +48,8 @@ model::rules! {
         mark_at_commit,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A transaction that was undone uses up its number: entries of its that lie behind those
         /// of a later transaction are not taken for that one's.
         use_up_number,
@@ -115,6 +117,7 @@ impl Log for Undo {
         ("order_data_before_mark", ALREADY_DURABLE),
         ("durable_before_acknowledge", ALREADY_DURABLE),
         ("verify_checksum", LAST_IS_LAST),
+        ("fence_before_log_is_dropped", ALREADY_DURABLE),
     ];
     type Params = UndoParams;
     type Rules = UndoRules;
@@ -221,6 +224,9 @@ impl Log for Undo {
             }
             for (line, old) in entries.iter().rev() {
                 image.set_line(*line, old, u64::MAX)?;
+            }
+            if rules.fence_before_log_is_dropped {
+                image.fence();
             }
             if rules.use_up_number {
                 image.set_word(Word::of(base), number)?;

@@ -54,6 +54,8 @@ model::rules! {
         undo_newest_first,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
     }
 }
 
@@ -410,6 +412,9 @@ fn recover(image: &mut Image<'_>, area: &Area, rules: &UndoLogRules) -> Result<(
     }
     for (line, old) in entries {
         image.set_line(line, &old, u64::MAX)?;
+    }
+    if rules.fence_before_log_is_dropped {
+        image.fence();
     }
     image.set_word(area.mark(FIRST), end)
 }

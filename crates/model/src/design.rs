@@ -259,7 +259,9 @@ pub trait Design: Sized + 'static {
     }
 
     /// The power is back: what firmware or a library does to the image. There is no `self`, so
-    /// nothing volatile can leak in; the setup was fixed before power was first applied.
+    /// nothing volatile can leak in; the setup was fixed before power was first applied. What it
+    /// writes to several lines becomes durable in any order until it asks for [`Image::fence`], if
+    /// stores are not durable when they are visible; all of it is when it is done.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again; `?` is all that a design does about it.
@@ -270,7 +272,8 @@ pub trait Design: Sized + 'static {
     /// The design on a machine that is switched on again, over what recovery left: what it knows
     /// of it, and what is written before programs run. Left alone, it knows no more than on a new
     /// machine, and everything that it finds in its part of memory must do no harm. Data stay as
-    /// they are: to repair them is recovery's part.
+    /// they are: to repair them is recovery's part. What it writes becomes durable as what recovery
+    /// writes does.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again; recovery comes next then.

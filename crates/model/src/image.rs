@@ -27,6 +27,8 @@ pub struct Image<'a> {
     placement: Rc<Placement>,
     writes_left: u64,
     writes: u64,
+    /// Fences since power came back.
+    fences: u64,
     /// The writes that took effect, if they are remembered.
     remembered: Option<Vec<Remembered>>,
 }
@@ -34,9 +36,12 @@ pub struct Image<'a> {
 /// A write that took effect: bytes of a physical line.
 #[derive(Clone, Debug)]
 pub struct Remembered {
-    line: Line,
+    /// The line.
+    pub line: Line,
     data: LineData,
     mask: u64,
+    /// Fences before it: writes of one epoch become durable in any order, of one line in theirs.
+    pub epoch: u64,
 }
 
 /// Which physical lines hold the lines of pages, where those are not the lines of the same numbers.
@@ -142,6 +147,7 @@ impl<'a> Image<'a> {
             placement: Rc::default(),
             writes_left: u64::MAX,
             writes: 0,
+            fences: 0,
             remembered: None,
         }
     }
@@ -149,7 +155,7 @@ impl<'a> Image<'a> {
     /// This image, in which power fails again once `writes` more writes have taken effect.
     #[must_use]
     pub fn failing_after(&self, writes: u64) -> Image<'a> {
-        Image { writes_left: writes, writes: 0, ..self.clone() }
+        Image { writes_left: writes, writes: 0, fences: 0, ..self.clone() }
     }
 
     /// This image, which remembers what is written to it.
@@ -177,7 +183,7 @@ impl<'a> Image<'a> {
     /// This image, with power that does not fail again.
     #[must_use]
     pub fn powered(self) -> Image<'a> {
-        Image { writes_left: u64::MAX, writes: 0, ..self }
+        Image { writes_left: u64::MAX, writes: 0, fences: 0, ..self }
     }
 
     /// How many bytes the memory holds.
@@ -266,9 +272,16 @@ impl<'a> Image<'a> {
         let line = self.placement.locate(line);
         apply_masked(self.physical_mut(line), data, mask);
         if let Some(remembered) = &mut self.remembered {
-            remembered.push(Remembered { line, data: *data, mask });
+            remembered.push(Remembered { line, data: *data, mask, epoch: self.fences });
         }
         Ok(())
+    }
+
+    /// What was written before is durable before anything that is written after. Without it writes
+    /// to several lines become durable in any order, as those of a program do, unless stores are
+    /// durable when they are visible.
+    pub fn fence(&mut self) {
+        self.fences += 1;
     }
 
     /// The physical lines that differ, or may differ, from the durable bytes.

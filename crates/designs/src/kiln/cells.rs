@@ -160,6 +160,8 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Kiln>) -> Result<(), Pow
         let bytes = *image.line(found.bytes);
         image.set_line(line, &bytes, u64::MAX)?;
     }
+    // In the hardware nothing is copied, so there is nothing to be fenced: that is the image's.
+    image.fence();
     image.set_word(Word::of(cells.any()), 0)
 }
 

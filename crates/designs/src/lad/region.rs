@@ -217,6 +217,9 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Lad>) -> Result<(), Powe
     for entry in undo.iter().chain(&entries) {
         image.set_line(entry.line, &entry.data, u64::MAX)?;
     }
+    if setup.rules.fence_before_log_is_dropped {
+        image.fence();
+    }
     image.set_word(armed, 0)
 }
 

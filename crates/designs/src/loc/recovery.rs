@@ -72,6 +72,9 @@ pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Resu
         let bytes = *image.line(bytes);
         image.set_line(line, &bytes, u64::MAX)?;
     }
+    if rules.fence_before_log_is_dropped {
+        image.fence();
+    }
     // No entry that is there counts from here on: neither its TxID, nor its pass.
     let last = scan.transactions.keys().next_back().map_or(head.first, |last| last + 1);
     let empty = Head { first: last, pass: head.pass + 2, ..head };

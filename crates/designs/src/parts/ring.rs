@@ -144,6 +144,9 @@ impl Ring {
         for (word, value) in outcome(judge(&records), image, rules) {
             image.set_word(word, value)?;
         }
+        if rules.fence_before_log_is_dropped {
+            image.fence();
+        }
         image.set_line(first, &[0; LINE_BYTES as usize], 1 << FOOTER)
     }
 

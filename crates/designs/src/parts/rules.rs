@@ -28,6 +28,8 @@ model::rules! {
         /// Recovery applies undo records newest first: a word may have several, and only the oldest
         /// has the value from before the transaction.
         undo_newest_first,
+        /// What recovery writes is durable before the mark that drops the log.
+        fence_before_log_is_dropped,
         /// A machine that boots erases what is left in the ring before it uses it.
         erase_ring_at_boot,
     }

@@ -109,8 +109,8 @@ impl Pending {
 }
 
 /// Replays what committed and is not complete: what comes after others after them. Each is
-/// complete before the next is replayed, so that after another power failure nothing old is
-/// replayed over something new.
+/// complete before the next is, so that after another power failure something old is replayed over
+/// something new only if that is replayed again, too.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), PowerLoss> {
     let cores = || (0..setup.shape.cores).map(CoreId);
     let mut pending: Vec<(CoreId, Pending)> =
@@ -126,6 +126,9 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), 
         let (_, next) = pending.remove(next);
         for (line, data, mask) in &next.redo {
             image.set_line(*line, data, *mask)?;
+        }
+        if setup.rules.fence_before_log_is_dropped {
+            image.fence();
         }
         image.set_word(next.area.mark(COMPLETE), next.end)?;
     }

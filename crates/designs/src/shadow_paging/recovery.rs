@@ -31,6 +31,9 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result
             layout.table.set(page, frame, image)?;
         }
     }
+    if rules.fence_before_journal_restarts {
+        image.fence();
+    }
     journal::restart(&found, rules.restart_a_lap_later, image, &layout.ring)?;
     // The software log has the addresses that programs use. If what survived contradicts itself,
     // whoever reads the image says so.

@@ -210,6 +210,9 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), Pow
     for record in redo.into_iter().map(|(_, record)| record).chain(undo) {
         image.set_word(record.word, record.data)?;
     }
+    if setup.rules.fence_before_log_is_dropped {
+        image.fence();
+    }
     image.set_word(armed, 0)
 }
 
