@@ -385,6 +385,7 @@ def crash(text: str, control: Control) -> str:
                 "order": 1 if event == 2012 else 0,
                 "cycle": 219 * event,
                 "nested": nested,
+                "nested_order": 2 if event == 2013 else 0,
                 "text": f"durability: the image holds 0x7 at {at} and should hold 0x9",
                 "history": [
                     f"core 0 transaction {index} (committed, 1 store): [{at}] = {index:#x}"
@@ -396,7 +397,7 @@ def crash(text: str, control: Control) -> str:
                 (413, 3, "0x1c40"),
                 (2011, None, "0x1c48"),
                 (2012, None, "0x1c40"),
-                (2013, 1, "0x1c48"),
+                (2013, 4, "0x1c48"),
             )
         ]
     lives = spec.get("lives", 2)
@@ -412,6 +413,7 @@ def crash(text: str, control: Control) -> str:
                 "order": 0,
                 "cycle": 112,
                 "nested": None,
+                "nested_order": 0,
                 "text": "durability: the image holds 0x7 at 0x1c40 and should hold 0x9",
                 "history": [],
             }
@@ -447,12 +449,14 @@ def crash(text: str, control: Control) -> str:
     }
     if spec["mutants"]:
         own = {"workload": spec["workload"], "cores": 2, "txs": 20, "settings": {}, "seed": 1}
+        own |= {"nested": False}
         hard = {
             "workload": "scribble",
             "cores": 4,
             "txs": 40,
             "settings": {"design.entries": "4", "llc.size": "256B"},
             "seed": 12,
+            "nested": True,
         }
         answer["mutants"] = [
             _mutant("log_first", own | {"refused": "a transaction does not fit the log"}),

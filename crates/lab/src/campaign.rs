@@ -125,6 +125,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "order": violation.order,
         "cycle": violation.at.0,
         "nested": violation.nested,
+        "nested_order": violation.nested_order,
         "address": violation.word.map(|word| format!("{:#x}", word.address())),
         "files": violation.files,
         "history": violation.history,

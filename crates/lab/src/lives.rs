@@ -95,7 +95,17 @@ fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option
 /// A violation that no power failure of its life showed.
 fn violation(text: String) -> Violation {
     let (at, files, history) = (Cycle(0), Vec::new(), Vec::new());
-    Violation { point: 0, order: 0, at, nested: None, text, files, word: None, history }
+    Violation {
+        point: 0,
+        order: 0,
+        at,
+        nested: None,
+        nested_order: 0,
+        text,
+        files,
+        word: None,
+        history,
+    }
 }
 
 /// Orders that timing did not produce, tried at each crash point.

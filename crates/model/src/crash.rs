@@ -10,7 +10,7 @@ use crate::contents::{Contents, View};
 use crate::controller::Notify;
 use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
 use crate::device::Write;
-use crate::image::{Image, PowerLoss};
+use crate::image::{Image, PowerLoss, Remembered};
 use crate::oracle::{Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::units::{CoreId, Cycle, Line, LineMap, Word, mix, spread};
@@ -18,10 +18,12 @@ use crate::workload::Workload;
 
 mod choices;
 mod keeper;
+mod nested;
 pub mod versions;
 
 use choices::Choices;
 use keeper::Keeper;
+use nested::Again;
 use versions::Versions;
 
 /// At which of a run's crash points the power is cut.
@@ -44,7 +46,8 @@ pub enum Points {
 pub struct Campaign {
     /// Where the power is cut.
     pub points: Points,
-    /// Whether recovery is crashed at each of its own writes, too.
+    /// Whether recovery is crashed at each of its own writes, too, and with those since its last
+    /// fence in other orders.
     pub nested: bool,
     /// At each point, so many more images are made, in each of which some of the writes that were
     /// under way, or that could have been, have arrived early: an order that timing did not produce
@@ -93,7 +96,7 @@ pub struct Booted {
     /// The memory before.
     pub before: Contents,
     /// What was written before programs run.
-    pub writes: u64,
+    pub writes: Vec<Remembered>,
     /// A word of data that is not what recovery had left.
     pub damaged: Option<Word>,
 }
@@ -338,29 +341,6 @@ impl Probe {
         is_asked && !self.is_done()
     }
 
-    /// A machine booted from an image: checks that this changed no data, cuts the power at each
-    /// write that it took, if the campaign cuts it during recovery, and checks what recovery makes
-    /// of that.
-    pub fn boot<D: Design>(&mut self, booted: &Booted, setup: &Setup<'_, D>) {
-        if self.campaign.points == Points::Count {
-            return;
-        }
-        if let Some(word) = booted.damaged {
-            let text = format!("booting changed the word at {:#x}, which is data", word.address());
-            self.report(Cycle(0), None, text, None);
-        }
-        let image = Image::over(&booted.before);
-        let nested = if self.campaign.nested { booted.writes } else { 0 };
-        for writes in 0..nested {
-            self.nested_points += 1;
-            let mut twice = image.failing_after(writes);
-            assert!(D::boot(&mut twice, setup).is_err(), "booting is deterministic");
-            let mut twice = twice.powered();
-            D::recover(&mut twice, setup).expect("the power does not fail");
-            self.check_recovered::<D>(Cycle(0), Some(writes), twice, setup);
-        }
-    }
-
     /// Checks the order of stores in what is left of a power failure.
     fn check_stores<D: Design>(&mut self, at: Cycle, mut image: Image<'_>, of: &Setup<'_, D>) {
         let Some(stores) = &mut self.stores else { return };
@@ -376,49 +356,21 @@ impl Probe {
         }
     }
 
-    /// The power is back; and, if the campaign says so, it fails again at each write of recovery.
-    fn recover<D: Design>(&mut self, at: Cycle, image: Image<'_>, setup: &Setup<'_, D>) {
-        let nested = self.campaign.nested;
-        let mut recovered = if nested { image.remembering() } else { image.clone() };
-        D::recover(&mut recovered, setup).expect("the power does not fail");
-        let writes = recovered.take_remembered();
-        self.check_recovered::<D>(at, None, recovered, setup);
-        if writes.is_empty() || self.is_done() {
-            return;
-        }
-        // What is left after so many of its writes does not take a recovery to know. One is
-        // interrupted all the same, to see that it is deterministic.
-        let really = mix(self.campaign.seed ^ self.passed ^ self.order << 48);
-        let mut interrupted = image.clone();
-        for (index, write) in (0..).zip(&writes) {
-            self.nested_points += 1;
-            if index == really % writes.len() as u64 {
-                let mut left = image.failing_after(index);
-                assert_eq!(D::recover(&mut left, setup), Err(PowerLoss), "the power fails");
-                assert!(left.equals(&interrupted), "recovery is deterministic");
-            }
-            let mut twice = interrupted.clone();
-            D::recover(&mut twice, setup).expect("the power does not fail");
-            self.check_recovered::<D>(at, Some(index), twice, setup);
-            interrupted.write_again(write);
-        }
-    }
-
     /// Checks an image of which recovery is done, read as the design says.
     fn check_recovered<D: Design>(
         &mut self,
         at: Cycle,
-        nested: Option<u64>,
+        again: Option<Again>,
         mut image: Image<'_>,
         setup: &Setup<'_, D>,
     ) {
         if D::TRANSLATES {
             match D::resolve(&image, setup) {
                 Ok(placement) => image.see_through(placement),
-                Err(text) => return self.report(at, nested, format!("placement: {text}"), None),
+                Err(text) => return self.report(at, again, format!("placement: {text}"), None),
             }
         }
-        self.check(at, nested, &image);
+        self.check(at, again, &image);
     }
 
     /// Whether an image could be wrong: a transaction stored to persistent memory, or the workload
@@ -427,27 +379,27 @@ impl Probe {
         self.oracle.promised_anything() || self.workload.has_invariants()
     }
 
-    fn check(&mut self, at: Cycle, nested: Option<u64>, image: &Image<'_>) {
+    fn check(&mut self, at: Cycle, again: Option<Again>, image: &Image<'_>) {
         if let Err((word, text)) = self.oracle.check(image) {
-            return self.report(at, nested, text, Some(word));
+            return self.report(at, again, text, Some(word));
         }
         if let Some(checker) = self.workload.checker()
             && let Err(refusal) = checker.check(image, &self.marks)
         {
-            return self.report(at, nested, refusal, None);
+            return self.report(at, again, refusal, None);
         }
-        if nested.is_none()
+        if again.is_none()
             && self.points % INSPECT_EVERY == 1
             && let Err(text) = self.workload.check(image)
         {
-            self.report(at, nested, format!("workload: {text}"), None);
+            self.report(at, again, format!("workload: {text}"), None);
         }
     }
 
     fn report(
         &mut self,
         at: Cycle,
-        nested: Option<u64>,
+        again: Option<Again>,
         why: impl Into<Refusal>,
         word: Option<Word>,
     ) {
@@ -460,8 +412,17 @@ impl Probe {
             None => self.oracle.history(word),
         });
         let history = history.unwrap_or_default();
-        let (point, order) = (self.passed, self.order);
-        self.violations.push(Violation { point, order, at, nested, text, files, word, history });
+        self.violations.push(Violation {
+            point: self.passed,
+            order: self.order,
+            at,
+            nested: again.map(|again| again.writes),
+            nested_order: again.map_or(0, |again| again.order),
+            text,
+            files,
+            word,
+            history,
+        });
     }
 }
 

@@ -275,9 +275,9 @@ fn boot<D: Design>(
     let memory = || Contents::new(0, machine.below.view.pm.capacity()).map_err(Failure::Host);
     let (mut before, mut after) = (memory()?, memory()?);
     remains.fill(&mut before);
-    let mut image = Image::over(&before).failing_after(u64::MAX - 1);
+    let mut image = Image::over(&before).remembering();
     let design = D::boot(&mut image, &machine.setup()).expect("the power does not fail");
-    let writes = image.writes();
+    let writes = image.take_remembered();
     image.remains(remains.cut).fill(&mut after);
     machine.design = design;
     machine.below.memory.install(&after);

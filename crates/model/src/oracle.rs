@@ -25,6 +25,9 @@ pub struct Violation {
     /// At which of its writes recovery was interrupted (while the machine booted, booting), if it
     /// was.
     pub nested: Option<u64>,
+    /// Which of the images of that interruption it is: 0 for the one that has all writes before it,
+    /// more for one in which those since the last fence arrived out of order.
+    pub nested_order: u64,
     /// What is wrong, in a sentence.
     pub text: String,
     /// Files in which the image is kept, if a checker of the user's keeps it.

@@ -106,8 +106,14 @@ impl Workload for Nothing {
     }
 }
 
-#[test]
-fn recovery_is_interrupted_at_each_of_its_writes() {
+/// What an interruption was, as a violation has it, and the word that was wrong.
+type Caught = (Option<u64>, u64, Option<Word>);
+
+/// How often recovery was interrupted in a campaign of that seed, and what was wrong then.
+fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
+    config: &Config,
+    seed: u64,
+) -> (u64, Vec<Caught>) {
     let zeros = Contents::new(0, 4096).expect("room");
     let mut durable = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::Synchronous);
@@ -125,15 +131,118 @@ fn recovery_is_interrupted_at_each_of_its_writes() {
         nested: true,
         reorders: 0,
         violations_max: usize::MAX,
-        seed: 1,
+        seed,
         keep: 0,
         check: Check::Transactions,
     };
     let order = Persistency::new(Model::Unordered, 1);
     let mut probe = Probe::new(campaign, oracle, order, None, Rc::new(Nothing));
-    let shape = Shape::new(&Config::default(), 1);
+    let shape = Shape::new(config, 1);
     let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
-    probe.recover::<Hasty>(Cycle(0), Image::over(&durable), &setup);
-    let found: Vec<_> = probe.violations.iter().map(|found| (found.nested, found.word)).collect();
-    assert_eq!((probe.nested_points, found), (3, vec![(Some(2), Some(DATA[1]))]));
+    probe.recover::<D>(Cycle(0), Image::over(&durable), &setup);
+    let violations = probe.violations.iter();
+    let found = violations.map(|found| (found.nested, found.nested_order, found.word));
+    (probe.nested_points, found.collect())
+}
+
+#[test]
+fn recovery_is_interrupted_at_each_of_its_writes() {
+    let mut config = Config::default();
+    config.controller.domain = Domain::Eadr as u64;
+    let found = interrupted::<Hasty>(&config, 1);
+    assert_eq!(found, (3, vec![(Some(2), 0, Some(DATA[1]))]));
+}
+
+/// A design whose recovery stores two words of data before it erases what it knew them from, with a
+/// fence between or without. Its stores are durable when they are visible, or not.
+struct Careful<const FENCES: bool, const VISIBLE: bool>;
+
+impl<const FENCES: bool, const VISIBLE: bool> Design for Careful<FENCES, VISIBLE> {
+    const CARD: Card = Card { name: "careful", summary: "forgets last", ..Hasty::CARD };
+    const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Careful
+    }
+
+    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        if image.word(MARK) == 1 {
+            for word in DATA {
+                image.set_word(word, 7)?;
+            }
+            if FENCES {
+                image.fence();
+            }
+            image.set_word(MARK, 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// In the order of its writes all is well.
+#[test]
+fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
+    let seeds = 0..64;
+    let (mut orders, mut words) = (FxHashSet::default(), FxHashSet::default());
+    for seed in seeds.clone() {
+        let (points, found) = interrupted::<Careful<false, false>>(&Config::default(), seed);
+        assert_eq!(points, 3 + 2);
+        for (nested, order, word) in found {
+            assert_eq!(nested, Some(3), "all of the epoch were issued");
+            orders.insert(order);
+            words.insert(word);
+        }
+    }
+    assert_eq!(orders, FxHashSet::from_iter([1, 2]));
+    assert_eq!(words, FxHashSet::from_iter(DATA.map(Some)));
+    for seed in seeds {
+        // The two words may overtake each other, and the mark none of them.
+        let found = interrupted::<Careful<true, false>>(&Config::default(), seed);
+        assert_eq!(found, (3 + 2, vec![]));
+    }
+}
+
+#[test]
+fn where_stores_are_durable_when_they_are_visible_recovery_needs_no_fence() {
+    for domain in [Domain::Eadr, Domain::Gpf] {
+        let mut config = Config::default();
+        config.controller.domain = domain as u64;
+        assert_eq!(interrupted::<Careful<false, false>>(&config, 1), (3, vec![]));
+    }
+    assert_eq!(interrupted::<Careful<false, true>>(&Config::default(), 1), (3, vec![]));
+}
+
+/// Which words hold something, of all seeds, if an epoch that stores to each of them in turn is
+/// interrupted: by the image's number.
+fn left_open<const WORDS: usize>(words: [Word; WORDS]) -> [Vec<[u64; WORDS]>; 2] {
+    let durable = Contents::new(0, 4096).expect("room");
+    let mut image = Image::over(&durable).remembering();
+    for word in words {
+        image.set_word(word, 1).expect("power");
+    }
+    let epoch = image.take_remembered();
+    let left = |arrived: &Vec<&Remembered>| {
+        let mut image = Image::over(&durable);
+        arrived.iter().for_each(|write| image.write_again(write));
+        words.map(|word| image.word(word))
+    };
+    let drawn: Vec<_> = (0..256).map(|seed| nested::out_of_order(&epoch, mix(seed))).collect();
+    [0, 1].map(|number| {
+        let mut images: Vec<_> = drawn.iter().map(|both| left(&both[number])).collect();
+        images.sort_unstable();
+        images.dedup();
+        images
+    })
+}
+
+#[test]
+fn of_an_epoch_all_but_one_line_arrived_or_of_each_line_the_first_writes() {
+    let [without_a_line, first_few] = left_open([Word(0), Word(8), Word(1)]);
+    assert_eq!(without_a_line, [[0, 1, 0], [1, 0, 1]]);
+    let newer_after_older = |&[first, _, second]: &[u64; 3]| second <= first;
+    assert!(first_few.iter().all(newer_after_older) && first_few.len() == 6, "{first_few:?}");
 }
