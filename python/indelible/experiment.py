@@ -324,7 +324,9 @@ class Campaign:
         )
         check = self.check if row["workload"] == asked.workload else None
         rule = row.get("rule", self.without)
-        return Campaign(caught_in, nested=False, without=rule, lives=row["lives"], check=check)
+        return Campaign(
+            caught_in, nested=row["nested"], without=rule, lives=row["lives"], check=check
+        )
 
     def without_persist(self, row: Mapping[str, Any]) -> Campaign:
         """Return the campaign in which a flush or a fence of a trace is left out."""

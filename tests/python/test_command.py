@@ -248,8 +248,7 @@ def test_findings_come_with_the_command_that_repeats_them(command: Command) -> N
         "indelible crash --design leaky --workload btree --machine tiny --cores 2 --txs 20"
         " --seed 1 --without log_first --no-nested --lives 2",
         "indelible crash --design leaky --workload scribble --machine tiny --cores 4 --txs 40"
-        " --seed 12 --set design.entries=4 --set llc.size=256B --without flush_bit --no-nested"
-        " --lives 2",
+        " --seed 12 --set design.entries=4 --set llc.size=256B --without flush_bit --lives 2",
     ]
 
 

@@ -15,7 +15,14 @@ CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
 #: A mutant as the simulator has it: what it was caught in, or nothing.
 CAUGHT_IN = {
     **{"caught": True, "workload": "btree", "cores": 2, "txs": 20, "seed": 1, "settings": {}},
-    **{"lives": 2, "life": 1, "event": 4, "text": "atomicity: torn", "history": []},
+    **{
+        "lives": 2,
+        "nested": False,
+        "life": 1,
+        "event": 4,
+        "text": "atomicity: torn",
+        "history": [],
+    },
 }
 
 

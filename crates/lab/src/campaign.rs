@@ -138,6 +138,10 @@ const SEEDS: u64 = 240;
 /// And how hard in what is left of it in later lives.
 const LIVES_SEEDS: u64 = 120;
 
+/// Of so many trials of one life the first has the power fail in its recoveries, too (ours: it has
+/// no divisor in common with how often machines come again, so that all kinds are among them).
+const NESTED_EVERY: u64 = 7;
+
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
 
@@ -243,6 +247,7 @@ fn tell(
 ) {
     row["seed"] = trial.seed.into();
     row["lives"] = on.lives.into();
+    row["nested"] = trial.nested.into();
     row["life"] = (cuts.len() + 1).into();
     row["event"] = violation.point.into();
     row["workload"] = trial.workload.clone().into();
@@ -352,10 +357,7 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
     let limit = resolved.machine.config.core.cores_max;
     let words = resolved.design.card.granularity == Granularity::Word;
     let revokes = resolved.design.revokes;
-    // After every two trials of one life comes one of three.
-    let mut indices: Vec<u64> = (0..SEEDS + LIVES_SEEDS).collect();
-    indices.sort_by_key(|&index| index.checked_sub(SEEDS).map_or(2 * index, |later| 4 * later + 3));
-    for index in indices {
+    for index in indices() {
         let mut trial = Spec {
             workload: "scribble".into(),
             lives: Some(if index < SEEDS { 1 } else { 3 }),
@@ -395,10 +397,19 @@ fn trials(spec: &Spec, resolved: &Resolved) -> Vec<(Spec, u64)> {
             set("controller.arrival_jitter", "300cycles");
         }
         press(&mut trial, index, resolved);
-        let short = leave_a_journal(&mut trial, index, resolved).then_some(20);
-        trials.push((trial, short.unwrap_or(20 * (1 + index / 6 % 20))));
+        // Recoveries are interrupted in a few, short ones, of all these kinds.
+        trial.nested = index < SEEDS && index.is_multiple_of(NESTED_EVERY);
+        let is_short = leave_a_journal(&mut trial, index, resolved) || trial.nested;
+        trials.push((trial, if is_short { 20 } else { 20 * (1 + index / 6 % 20) }));
     }
     trials
+}
+
+/// The numbers of the trials in their order: after every two of one life comes one of three.
+fn indices() -> Vec<u64> {
+    let mut indices: Vec<u64> = (0..SEEDS + LIVES_SEEDS).collect();
+    indices.sort_by_key(|&index| index.checked_sub(SEEDS).map_or(2 * index, |later| 4 * later + 3));
+    indices
 }
 
 /// Whether a design has a parameter by which those of a family are known. A user's may call another
