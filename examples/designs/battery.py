@@ -59,6 +59,7 @@ class Battery(Design):
         "commit_drops_spilled": "The spilled records of a transaction end with it.",
         "undo_newest_first": "Of a word that was spilled and logged again the oldest value counts.",
         "redo_in_order": "Recovery repeats commits in the order of all cores.",
+        "fence_before_log_is_dropped": "What recovery writes is durable before logs are dropped.",
     }
 
     def __init__(self, setup):
@@ -239,6 +240,8 @@ class Battery(Design):
             redo.sort(key=lambda record: record[2])
         for address, value, *_ in redo + undo:
             image.set_word(address, value)
+        if setup.rules.fence_before_log_is_dropped:
+            image.fence()
         image.set_word(valid, 0)
 
     @classmethod

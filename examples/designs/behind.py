@@ -56,6 +56,7 @@ class Behind(Design):
         "words_are_forgotten": "The next transaction makes records of its own.",
         "lines_before_mark": "The mark moves when the lines of the transaction are durable.",
         "mark_before_answer": "A transaction is acknowledged when the mark is durable.",
+        "fence_before_log_is_dropped": "What recovery writes is durable before the mark moves.",
     }
 
     def __init__(self, setup):
@@ -176,6 +177,8 @@ class Behind(Design):
                 end += 1
             for address, old in reversed(undo):
                 image.set_word(address, old)
+            if setup.rules.fence_before_log_is_dropped:
+                image.fence()
             # A lap further: behind the missing record there may be others, which would be taken for
             # records of the next life.
             image.set_word(area.mark, end + area.records)

@@ -87,6 +87,7 @@ class UndoLog(Design):
         "acknowledge_after_mark": "The acknowledgement follows the mark.",
         "undo_newest_first": "Recovery applies entries newest first.",
         "verify_checksum": "Recovery believes an entry only if its checksum is right.",
+        "fence_before_log_is_dropped": "What recovery writes is durable before the mark moves.",
     }
 
     def __init__(self, setup):
@@ -249,4 +250,6 @@ def recover(image, area, rules):
         entries.reverse()
     for line, old in entries:
         image.set_line(line, old)
+    if rules.fence_before_log_is_dropped:
+        image.fence()
     image.set_word(area.mark(0), end)

@@ -190,6 +190,9 @@ class Image:
     def set_line(self, address: int, data: bytes | bytearray, mask: int = ...) -> None:
         """Change a line, or the bytes that `mask` selects: whole or not at all."""
 
+    def fence(self) -> None:
+        """Have what was written before be durable before anything that is written after."""
+
 class Arrived:
     """What says whether something could have become durable, for as long as the hook lasts."""
 

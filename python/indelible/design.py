@@ -269,11 +269,18 @@ class Design:
 
     @classmethod
     def recover(cls, image: Image, setup: Setup) -> None:
-        """Repair what a power failure left. Nothing of a design's own is there but the image."""
+        """Repair what a power failure left. Nothing of a design's own is there but the image.
+
+        What it writes to several lines becomes durable in any order until it asks for
+        `image.fence()`, if stores are not durable when they are visible; all of it is at its end.
+        """
 
     @classmethod
     def boot(cls, image: Image, setup: Setup) -> Self:
-        """Begin on a machine that is switched on again, over what recovery left."""
+        """Begin on a machine that is switched on again, over what recovery left.
+
+        What it writes becomes durable as what recovery writes does.
+        """
         return cls(setup)
 
     @classmethod

@@ -54,6 +54,7 @@ class Template(Design):
         "words_are_forgotten": "The next transaction makes records of its own.",
         "lines_before_mark": "The mark moves when the lines of the transaction are durable.",
         "mark_before_answer": "A transaction is acknowledged when the mark is durable.",
+        "fence_before_log_is_dropped": "What recovery writes is durable before the mark moves.",
     }
 
     def __init__(self, setup):
@@ -162,6 +163,8 @@ class Template(Design):
             for address, old in reversed(undo):
                 image.set_word(address, old)
             if undo:
+                if setup.rules.fence_before_log_is_dropped:
+                    image.fence()
                 image.set_word(area.mark, end)
 
     @classmethod

@@ -165,6 +165,12 @@ impl PyImage {
             (self.at(address, LINE_BYTES)?, line(address)?, line_data(&data)?);
         self.done(image.set_line(line, &data, mask))
     }
+
+    /// What was written before is durable before anything that is written after.
+    fn fence(&self) -> PyResult<()> {
+        self.image()?.fence();
+        Ok(())
+    }
 }
 
 impl PyGasp {
