@@ -39,8 +39,13 @@ impl Dram {
     }
 
     /// How busy its banks and its bus are.
-    pub fn bank_use(&mut self) -> &mut BankUse {
-        &mut self.banks.counts
+    pub fn bank_use(&self) -> &BankUse {
+        &self.banks.counts
+    }
+
+    /// Forgets how busy they were.
+    pub fn restart_bank_use(&mut self) {
+        self.banks.restart_counts();
     }
 
     /// Reads a line.
@@ -152,8 +157,13 @@ impl Pm {
     }
 
     /// How busy its banks and its bus are.
-    pub fn bank_use(&mut self) -> &mut BankUse {
-        &mut self.banks.counts
+    pub fn bank_use(&self) -> &BankUse {
+        &self.banks.counts
+    }
+
+    /// Forgets how busy they were.
+    pub fn restart_bank_use(&mut self) {
+        self.banks.restart_counts();
     }
 
     /// What the cells hold.

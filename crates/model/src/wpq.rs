@@ -9,7 +9,7 @@ use crate::device::{Choice, Dram, Pm, Write};
 use crate::image::apply_masked;
 use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, TxId};
-use crate::usage::{BankUse, Usage};
+use crate::usage::Usage;
 
 /// What may happen at a point in time. `E` is a design's own events.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +219,7 @@ impl<E: Copy> Controller<E> {
     }
 
     /// How busy it was up to `at`.
-    pub(crate) fn usage_until(&mut self, at: Cycle) -> Usage {
+    pub(crate) fn usage_until(&self, at: Cycle) -> Usage {
         let (pm, dram) = (self.pm.bank_use().clone(), self.dram.bank_use().clone());
         self.usage.until(at.0, pm, dram)
     }
@@ -227,9 +227,8 @@ impl<E: Copy> Controller<E> {
     /// The measured region begins.
     pub(crate) fn restart_usage(&mut self, at: Cycle) {
         self.usage.restart(at.0);
-        for banks in [self.pm.bank_use(), self.dram.bank_use()] {
-            *banks = BankUse::new(banks.busy.len());
-        }
+        self.pm.restart_bank_use();
+        self.dram.restart_bank_use();
     }
 
     /// Whether a write can be accepted. One of no bytes, which follows those of its line, takes no

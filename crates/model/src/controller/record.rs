@@ -46,8 +46,8 @@ impl<E: Copy> Memory<E> {
     }
 
     /// How busy every controller and its memories were, up to `at`.
-    pub fn usage(&mut self, at: Cycle) -> Usage {
-        let mut each = self.controllers.iter_mut().map(|controller| controller.usage_until(at));
+    pub fn usage(&self, at: Cycle) -> Usage {
+        let mut each = self.controllers.iter().map(|controller| controller.usage_until(at));
         let mut sum = each.next().expect("there is a controller");
         each.for_each(|usage| sum.join(usage));
         sum

@@ -172,6 +172,11 @@ impl Banks {
         self.uses.get_or_insert_default().open(part);
     }
 
+    /// Forgets how busy they were.
+    pub fn restart_counts(&mut self) {
+        self.counts = BankUse::new(self.banks.len());
+    }
+
     /// What was recorded, and whether there was more than is remembered.
     pub fn take_uses(&mut self) -> (Vec<Span<Use>>, bool) {
         self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()

@@ -138,15 +138,15 @@ fn it_is_counted_how_full_the_queue_is_and_how_long_writes_wait_for_it() {
 #[test]
 fn a_read_takes_from_its_request_to_its_answer() {
     let mut bench = bench(|config| config.controller.read_queue = 1);
-    let usage = |bench: &mut Bench| bench.memory.usage(Cycle(1_000));
+    let usage = |bench: &Bench| bench.memory.usage(Cycle(1_000));
     // 2 cycles of the controller, 10 of the cells, 1 of the bus, and 1 back.
     bench.memory.read(Cycle(100), Line(0));
-    assert_eq!(usage(&mut bench).pm_reads, Times { count: 1, sum: 14, max: 14 });
+    assert_eq!(usage(&bench).pm_reads, Times { count: 1, sum: 14, max: 14 });
     // The row is open now; but there is room for one read at a time.
     bench.memory.read(Cycle(110), Line(0));
-    assert_eq!(usage(&mut bench).pm_reads, Times { count: 2, sum: 14 + 10, max: 14 });
+    assert_eq!(usage(&bench).pm_reads, Times { count: 2, sum: 14 + 10, max: 14 });
     bench.memory.read(Cycle(200), Line::of(DRAM_BASE));
-    let usage = usage(&mut bench);
+    let usage = usage(&bench);
     assert_eq!((usage.pm_reads.count, usage.dram_reads.count), (2, 1));
     assert_eq!((usage.pm.reads, usage.pm.row_hits, usage.dram.reads), (2, 1, 1));
 }
