@@ -61,9 +61,8 @@ def with_notes(
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
     metric = METRICS[answer.metric]
-    better = "higher" if metric.higher_is_better else "lower"
-    what = f"{metric.title} relative to {answer.normalize}, {better} is better"
-    title = titled(what, where(answer, cores), width)
+    what = f"{metric.title} relative to {answer.normalize}"
+    title = titled(", ".join(filter(None, (what, metric.better))), where(answer, cores), width)
     base = [
         BLANK
         if (value := answer.value((answer.normalize, workload, cores))) is None

@@ -15,9 +15,17 @@ class Metric:
 
     title: str
     unit: str
-    higher_is_better: bool
+    #: Nothing where neither is.
+    higher_is_better: bool | None
     #: Of a run, in the unit; nothing where the run does not know it.
     value: Callable[[Mapping[str, Any]], float | None]
+
+    @property
+    def better(self) -> str | None:
+        """What is better, in words."""
+        if self.higher_is_better is None:
+            return None
+        return f"{'higher' if self.higher_is_better else 'lower'} is better"
 
 
 def transactions(row: Mapping[str, Any]) -> float:
@@ -73,13 +81,13 @@ METRICS = {
     "wpq-entries": Metric(
         "Entries of the write-pending queues taken",
         "entries",
-        False,
+        None,
         lambda row: row["controllers"]["wpq_entries_mean"],
     ),
     "pm-busy": Metric(
         "Time in which banks of PM are busy",
         "%",
-        False,
+        None,
         lambda row: 100 * row["pm_banks"]["busy_share"],
     ),
 }

@@ -68,11 +68,14 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
         raise InputError(f"{place}: a figure is one of {', '.join(SUFFIXES)}")
     try:
         import matplotlib  # noqa: F401
-        import textalloc  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            f"{flag or 'a figure'} needs {error.name}: python -m pip install 'indelible[plot]'"
-        ) from None
+        raise missing(error, flag) from None
+
+
+def missing(error: ImportError, flag: str = "") -> InputError:
+    """Return that a figure needs a library that is not there."""
+    what = f"{flag or 'a figure'} needs {error.name}"
+    return InputError(f"{what}: python -m pip install 'indelible[plot]'")
 
 
 def styled(draw: Callable[[Answer], Figure]) -> Callable[[Answer], Figure]:
@@ -185,11 +188,11 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.tick_params(axis="x", length=0)
     metric = METRICS[answer.metric]
     axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")
-    better = "higher" if metric.higher_is_better else "lower"
     seeds = answer.seeds_shown
-    sure = f", 95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else ""
+    sure = f"95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else None
+    notes = ", ".join(filter(None, (metric.better, sure)))
     where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
-    title = f"{where} ({better} is better{sure})"
+    title = f"{where} ({notes})" if notes else where
     axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 

@@ -533,6 +533,10 @@ class Comparison(OfSeeds):
         """Return the numbers of `--latencies`, in cycles: a row for each design and workload."""
         return [*self._view("latencies").rows(self)]
 
+    def used(self) -> list[dict[str, Any]]:
+        """Return the numbers of `--usage`: a row for each design and workload."""
+        return [*self._view("usage").rows(self)]
+
     def summarized(self) -> list[dict[str, Any]]:
         """Return the numbers of `--summary`: a row for each number of cores and design."""
         return [*self._view("summary").rows(self)]

@@ -70,7 +70,7 @@ HEADS = {
 OPTIONAL = ("flush_energy_uj", "media_bits", "pm_energy", "state_bytes")
 
 #: The mark of the best of a column, before the value.
-BEST = "*"
+BEST = "^"
 BEST_NOTE = "the best of its column, of durable designs that failed no crash test"
 
 DOMINATED_NOTE = (
@@ -103,7 +103,7 @@ def rows_of(answer: Comparison, cores: int | None) -> list[dict[str, Any]]:
 def _row(
     answer: Comparison, compared: Mapping[str, Comparison], design: str, cores: int | None
 ) -> dict[str, Any]:
-    means = {key: by_metric.gmean(design, cores) for key, by_metric in compared.items()}
+    means = {key: _mean(by_metric, design, cores) for key, by_metric in compared.items()}
     saved = answer.saved.get((design, cores))
     return {
         "design": design,
@@ -116,6 +116,12 @@ def _row(
         "durability": answer.durability.get(design, PROMISES[0]),
         "crash": _crash(answer, design, cores),
     }
+
+
+def _mean(answer: Comparison, design: str, cores: int | None) -> float | None:
+    """Return the geometric mean of a design's ratios; 0 if they are known and one of them is 0."""
+    ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
+    return 0.0 if None not in ratios and 0 in ratios else answer.gmean(design, cores)
 
 
 def _crash(answer: Comparison, design: str, cores: int | None) -> dict[str, Any]:
@@ -274,7 +280,10 @@ def _notes(
     state = "what a design must save at a power failure, from `indelible battery`"
     flush = "" if "flush_energy_uj" in dropped else "; flush: the energy that this takes"
     seeds = len(answer.seeds_shown)
-    sure = f"the confidence interval of throughput over {seeds} seeds, to either side"
+    sure = (
+        f"the confidence interval of throughput over {seeds} seeds, to either side; what is best"
+        " or dominated is so by the means alone"
+    )
     lost = [HEADS[key] for key in HEADS if key in dropped]
     has_best = any(_best(answer, rows, key) for rows in found.values() for key in RATIOS)
     said = {
@@ -296,6 +305,7 @@ def _blank_notes(answer: Comparison, every: Sequence[Row], width: int) -> list[s
     of_base = (zero_notes(answer.by_metric(metric), width) for metric in RATIOS.values())
     if notes := next(filter(None, of_base), None):
         return notes
-    if any(row[key] is None for row in every for key in RATIOS):
-        return [footnote(BLANK, "it is 0 or not known on a workload: no geometric mean", width)]
+    told = [key for key in HEADS if key not in (HALF_WIDTH, "crash")]
+    if not answer.interrupted and any(row[key] is None for row in every for key in told):
+        return [footnote(BLANK, "it is not known of a workload, or cannot be told", width)]
     return []

@@ -14,6 +14,7 @@ from indelible.plot import (
     DECADE,
     INTERVAL_LOOK,
     blocks,
+    missing,
     nothing_to_draw,
     number_decades,
     styled,
@@ -64,9 +65,9 @@ def figure(answer: Comparison) -> Figure:
 
 
 def _points(answer: Comparison, cores: int | None) -> dict[str, Point]:
-    """Return where the designs are whose numbers are known."""
+    """Return where the designs are whose numbers are known, and not 0."""
     places = {row["design"]: (row[ACROSS], row[UP]) for row in rows_of(answer, cores)}
-    return {design: place for design, place in places.items() if None not in place}
+    return {design: place for design, place in places.items() if all(place)}
 
 
 def _widths(answer: Comparison, cores: int | None) -> dict[str, float]:
@@ -126,8 +127,7 @@ def _draw(axes: Axes, answer: Comparison, index: int, point: Point, width: float
 def _make_room(axes: Axes, every: Sequence[Point]) -> None:
     """Have the axes leave room for names; one whose values differ much is logarithmic.
 
-    The values are those of all panels, whose axes are then alike. None of them is 0: they are
-    geometric means.
+    The values are those of all panels, whose axes are then alike. None of them is 0.
     """
     from matplotlib.ticker import StrMethodFormatter
 
@@ -158,7 +158,7 @@ def _said(answer: Comparison, key: str) -> str:
 
 
 def _better(key: str) -> str:
-    return f"({'higher' if METRICS[RATIOS[key]].higher_is_better else 'lower'} is better)"
+    return f"({METRICS[RATIOS[key]].better})"
 
 
 def _title(answer: Comparison, cores: int | None, points: Iterable[str]) -> str:
@@ -166,14 +166,17 @@ def _title(answer: Comparison, cores: int | None, points: Iterable[str]) -> str:
     count, seeds = len(answer.workloads), answer.seeds_shown
     named = ", ".join(answer.workloads) if count <= NAMED_WORKLOADS else f"{count} workloads"
     sure = ", 95 % intervals" if len(seeds) > 1 else ""
-    missing = [design for design in answer.designs if design not in {*points}]
-    left_out = f"; without a value: {', '.join(missing)}" if missing else ""
+    absent = [design for design in answer.designs if design not in {*points}]
+    left_out = f"; 0 or without a value: {', '.join(absent)}" if absent else ""
     return f"{where}, {text.seeds_said(seeds)}, {over(named, answer)}{sure}{left_out}"
 
 
 def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
     """Write the names of points beside them, where they hide neither each other nor a line."""
-    import textalloc
+    try:
+        import textalloc
+    except ImportError as error:
+        raise missing(error) from None
 
     points, widths = _points(answer, cores), _widths(answer, cores)
     if not points:

@@ -135,8 +135,8 @@ def _lines(answer: Sweep) -> Figure:
 
 def _label(answer: Sweep) -> str:
     metric = METRICS[answer.metric]
-    better = "higher" if metric.higher_is_better else "lower"
-    return f"{metric.title}, {better} is better\nrelative to {sweep_text.base(answer)}"
+    what = ", ".join(filter(None, (metric.title, metric.better)))
+    return f"{what}\nrelative to {sweep_text.base(answer)}"
 
 
 def _places(values: Sequence[str]) -> Sequence[float]:

@@ -89,11 +89,11 @@ def _mean(answer: Sweep, design: str) -> Callable[[Point], Sure]:
 def title_lines(answer: Sweep) -> list[str]:
     """Return what is shown relative to what, and of which workloads it is."""
     metric = METRICS[answer.metric]
-    better = "higher" if metric.higher_is_better else "lower"
     shown = answer.shown()
     of = f" of {text.marked(answer.durability, shown[0])}" if len(shown) == 1 else ""
     own = "" if answer.normalize or len(shown) == 1 else "each design's own at "
-    lines = [f"{metric.title}{of} relative to {own}{base(answer)}, {better} is better"]
+    what = f"{metric.title}{of} relative to {own}{base(answer)}"
+    lines = [", ".join(filter(None, (what, metric.better)))]
     if len(shown) > 1:
         over = ", ".join(answer.workloads)
         lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)

@@ -122,9 +122,11 @@ class Sweep(OfSeeds):
         It is the one whose metric is best, over several workloads in the geometric mean, and has
         a `lead` over the `second` best. None is where the two are level, with a `lead` of 1, or
         where a rival has no value or 0. With several seeds it is `sure` if the confidence interval
-        of its lead says so. Two that differ by less than half a hundredth are level.
+        of its lead says so. Two that differ by less than half a hundredth are level. There is none
+        of a metric of which neither more nor less is better.
         """
-        if len(self.vary) != 2 or len(self.rivals()) < 2:
+        is_contest = METRICS[self.metric].higher_is_better is not None
+        if not is_contest or len(self.vary) != 2 or len(self.rivals()) < 2:
             return []
         return [{"point": self.named(point), **self._ahead(point)} for point in self.points]
 

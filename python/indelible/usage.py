@@ -30,17 +30,22 @@ def _whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def _entries(value: float) -> str:
+    """Return entries of a queue, of which some machines have four."""
+    return f"{value:.1f}" if value < 10 else _whole(value)
+
+
 def _percent(part: str, share: str) -> Callable[[Mapping[str, Any]], float]:
     return lambda row: 100 * row[part][share]
 
 
 NUMBERS = {
-    "flushes": Number("flush", per_transaction(lambda row: row["caches"]["flushes"])),
-    "fences": Number("fence", per_transaction(lambda row: row["caches"]["fences"])),
-    "llc_misses": Number("miss", METRICS["llc-misses"].value),
-    "pm_reads": Number("reads", METRICS["pm-reads"].value),
-    "pm_read_cycles": Number("cycles", METRICS["pm-read-latency"].value, _whole),
-    "wpq_entries": Number("WPQ", METRICS["wpq-entries"].value, _whole),
+    "flushes_per_tx": Number("flush", per_transaction(lambda row: row["caches"]["flushes"])),
+    "fences_per_tx": Number("fence", per_transaction(lambda row: row["caches"]["fences"])),
+    "llc_misses_per_tx": Number("miss", METRICS["llc-misses"].value),
+    "pm_reads_per_tx": Number("reads", METRICS["pm-reads"].value),
+    "pm_read_cycles_mean": Number("cycles", METRICS["pm-read-latency"].value, _whole),
+    "wpq_entries_mean": Number("WPQ", METRICS["wpq-entries"].value, _entries),
     "wpq_full_percent": Number("full", _percent("controllers", "wpq_full_share"), _whole),
     "pm_busy_percent": Number("banks", METRICS["pm-busy"].value, _whole),
     "bus_busy_percent": Number("bus", _percent("pm_banks", "bus_share"), _whole),
@@ -49,7 +54,7 @@ NUMBERS = {
 NOTES = {
     "flush": "as fence, miss (of the last level) and reads (of PM): how many a transaction has",
     "cycles": "of a read of PM, from its request at the controller until the answer leaves",
-    "WPQ": "entries taken of each write-pending queue; full: of the time, in percent",
+    "WPQ": "entries taken of each write-pending queue{sizes}; full: of the time, in percent",
     "banks": "of PM, as its bus: of the time, how much they are booked for, in percent",
 }
 
@@ -74,7 +79,12 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
 def table(answer: Comparison, width: int | None = None) -> str:
     """Return a table for each number of cores: a row for each workload and design."""
     width = width or terminal_width()
-    notes = [paragraph(label, body, width) for label, body in NOTES.items()]
+    sizes = {run.data["controllers"]["wpq_size"] for run in answer.runs.values()}
+    said = ", which has " + " or ".join(map(str, sorted(sizes))) if sizes else ""
+    told = {label: body.format(sizes=said) for label, body in NOTES.items()}
+    if len(answer.seeds_shown) > 1:
+        told["seeds"] = "each number is the mean of those of the seeds"
+    notes = [paragraph(label, body, width) for label, body in told.items()]
     return with_notes(answer, partial(_block, answer), notes, width)
 
 

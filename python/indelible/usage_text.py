@@ -9,7 +9,8 @@ from typing import Any
 def caches(row: Mapping[str, Any]) -> str | None:
     """Return which of its accesses each level of the caches could not serve, in percent of all."""
     caches = row["caches"]
-    accesses = caches["loads"] + caches["stores"]
+    walks = caches["page_walks"]
+    accesses = caches["loads"] + caches["stores"] + walks
     if not accesses:
         return None
     levels = {"first level": "l1d", "second": "l2", "last": "llc"}
@@ -18,7 +19,8 @@ def caches(row: Mapping[str, Any]) -> str | None:
     )
     others = caches["from_other_cores"]
     shared = f"; {percent(others, accesses)} from other cores" if others else ""
-    return f"misses: {', '.join(shares)} of {accesses:,} loads and stores{shared}"
+    what = "loads, stores and page walks" if walks else "loads and stores"
+    return f"misses: {', '.join(shares)} of {accesses:,} {what}{shared}"
 
 
 def ordering(row: Mapping[str, Any], count: float) -> str | None:
@@ -35,7 +37,7 @@ def queue(row: Mapping[str, Any]) -> str:
     controllers = row["controllers"]
     full, waits = controllers["wpq_full_share"], controllers["write_wait_cycles"]
     said = [
-        f"{controllers['wpq_entries_mean']:.1f} of {controllers['wpq_entries']} entries taken"
+        f"{controllers['wpq_entries_mean']:.1f} of {controllers['wpq_size']} entries taken"
         f" (at most {controllers['wpq_entries_max']})"
     ]
     if full:

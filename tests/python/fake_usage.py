@@ -8,6 +8,7 @@ from typing import Any
 def of(spec: dict[str, Any], txs: int) -> dict[str, Any]:
     """Return how busy the machine was."""
     is_plain = spec["design"] == "native"
+    walks = txs if spec["design"] == "ssp" else 0
     quiet = {"count": 0, "mean": None, "max": None}
     return {
         "caches": {
@@ -15,7 +16,7 @@ def of(spec: dict[str, Any], txs: int) -> dict[str, Any]:
             "stores": txs * 10,
             "flushes": 0 if is_plain else txs * 3,
             "fences": 0 if is_plain else txs * 2,
-            "page_walks": 0,
+            "page_walks": walks,
             "l1d_misses": txs * 5,
             "l2_misses": txs * 2,
             "llc_misses": txs,
@@ -25,7 +26,7 @@ def of(spec: dict[str, Any], txs: int) -> dict[str, Any]:
             "dram_evictions": 0,
         },
         "controllers": {
-            "wpq_entries": 64,
+            "wpq_size": 64,
             "wpq_entries_mean": 3.25 if is_plain else 60.5,
             "wpq_entries_max": 12 if is_plain else 64,
             "wpq_full_share": 0.0 if is_plain else 0.4321,

@@ -120,8 +120,8 @@ def test_numbers_are_geometric_means_of_ratios(fake: ModuleType) -> None:
     silo, redo = row_of(answer, "silo"), row_of(answer, "redo@x86")
     assert (silo["state_bytes"], silo["flush_energy_uj"]) == (5440, 61.08032)
     assert (redo["state_bytes"], redo["flush_energy_uj"]) == (0, 0)
-    # Nothing is a multiple of a commit that takes no time.
-    assert row_of(answer, "native")["commit_latency_p99"] is None
+    # A commit that takes no time takes less than any, and is no multiple of one.
+    assert row_of(answer, "native")["commit_latency_p99"] == 0
 
 
 def test_a_row_is_what_its_numbers_are(fake: ModuleType) -> None:
@@ -130,18 +130,20 @@ def test_a_row_is_what_its_numbers_are(fake: ModuleType) -> None:
     assert " ".join(shown["design"]) == heads
     found = [f"{by_hand('silo', number):.2f}" for number in range(5)]
     assert shown["silo"] == [
-        *(found[0], *(f"*{of}" for of in found[1:])),
+        *(found[0], *(f"^{of}" for of in found[1:])),
         *("5.312 KiB", "61.1 uJ", "ok 400"),
     ]
-    # What is not crash-safe is the best of nothing, and nothing is known of a commit without time.
+    # What is not crash-safe is the best of nothing.
     assert shown["leaky!"][-1] == "FAIL 5/400"
-    assert shown["native†"][1] == "-"
-    assert not any(cell.startswith("*") for cell in shown["leaky!"] + shown["native†"])
-    assert shown["hops†"][0] == f"*{by_hand('hops', 0):.2f}"
+    assert shown["native†"][1] == "0.00"
+    assert not any(cell.startswith("^") for cell in shown["leaky!"] + shown["native†"])
+    assert shown["hops†"][0] == f"^{by_hand('hops', 0):.2f}"
     assert shown["redo@x86"][-3:] == ["0", "0", "ok 400"]
     notes = " ".join(summary.table(compared(), 100).split())
     assert "of hops the time until the transaction is durable" in notes
-    assert "- it is 0 or not known on a workload: no geometric mean" in notes
+    unknown = "- it is not known of a workload, or cannot be told"
+    assert unknown not in notes
+    assert unknown in summary.table(replace(compared(), saved={}), 100)
 
 
 def test_what_is_not_known_of_batteries_is_a_dash(fake: ModuleType) -> None:
@@ -191,7 +193,7 @@ def test_what_differs_by_rounding_is_level(fake: ModuleType) -> None:
     nearly = {w: tuple(value * (1 + 1e-14) for value in each) for w, each in same.items()}
     answer = compared(["undo@x86", "redo@x86"], MEASURED | {"redo@x86": nearly})
     assert [row["dominated_by"] for row in answer.summarized()] == [[], []]
-    assert "*" not in summary.table(answer, 100)
+    assert "^" not in summary.table(answer, 100)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -244,6 +246,21 @@ def test_each_number_of_cores_is_a_block(fake: ModuleType) -> None:
     assert summary.table(answer, 100).count("crash test\n---") == 2
 
 
+def test_what_writes_nothing_is_the_best_and_dominates(fake: ModuleType) -> None:
+    answer = compared(["undo@x86", "redo@x86", "silo"])
+    run = answer.runs["redo@x86", "hash", None, 1].data
+    run["pm_writes"]["wpq_bytes"] = 0
+    assert row_of(answer, "redo@x86")["pm_writes"] == 0
+    shown = cells(answer)
+    column = shown["design"].index("PM writes")
+    assert [shown[d][column][0] for d in ("undo@x86", "redo@x86", "silo")] == ["1", "^", "0"]
+    for cell in (("redo@x86", w, None, 1) for w in answer.workloads):
+        answer.runs[cell].data["throughput_tx_per_s"] *= 100
+        answer.runs[cell].data["commit_latency_cycles"]["p99"] = 1
+    answer = replace(answer)
+    assert "redo@x86" in row_of(answer, "silo")["dominated_by"]
+
+
 def test_seeds_have_a_half_width(fake: ModuleType) -> None:
     answer = compared(["undo@x86", "silo"], seeds=2)
     row = row_of(answer, "silo")
@@ -260,7 +277,8 @@ def test_seeds_have_a_half_width(fake: ModuleType) -> None:
     assert shown["undo@x86"][1] == "-"
     assert float(shown["silo"][1]) == pytest.approx(means.half_width(each), abs=0.005)
     assert lines_of(answer, "± 95 %") == [
-        "the confidence interval of throughput over 2 seeds, to either side"
+        "the confidence interval of throughput over 2 seeds, to either side; what is best or"
+        " dominated is so by the means alone"
     ]
 
 
@@ -441,7 +459,8 @@ def test_panels_are_of_numbers_of_cores_and_say_what_has_no_place(fake: ModuleTy
     titles = [axes.get_title(loc="left") for axes in drawing.axes]
     assert titles == [
         "machine silo, 1 core, seed 1, geometric means over hash, btree",
-        "machine silo, 8 cores, seed 1, geometric means over hash, btree; without a value: hops",
+        "machine silo, 8 cores, seed 1, geometric means over hash, btree;"
+        " 0 or without a value: hops",
     ]
     # What differs much is on a logarithmic axis.
     assert [axes.get_xscale() for axes in drawing.axes] == ["log", "log"]

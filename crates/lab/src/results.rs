@@ -234,6 +234,7 @@ mod tests {
             accesses: Accesses {
                 operations: 11_300,
                 loads: 379,
+                stores: 10_149,
                 flushes: 383,
                 fences: 389,
                 walks: 397,
@@ -380,7 +381,7 @@ mod tests {
         json!({
             "caches": {
                 "loads": 379,
-                "stores": 11_300 - 379 - 383 - 389,
+                "stores": 10_149,
                 "flushes": 383,
                 "fences": 389,
                 "page_walks": 397,
@@ -393,7 +394,7 @@ mod tests {
                 "dram_evictions": 439,
             },
             "controllers": {
-                "wpq_entries": 5,
+                "wpq_size": 5,
                 "wpq_entries_mean": 443.0 / 1_013.0,
                 "wpq_entries_max": 3,
                 "wpq_full_share": 449.0 / 1_013.0,
@@ -409,9 +410,9 @@ mod tests {
                 "row_hits": 523,
             },
             "dram_banks": {
-                "busy_share": 1.0,
-                "busiest_share": 1.0,
-                "bus_share": 1.0,
+                "busy_share": 6_011.0 / 2_018.0,
+                "busiest_share": 5_470.0 / 1_009.0,
+                "bus_share": 5_570.0 / 2_018.0,
                 "reads": 563,
                 "row_hits": 569,
             },

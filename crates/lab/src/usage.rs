@@ -11,7 +11,7 @@ pub fn caches(report: &Report) -> Value {
     let accesses: &Accesses = &report.accesses;
     json!({
         "loads": accesses.loads,
-        "stores": accesses.stores(),
+        "stores": accesses.stores,
         "flushes": accesses.flushes,
         "fences": accesses.fences,
         "page_walks": accesses.walks,
@@ -29,7 +29,7 @@ pub fn caches(report: &Report) -> Value {
 pub fn controllers(report: &Report) -> Value {
     let Usage { controllers, wpq, waited, pm_reads, dram_reads, .. } = &report.usage;
     json!({
-        "wpq_entries": wpq.places / controllers,
+        "wpq_size": wpq.places / controllers,
         "wpq_entries_mean": share(wpq.sum, wpq.cycles),
         "wpq_entries_max": wpq.most,
         "wpq_full_share": share(wpq.full, wpq.cycles),
@@ -40,14 +40,14 @@ pub fn controllers(report: &Report) -> Value {
 }
 
 /// How busy the banks of a kind of memory were. What is booked when the run ends may go on after
-/// it, and is counted with the run.
+/// it, and is counted with the run: of a short one a share may exceed 1.
 pub fn banks(banks: &BankUse, report: &Report) -> Value {
     let all = report.cycles * banks.busy.len() as u64;
     let busiest = banks.busy.iter().max().copied().unwrap_or(0);
     json!({
-        "busy_share": share(banks.busy.iter().sum(), all).min(1.0),
-        "busiest_share": share(busiest, report.cycles).min(1.0),
-        "bus_share": share(banks.bus, report.cycles * report.usage.controllers).min(1.0),
+        "busy_share": share(banks.busy.iter().sum(), all),
+        "busiest_share": share(busiest, report.cycles),
+        "bus_share": share(banks.bus, report.cycles * report.usage.controllers),
         "reads": banks.reads,
         "row_hits": banks.row_hits,
     })

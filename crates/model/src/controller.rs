@@ -434,7 +434,8 @@ impl<E: Copy> Memory<E> {
     ) -> Option<Accepted<E>> {
         let Sent { write, notify, at: reached, number, .. } = sent;
         let waited = at.since(*reached + self.frontend);
-        if waited > 0 {
+        // One of no bytes takes no room, and only follows others.
+        if waited > 0 && write.mask != 0 {
             self.controllers[index].usage.waited.add(waited);
         }
         if let Some(timeline) = &mut self.timeline {

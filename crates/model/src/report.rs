@@ -58,6 +58,8 @@ pub struct Accesses {
     pub operations: u64,
     /// Loads, those of logs in software included.
     pub loads: u64,
+    /// Stores to the caches and past them.
+    pub stores: u64,
     /// Lines that were to be written back: `clwb` and its kind, where the hardware has it.
     pub flushes: u64,
     /// Fences, or what takes their place (ofence, dfence), where the hardware has them.
@@ -98,11 +100,6 @@ impl Accesses {
     pub fn evicted(&mut self, line: Line) {
         let is_persistent = line.is_persistent();
         *if is_persistent { &mut self.pm_evictions } else { &mut self.dram_evictions } += 1;
-    }
-
-    /// Stores to the caches and past them.
-    pub fn stores(&self) -> u64 {
-        self.operations - self.loads - self.flushes - self.fences
     }
 
     /// What the first levels could not serve.
@@ -194,8 +191,7 @@ mod tests {
     #[test]
     fn an_access_is_counted_where_its_line_was() {
         let (pm, dram) = (Line(1), Line::of(DRAM_BASE));
-        let mut accesses =
-            Accesses { operations: 20, loads: 9, flushes: 3, fences: 1, ..Accesses::default() };
+        let mut accesses = Accesses::default();
         for found in [Found::L2, Found::Llc, Found::Elsewhere(CoreId(1)), Found::Memory] {
             accesses.found(pm, found);
         }
@@ -208,6 +204,5 @@ mod tests {
         assert_eq!((accesses.in_pm, accesses.in_dram), (1, 2));
         assert_eq!((accesses.l1_misses(), accesses.l2_misses(), accesses.llc_misses()), (6, 5, 3));
         assert_eq!((accesses.pm_evictions, accesses.dram_evictions), (1, 2));
-        assert_eq!(accesses.stores(), 7);
     }
 }

@@ -113,7 +113,8 @@ pub struct Usage {
     pub controllers: u64,
     /// The write-pending queues, all together; `most` is that of one.
     pub wpq: Occupancy,
-    /// Writes that reached a controller whose queue had no room, and how long they waited there.
+    /// Writes that reached a controller whose queue had no room, or behind others that waited, and
+    /// how long they waited there.
     pub waited: Times,
     /// Reads of persistent memory, by caches and designs: from when a request reaches its
     /// controller until its answer leaves.

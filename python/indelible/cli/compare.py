@@ -84,7 +84,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(METRICS)} ({METRIC})",
     )
     parser.add_argument(
-        "--normalize", metavar="D", help="the design that is 1.00, compared too (the first)"
+        "--normalize",
+        metavar="D",
+        help="the design that is 1.00, compared too (the first; with --writes and --summary the"
+        " first that is durable)",
     )
     outputs.add_options(parser)
     outputs.add_table(parser)

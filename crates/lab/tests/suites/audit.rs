@@ -47,6 +47,12 @@ fn what_is_counted_adds_up() {
     }
 }
 
+/// Designs that read on when the last program has come to its end.
+const READ_ON: [&str; 2] = ["redo-log", "ssp"];
+
+/// Cycles for which a bank may be booked beyond the end: some writes of slow cells.
+const BOOKED_MAX: f64 = 4_000.0;
+
 /// Each level is asked for what the one above does not have, and nothing is busier than it can be.
 #[test]
 fn what_the_machine_was_asked_for_adds_up() {
@@ -71,20 +77,22 @@ fn what_the_machine_was_asked_for_adds_up() {
             let reads = number("/pm_reads");
             // What a design reads after the last program's end takes nobody's time.
             let timed = number("/controllers/pm_read_cycles/count");
-            assert!(timed == reads || timed < reads && design != "native", "{line}: {timed}");
+            let reads_on = READ_ON.contains(&design);
+            assert!(timed == reads || timed < reads && reads_on, "{line}: {timed} of {reads}");
             let found = [timed, number("/pm_banks/reads"), number("/pm_banks/row_hits")];
             assert!(found.is_sorted_by(|all, part| all >= part), "{line}: {found:?}");
             assert!(reads >= caches("llc_misses_pm"), "{line}: {reads}");
-            let queue = ["wpq_entries", "wpq_entries_max", "wpq_entries_mean"]
+            let queue = ["wpq_size", "wpq_entries_max", "wpq_entries_mean"]
                 .map(|name| number(&format!("/controllers/{name}")));
             assert!(queue.is_sorted_by(|all, taken| all >= taken), "{line}: {queue:?}");
-            for share in
-                ["controllers/wpq_full_share", "pm_banks/busiest_share", "pm_banks/bus_share"]
-            {
-                assert!((0.0..=1.0).contains(&number(&format!("/{share}"))), "{line}: {share}");
+            // No bank does two things at a time; what it is booked for may go on after the end.
+            let most = 1.0 + BOOKED_MAX / number("/cycles");
+            for memory in ["pm", "dram"] {
+                let share = |of: &str| number(&format!("/{memory}_banks/{of}_share"));
+                let busy = [most, share("busiest"), share("busy")];
+                assert!(busy.is_sorted_by(|all, some| all >= some), "{line}: {busy:?}");
+                assert!(share("bus") <= most, "{line}: {}", share("bus"));
             }
-            let busy = ["busiest", "busy"].map(|which| number(&format!("/pm_banks/{which}_share")));
-            assert!(busy[0] >= busy[1], "{line}: {busy:?}");
         }
     }
 }

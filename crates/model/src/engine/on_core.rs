@@ -82,6 +82,7 @@ impl<D: Design> OnCore<'_, D> {
     #[inline]
     fn issue_store(&self) {
         self.settle();
+        self.machine().count_store();
         self.issue(false);
         self.machine().cores[self.core].timing.make_room_for_store();
     }

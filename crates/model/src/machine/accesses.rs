@@ -36,6 +36,12 @@ impl<D: Design> Machine<D> {
         self.counts.accesses.loads += u64::from(load);
     }
 
+    /// Counts a store.
+    #[inline]
+    pub(crate) fn count_store(&mut self) {
+        self.counts.accesses.stores += 1;
+    }
+
     /// Counts a flush or a fence.
     pub(crate) fn count_fence(&mut self, flush: bool) {
         let accesses = &mut self.counts.accesses;

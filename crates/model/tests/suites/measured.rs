@@ -99,7 +99,7 @@ fn accesses_are_counted_by_what_they_are() {
         pm.flush(at(1, 0));
         pm.durable();
     });
-    assert_eq!((seen.operations, seen.loads, seen.stores()), (5, 2, 1));
+    assert_eq!((seen.operations, seen.loads, seen.stores), (5, 2, 1));
     assert_eq!((seen.flushes, seen.fences, seen.walks), (1, 1, 0));
     assert_eq!((seen.l1_misses(), seen.in_pm), (1, 1), "the first load");
 }
