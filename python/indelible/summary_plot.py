@@ -50,6 +50,14 @@ UNSAFE = "not crash-safe"
 Point = tuple[float, float]
 
 
+def require(flag: str = "") -> None:
+    """Refuse to draw without the library that places names."""
+    try:
+        import textalloc  # noqa: F401
+    except ImportError as error:
+        raise missing(error, flag) from None
+
+
 @styled
 def figure(answer: Comparison) -> Figure:
     """Return a panel for each number of cores: each design a point with its name."""
@@ -173,10 +181,8 @@ def _title(answer: Comparison, cores: int | None, points: Iterable[str]) -> str:
 
 def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
     """Write the names of points beside them, where they hide neither each other nor a line."""
-    try:
-        import textalloc
-    except ImportError as error:
-        raise missing(error) from None
+    require()
+    import textalloc
 
     points, widths = _points(answer, cores), _widths(answer, cores)
     if not points:

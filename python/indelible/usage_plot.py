@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 PANEL_INCHES = 1.9
 
-#: What the dots are.
+#: What the bars show, and the dots, which the legend names.
+BUSY, TAKEN = "pm_busy_percent", "wpq_full_percent"
 FULL = "write-pending queue full"
 
 
 @styled
 def figure(answer: Comparison) -> Figure:
     """Return a block for each number of cores: a bar for each design, a group a workload."""
-    if not any(None not in numbers(answer, cell).values() for cell in answer.cells()):
+    if all(numbers(answer, cell)[BUSY] is None for cell in answer.cells()):
         raise InputError("there is no figure: no run came to its end")
     return blocks(answer, _bars, PANEL_INCHES, labels_in_row=5)
 
@@ -39,14 +40,15 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
         found = [numbers(answer, (design, workload, cores)) for workload in answer.workloads]
         banks, full = (
             [math.nan if one[name] is None else one[name] for one in found]
-            for name in ("pm_busy_percent", "wpq_full_percent")
+            for name in (BUSY, TAKEN)
         )
         axes.bar(places, banks, bar, label=label(answer, design), **look_of(answer, design, index))
         dots += zip(places, full, strict=True)
     # Those at the ends of the axis are whole, too.
     look = {"s": 9, "color": "white", "edgecolor": "black", "linewidth": 0.7, "clip_on": False}
     axes.scatter(*zip(*dots, strict=True), label=FULL, zorder=3, **look)
-    axes.set_ylim(0, 100)
+    # What is booked when a short run ends is more than its time.
+    axes.set_ylim(0, max([100, *(bar.get_height() for bar in axes.patches)]))
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.margins(x=0.01)

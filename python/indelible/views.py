@@ -38,6 +38,8 @@ class View:
     rows: Callable[[Comparison], Iterable[Mapping[str, Any]]]
     #: What the JSON calls its rows; those of ratios are there anyway.
     key: str | None = None
+    #: Refuses a flag that asks for the figure if a library of its own is missing.
+    require: Callable[[str], None] = lambda _flag: None
 
 
 RATIOS = "ratios"
@@ -63,7 +65,12 @@ VIEWS = {
     ),
     "usage": View("how busy the machine was", usage.table, usage_plot.figure, usage.rows, "usage"),
     "summary": View(
-        "a row for each design", summary.table, summary_plot.figure, summary.rows, "summary"
+        "a row for each design",
+        summary.table,
+        summary_plot.figure,
+        summary.rows,
+        "summary",
+        summary_plot.require,
     ),
 }
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -244,6 +245,18 @@ def test_each_number_of_cores_is_a_block(fake: ModuleType) -> None:
     assert rows[3]["throughput"] == pytest.approx(2 * rows[1]["throughput"])
     assert [line.split()[1] for line in lines_of(answer, "fastest")] == ["from", "from"]
     assert summary.table(answer, 100).count("crash test\n---") == 2
+
+
+def test_a_library_that_is_missing_is_told_before_anything_runs(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "textalloc", None)
+    code, _, complaint = command(*ASKED, "--plot", str(tmp_path / "summary.png"))
+    assert (code, fake.asked) == (2, [])
+    assert complaint.endswith("--plot needs textalloc: python -m pip install 'indelible[plot]'\n")
+    # No other figure needs it.
+    words = [word for word in ASKED if word != "--summary"]
+    assert command(*words, "--plot", str(tmp_path / "ratios.png"))[0] in (0, 1)
 
 
 def test_what_writes_nothing_is_the_best_and_dominates(fake: ModuleType) -> None:

@@ -73,6 +73,17 @@ def test_bars_are_banks_and_dots_are_queues(fake: ModuleType) -> None:
     assert [x for x, _ in dots] == pytest.approx(middles)
 
 
+def test_who_reads_nothing_is_drawn_and_so_is_what_is_booked_beyond_the_end(
+    fake: ModuleType,
+) -> None:
+    answer = indelible.compare(["silo"], ["hash", "btree"], crash=False)
+    for run in answer.runs.values():
+        run.data["controllers"]["pm_read_cycles"]["mean"] = None
+    answer.runs["silo", "btree", None, 1].data["pm_banks"]["busy_share"] = 1.25
+    (axes,) = usage_plot.figure(answer).axes
+    assert axes.get_ylim() == (0, 125)
+
+
 def test_rows_are_in_json_and_in_a_table(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "usage.csv"
     code, shown, _ = command(*ASKED, "--usage", "--json", "--table", str(file))

@@ -1,6 +1,6 @@
 //! How busy the machine was, as the fields of a row.
 
-use model::report::{Accesses, Report};
+use model::report::Report;
 use model::usage::{BankUse, Times, Usage};
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// that go on to the next: loads, stores and page walks whose line is not there, or is not to be
 /// changed there.
 pub fn caches(report: &Report) -> Value {
-    let accesses: &Accesses = &report.accesses;
+    let accesses = &report.accesses;
     json!({
         "loads": accesses.loads,
         "stores": accesses.stores,

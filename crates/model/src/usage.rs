@@ -135,8 +135,9 @@ impl Usage {
 
     /// The measured region begins at `at`.
     pub fn restart(&mut self, at: u64) {
-        self.wpq.restart(at);
-        *self = Usage { wpq: std::mem::take(&mut self.wpq), ..Usage::new(0) };
+        let mut wpq = std::mem::take(&mut self.wpq);
+        wpq.restart(at);
+        *self = Usage { controllers: 1, wpq, ..Usage::default() };
     }
 
     /// What was counted up to `at`, with what the memories counted.

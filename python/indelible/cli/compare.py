@@ -113,6 +113,8 @@ def call(args: argparse.Namespace) -> int:
     metric_named(args.metric)
     outputs.check(args)
     view = VIEWS[_view_asked(args)]
+    if args.plot is not None:
+        view.require("--plot")
 
     def show(answer: Comparison) -> int:
         more = {view.key: [*view.rows(answer)]} if view.key is not None else {}

@@ -50,7 +50,7 @@ fn what_is_counted_adds_up() {
 /// Designs that read on when the last program has come to its end.
 const READ_ON: [&str; 2] = ["redo-log", "ssp"];
 
-/// Cycles for which a bank may be booked beyond the end: some writes of slow cells.
+/// Cycles for which a bank may be booked beyond the end (ours: some ten reads and writes of cells).
 const BOOKED_MAX: f64 = 4_000.0;
 
 /// Each level is asked for what the one above does not have, and nothing is busier than it can be.

@@ -36,6 +36,7 @@ impl<E: Copy> Memory<E> {
         }
         (spans, full)
     }
+
     /// What every controller and its memory counted.
     pub fn meters(&self) -> Meters {
         let mut sum = Meters::default();
