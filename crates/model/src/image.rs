@@ -1,5 +1,6 @@
 //! What is left after the power has failed: the durable bytes, and what recovery makes of them.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -7,6 +8,10 @@ use rustc_hash::FxHashMap;
 
 use crate::contents::Contents;
 use crate::units::{LINE_BYTES, Line, LineData, PAGE_BYTES, PAGE_LINES, Page, Word, spread};
+
+mod reads;
+
+pub use reads::Reads;
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub struct Image<'a> {
     fences: u64,
     /// The writes that took effect, if they are remembered.
     remembered: Option<Vec<Remembered>>,
+    /// What was read, if that is noted.
+    reads: Option<RefCell<Reads>>,
 }
 
 /// A write that took effect: bytes of a physical line.
@@ -42,6 +49,8 @@ pub struct Remembered {
     mask: u64,
     /// Fences before it: writes of one epoch become durable in any order, of one line in theirs.
     pub epoch: u64,
+    /// Writes before it.
+    pub number: u64,
 }
 
 /// Which physical lines hold the lines of pages, where those are not the lines of the same numbers.
@@ -149,6 +158,7 @@ impl<'a> Image<'a> {
             writes: 0,
             fences: 0,
             remembered: None,
+            reads: None,
         }
     }
 
@@ -169,6 +179,17 @@ impl<'a> Image<'a> {
         self.remembered.take().unwrap_or_default()
     }
 
+    /// This image, which notes what is read of it.
+    #[must_use]
+    pub fn noting_reads(self) -> Image<'a> {
+        Image { reads: Some(RefCell::default()), ..self }
+    }
+
+    /// What was read of it. It notes no more.
+    pub fn take_reads(&mut self) -> Reads {
+        self.reads.take().map(RefCell::into_inner).unwrap_or_default()
+    }
+
     /// Has a write that another image of the same remembers take effect here.
     pub fn write_again(&mut self, write: &Remembered) {
         apply_masked(self.physical_mut(write.line), &write.data, write.mask);
@@ -176,8 +197,8 @@ impl<'a> Image<'a> {
 
     /// Whether another image over the same bytes holds the same.
     pub fn equals(&self, other: &Image<'_>) -> bool {
-        self.changed.iter().all(|(line, data)| other.physical(*line) == data)
-            && other.changed.iter().all(|(line, data)| self.physical(*line) == data)
+        self.changed.iter().all(|(line, data)| other.holds(*line) == data)
+            && other.changed.iter().all(|(line, data)| self.holds(*line) == data)
     }
 
     /// This image, with power that does not fail again.
@@ -225,6 +246,9 @@ impl<'a> Image<'a> {
         pages.extend(self.changed.keys().filter(within).map(|line| Page::of(*line)));
         pages.sort_unstable();
         pages.dedup();
+        if let Some(reads) = &self.reads {
+            reads.borrow_mut().pages(addresses, &pages, self.writes);
+        }
         pages
     }
 
@@ -248,6 +272,15 @@ impl<'a> Image<'a> {
     /// A physical line, whatever the placement.
     #[inline]
     pub fn physical(&self, line: Line) -> &LineData {
+        if let Some(reads) = &self.reads {
+            reads.borrow_mut().line(line, self.writes);
+        }
+        self.holds(line)
+    }
+
+    /// What a physical line holds, which nobody reads.
+    #[inline]
+    fn holds(&self, line: Line) -> &LineData {
         self.changed.get(&line).unwrap_or_else(|| before(self.base, line))
     }
 
@@ -262,17 +295,30 @@ impl<'a> Image<'a> {
         self.set_line(word.line(), &data, word.mask())
     }
 
+    /// Changes the bits of a word that `mask` selects, unless they are so already: then nothing is
+    /// written. Who finds that out itself has read the word, and depends on what it holds.
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails before the write takes effect.
+    pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> Result<(), PowerLoss> {
+        let was = word_of(self.holds(self.placement.locate(word.line())), word);
+        let is = was & !mask | value & mask;
+        if is == was { Ok(()) } else { self.set_word(word, is) }
+    }
+
     /// Changes the bytes of a line that `mask` selects, one bit a byte. The line is written whole
     /// or not at all, as when a controller's queue accepts it.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails before the write takes effect.
     pub fn set_line(&mut self, line: Line, data: &LineData, mask: u64) -> Result<(), PowerLoss> {
+        let number = self.writes;
         self.spend()?;
         let line = self.placement.locate(line);
         apply_masked(self.physical_mut(line), data, mask);
         if let Some(remembered) = &mut self.remembered {
-            remembered.push(Remembered { line, data: *data, mask, epoch: self.fences });
+            let epoch = self.fences;
+            remembered.push(Remembered { line, data: *data, mask, epoch, number });
         }
         Ok(())
     }

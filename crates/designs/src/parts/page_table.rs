@@ -53,11 +53,7 @@ impl PageTable {
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     pub fn set(&self, page: Page, frame: Page, image: &mut Image<'_>) -> Result<(), PowerLoss> {
-        let (entry, value) = (self.entry(page), PageTable::value(page, frame));
-        if image.word(entry) == value {
-            return Ok(());
-        }
-        image.set_word(entry, value)
+        image.merge_word(self.entry(page), PageTable::value(page, frame), u64::MAX)
     }
 
     /// What the table says.

@@ -141,8 +141,8 @@ impl Ring {
             return Ok(());
         }
         let records = self.read(image, rules);
-        for (word, value) in outcome(judge(&records), image, rules) {
-            image.set_word(word, value)?;
+        for (word, value, bits) in outcome(judge(&records), rules) {
+            image.merge_word(word, value, bits)?;
         }
         if rules.fence_before_log_is_dropped {
             image.fence();
@@ -195,8 +195,8 @@ pub fn committed(records: &[Record], cores: u8) -> Judged<'_> {
     judged
 }
 
-/// The words that the records change, in their order, and what they make of them.
-fn outcome(judged: Judged<'_>, image: &Image<'_>, rules: &LogRules) -> Vec<(Word, u64)> {
+/// The words of which the records speak, in their order, what they make of them, and of which bits.
+fn outcome(judged: Judged<'_>, rules: &LogRules) -> Vec<(Word, u64, u64)> {
     let Judged { mut redo, mut undo } = judged;
     if !rules.redo_oldest_first {
         redo.reverse();
@@ -214,12 +214,8 @@ fn outcome(judged: Judged<'_>, image: &Image<'_>, rules: &LogRules) -> Vec<(Word
         let (bits, now) = words.entry(word).or_default();
         (*bits, *now) = (*bits | spoken, *now & !spoken | value & spoken);
     });
-    let changed = words.into_iter().filter_map(|(word, (bits, value))| {
-        let was = image.word(word);
-        let is = was & !bits | value;
-        (is != was).then_some((word, is))
-    });
-    let mut words: Vec<_> = changed.collect();
+    let mut words: Vec<_> =
+        words.into_iter().map(|(word, (bits, value))| (word, value, bits)).collect();
     words.sort_unstable();
     words
 }

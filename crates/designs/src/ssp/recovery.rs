@@ -46,9 +46,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
     let slots = layout.all_slots().zip(before.iter().zip(&kept));
     for (slot, (_, kept)) in slots.filter(|(_, (before, kept))| before != kept) {
         for (word, value) in layout.entry_words(slot, kept) {
-            if image.word(word) != value {
-                image.set_word(word, value)?;
-            }
+            image.merge_word(word, value, u64::MAX)?;
         }
     }
     if rules.fence_before_journal_restarts {

@@ -1,0 +1,145 @@
+//! What was read of an image: whoever reads the same again does the same again.
+
+use std::ops::Range;
+
+use super::{Image, Remembered, apply_masked};
+use crate::units::{Line, LineMap, Page};
+
+/// The physical lines that were read, and the pages that were asked for, each with how many writes
+/// its reader had made by then.
+#[derive(Clone, Debug, Default)]
+pub struct Reads {
+    lines: Vec<(Line, u64)>,
+    pages: Vec<(Range<u64>, Vec<Page>, u64)>,
+}
+
+impl Reads {
+    #[inline]
+    pub(super) fn line(&mut self, line: Line, writes: u64) {
+        // Most lines are read word by word.
+        if self.lines.last() != Some(&(line, writes)) {
+            self.lines.push((line, writes));
+        }
+    }
+
+    pub(super) fn pages(&mut self, addresses: Range<u64>, pages: &[Page], writes: u64) {
+        self.pages.push((addresses, pages.to_vec(), writes));
+    }
+
+    /// Which of the reader's writes to the image it would see if they were there from the first:
+    /// those that it had not made when it read what they change. If others are there, whoever reads
+    /// the image again sees at each time what it saw, makes all of its writes again, and leaves
+    /// what it left before.
+    pub fn see(&self, image: &Image<'_>, writes: &[Remembered]) -> Vec<bool> {
+        // The lines that are written, and how many writes there were when each was first read.
+        let mut first_read: LineMap<u64> =
+            writes.iter().map(|write| (write.line, u64::MAX)).collect();
+        for &(line, by) in &self.lines {
+            if let Some(first) = first_read.get_mut(&line) {
+                *first = by.min(*first);
+            }
+        }
+        let is_read =
+            |write: &Remembered| first_read[&write.line] <= write.number && write.changes(image);
+        let is_asked_for = |write: &Remembered| {
+            let (page, at) = (Page::of(write.line), write.line.address());
+            self.pages.iter().any(|(addresses, pages, by)| {
+                *by <= write.number && addresses.contains(&at) && !pages.contains(&page)
+            })
+        };
+        writes.iter().map(|write| is_read(write) || is_asked_for(write)).collect()
+    }
+}
+
+impl Remembered {
+    /// Whether it writes something else than an image holds.
+    fn changes(&self, image: &Image<'_>) -> bool {
+        let held = image.holds(self.line);
+        let mut written = *held;
+        apply_masked(&mut written, &self.data, self.mask);
+        written != *held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contents::Contents;
+    use crate::units::Word;
+
+    const READ: Word = Word(0);
+    const UNREAD: Word = Word(8);
+
+    /// Which of its writes somebody sees again who does this to an image.
+    fn seen(does: impl Fn(&mut Image<'_>)) -> Vec<bool> {
+        let durable = Contents::new(0, 4 * 4096).expect("room");
+        let mut image = Image::over(&durable);
+        image.set_word(Word(1), 5).expect("power");
+        let mut first = image.remembering().noting_reads();
+        does(&mut first);
+        let reads = first.take_reads();
+        reads.see(&image, &first.take_remembered())
+    }
+
+    fn write(image: &mut Image<'_>, word: Word, value: u64) {
+        image.set_word(word, value).expect("power");
+    }
+
+    #[test]
+    fn what_is_read_before_it_is_written_is_seen_again() {
+        let read_first = seen(|image| {
+            image.word(READ);
+            write(image, UNREAD, 7);
+            write(image, READ, 3);
+            write(image, Word(2), 9);
+        });
+        assert_eq!(read_first, [false, true, true], "any word of the line");
+        let read_last = seen(|image| {
+            write(image, READ, 3);
+            image.word(READ);
+            write(image, READ, 4);
+        });
+        assert_eq!(read_last, [false, true], "it is written again before it is read again");
+    }
+
+    #[test]
+    fn what_is_written_with_what_it_held_is_not_seen() {
+        let again = |value: u64| {
+            seen(move |image| {
+                image.line(READ.line());
+                write(image, Word(1), value);
+            })
+        };
+        assert_eq!((again(5), again(6)), (vec![false], vec![true]));
+    }
+
+    /// What a word holds decides whether it is written, and not what comes of it.
+    #[test]
+    fn who_merges_a_word_reads_nothing() {
+        let merged = seen(|image| {
+            image.merge_word(Word(1), 0xff05, 0xff).expect("power");
+            image.merge_word(Word(1), 0xff06, 0xff).expect("power");
+            image.merge_word(Word(1), 0xff06, 0xff00).expect("power");
+            assert_eq!((image.writes(), image.word(Word(1))), (2, 0xff06));
+        });
+        assert_eq!(merged, [false, false]);
+    }
+
+    #[test]
+    fn a_page_that_was_not_there_when_pages_were_asked_for_is_seen() {
+        let (there, new, beyond) = (Word(8), Word(512), Word(1024));
+        let asked = |image: &mut Image<'_>| {
+            assert_eq!(image.touched_pages(0..2 * 4096), [Page(0)]);
+        };
+        let seen_first = seen(|image| {
+            asked(image);
+            [there, new, beyond].into_iter().for_each(|word| write(image, word, 0));
+        });
+        assert_eq!(seen_first, [false, true, false], "even if it holds zeros");
+        let seen_last = seen(|image| {
+            write(image, there, 1);
+            asked(image);
+        });
+        assert_eq!(seen_last, [false]);
+    }
+}
