@@ -1,5 +1,6 @@
 //! What a recovered image may hold: the exact answer, from what the programs did.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word};
 
 mod survivors;
 
-use survivors::{Candidate, Lost, survivors};
+use survivors::{Candidate, Chains, Lost};
 
 /// Something that a recovered image holds and must not, or lacks and must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub struct Oracle {
     suspects: FxHashSet<Line>,
     /// Words that were stored to outside of a transaction: nothing is promised of them.
     unpromised: FxHashSet<Word>,
+    /// What the candidates stored, if somebody has asked since it last changed.
+    chains: OnceCell<Chains>,
     log_base: u64,
     asynchronous: bool,
     /// The last promised transactions, and the last aborted ones, for the history of a violation.
@@ -136,6 +139,7 @@ impl Oracle {
             met: PerCore::new(cores, |_| Vec::new()),
             suspects: FxHashSet::default(),
             unpromised: FxHashSet::default(),
+            chains: OnceCell::new(),
             log_base,
             asynchronous: durability == Durability::Asynchronous,
             recent: VecDeque::new(),
@@ -187,7 +191,9 @@ impl Oracle {
             _ => own().map_or_else(|| self.newest(word), |&(_, value)| value),
         };
         let new = (old & !mask) | (value & mask);
-        self.open[core].as_mut().expect("it is open").writes.push((word, new));
+        let open = self.open[core].as_mut().expect("it is open");
+        debug_assert!(!open.committing, "a transaction stores before it commits");
+        open.writes.push((word, new));
         self.stores += 1;
     }
 
@@ -213,11 +219,14 @@ impl Oracle {
         if self.asynchronous {
             self.meet(core, word);
         }
-        self.unpromised.insert(word);
+        if self.unpromised.insert(word) {
+            self.chains.take();
+        }
     }
 
     /// A program asked for its transaction to be committed: it may be durable from now on.
     pub fn committing(&mut self, core: CoreId) {
+        self.chains.take();
         let before = self.pending.iter().rev().find(|tx| tx.core == core).map(|tx| tx.serial);
         if let Some(open) = &mut self.open[core] {
             open.committing = true;
@@ -239,6 +248,7 @@ impl Oracle {
 
     /// A transaction was acknowledged: it has its place in the serial order.
     pub fn acknowledge(&mut self, core: CoreId, durable: &Contents) {
+        self.chains.take();
         let Some(Open { id, writes, announced, after, .. }) = self.open[core].take() else {
             return;
         };
@@ -256,6 +266,7 @@ impl Oracle {
     /// The design says that a transaction is durable: it must be from now on, and so must what it
     /// depends on.
     pub fn announce(&mut self, core: CoreId, id: TxId, durable: &Contents) {
+        self.chains.take();
         if let Some(open) = self.open[core].as_mut().filter(|open| open.id == id) {
             open.announced = true;
             return;
@@ -318,7 +329,8 @@ impl Oracle {
     pub fn check(&self, image: &Image<'_>) -> Result<(), (Word, String)> {
         let candidates = self.candidates();
         let known = |word| !self.unpromised.contains(&word);
-        let settled = survivors(&candidates, known, &self.expected, image)
+        let chains = self.chains.get_or_init(|| Chains::new(&candidates, known));
+        survivors::explain(&candidates, chains, &self.expected, image)
             .map_err(|lost| (lost.word, self.explain_lost(&lost, &candidates)))?;
         let is_data = |line: &Line| line.address() < self.log_base;
         let differs = |line: Line, is: &LineData| is != self.expected.line(line);
@@ -335,7 +347,7 @@ impl Oracle {
             for place in 0..8 {
                 let word = Word(line.first_word().0 + place);
                 let (is, should) = (image.word(word), self.expected.word(word));
-                if is != should && known(word) && !settled.contains(&word) {
+                if is != should && known(word) && !chains.have(word) {
                     return Err((word, self.explain(word, is, should)));
                 }
             }

@@ -6,7 +6,7 @@
 //! word takes out any more is the largest such set; if a word then has a value that none of those
 //! left explains, there is none.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::Serial;
 use crate::contents::Contents;
@@ -36,22 +36,48 @@ pub struct Lost {
 /// The stores to one word, in serial order: the candidate, and the last value that it stored.
 type Chain = Vec<(usize, u64)>;
 
-/// The words that the candidates stored to, if a set of them explains these words.
+/// What the candidates stored, in the order of the words. It is the same for every image.
+pub struct Chains(Vec<(Word, Chain)>);
+
+impl Chains {
+    /// What candidates stored to the words of which something is known.
+    pub fn new(candidates: &[Candidate<'_>], known: impl Fn(Word) -> bool) -> Chains {
+        let mut chains: FxHashMap<Word, Chain> = FxHashMap::default();
+        for (index, tx) in candidates.iter().enumerate() {
+            for &(word, value) in tx.writes.iter().filter(|(word, _)| known(*word)) {
+                let chain = chains.entry(word).or_default();
+                match chain.last_mut() {
+                    Some((last, old)) if *last == index => *old = value,
+                    _ => chain.push((index, value)),
+                }
+            }
+        }
+        let mut chains: Vec<_> = chains.into_iter().collect();
+        chains.sort_unstable_by_key(|(word, _)| *word);
+        Chains(chains)
+    }
+
+    /// Whether a candidate stored to a word.
+    pub fn have(&self, word: Word) -> bool {
+        self.0.binary_search_by_key(&word, |(word, _)| *word).is_ok()
+    }
+}
+
+/// Whether a set of the candidates explains the words that they stored to.
 ///
 /// # Errors
 /// A word that none explains.
-pub fn survivors(
+pub fn explain(
     candidates: &[Candidate<'_>],
-    known: impl Fn(Word) -> bool,
+    chains: &Chains,
     base: &Contents,
     image: &Image<'_>,
-) -> Result<FxHashSet<Word>, Lost> {
-    let chains = chains(candidates, known);
+) -> Result<(), Lost> {
     // The candidate and the word for which each was taken out.
     let mut out: Vec<Option<(usize, Word)>> = vec![None; candidates.len()];
     loop {
         let mut changed = false;
-        for (word, chain) in &chains {
+        for (word, chain) in &chains.0 {
             let (word, is) = (*word, image.word(*word));
             let left = chain.iter().take_while(|(tx, _)| out[*tx].is_none()).count();
             let value = |stores: usize| match stores {
@@ -76,26 +102,9 @@ pub fn survivors(
             }
         }
         if !changed {
-            return Ok(chains.into_iter().map(|(word, _)| word).collect());
+            return Ok(());
         }
     }
-}
-
-/// The chain of each word, in the order of the words.
-fn chains(candidates: &[Candidate<'_>], known: impl Fn(Word) -> bool) -> Vec<(Word, Chain)> {
-    let mut chains: FxHashMap<Word, Chain> = FxHashMap::default();
-    for (index, tx) in candidates.iter().enumerate() {
-        for &(word, value) in tx.writes {
-            let chain = chains.entry(word).or_default();
-            match chain.last_mut() {
-                Some((last, old)) if *last == index => *old = value,
-                _ => chain.push((index, value)),
-            }
-        }
-    }
-    let mut chains: Vec<_> = chains.into_iter().filter(|(word, _)| known(*word)).collect();
-    chains.sort_unstable_by_key(|(word, _)| *word);
-    chains
 }
 
 /// A candidate is not there, nor is what depends on it.
@@ -173,6 +182,34 @@ mod tests {
         for image in [&[][..], &[(W[0], 1), (W[1], 1)], &[(W[0], 1), (W[1], 2), (W[2], 2)]] {
             assert_eq!(verdict(&mut oracle, image), "", "{image:?}");
         }
+    }
+
+    /// What is known of the candidates is kept from image to image, and no longer.
+    #[test]
+    fn each_step_of_a_transaction_changes_what_may_be_there() {
+        let mut oracle = asynchronous();
+        let whole = [(W[0], 1), (W[1], 1)];
+        let may = |oracle: &mut Oracle| {
+            [&[][..], &whole[..1], &whole].map(|image| verdict(oracle, image).is_empty())
+        };
+        assert_eq!(may(&mut oracle), [true, false, false]);
+        running(&mut oracle, A, 1, &whole);
+        assert_eq!(may(&mut oracle), [true, false, false]);
+        oracle.committing(A);
+        assert_eq!(may(&mut oracle), [true, false, true]);
+        running(&mut oracle, B, 1, &[(W[2], 1)]);
+        oracle.committing(B);
+        let both = [whole[0], whole[1], (W[2], 1)];
+        assert_eq!(verdict(&mut oracle, &both), "");
+        oracle.acknowledge(B, &zeros());
+        let text = verdict(&mut oracle, &both[1..]);
+        assert!(text.contains("transaction 1 of core 0, whose commit was in flight"), "{text}");
+        oracle.acknowledge(A, &zeros());
+        assert_eq!(may(&mut oracle), [true, false, true]);
+        oracle.store_outside(A, W[1]);
+        assert_eq!(may(&mut oracle), [true, true, true], "nothing is promised of that word");
+        oracle.announce(A, TxId(1), &zeros());
+        assert_eq!(may(&mut oracle), [false, true, true]);
     }
 
     #[test]
