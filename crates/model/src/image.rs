@@ -330,6 +330,35 @@ impl<'a> Image<'a> {
         self.fences += 1;
     }
 
+    /// The lines of pages that are elsewhere whose bytes are not those of `expected`, which has all
+    /// lines in their places.
+    pub fn moved_unlike(&self, expected: &Contents) -> Vec<Line> {
+        let mut unlike = Vec::new();
+        if self.placement.pages.is_empty() {
+            return unlike;
+        }
+        let mut changed: Vec<Line> = self.changed.keys().copied().collect();
+        changed.sort_unstable();
+        for (&page, frames) in &self.placement.pages {
+            let mut compare = |place: u64| {
+                let line = page.line(place);
+                if self.physical(frames.line(place)) != expected.line(line) {
+                    unlike.push(line);
+                }
+            };
+            // A page is compared at once, and then what was written over it.
+            let frame = frames.first;
+            if frames.in_second == 0 && same_page(self.base, frame, expected, page) {
+                let first = changed.partition_point(|line| *line < frame.line(0));
+                let own = changed[first..].iter().take_while(|line| Page::of(**line) == frame);
+                own.for_each(|line| compare(line.place_in_page()));
+            } else {
+                (0..PAGE_LINES).for_each(compare);
+            }
+        }
+        unlike
+    }
+
     /// The physical lines that differ, or may differ, from the durable bytes.
     pub fn changed_lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.changed.keys().copied()
@@ -348,6 +377,14 @@ impl<'a> Image<'a> {
         self.writes += 1;
         Ok(())
     }
+}
+
+/// Whether a page of one memory is whole, and holds what a page of another does.
+fn same_page(one: &Contents, page: Page, other: &Contents, of_other: Page) -> bool {
+    let fits = |of: &Contents, page: Page| page.address() + PAGE_BYTES <= of.capacity();
+    fits(one, page)
+        && fits(other, of_other)
+        && one.bytes(page.address(), PAGE_BYTES) == other.bytes(of_other.address(), PAGE_BYTES)
 }
 
 /// A line as it was before anything was written over it.
@@ -396,6 +433,39 @@ mod tests {
         image.set_word(Word(3), 8).expect("power");
         assert_eq!((image.word(Word(3)), durable.word(Word(3))), (8, 7));
         assert_eq!(image.changed_lines().collect::<Vec<_>>(), [Line(0)]);
+    }
+
+    /// Whether the whole page is compared or its lines, and whatever was written over it.
+    #[test]
+    fn what_is_elsewhere_is_compared_with_what_it_should_be() {
+        let memory = |words: &[(Page, u64, u64)]| {
+            let mut memory = Contents::new(0, 4 * 4096).expect("room");
+            for &(page, place, value) in words {
+                memory.set_word(page.line(place).first_word(), value);
+            }
+            memory
+        };
+        let expected = memory(&[(Page(0), 3, 7), (Page(0), 4, 8)]);
+        let unlike = |durable: &Contents, in_second: u64, over: Option<(u64, u64)>| {
+            let mut image = Image::over(durable);
+            if let Some((place, value)) = over {
+                image.set_word(Page(1).line(place).first_word(), value).expect("power");
+            }
+            let mut placement = Placement::default();
+            placement.place(Page(0), Page(1), Page(2), in_second);
+            image.see_through(placement);
+            image.moved_unlike(&expected)
+        };
+        let right = memory(&[(Page(1), 3, 7), (Page(1), 4, 8)]);
+        assert_eq!(unlike(&right, 0, None), []);
+        assert_eq!(unlike(&right, 0, Some((3, 7))), []);
+        assert_eq!(unlike(&right, 0, Some((3, 9))), [Page(0).line(3)]);
+        assert_eq!(unlike(&right, 0, Some((63, 9))), [Page(0).line(63)]);
+        let wrong = memory(&[(Page(1), 3, 7), (Page(1), 4, 9), (Page(2), 4, 8)]);
+        assert_eq!(unlike(&wrong, 0, None), [Page(0).line(4)]);
+        assert_eq!(unlike(&wrong, 0, Some((4, 8))), []);
+        assert_eq!(unlike(&wrong, 1 << 4, None), []);
+        assert_eq!(unlike(&right, 1 << 4, None), [Page(0).line(4)]);
     }
 
     #[test]

@@ -338,9 +338,7 @@ impl Oracle {
             self.suspects.iter().copied().chain(image.changed_lines().filter(is_data)).collect();
         lines.retain(|&line| differs(line, image.line(line)));
         // Of a line that is elsewhere, nobody has compared the durable bytes.
-        let moved = image.placement().moved().filter(|(line, _)| is_data(line));
-        let wrong = moved.filter(|&(line, physical)| differs(line, image.physical(physical)));
-        lines.extend(wrong.map(|(line, _)| line));
+        lines.extend(image.moved_unlike(&self.expected).into_iter().filter(is_data));
         lines.sort_unstable();
         lines.dedup();
         for line in lines {

@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 use model::controller::Notify;
 use model::design::{Below, Shape};
 use model::device::Write;
-use model::image::{Image, PowerLoss};
+use model::image::{Image, PowerLoss, word_of};
 use model::meters::Class;
-use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word, mix};
+use model::units::{Cycle, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word, mix};
 
 /// A record.
 pub type Record = [u64; 2];
@@ -367,9 +367,15 @@ pub fn restart(
 /// The group that begins at a position, if it counts, and where it ends.
 fn group(start: u64, image: &Image<'_>, ring: &Ring, belief: Belief) -> Option<(Vec<Record>, u64)> {
     let mut records: Vec<Record> = Vec::new();
+    let mut line: Option<(Line, &LineData)> = None;
     while records.len() <= GROUP_RECORDS {
         let at = start + records.len() as u64;
-        let record = ring.words(at).map(|word| image.word(word));
+        let words = ring.words(at);
+        if line.is_none_or(|(number, _)| number != words[0].line()) {
+            line = Some((words[0].line(), image.line(words[0].line())));
+        }
+        let (_, held) = line.expect("it was read");
+        let record = words.map(|word| word_of(held, word));
         if !is_commit(&record) {
             records.push(record);
             continue;

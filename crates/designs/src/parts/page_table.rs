@@ -2,11 +2,9 @@
 //! exclusive-or its own number, so that every page lies in the frame of its own number while it
 //! holds zeros.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use model::design::Shape;
-use model::image::{Image, PowerLoss};
-use model::units::{LINE_WORDS, PAGE_BYTES, PAGE_LINES, Page, WORD_BYTES, Word};
+use model::image::{Image, PowerLoss, word_of};
+use model::units::{LINE_BYTES, LINE_WORDS, PAGE_BYTES, PAGE_LINES, Page, WORD_BYTES, Word};
 
 /// Where the table lies.
 #[derive(Clone, Debug)]
@@ -66,25 +64,26 @@ impl PageTable {
         let touched = image.touched_pages(self.start..end).into_iter();
         for line in touched.flat_map(|table| (0..PAGE_LINES).map(move |place| table.line(place))) {
             // Most lines hold zeros.
-            if image.line(line).iter().all(|&byte| byte == 0) {
+            let entries = image.line(line);
+            if entries == &[0; LINE_BYTES as usize] {
                 continue;
             }
             let from = (line.address() - self.start) / WORD_BYTES;
             for page in from..(from + LINE_WORDS).min(self.pages) {
-                match image.word(self.entry(Page(page))) {
+                match word_of(entries, self.entry(Page(page))) {
                     0 => (),
                     entry => moved.push((Page(page), Page(page ^ entry))),
                 }
             }
         }
-        let mut page_of: BTreeMap<Page, Page> = BTreeMap::default();
-        for &(page, frame) in &moved {
-            if let Some(other) = page_of.insert(frame, page) {
-                return Err(format!("pages {page:?} and {other:?} have the frame {frame:?}"));
-            }
+        let mut by_frame: Vec<(Page, Page)> =
+            moved.iter().map(|&(page, frame)| (frame, page)).collect();
+        by_frame.sort_unstable();
+        if let Some(both) = by_frame.windows(2).find(|both| both[0].0 == both[1].0) {
+            let (frame, page, other) = (both[0].0, both[1].1, both[0].1);
+            return Err(format!("pages {page:?} and {other:?} have the frame {frame:?}"));
         }
-        let left = moved.iter().map(|&(page, _)| page).collect();
-        let mapped = Mapped { moved, page_of, left, pages: self.pages };
+        let mapped = Mapped { moved, by_frame, pages: self.pages };
         if let Some((page, frame)) = mapped.moved.iter().find(|(_, frame)| mapped.is_home(*frame)) {
             return Err(format!("page {page:?} has the frame {frame:?}, which is another's"));
         }
@@ -95,22 +94,24 @@ impl PageTable {
 /// Which frames pages have.
 #[derive(Clone, Debug)]
 pub struct Mapped {
-    /// The pages whose frames are not of their own numbers, and those frames.
+    /// The pages whose frames are not of their own numbers, in order, and those frames.
     pub moved: Vec<(Page, Page)>,
-    page_of: BTreeMap<Page, Page>,
-    left: BTreeSet<Page>,
+    /// Those frames, in order, and their pages.
+    by_frame: Vec<(Page, Page)>,
     pages: u64,
 }
 
 impl Mapped {
     /// Whether the page of a frame's number lies in it.
     pub fn is_home(&self, frame: Page) -> bool {
-        frame.0 < self.pages && !self.left.contains(&frame)
+        let has_left = || self.moved.binary_search_by_key(&frame, |&(page, _)| page).is_ok();
+        frame.0 < self.pages && !has_left()
     }
 
     /// The page that lies in a frame, if one does.
     pub fn page_in(&self, frame: Page) -> Option<Page> {
-        let moved = self.page_of.get(&frame).copied();
+        let found = self.by_frame.binary_search_by_key(&frame, |&(frame, _)| frame);
+        let moved = found.ok().map(|place| self.by_frame[place].1);
         moved.or_else(|| self.is_home(frame).then_some(frame))
     }
 }

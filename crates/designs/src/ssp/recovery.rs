@@ -12,7 +12,7 @@ use model::units::Page;
 use crate::parts::journal::{self, Belief, Journal};
 use crate::software::Log;
 use crate::ssp::checkpoint::Known;
-use crate::ssp::layout::{Kept, SlotId};
+use crate::ssp::layout::Kept;
 use crate::ssp::record::{Entry, apply, frames_of};
 use crate::ssp::slots::Slots;
 use crate::ssp::{Ssp, layout_of};
@@ -84,8 +84,9 @@ pub fn resolve(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Result<Placement, S
     }
     let mut extras: BTreeSet<Page> = BTreeSet::default();
     let written = layout.written_slots(image);
-    let is_written = |slot: &SlotId| written.binary_search_by_key(&slot.0, |slot| slot.0).is_ok();
-    let unwritten = |page| layout.slot_of_extra(page).filter(|slot| !is_written(slot));
+    let mut is_written = vec![false; layout.all_slots().count()];
+    written.iter().for_each(|slot| is_written[slot.0 as usize] = true);
+    let unwritten = |page| layout.slot_of_extra(page).filter(|slot| !is_written[slot.0 as usize]);
     let extra = mapped.moved.iter().find(|(_, frame)| unwritten(*frame).is_some());
     if let Some((page, frame)) = extra {
         return Err(format!("page {page:?} has the frame {frame:?}, which is an extra page"));
