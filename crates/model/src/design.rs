@@ -261,7 +261,8 @@ pub trait Design: Sized + 'static {
     /// The power is back: what firmware or a library does to the image. There is no `self`, so
     /// nothing volatile can leak in; the setup was fixed before power was first applied. What it
     /// writes to several lines becomes durable in any order until it asks for [`Image::fence`], if
-    /// stores are not durable when they are visible; all of it is when it is done.
+    /// stores are not durable when they are visible; all of it is when it is done. It depends on
+    /// the bytes that it reads of the image and on nothing else: a campaign relies on that.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again; `?` is all that a design does about it.

@@ -36,8 +36,8 @@ pub struct Image<'a> {
     fences: u64,
     /// The writes that took effect, if they are remembered.
     remembered: Option<Vec<Remembered>>,
-    /// What was read, if that is noted.
-    reads: Option<RefCell<Reads>>,
+    /// What was read, if that is noted, of whatever copies there are, too.
+    reads: Option<Rc<RefCell<Reads>>>,
 }
 
 /// A write that took effect: bytes of a physical line.
@@ -182,12 +182,12 @@ impl<'a> Image<'a> {
     /// This image, which notes what is read of it.
     #[must_use]
     pub fn noting_reads(self) -> Image<'a> {
-        Image { reads: Some(RefCell::default()), ..self }
+        Image { reads: Some(Rc::default()), ..self }
     }
 
     /// What was read of it. It notes no more.
     pub fn take_reads(&mut self) -> Reads {
-        self.reads.take().map(RefCell::into_inner).unwrap_or_default()
+        self.reads.take().map(|reads| reads.take()).unwrap_or_default()
     }
 
     /// Has a write that another image of the same remembers take effect here.
@@ -252,8 +252,10 @@ impl<'a> Image<'a> {
         pages
     }
 
-    /// How many writes took effect since power came back.
+    /// How many writes took effect since power came back. That is no byte of the image, and not for
+    /// recovery to depend on.
     pub fn writes(&self) -> u64 {
+        debug_assert!(self.reads.is_none(), "recovery depends on what it reads alone");
         self.writes
     }
 
@@ -330,8 +332,8 @@ impl<'a> Image<'a> {
         self.fences += 1;
     }
 
-    /// The lines of pages that are elsewhere whose bytes are not those of `expected`, which has all
-    /// lines in their places.
+    /// The lines of pages that are elsewhere, in part or whole, whose bytes are not those of
+    /// `expected`, which has all lines in their places.
     pub fn moved_unlike(&self, expected: &Contents) -> Vec<Line> {
         let mut unlike = Vec::new();
         if self.placement.pages.is_empty() {
@@ -361,6 +363,7 @@ impl<'a> Image<'a> {
 
     /// The physical lines that differ, or may differ, from the durable bytes.
     pub fn changed_lines(&self) -> impl Iterator<Item = Line> + '_ {
+        debug_assert!(self.reads.is_none(), "recovery depends on what it reads alone");
         self.changed.keys().copied()
     }
 

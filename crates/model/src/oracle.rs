@@ -160,7 +160,8 @@ impl Oracle {
 
     /// A program began a transaction.
     pub fn begin(&mut self, core: CoreId, id: TxId) {
-        self.open[core] = Some(Open { id, ..Open::default() });
+        let before = self.open[core].replace(Open { id, ..Open::default() });
+        debug_assert!(before.is_none_or(|open| !open.committing), "one after the other");
     }
 
     /// A program loaded a word.

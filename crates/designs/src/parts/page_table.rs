@@ -79,7 +79,9 @@ impl PageTable {
         let mut by_frame: Vec<(Page, Page)> =
             moved.iter().map(|&(page, frame)| (frame, page)).collect();
         by_frame.sort_unstable();
-        if let Some(both) = by_frame.windows(2).find(|both| both[0].0 == both[1].0) {
+        // The first page whose frame one before it has.
+        let shared = by_frame.windows(2).filter(|both| both[0].0 == both[1].0);
+        if let Some(both) = shared.min_by_key(|both| both[1].1) {
             let (frame, page, other) = (both[0].0, both[1].1, both[0].1);
             return Err(format!("pages {page:?} and {other:?} have the frame {frame:?}"));
         }
@@ -165,5 +167,12 @@ mod tests {
         assert!(table.read(&image).is_err_and(|text| text.contains("another's")));
         table.set(Page(5), far, &mut image).expect("power");
         assert!(table.read(&image).is_err_and(|text| text.contains("have the frame")));
+        // Of several such pages the first one is told of.
+        let nearer = Page(far.0 - 1);
+        for page in [2, 6] {
+            table.set(Page(page), nearer, &mut image).expect("power");
+        }
+        let text = table.read(&image).expect_err("two pairs of pages share frames");
+        assert_eq!(text, format!("pages {:?} and {:?} have the frame {far:?}", Page(5), Page(3)));
     }
 }

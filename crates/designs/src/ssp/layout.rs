@@ -10,7 +10,7 @@
 //! All of it is right when it holds zeros: every page lies in the frame of its own number.
 
 use model::design::Shape;
-use model::image::Image;
+use model::image::{Image, word_of};
 use model::units::{PAGE_BYTES, Page, Word};
 
 use crate::parts::journal::Ring;
@@ -100,8 +100,9 @@ impl Layout {
 
     /// What a slot's entry says.
     pub fn read_entry(&self, slot: SlotId, image: &Image<'_>) -> Kept {
-        let first = self.entry(slot).0;
-        let [ppn0, extra, com] = [0, 1, 2].map(|word| image.word(Word(first + word)));
+        let first = self.entry(slot);
+        let line = image.line(first.line());
+        let [ppn0, extra, com] = [0, 1, 2].map(|word| word_of(line, Word(first.0 + word)));
         Kept { ppn0: Page(ppn0), ppn1: Page(extra ^ self.first_extra(slot).0), com }
     }
 

@@ -216,6 +216,79 @@ fn where_stores_are_durable_when_they_are_visible_recovery_needs_no_fence() {
     assert_eq!(interrupted::<Careful<false, true>>(&Config::default(), 1), (3, vec![]));
 }
 
+/// A design whose recovery is one of these, by number.
+struct Other<const WHICH: usize>;
+
+type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
+
+const OTHERS: [Recovery; 3] = [rash, wrong, moody];
+
+/// Forgets first, and with a fence.
+fn rash(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    if image.word(MARK) == 1 {
+        image.set_word(MARK, 0)?;
+        image.fence();
+        DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
+    }
+    Ok(())
+}
+
+/// Stores something else, whether it is interrupted or not.
+fn wrong(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    image.set_word(DATA[0], 7)?;
+    image.set_word(DATA[1], 8)
+}
+
+/// Does something else each time.
+fn moody(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    thread_local!(static TIMES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+    DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
+    TIMES.set(TIMES.get() + 1);
+    image.set_word(Word(MARK.0 + 8), TIMES.get())
+}
+
+impl<const WHICH: usize> Design for Other<WHICH> {
+    const CARD: Card = Card { name: "other", ..Hasty::CARD };
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Other
+    }
+
+    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        OTHERS[WHICH](image)
+    }
+}
+
+/// A write that recovery sees may be of an earlier epoch than those that arrived out of order.
+#[test]
+fn what_an_earlier_epoch_left_is_seen() {
+    for seed in 0..16 {
+        let (points, found) = interrupted::<Other<0>>(&Config::default(), seed);
+        assert_eq!(points, 3 + 2);
+        let found: Vec<_> = found.iter().map(|&(nested, order, _)| (nested, order)).collect();
+        assert!(found.starts_with(&[(Some(1), 0), (Some(2), 0), (Some(3), 1)]), "{found:?}");
+    }
+}
+
+#[test]
+fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
+    let mut config = Config::default();
+    config.controller.domain = Domain::Eadr as u64;
+    let found = interrupted::<Other<1>>(&config, 1);
+    let each = [None, Some(0), Some(1)].map(|nested| (nested, 0, Some(DATA[1])));
+    assert_eq!(found, (2, each.to_vec()));
+}
+
+#[test]
+#[should_panic(expected = "recovery depends on nothing but what it reads")]
+fn a_recovery_that_does_something_else_each_time_is_noticed() {
+    (0..64).for_each(|seed| _ = interrupted::<Other<2>>(&Config::default(), seed));
+}
+
 /// Which words hold something, of all seeds, if an epoch that stores to each of them in turn is
 /// interrupted: by the image's number.
 fn left_open<const WORDS: usize>(words: [Word; WORDS]) -> [Vec<[u64; WORDS]>; 2] {
