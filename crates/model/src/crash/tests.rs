@@ -55,41 +55,101 @@ fn by_chance_one_write_arrives_without_another_that_was_sent_before_it() {
     }
 }
 
-/// A design whose recovery stores two words of data and, too early, erases what it knew them from:
-/// whoever fails after that write has lost the second.
-struct Hasty;
+/// A design whose recovery is one of these, by number. Its stores are durable when they are visible,
+/// or not.
+struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
+
+type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
+
+const RECOVERIES: [Recovery; 6] = [hasty, careless, careful, rash, wrong, moody];
+const HASTY: usize = 0;
+const CARELESS: usize = 1;
+const CAREFUL: usize = 2;
+const RASH: usize = 3;
+const WRONG: usize = 4;
+const MOODY: usize = 5;
 
 /// Says that the two words are to be stored. Logs begin there.
 const MARK: Word = Word(256);
 const DATA: [Word; 2] = [Word(1), Word(9)];
 
-impl Design for Hasty {
+/// Stores two words of data and, too early, erases what it knew them from: whoever fails after that
+/// write has lost the second.
+fn hasty(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    if image.word(MARK) == 1 {
+        image.set_word(DATA[0], 7)?;
+        image.set_word(MARK, 0)?;
+        image.set_word(DATA[1], 7)?;
+    }
+    Ok(())
+}
+
+/// Erases it last, and without a fence.
+fn careless(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    if image.word(MARK) == 1 {
+        DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
+        image.set_word(MARK, 0)?;
+    }
+    Ok(())
+}
+
+/// Erases it last, behind a fence.
+fn careful(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    if image.word(MARK) == 1 {
+        DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
+        image.fence();
+        image.set_word(MARK, 0)?;
+    }
+    Ok(())
+}
+
+/// Erases it first, with a fence.
+fn rash(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    if image.word(MARK) == 1 {
+        image.set_word(MARK, 0)?;
+        image.fence();
+        DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
+    }
+    Ok(())
+}
+
+/// Stores something else, whether it is interrupted or not.
+fn wrong(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    image.set_word(DATA[0], 7)?;
+    image.set_word(DATA[1], 8)
+}
+
+/// Does something else each time.
+fn moody(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    thread_local!(static TIMES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+    DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
+    TIMES.set(TIMES.get() + 1);
+    image.set_word(Word(MARK.0 + 8), TIMES.get())
+}
+
+impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
     const CARD: Card = Card {
-        name: "hasty",
+        name: "recovers",
         paper: "none",
         family: "test",
-        summary: "forgets first",
+        summary: "does nothing but recover",
         file: file!(),
         durability: Durability::Synchronous,
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
+    const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();
     type Library = Bare;
 
-    fn new(_setup: &Setup<'_, Hasty>) -> Hasty {
-        Hasty
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Recovers
     }
 
-    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Hasty>) -> Result<(), PowerLoss> {
-        if image.word(MARK) == 1 {
-            image.set_word(DATA[0], 7)?;
-            image.set_word(MARK, 0)?;
-            image.set_word(DATA[1], 7)?;
-        }
-        Ok(())
+    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        RECOVERIES[HOW](image)
     }
 }
 
@@ -149,38 +209,8 @@ fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
 fn recovery_is_interrupted_at_each_of_its_writes() {
     let mut config = Config::default();
     config.controller.domain = Domain::Eadr as u64;
-    let found = interrupted::<Hasty>(&config, 1);
+    let found = interrupted::<Recovers<HASTY>>(&config, 1);
     assert_eq!(found, (3, vec![(Some(2), 0, Some(DATA[1]))]));
-}
-
-/// A design whose recovery stores two words of data before it erases what it knew them from, with a
-/// fence between or without. Its stores are durable when they are visible, or not.
-struct Careful<const FENCES: bool, const VISIBLE: bool>;
-
-impl<const FENCES: bool, const VISIBLE: bool> Design for Careful<FENCES, VISIBLE> {
-    const CARD: Card = Card { name: "careful", summary: "forgets last", ..Hasty::CARD };
-    const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
-    type Params = NoParams;
-    type Rules = NoRules;
-    type Event = ();
-    type Library = Bare;
-
-    fn new(_setup: &Setup<'_, Self>) -> Self {
-        Careful
-    }
-
-    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
-        if image.word(MARK) == 1 {
-            for word in DATA {
-                image.set_word(word, 7)?;
-            }
-            if FENCES {
-                image.fence();
-            }
-            image.set_word(MARK, 0)?;
-        }
-        Ok(())
-    }
 }
 
 /// In the order of its writes all is well.
@@ -189,7 +219,7 @@ fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
     let seeds = 0..64;
     let (mut orders, mut words) = (FxHashSet::default(), FxHashSet::default());
     for seed in seeds.clone() {
-        let (points, found) = interrupted::<Careful<false, false>>(&Config::default(), seed);
+        let (points, found) = interrupted::<Recovers<CARELESS>>(&Config::default(), seed);
         assert_eq!(points, 3 + 2);
         for (nested, order, word) in found {
             assert_eq!(nested, Some(3), "all of the epoch were issued");
@@ -201,7 +231,7 @@ fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
     assert_eq!(words, FxHashSet::from_iter(DATA.map(Some)));
     for seed in seeds {
         // The two words may overtake each other, and the mark none of them.
-        let found = interrupted::<Careful<true, false>>(&Config::default(), seed);
+        let found = interrupted::<Recovers<CAREFUL>>(&Config::default(), seed);
         assert_eq!(found, (3 + 2, vec![]));
     }
 }
@@ -211,63 +241,16 @@ fn where_stores_are_durable_when_they_are_visible_recovery_needs_no_fence() {
     for domain in [Domain::Eadr, Domain::Gpf] {
         let mut config = Config::default();
         config.controller.domain = domain as u64;
-        assert_eq!(interrupted::<Careful<false, false>>(&config, 1), (3, vec![]));
+        assert_eq!(interrupted::<Recovers<CARELESS>>(&config, 1), (3, vec![]));
     }
-    assert_eq!(interrupted::<Careful<false, true>>(&Config::default(), 1), (3, vec![]));
-}
-
-/// A design whose recovery is one of these, by number.
-struct Other<const WHICH: usize>;
-
-type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
-
-const OTHERS: [Recovery; 3] = [rash, wrong, moody];
-
-/// Forgets first, and with a fence.
-fn rash(image: &mut Image<'_>) -> Result<(), PowerLoss> {
-    if image.word(MARK) == 1 {
-        image.set_word(MARK, 0)?;
-        image.fence();
-        DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
-    }
-    Ok(())
-}
-
-/// Stores something else, whether it is interrupted or not.
-fn wrong(image: &mut Image<'_>) -> Result<(), PowerLoss> {
-    image.set_word(DATA[0], 7)?;
-    image.set_word(DATA[1], 8)
-}
-
-/// Does something else each time.
-fn moody(image: &mut Image<'_>) -> Result<(), PowerLoss> {
-    thread_local!(static TIMES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
-    DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
-    TIMES.set(TIMES.get() + 1);
-    image.set_word(Word(MARK.0 + 8), TIMES.get())
-}
-
-impl<const WHICH: usize> Design for Other<WHICH> {
-    const CARD: Card = Card { name: "other", ..Hasty::CARD };
-    type Params = NoParams;
-    type Rules = NoRules;
-    type Event = ();
-    type Library = Bare;
-
-    fn new(_setup: &Setup<'_, Self>) -> Self {
-        Other
-    }
-
-    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
-        OTHERS[WHICH](image)
-    }
+    assert_eq!(interrupted::<Recovers<CARELESS, true>>(&Config::default(), 1), (3, vec![]));
 }
 
 /// A write that recovery sees may be of an earlier epoch than those that arrived out of order.
 #[test]
 fn what_an_earlier_epoch_left_is_seen() {
     for seed in 0..16 {
-        let (points, found) = interrupted::<Other<0>>(&Config::default(), seed);
+        let (points, found) = interrupted::<Recovers<RASH>>(&Config::default(), seed);
         assert_eq!(points, 3 + 2);
         let found: Vec<_> = found.iter().map(|&(nested, order, _)| (nested, order)).collect();
         assert!(found.starts_with(&[(Some(1), 0), (Some(2), 0), (Some(3), 1)]), "{found:?}");
@@ -278,7 +261,7 @@ fn what_an_earlier_epoch_left_is_seen() {
 fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
     let mut config = Config::default();
     config.controller.domain = Domain::Eadr as u64;
-    let found = interrupted::<Other<1>>(&config, 1);
+    let found = interrupted::<Recovers<WRONG>>(&config, 1);
     let each = [None, Some(0), Some(1)].map(|nested| (nested, 0, Some(DATA[1])));
     assert_eq!(found, (2, each.to_vec()));
 }
@@ -286,7 +269,7 @@ fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
 #[test]
 #[should_panic(expected = "recovery depends on nothing but what it reads")]
 fn a_recovery_that_does_something_else_each_time_is_noticed() {
-    (0..64).for_each(|seed| _ = interrupted::<Other<2>>(&Config::default(), seed));
+    (0..64).for_each(|seed| _ = interrupted::<Recovers<MOODY>>(&Config::default(), seed));
 }
 
 /// Which words hold something, of all seeds, if an epoch that stores to each of them in turn is
