@@ -55,8 +55,8 @@ fn by_chance_one_write_arrives_without_another_that_was_sent_before_it() {
     }
 }
 
-/// A design whose recovery is one of these, by number. Its stores are durable when they are visible,
-/// or not.
+/// A design whose recovery is one of these, by number. Its stores are durable when they are
+/// visible, or not.
 struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
