@@ -127,6 +127,7 @@ pub fn explain(machine: &Machine) -> Value {
             "source": given.source,
             "doc": field.doc.trim(),
             "range": quantity::range(&field.limits, field.unit),
+            "choices": quantity::choices(field.unit),
             "default": value_of(field.default, field.unit),
             "aliases": field.aliases,
         })

@@ -143,6 +143,14 @@ pub fn range(limits: &RangeInclusive<u64>, unit: Unit) -> String {
     }
 }
 
+/// The names of which a value is one; of a number there are none.
+pub fn choices(unit: Unit) -> &'static [&'static str] {
+    match unit {
+        Unit::Choice(names) => names,
+        _ => &[],
+    }
+}
+
 /// What a kind of value is called.
 pub fn name(unit: Unit) -> &'static str {
     match unit {
@@ -405,6 +413,14 @@ mod tests {
         for (text, unit, expect) in MISTAKES {
             assert_eq!(parse(text, *unit, GHZ), Err((*expect).to_owned()));
         }
+    }
+
+    #[test]
+    fn words_are_told_one_by_one() {
+        let policy = Unit::Choice(&["fcfs", "frfcfs"]);
+        assert_eq!(choices(policy), ["fcfs", "frfcfs"]);
+        assert_eq!(range(&(0..=1), policy), "fcfs or frfcfs");
+        assert_eq!(choices(Unit::Count), [""; 0]);
     }
 
     #[test]
