@@ -16,7 +16,7 @@ from indelible.kept import Taken
 from indelible.papers import Claim, Paper
 from indelible.results import Run
 from indelible.rows import rows_as_csv
-from indelible.settings import Pairs, of_cell
+from indelible.settings import Pairs, canonical, of_cell
 from indelible.shown import Shown
 from indelible.sweeps import Point
 
@@ -66,10 +66,7 @@ class Reproduction(OfClaims):
         names = {name for cell in cells for name in (cell.design, cell.workload)}
         machine = self.machine or self.paper.machine
         # A claim knows its own settings by their keys, and a field may have been said otherwise.
-        rows = describe(f"machine:{machine}")["rows"]
-        fields = [(row["section"], row["key"], row["aliases"]) for row in rows]
-        keys = {f"{at}.{alias}": f"{at}.{key}" for at, key, aliases in fields for alias in aliases}
-        settings = tuple((keys.get(key, key), value) for key, value in self.settings)
+        settings = canonical(self.settings, describe(f"machine:{machine}")["rows"])
         plan = {}
         for cell in cells:
             own = of_cell(settings, cell.design, cell.workload, names)

@@ -63,6 +63,13 @@ def require_effect(settings: Pairs, name: str, kind: str) -> None:
         raise InputError(f"{key} changes nothing here: `{name}` is {called}")
 
 
+def canonical(settings: Pairs, machine: Iterable[Mapping[str, Any]]) -> Pairs:
+    """Return settings in which each field of a machine has its own name, and no other tool's."""
+    fields = [(row["section"], row["key"], row["aliases"]) for row in machine]
+    keys = {f"{at}.{alias}": f"{at}.{key}" for at, key, aliases in fields for alias in aliases}
+    return tuple((keys.get(key, key), value) for key, value in settings)
+
+
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:
     """Return the settings of one design on one workload.
 
