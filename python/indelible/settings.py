@@ -13,8 +13,8 @@ from indelible.scripts import called
 Pairs = tuple[tuple[str, str], ...]
 Settings = Mapping[str, Any] | Sequence[Sequence[Any]] | None
 
-#: A number and what it is of, as in `50ns`.
-NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>[A-Za-z%]*)")
+#: A number and what it is of, as in `50ns` and `2.47pJ/bit`.
+NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>([A-Za-z%][A-Za-z0-9%/]*)?)")
 
 #: How many items a workload has, which machines say, too.
 ITEMS = "workload.items"
