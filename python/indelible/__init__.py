@@ -19,8 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from indelible import native
     from indelible._core import InputError, InternalError
+    from indelible.causes import Causes
     from indelible.compiler import cc
     from indelible.exploration import Exploration, explore
+    from indelible.inquiry import why
     from indelible.pool import Interrupted
     from indelible.probing import Probed, probe
     from indelible.recording import Recorded, record
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Causes",
     "Comparison",
     "Crash",
     "Exploration",
@@ -75,6 +78,7 @@ __all__ = [
     "run",
     "sweep",
     "trace",
+    "why",
 ]
 
 #: What `from indelible import *` leaves out, so that `list` is Python's own there.
@@ -83,8 +87,10 @@ _UNSTARRED = ("list",)
 #: Where the names are that are no verbs.
 _HOMES = {
     "_core": ("InputError", "InternalError"),
+    "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),
+    "inquiry": ("why",),
     "pool": ("Interrupted",),
     "probing": ("Probed", "probe"),
     "recording": ("Recorded", "record"),

@@ -25,7 +25,7 @@ from indelible.files import naming
 from indelible.shown import Object
 
 #: Commands whose answer follows from their words.
-BUNDLED = ("run", "compare", "sweep", "reproduce", "crash", "litmus", "characterize")
+BUNDLED = ("run", "compare", "why", "sweep", "reproduce", "crash", "litmus", "characterize")
 
 #: What a bundle is made of, beside the inputs and what the command writes.
 MANIFEST, ANSWER, OUTPUT, README = "bundle.json", "answer.json", "output.txt", "README.md"

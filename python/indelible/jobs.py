@@ -30,6 +30,9 @@ SURVIVAL = {
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")
 
+#: Where an answer has the sentence that there is none.
+UNTESTED = "untested"
+
 #: What only gives room: without it data that fit the machine that was asked for may not fit there.
 ROOM = ("pm.device_size", "dram.device_size")
 
@@ -54,6 +57,18 @@ class RunJob:
 
 
 @dataclass(frozen=True)
+class TriedJob(RunJob):
+    """An experiment that perhaps cannot be had; that it cannot is no error."""
+
+    def start(self, control: pool.Control) -> dict[str, Any]:
+        """Run it, or return the sentence that it cannot be had."""
+        try:
+            return super().start(control)
+        except InputError as error:
+            return {UNTESTED: str(error)}
+
+
+@dataclass(frozen=True)
 class SampledJob:
     """A campaign beside a run; that it cannot be had on the small machine is no error."""
 
@@ -73,7 +88,7 @@ class SampledJob:
         try:
             return self.campaign.start(control)
         except InputError as error:
-            return {"untested": str(error)}
+            return {UNTESTED: str(error)}
 
     def command(self) -> str:
         """Return the command line that repeats the campaign."""
@@ -102,6 +117,25 @@ def run_all(
         if _is_whole(data)
     }
     return done, interrupted, kept.taken(jobs, "runs")
+
+
+def run_possible(
+    experiments: Sequence[Experiment],
+    keep: str | os.PathLike[str] | None = None,
+    dask: Dask = None,
+) -> tuple[dict[Experiment, Run], dict[Experiment, str], bool, Taken | None]:
+    """Run experiments in their order, and return those that can be had, and why others cannot.
+
+    Also whether that was interrupted, and how many answers the folder `keep` had.
+    """
+    jobs = kept.keeping([*map(TriedJob, experiments)], keep)
+    answers, interrupted = _execute(jobs, range(len(jobs)), dask)
+    whole = {
+        asked: data for asked, data in zip(experiments, answers, strict=True) if _is_whole(data)
+    }
+    done = {asked: Run(data, asked) for asked, data in whole.items() if UNTESTED not in data}
+    refused = {asked: data[UNTESTED] for asked, data in whole.items() if asked not in done}
+    return done, refused, interrupted, kept.taken(jobs, "runs")
 
 
 def run_tested(
@@ -216,8 +250,8 @@ def _is_whole(data: Mapping[str, Any] | None) -> bool:
 
 
 def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
-    if "untested" in data:
-        return Verdict("untested", command=campaign.command(), reason=data["untested"])
+    if UNTESTED in data:
+        return Verdict("untested", command=campaign.command(), reason=data[UNTESTED])
     violations = failed_points(data)
     if not violations and not data["checked"]:
         reason = "no transaction stored to persistent memory: there is nothing to check"

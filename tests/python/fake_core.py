@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import fake_litmus
+import fake_machine
 import fake_usage
 
 try:
@@ -131,6 +132,7 @@ def explain(
     against: str | None = None,
     on: tuple[str, int | None] | None = None,
 ) -> str:
+    name = name.removeprefix("design:")
     if name in DESIGNS:
         return json.dumps(
             {
@@ -219,28 +221,10 @@ def explain(
             {"name": n, "value": d, "default": d, "choices": c, "doc": ""} for n, d, c in params
         ]
         return json.dumps({"kind": "workload", "name": name, "summary": "A log.", "params": named})
+    if name.removeprefix("workload:") in WORKLOADS:
+        return json.dumps({"kind": "workload", "name": name, "params": []})
     if name.removeprefix("machine:") in MACHINES:
-        name = name.removeprefix("machine:")
-        row = {
-            "section": "controller",
-            "key": "wpq",
-            "value": "64",
-            "source": "Silo, Table II",
-            "doc": " Entries of the write-pending queue.",
-            "range": "1 to 4096",
-        }
-        if against is not None:
-            two = {"left": "64", "left_source": "Silo, Table II", "right": "4"}
-            row = {"section": "controller", "key": "wpq", "doc": row["doc"].strip(), **two}
-            rows = [row | {"right_source": "ours", "unit": "count"}]
-            both = {"left": name, "right": against, "identical": False, "parameters": 63}
-            return json.dumps({"kind": "machine-diff", **both, "rows": rows})
-        items = row | {"section": "workload", "key": "items", "value": 400_000, "doc": " Items."}
-        given = dict(settings)
-        domain = row | {"key": "domain", "value": given.get("controller.domain", "adr")}
-        rows = [row, items, *([domain] if given else [])]
-        about = {"kind": "machine", "name": name, "summary": "A machine.", "rows": rows}
-        return json.dumps(about)
+        return json.dumps(fake_machine.explained(name, settings, against))
     raise InputError(f"unknown name `{name}`; there are: silo, native")
 
 
@@ -299,6 +283,7 @@ def run(text: str, control: Control) -> str:
     entries = int(spec["settings"].get("design.entries", 0))
     factor += entries / 200
     speed = WORKLOADS.get(workload, LOGCACHE) * factor * cores / 8
+    speed *= fake_machine.speed(spec["design"], spec["settings"])
     speed *= _luck(spec["seed"] - 1, len(spec["design"]) + entries, workload)
     txs = spec.get("txs", 10_000)
     return json.dumps(

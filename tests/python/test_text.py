@@ -117,6 +117,15 @@ SHOWN = {
         *("sweep", "--designs", "silo", "--workloads", "hash,sqlite", "--normalize", "undo@x86"),
         *("--vary", "cores=1,8", "--vary", "silo.entries=4,20", "--seeds", "3"),
     ],
+    "why": ["why", "--designs", "undo@x86,silo", "--workloads", "hash"],
+    "why_turned": [
+        *("why", "--designs", "hops,redo@x86", "--workloads", "hash,btree", "--by", "4"),
+        *("--metric", "pm-writes", "--fields", "controller,redo@x86", "--top", "1"),
+    ],
+    "why_one": [
+        *("why", "--designs", "hops", "--workloads", "sqlite", "--seeds", "3", "--txs", "400"),
+        *("--set", "controller.domain=eadr"),
+    ],
     "native": ["native", "logging"],
     "native_against": ["native", "logging", "--entries", "1,8", "--against", "tiny"],
     "compare_seeds": ["compare", "--seeds", "5", "--seed", "3"],

@@ -28,6 +28,7 @@ from indelible.cli import (
     sweep,
     trace,
     verify,
+    why,
 )
 from indelible.experiment import InputError, version
 
@@ -40,6 +41,7 @@ COMMANDS = {
     "run": run,
     "trace": trace,
     "compare": compare,
+    "why": why,
     "sweep": sweep,
     "reproduce": reproduce,
     "crash": crash,
@@ -61,6 +63,7 @@ examples:
   indelible run --design silo --workload btree --cores 8
   indelible compare --designs undo@x86,silo --workloads hash,btree,sqlite \\
       --cores 1,8
+  indelible why --designs undo@x86,silo --workloads hash
   indelible sweep --designs silo --workloads hash --vary design.entries=10,20,40
   indelible crash --design silo --workload scribble --mutants
   indelible new design mine

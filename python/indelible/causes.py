@@ -1,0 +1,219 @@
+"""Why a design is as fast as it is, or one faster than another. Numbers, no drawing.
+
+What the runs are made of is one half of an answer, and what they depend on the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+from indelible import stacks, usage
+from indelible.changes import DESIGN, MACHINE, Change, Refused
+from indelible.kept import Taken
+from indelible.means import half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.metrics import METRICS
+from indelible.results import Comparison
+from indelible.rows import rows_as_csv
+from indelible.shown import Shown
+from indelible.sweeps import Point, Sweep
+
+#: The point of a sweep at which nothing is changed.
+AS_IT_IS: Point = ("as it is",)
+
+#: What moves a ratio by less than this part of it moves it no further than another seed would
+#: (ours: that is how far those of eight cores and 2,000 transactions go).
+LEAST_SHIFT = 0.02
+
+#: Other numbers of a transaction that stand beside how busy the machine was.
+ALSO = ("pm-writes", "media-lines")
+
+
+@dataclass(frozen=True, repr=False)
+class Causes(Shown):
+    """One design, or two: runs as they are, and with one field changed at a time."""
+
+    #: All runs; its points are `AS_IT_IS` and the changes.
+    sweep: Sweep
+    changes: Mapping[Point, Change]
+    refused: tuple[Refused, ...]
+    by: int
+    cores: int | None
+
+    @property
+    def designs(self) -> tuple[str, ...]:
+        """One design, or the two of which the second stands over the first."""
+        return self.sweep.designs
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether not all runs had ended."""
+        return self.sweep.interrupted
+
+    @property
+    def taken(self) -> Taken | None:
+        """How many runs are from the folder in which they are kept."""
+        return self.sweep.taken
+
+    @property
+    def as_it_is(self) -> Comparison:
+        """The runs of which nothing was changed."""
+        runs = {
+            (design, workload, self.cores, seed): run
+            for (point, design, workload, seed), run in self.sweep.runs.items()
+            if point == AS_IT_IS
+        }
+        of = self.sweep
+        return Comparison(
+            designs=of.designs,
+            workloads=of.workloads,
+            cores=(self.cores,),
+            machine=of.machine,
+            seeds=of.seeds,
+            metric=of.metric,
+            normalize=of.designs[0],
+            runs=runs,
+            verdicts={},
+            durability=of.durability,
+            interrupted=of.interrupted,
+        )
+
+    def effect(self, point: Point, design: str) -> float | None:
+        """Return the metric of a design with a change, relative to what it is without."""
+        return self.sweep.gmean(point, design)
+
+    def effect_half_width(self, point: Point, design: str) -> float | None:
+        """Return how far the confidence interval of an effect goes to either side."""
+        return self.sweep.gmean_half_width(point, design)
+
+    def ratio(self, point: Point = AS_IT_IS) -> float | None:
+        """Return the metric of the second design, relative to the first; none of one design."""
+        return mean_ratio_of_seeds(self._ratios(point))
+
+    def ratio_half_width(self, point: Point = AS_IT_IS) -> float | None:
+        """Return how far the confidence interval of that ratio goes to either side."""
+        return half_width(self._ratios(point))
+
+    def shift(self, point: Point) -> float | None:
+        """Return by how much a change moves that ratio, or the metric of the only design."""
+        return mean_ratio_of_seeds(self._shifts(point))
+
+    def shift_half_width(self, point: Point) -> float | None:
+        """Return how far the confidence interval of a shift goes to either side."""
+        return half_width(self._shifts(point))
+
+    def _shifts(self, point: Point) -> list[float | None]:
+        if len(self.designs) == 1:
+            cells = self._cells(point, self.designs[0])
+            return [self.sweep.mean(cells, seed) for seed in self.sweep.seeds_shown]
+        pairs = zip(self._ratios(point), self._ratios(AS_IT_IS), strict=True)
+        return [there / here if there and here else None for there, here in pairs]
+
+    def _ratios(self, point: Point) -> list[float | None]:
+        cells = self._cells(point, self.designs[-1])
+        if len(self.designs) == 1:
+            return [None for _ in self.sweep.seeds_shown]
+        return [self._paired.mean(cells, seed) for seed in self.sweep.seeds_shown]
+
+    def _cells(self, point: Point, design: str) -> list[tuple[Point, str, str]]:
+        return [(point, design, workload) for workload in self.sweep.workloads]
+
+    @cached_property
+    def _paired(self) -> Sweep:
+        """The runs, relative to the first design with the same change."""
+        return replace(self.sweep, normalize=self.designs[0])
+
+    def ranked(self) -> list[Point]:
+        """Return the changes of which all runs ended, what moves most first."""
+        known = {point: self.shift(point) for point in self.changes}
+        moved = {point: abs(math.log(shift)) for point, shift in known.items() if shift}
+        return sorted(moved, key=lambda point: -moved[point])
+
+    def is_seen(self, point: Point) -> bool:
+        """Return whether a change moves the ratio, or one of the designs, worth telling."""
+        moved = [self.shift(point), *(self.effect(point, design) for design in self.designs)]
+        return any(factor and abs(math.log(factor)) >= LEAST_SHIFT for factor in moved)
+
+    def held_up(self, design: str) -> list[Point]:
+        """Return what of machine and designs makes a design better, what does most first."""
+        sign = 1 if METRICS[self.sweep.metric].higher_is_better else -1
+        hardware = [at for at, change in self.changes.items() if change.of in (MACHINE, DESIGN)]
+        known = {point: self.effect(point, design) for point in hardware}
+        gains = {point: sign * math.log(gain) for point, gain in known.items() if gain}
+        seen = [point for point, gain in gains.items() if gain >= LEAST_SHIFT]
+        return sorted(seen, key=lambda point: -gains[point])
+
+    def core_time(self) -> list[dict[str, Any]]:
+        """Return what core time of each design is spent on; that of the first is 100 in all."""
+        return [
+            {"design": row["design"], "total": row["total"], "parts": row["parts"]}
+            for row in stacks.rows(self.as_it_is, stacks.STALLS)
+            if row["workload"] == stacks.MEAN
+        ]
+
+    def busy(self) -> list[dict[str, Any]]:
+        """Return how busy the machine was under each design, means over workloads and seeds."""
+        answer = self.as_it_is
+        found = []
+        for design in answer.designs:
+            cells = [(design, workload, self.cores) for workload in answer.workloads]
+            each = [usage.numbers(answer, cell) for cell in cells]
+            numbers = {name: mean_of_seeds(one[name] for one in each) for name in usage.NUMBERS}
+            for name in ALSO:
+                of = answer.by_metric(name)
+                numbers[name.replace("-", "_")] = mean_of_seeds(map(of.value, cells))
+            found.append({"design": design, **numbers})
+        return found
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each change, what moves most first."""
+        return [self._row(point) for point in self.ranked()]
+
+    def _row(self, point: Point) -> dict[str, Any]:
+        row = self.changes[point].json()
+        row["effects"] = {design: self.effect(point, design) for design in self.designs}
+        row |= {"ratio": self.ratio(point), "shift": self.shift(point)}
+        if len(self.sweep.seeds) > 1:
+            row["shift_half_width_95"] = self.shift_half_width(point)
+        return row
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return {
+            "designs": [*self.designs],
+            "workloads": [*self.sweep.workloads],
+            "machine": self.sweep.machine,
+            "metric": self.sweep.metric,
+            "by": self.by,
+            "seeds": [*self.sweep.seeds_shown],
+            "ratio": self.ratio(),
+            "core_time": self.core_time(),
+            "busy": self.busy(),
+            "rows": self.rows,
+            "refused": [{**one.change.json(), "reason": one.reason} for one in self.refused],
+            "runs": self.as_it_is.rows,
+            "cancelled": self.interrupted,
+        }
+
+    def csv(self) -> str:
+        """Return the rows as comma-separated values, nested keys joined by dots."""
+        return rows_as_csv(self.rows)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Draw the figure of `--plot` into a .png, .svg or .pdf."""
+        from indelible import causes_plot, plot
+
+        plot.save(causes_plot.figure, self, path)
+
+    def __repr__(self) -> str:
+        return f"<Causes of {', '.join(self.designs)}>"
+
+    def __str__(self) -> str:
+        from indelible import causes_text
+
+        return causes_text.causes(self)

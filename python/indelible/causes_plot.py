@@ -1,0 +1,127 @@
+"""The figure of what a ratio depends on: a bar for each change, from what it is to what it becomes.
+
+Nothing is run here. matplotlib is imported inside the functions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indelible.causes import AS_IT_IS, Causes
+from indelible.causes_text import TOP, marked_names
+from indelible.comparison_text import where
+from indelible.experiment import InputError
+from indelible.metrics import METRICS
+from indelible.plot import COLOURS, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
+from indelible.sweeps import Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Inches that a field takes, and all that is around them.
+ROW_INCHES = 0.24
+AROUND_INCHES = 1.1
+
+#: The bars of numbers that become smaller and larger, and of other words: no colours of designs.
+BARS = {
+    False: {"label": "smaller", "color": "white"},
+    True: {"label": "larger", "color": "0.55"},
+    None: {"label": "another word", "color": "white", "hatch": UNSAFE_HATCH},
+}
+
+#: Room beside the bars for what stands at their ends, as a part of what they take.
+MARGIN = 0.22
+
+
+@styled
+def figure(answer: Causes) -> Figure:
+    """Return what the ratio of two designs becomes, and beside it what each of them does."""
+    from matplotlib.figure import Figure
+
+    fields = _fields(answer)
+    if not fields:
+        raise InputError("there is no figure: no change moves anything, or none came to its end")
+    pair = len(answer.designs) > 1
+    size = (WIDTH_INCHES, AROUND_INCHES + ROW_INCHES * len(fields))
+    drawing = Figure(figsize=size, layout="constrained")
+    panels = drawing.subplots(1, 1 + pair, sharey=True, squeeze=False)[0]
+    names = marked_names(answer)
+    metric = METRICS[answer.sweep.metric].title
+    if pair:
+        _bars(panels[0], answer, fields)
+        panels[0].set_xlabel(f"{metric}, {names[-1]} over {names[0]}")
+    _dots(panels[-1], answer, fields, names)
+    panels[-1].set_xlabel(f"{metric}, relative to itself as it is")
+    labels = [f"{field} ({answer.changes[points[0]].before})" for field, points in fields.items()]
+    panels[0].set_yticks(range(len(fields)), labels, fontsize=6.5)
+    panels[0].set_ylim(len(fields) - 0.4, -0.6)
+    for axes in panels:
+        _frame(axes)
+    over = ", ".join(answer.sweep.workloads)
+    title = f"{over} · {where(answer.as_it_is, answer.cores)}"
+    drawing.suptitle(title, fontsize=7, color="0.3", wrap=True)
+    drawing.legend(loc="outside lower center", ncols=5, frameon=False)
+    return drawing
+
+
+def _fields(answer: Causes) -> dict[str, list[Point]]:
+    """Return the fields that move most, each with all of its changes in their order."""
+    seen = [point for point in answer.ranked() if answer.is_seen(point)]
+    fields = [*dict.fromkeys(answer.changes[point].field for point in seen)][:TOP]
+    return {
+        field: [p for p, change in answer.changes.items() if change.field == field and p in seen]
+        for field in fields
+    }
+
+
+def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
+    here = answer.ratio(AS_IT_IS)
+    told: set[str | None] = set()
+    for place, points in enumerate(fields.values()):
+        for point in points:
+            there, change = answer.ratio(point), answer.changes[point]
+            look = dict(BARS[change.is_larger])
+            if look["label"] in told:
+                del look["label"]
+            told.add(look.get("label"))
+            look |= {"height": 0.62, "edgecolor": "black", "linewidth": 0.4}
+            axes.barh(place, there - here, left=here, **look)
+            axes.annotate(
+                change.after,
+                (there, place),
+                xytext=(2 if there > here else -2, 0),
+                textcoords="offset points",
+                ha="left" if there > here else "right",
+                va="center",
+                fontsize=5.5,
+            )
+    axes.axvline(here, color="black", linewidth=0.8)
+
+
+def _dots(
+    axes: Axes, answer: Causes, fields: dict[str, list[Point]], names: tuple[str, ...]
+) -> None:
+    for index, (design, name) in enumerate(zip(answer.designs, names, strict=True)):
+        places, values = [], []
+        for place, points in enumerate(fields.values()):
+            for point in points:
+                values.append(answer.effect(point, design))
+                places.append(place + 0.16 * (2 * index - 1) * (len(answer.designs) > 1))
+        look = {"color": COLOURS[index], "marker": MARKERS[index], "markersize": 3.5}
+        axes.plot(values, places, linestyle="", label=name, **look)
+
+
+def _frame(axes: Axes) -> None:
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.margins(x=MARGIN)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=8))
+    axes.xaxis.set_major_formatter(FormatStrFormatter("%gx"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.axvline(1, color="0.6", linewidth=0.8, linestyle="--", zorder=0.5)
+    axes.grid(axis="x", color="0.9", linewidth=0.5)
+    axes.grid(axis="y", color="0.95", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)

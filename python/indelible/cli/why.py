@@ -1,0 +1,111 @@
+"""`indelible why`."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from indelible import causes_plot, causes_text, inquiry
+from indelible.causes import Causes
+from indelible.cli import options, outputs
+from indelible.experiment import MACHINE
+from indelible.inquiry import BY, BY_MAX
+from indelible.metrics import METRICS, metric_named
+
+HELP = "why one design is not like another, and what that depends on"
+DESCRIPTION = (
+    "Run two designs, or one, and say what their core time is spent on and how busy\n"
+    "the machine was. Then change every field of the machine, the designs and the\n"
+    "workloads, one at a time, and run them again: what moves the ratio of the two,\n"
+    "what makes each of them better, and whether any change turns them round.\n"
+    "Numbers are halved and doubled (--by), words replaced by each other one. Of\n"
+    "several workloads it is geometric means. No power is cut."
+)
+EPILOG = """\
+examples:
+  indelible why --designs undo@x86,silo --workloads hash
+  indelible why --designs lad,silo --workloads hash,btree --cores 8 \\
+      --fields controller,pm,silo
+  indelible why --designs redo-log,ssp --workloads sps --machine ssp \\
+      --metric pm-writes
+  indelible why --designs kiln --workloads hash --machine loc --by 4 --top 30
+  indelible why --designs h-wal,loc-wal --workloads hash --machine loc \\
+      --seeds 3 --plot why.pdf --keep rows
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `why`."""
+    parser.add_argument(
+        "--designs",
+        type=options.names,
+        metavar="A,B",
+        help="two designs, of which the second stands over the first, or one",
+    )
+    parser.add_argument("--workloads", type=options.names, metavar="X,Y", help="the workloads")
+    parser.add_argument(
+        "--cores",
+        type=options.whole(1),
+        metavar="N",
+        help="the number of cores (as the machine has them)",
+    )
+    parser.add_argument(
+        "--metric",
+        default="throughput",
+        metavar="METRIC",
+        help=f"{', '.join(METRICS)} (throughput)",
+    )
+    parser.add_argument(
+        "--by",
+        type=options.whole(2, BY_MAX),
+        default=BY,
+        metavar="N",
+        help=f"what numbers are divided and multiplied by ({BY})",
+    )
+    parser.add_argument(
+        "--fields",
+        type=options.names,
+        metavar="F,G",
+        help="change these alone: fields, as of --set, or whole sections: pm, or the name of a"
+        " design or a workload (every one)",
+    )
+    parser.add_argument(
+        "--top",
+        type=options.whole(1),
+        default=causes_text.TOP,
+        metavar="N",
+        help=f"show so many changes ({causes_text.TOP}); --json and --csv have all",
+    )
+    outputs.add_options(parser)
+    options.add_keep(parser)
+    options.add_dask(parser)
+    options.add_seeds(parser)
+    options.add_experiment(parser, MACHINE, "2,000")
+    options.add_common(parser)
+
+
+def call(args: argparse.Namespace) -> int:
+    """Answer `why`."""
+    options.require(args, "designs", "workloads")
+    metric_named(args.metric)
+    outputs.check(args)
+
+    def show(answer: Causes) -> int:
+        outputs.show(args, answer, partial(causes_text.causes, top=args.top), causes_plot.figure)
+        return 0
+
+    return options.answer(
+        lambda: inquiry.why(
+            args.designs,
+            args.workloads,
+            cores=args.cores,
+            metric=args.metric,
+            by=args.by,
+            fields=args.fields,
+            seeds=args.seeds,
+            keep=args.keep,
+            dask=args.dask,
+            **options.experiment_arguments(args),
+        ),
+        show,
+    )

@@ -1,0 +1,177 @@
+"""The verb `why`: every field that runs depend on is changed, one at a time, and all run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from os import PathLike
+from typing import Any
+
+from indelible import changes, experiment, pool
+from indelible.asked import names_of, seeds_of
+from indelible.causes import AS_IT_IS, Causes
+from indelible.changes import CORES, RUN_FIELDS, Change, Field, Refused
+from indelible.cluster import Dask
+from indelible.experiment import MACHINE, Experiment, InputError, Script, listed, named, whole
+from indelible.jobs import run_possible
+from indelible.metrics import metric_named
+from indelible.settings import Pairs, Settings, canonical, of_cell, pairs
+from indelible.sweeps import Sweep
+
+#: A number is divided and multiplied by this, unless it is said, and by this at most.
+BY = 2
+BY_MAX = 1_000
+
+#: What the field is called that varies in the sweep of all runs.
+CHANGE = "change"
+
+
+def why(
+    designs: Sequence[str],
+    workloads: Sequence[str],
+    machine: str = MACHINE,
+    *,
+    cores: int | None = None,
+    metric: str = "throughput",
+    by: int = BY,
+    fields: Sequence[str] | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    seeds: int = 1,
+    set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    replay: str | None = None,
+    exact: bool = False,
+    keep: str | PathLike[str] | None = None,
+    dask: Dask = None,
+) -> Causes:
+    """Return what runs of one design consist of and depend on, or why a second is not like it.
+
+    Every number of the machine, the designs and the workloads is divided and multiplied `by` this,
+    and every word replaced by each other one, one at a time; with `fields` those of these names and
+    sections alone. Ratios are geometric means over the workloads, and with several `seeds` over
+    those. What the folder `keep` has is not run again, and what is run is kept there. `dask`, a
+    scheduler's address or a `distributed.Client`, has the workers there run it. No power is cut.
+    """
+    known = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
+    designs = names_of("designs", designs, known["designs"])
+    if len(designs) > 2:
+        raise InputError(f"`why` is about one design, or two, and not {len(designs)}; drop some")
+    workloads = names_of("workloads", workloads, known["workloads"])
+    metric_named(metric)
+    by = whole("by", by, 2, BY_MAX)
+    scripts = experiment.read_scripts(sql, ycsb, replay)
+    experiment.require_use(scripts, workloads)
+    machine = named("machine", machine)
+    settings = canonical(pairs(set), experiment.describe(f"machine:{machine}")["rows"])
+    template = Experiment("", "", machine, cores, txs, settings=settings, exact=exact)
+    of_machine = of_cell(settings, "", "", (*designs, *workloads))
+    rows = experiment.describe(f"machine:{machine}", of_machine)["rows"]
+    question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds))
+    question.check()
+    possible, refused = changes.each(question.fields(metric, fields), by, question.refusal)
+    if not possible:
+        reason = refused[0].reason if refused else "each of them is 0"
+        raise InputError(f"none of these fields can be changed: {reason}")
+
+    points = {AS_IT_IS: None, **{(str(change),): change for change in possible}}
+    # Those of the first seed first, and what all are relative to before the others.
+    plan = {
+        (point, *cell, each_seed): question.asked(change, *cell, each_seed)
+        for each_seed in question.seeds
+        for point, change in points.items()
+        for cell in question.cells
+    }
+    # A design that a change says nothing to runs once.
+    unique = [*dict.fromkeys(plan.values())]
+    done, impossible, interrupted, taken = run_possible(unique, keep, dask)
+    failed = {cell[0]: impossible[asked] for cell, asked in plan.items() if asked in impossible}
+    if AS_IT_IS in failed:
+        raise InputError(failed[AS_IT_IS])
+    refused += [Refused(points[point], reason) for point, reason in failed.items()]
+    left = {point: change for point, change in points.items() if point not in failed}
+    runs = {cell: done[asked] for cell, asked in plan.items() if asked in done and cell[0] in left}
+    sweep = Sweep(
+        designs=designs,
+        workloads=workloads,
+        vary={CHANGE: tuple(name for (name,) in left)},
+        points=tuple(left),
+        machine=machine,
+        seeds=question.seeds,
+        metric=metric,
+        normalize=None,
+        runs=runs,
+        durability={row["name"]: row["durability"] for row in experiment.designs(designs)},
+        interrupted=interrupted,
+        taken=taken,
+    )
+    changed = {point: change for point, change in left.items() if change is not None}
+    answer = Causes(sweep, changed, tuple(refused), by, template.cores)
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked `why`."""
+
+    designs: tuple[str, ...]
+    workloads: tuple[str, ...]
+    #: An experiment without a design and a workload, its settings by their own names.
+    template: Experiment
+    #: Every field of its machine.
+    rows: Sequence[Mapping[str, Any]]
+    scripts: Mapping[str, Script]
+    seeds: tuple[int, ...]
+
+    @property
+    def cells(self) -> list[tuple[str, str]]:
+        """The designs, each on each workload."""
+        return [*product(self.designs, self.workloads)]
+
+    def fields(self, metric: str, names: Sequence[str] | None) -> list[Field]:
+        """Return what the runs depend on, or of that what has one of some names."""
+        found = changes.fields(self.template, self.rows, self.designs, self.workloads, metric)
+        return found if names is None else changes.among(found, listed("fields", names))
+
+    def asked(self, change: Change | None, design: str, workload: str, seed: int) -> Experiment:
+        """Return what is run of a cell with a change, or as it is."""
+        at = self.template
+        own = dict(self._of(at.settings, design, workload))
+        counts = {"cores": at.cores, "txs": at.txs}
+        if change is not None and change.field in RUN_FIELDS:
+            counts[change.field] = int(change.after)
+            # A machine with more cores is what is asked for, and no error.
+            if change.field == CORES and counts[CORES] > changes.cores_max(self.rows):
+                own["core.cores_max"] = change.after
+        elif change is not None:
+            own |= self._of(((change.field, change.after),), design, workload)
+        return Experiment(
+            design,
+            workload,
+            at.machine,
+            **counts,
+            seed=seed,
+            settings=tuple(own.items()),
+            script=self.scripts.get(workload),
+            exact=at.exact,
+        )
+
+    def check(self, change: Change | None = None) -> None:
+        """Refuse what cannot be run, with a change or as it is."""
+        for cell in self.cells:
+            self.asked(change, *cell, self.seeds[0]).check()
+
+    def refusal(self, change: Change) -> str | None:
+        """Return why a change cannot be, if it cannot."""
+        try:
+            self.check(change)
+        except InputError as error:
+            return str(error)
+        return None
+
+    def _of(self, settings: Pairs, design: str, workload: str) -> Pairs:
+        return of_cell(settings, design, workload, (*self.designs, *self.workloads))

@@ -1,0 +1,338 @@
+"""`why`: what is changed, what moves, and what is said of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import indelible
+from conftest import needs_core
+from indelible import causes_plot, causes_text, changes, pool
+from indelible.changes import Field
+
+Command = Callable[..., tuple[int, str, str]]
+
+PAIR = ["undo@x86", "silo"]
+WHY = ["why", "--designs", "undo@x86,silo", "--workloads", "hash"]
+
+#: A small run of the real simulator.
+SMALL = {"machine": "tiny", "cores": 2, "txs": 30, "set": {"workload.items": 64}}
+
+
+def each(value: str, by: int = 2, *refused: str, choices: tuple[str, ...] = ()) -> tuple:
+    """Return what a field becomes, and what it was refused to become, if `refused` cannot be."""
+    field = Field("machine", "a.b", value, choices)
+    found, without = changes.each(
+        [field], by, lambda change: "no" if change.after in refused else None
+    )
+    assert {(c.field, c.before) for c in [*found, *(r.change for r in without)]} <= {("a.b", value)}
+    return [change.after for change in found], [one.change.after for one in without]
+
+
+def test_numbers_are_divided_and_multiplied() -> None:
+    assert each("64") == (["32", "128"], [])
+    assert each("64", 4) == (["16", "256"], [])
+    assert each("150ns") == (["75ns", "300ns"], [])
+    assert each("3.332ns") == (["1.666ns", "6.664ns"], [])
+    assert each("100ns", 3) == (["33.333ns", "300ns"], [])
+    assert each("8MiB", 16) == (["0.5MiB", "128MiB"], [])
+
+
+def test_words_become_each_other_word() -> None:
+    assert each("adr", choices=("media", "adr", "eadr")) == (["media", "eadr"], [])
+    assert each("no", choices=("no", "yes")) == (["yes"], [])
+
+
+def test_counts_stay_whole_and_nothing_stays_nothing() -> None:
+    assert each("5", 2) == (["2", "10"], [])
+    assert each("1") == (["2"], []), "of one there is no half"
+    assert each("0") == each("0ns") == ([], [])
+    assert each("private") == ([], []), "a word without others"
+
+
+def test_what_must_be_whole_is_rounded_and_what_cannot_be_is_told() -> None:
+    assert each("85%", 2, "42.5%") == (["42%", "170%"], [])
+    assert each("85%", 2, "42.5%", "170%") == (["42%"], ["170%"])
+    assert each("85%", 2, "42.5%", "42%") == (["170%"], ["42%"])
+    assert each("media", 2, "adr", choices=("media", "adr")) == ([], ["adr"])
+
+
+def test_a_change_is_of_one_field_of_one_thing(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash", "btree"], cores=4, txs=100)
+    asked = [
+        (spec["design"], spec["workload"], spec["cores"], spec["txs"], spec["settings"])
+        for _, spec in fake.asked
+    ]
+    as_it_is = {(d, w, 4, 100) for d in PAIR for w in ("hash", "btree")}
+    assert {run[:4] for run in asked if not run[4] and run[2:4] == (4, 100)} == as_it_is
+    assert {run[2:4] for run in asked} == {(4, 100), (2, 100), (8, 100), (4, 50), (4, 200)}
+    assert all(len(run[4]) <= 1 for run in asked), "one at a time"
+    own = [run[4]["design.entries"] for run in asked if "design.entries" in run[4]]
+    # Those of one design say nothing to the other, which does not run again.
+    assert sorted(own) == ["10"] * 4 + ["40"] * 4
+    assert len(asked) == len({json.dumps(run) for run in asked}), "nothing runs twice"
+    # Cores, transactions, queue and items for all, and the entries of each.
+    assert len(asked) == 4 * (1 + 2 * 4) + 2 * 4
+    assert [one.of for one in answer.changes.values()].count("design") == 4
+
+
+def test_a_machine_with_more_cores_is_one_of_more_cores(fake: ModuleType) -> None:
+    answer = indelible.why(["silo"], ["hash"], fields=["cores"])
+    asked = {spec.get("cores"): spec["settings"] for _, spec in fake.asked}
+    # It has eight, and so many run if none are said.
+    assert asked == {None: {}, 4: {}, 16: {"core.cores_max": "16"}}
+    assert answer.refused == ()
+
+
+def test_ratios_are_of_the_same_change(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"])
+    rows = {(row["field"], row["after"]): row for row in answer.rows}
+    # Canned: of the first alone throughput goes with the root of the queue.
+    larger = rows["controller.wpq", "128"]
+    assert math.isclose(larger["effects"]["undo@x86"], math.sqrt(2))
+    assert math.isclose(larger["effects"]["silo"], 1)
+    assert math.isclose(larger["ratio"], 0.95 / 0.4 / math.sqrt(2))
+    assert math.isclose(larger["shift"], 1 / math.sqrt(2))
+    assert math.isclose(answer.ratio(), 0.95 / 0.4)
+    both = rows["cores", "4"]
+    assert both["effects"] == {"undo@x86": 0.5, "silo": 0.5}
+    assert math.isclose(both["shift"], 1)
+    # What moves the ratio most is first.
+    shifts = [abs(math.log(row["shift"])) for row in answer.rows]
+    assert shifts == sorted(shifts, reverse=True)
+
+
+def test_of_one_design_it_is_what_moves_that(fake: ModuleType) -> None:
+    answer = indelible.why("undo@x86", "hash", fields=["controller", "cores"])
+    assert answer.ratio() is None
+    rows = {(row["field"], row["after"]): row for row in answer.rows}
+    assert math.isclose(rows["cores", "16"]["shift"], 2)
+    assert math.isclose(rows["controller.wpq", "32"]["shift"], math.sqrt(0.5))
+    assert {row["field"] for row in answer.rows} == {"cores", "controller.wpq"}
+    assert "ratio" not in str(answer)
+    # More cores are no better machine.
+    assert [point[0] for point in answer.held_up("undo@x86")] == ["controller.wpq=128"]
+
+
+def test_less_is_better_where_it_is(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"], metric="pm-writes", fields=["silo", "undo@x86"])
+    assert answer.ratio() < 1
+    # Canned: with more entries a design writes less.
+    assert answer.held_up("silo")[0] == ("silo.entries=40",)
+    assert all(answer.effect(point, "silo") < 1 for point in answer.held_up("silo"))
+
+
+def test_what_is_set_is_what_is_changed(fake: ModuleType) -> None:
+    fields = ["controller.wpq", "silo"]
+    # Another tool's name of a field is no second field.
+    for key in ("controller.wpq", "controller.entries"):
+        fake.asked.clear()
+        own = {key: "16", "silo.entries": "6", "controller.domain": "eadr"}
+        answer = indelible.why(PAIR, ["hash"], set=own, fields=fields)
+        assert {str(change) for change in answer.changes.values()} == {
+            *("controller.wpq=8", "controller.wpq=32", "silo.entries=3", "silo.entries=12")
+        }
+        seen = {
+            (spec["settings"]["controller.wpq"], spec["settings"].get("design.entries"))
+            for _, spec in fake.asked
+        }
+        ours = {("16", "6"), ("8", "6"), ("32", "6"), ("16", "3"), ("16", "12")}
+        assert seen == ours | {("16", None), ("8", None), ("32", None)}
+        assert all(spec["settings"]["controller.domain"] == "eadr" for _, spec in fake.asked)
+
+
+def test_whether_a_change_turns_them_round(command: Command) -> None:
+    turned = [*WHY, "--set", "controller.wpq=256", "--by", "4", "--fields", "undo@x86,controller"]
+    shown = " ".join(command(*turned, columns=200)[1].split())
+    # 0.95 over 0.8, and with a queue four times as long over 1.6.
+    assert (
+        "As it is silo over undo@x86 is 1.19, and above 1 with every change, of 5, but 2:"
+        " controller.wpq=1024 (0.59), undo@x86.entries=80 (0.59)."
+    ) in shown
+    shown = " ".join(command(*WHY, "--fields", "cores", columns=200)[1].split())
+    assert (
+        "is 2.38, and above 1 with every change, of 2: 2.38 (cores=4) to 2.38 (cores=4)." in shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--designs", "silo,hops,leaky"], "`why` is about one design, or two, and not 3"),
+        (["--fields", "pm.tWRIT,controller"], "there is no field `pm.tWRIT` here; the closest are"),
+        (["--by", "1"], "argument --by: `1` is not a whole number from 2 to 1000"),
+        (["--metric", "speed"], "unknown metric `speed`"),
+        (["--designs", "sillo"], "unknown design `sillo`"),
+        (["--machine", "none"], "unknown name `machine:none`"),
+        (["--plot", "why.txt"], "--plot why.txt: a figure is one of .png, .svg, .pdf"),
+        (["--replay", "/no/trace"], "--replay /no/trace: no such file or directory"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_sentence(
+    command: Command, fake: ModuleType, words: list[str], sentence: str
+) -> None:
+    code, shown, complaint = command(*WHY, *words)
+    assert (code, shown, complaint.count("\n")) == (2, "", 1)
+    assert sentence in complaint
+    assert fake.asked == []
+
+
+def test_what_python_asks_in_wrong_types_is_a_sentence(fake: ModuleType) -> None:
+    for own, sentence in (
+        ({"by": 1.5}, "`by` is a whole number"),
+        ({"fields": 3}, "`fields` is a list of names"),
+        ({"seeds": 0}, "`seeds` is a whole number"),
+        ({"machine": 3}, "`machine` is a name"),
+    ):
+        with pytest.raises(indelible.InputError) as error:
+            indelible.why(PAIR, ["hash"], **own)
+        assert sentence in str(error.value)
+
+
+def test_an_interrupted_one_shows_what_it_has(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter(range(100))
+    await_one = pool._await
+
+    def interrupt(*arguments: object) -> tuple:
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+        return await_one(*arguments)
+
+    monkeypatch.setattr(pool, "_await", interrupt)
+    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    with pytest.raises(indelible.Interrupted) as caught:
+        indelible.why(PAIR, ["hash"], set={"fake.sleep": "0.05"}, fields=["cores", "txs"])
+    partial = caught.value.partial
+    assert partial.json()["cancelled"]
+    # Both as they are, and with one change; of the second there is only one.
+    assert [str(partial.changes[point]) for point in partial.ranked()] == ["cores=4"]
+    assert "interrupted: 5 of 10 cells had ended" in str(partial)
+
+
+def test_files_have_every_change(command: Command, tmp_path: Path) -> None:
+    path, drawn = tmp_path / "why.csv", tmp_path / "why.svg"
+    told = command(*WHY, "--top", "1", "--csv", str(path), "--plot", str(drawn), "--json")[1]
+    answer = json.loads(told)
+    rows = [*csv.DictReader(path.read_text().splitlines())]
+    assert len(rows) == len(answer["rows"]) == 12
+    assert rows[0]["field"] == answer["rows"][0]["field"]
+    assert math.isclose(float(rows[0]["effects.silo"]), answer["rows"][0]["effects"]["silo"])
+    assert {row["design"] for row in answer["core_time"]} == {*PAIR}
+    assert [run["design"] for run in answer["runs"]] == PAIR
+    assert "controller.wpq (64)" in drawn.read_text()
+
+
+def test_a_figure_has_a_bar_for_each_change_that_moves_something(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"], fields=["controller", "silo", "workload"])
+    bars, dots = causes_plot.figure(answer).axes
+    # Of the queue and of the entries, from what the ratio is to what it becomes.
+    ends = sorted(bar.get_x() + bar.get_width() for bar in bars.patches)
+    seen = [point for point in answer.ranked() if answer.is_seen(point)]
+    assert all(
+        math.isclose(a, b) for a, b in zip(ends, sorted(map(answer.ratio, seen)), strict=True)
+    )
+    # Each change moves one of the two by itself; both have a mark.
+    assert [len(line.get_xdata()) for line in dots.lines[:2]] == [4, 4]
+    still = indelible.why(PAIR, ["hash"], fields=["workload"])
+    with pytest.raises(indelible.InputError, match="no change moves anything"):
+        causes_plot.figure(still)
+
+
+def test_nothing_is_relative_to_nothing(command: Command) -> None:
+    words = ["why", "--designs", "native,silo", "--workloads", "hash", "--fields", "cores"]
+    code, shown, complaint = command(*words, "--metric", "commit-latency")
+    assert (code, complaint) == (0, "")
+    assert "- native is 0 there: name another first" in shown
+
+
+@needs_core
+def test_it_says_what_a_sweep_says() -> None:
+    asked = {**SMALL, "set": {**SMALL["set"], "pm.tWRITE": "200ns"}}
+    answer = indelible.why(PAIR, ["queue", "hash"], **asked, fields=["pm.tWRITE", "silo.entries"])
+    swept = indelible.sweep(
+        PAIR, ["queue", "hash"], {"pm.tWRITE": "200ns,100ns,400ns"}, **SMALL, normalize=PAIR[0]
+    )
+    assert math.isclose(answer.ratio(), swept.gmean("200ns", "silo"))
+    own = indelible.sweep(PAIR, ["queue", "hash"], {"pm.tWRITE": "200ns,100ns,400ns"}, **SMALL)
+    for after in ("100ns", "400ns"):
+        (row,) = (row for row in answer.rows if row["after"] == after)
+        assert math.isclose(row["ratio"], swept.gmean(after, "silo"))
+        for design in PAIR:
+            assert math.isclose(row["effects"][design], own.gmean(after, design))
+    # What the machine does not say is of the design as the simulator has it.
+    entries = {c.before for c in answer.changes.values() if c.field == "silo.entries"}
+    assert entries == {str(indelible.explain("silo")["params"][0]["value"])}
+
+
+@needs_core
+def test_the_same_answer_on_one_thread_and_on_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = {**SMALL, "fields": ["pm", "scribble"], "seeds": 2}
+    answers = []
+    for jobs in ("1", "2"):
+        monkeypatch.setenv("INDELIBLE_JOBS", jobs)
+        answer = indelible.why(PAIR, ["scribble"], **asked).json()
+        for run in answer["runs"]:
+            del run["host"]
+        answers.append(json.dumps(answer))
+    assert answers[0] == answers[1]
+    # What is kept is taken.
+    first = indelible.why(PAIR, ["scribble"], **asked, keep=tmp_path / "rows")
+    again = indelible.why(PAIR, ["scribble"], **asked, keep=tmp_path / "rows")
+    assert (first.taken.count, again.taken.count) == (0, again.taken.of)
+    assert again.json() == first.json()
+
+
+@needs_core
+def test_what_cannot_be_run_is_told_and_nothing_else_stops() -> None:
+    # Half of this log has no room for a transaction, which shows when it is run.
+    own = {**SMALL["set"], "pm.log_size": "4KiB"}
+    answer = indelible.why(
+        ["undo@x86"], ["tpcc"], machine="tiny", cores=1, txs=20, set=own, fields=["pm", "core"]
+    )
+    reasons = {str(one.change): one.reason for one in answer.refused}
+    assert "does not fit the log of 2048 bytes" in reasons["pm.log_size=2KiB"]
+    assert "pm.log_size=8KiB" in {str(change) for change in answer.changes.values()}
+    assert all(None not in row["effects"].values() for row in answer.rows)
+    assert "- not run: pm.log_size=2KiB: " in str(answer)
+    own |= {"pm.log_size": "2KiB"}
+    with pytest.raises(indelible.InputError, match="does not fit the log of 2048 bytes"):
+        indelible.why(["undo@x86"], ["tpcc"], machine="tiny", cores=1, txs=20, set=own)
+
+
+@needs_core
+def test_every_field_of_every_kind_can_be_asked() -> None:
+    """Those of a design in Python, of one thing alone, and all that there are."""
+    mine = str(Path(__file__).parents[2] / "examples" / "designs" / "battery.py")
+    answer = indelible.why(["silo", mine], ["queue"], **SMALL, fields=["battery", "queue", "cores"])
+    assert {change.field.partition(".")[0] for change in answer.changes.values()} == {
+        *("battery", "queue", "cores")
+    }
+    assert answer.ratio() > 0
+    # All that there is, on a machine with as little as possible.
+    every = indelible.why(["silo"], ["array"], machine="tiny", cores=1, txs=10)
+    fields = {change.field for change in every.changes.values()}
+    assert {"cores", "txs", "pm.tWRITE", "controller.domain", "silo.entries"} <= fields
+    assert not {"core.cores_max", "pm.device_size", "energy.drain_l1", "pm.set_energy"} & fields
+    energy = indelible.why(
+        ["silo"], ["array"], machine="tiny", cores=1, txs=10, metric="pm-energy", fields=["pm"]
+    )
+    rows = {(row["field"], row["after"]): row for row in energy.rows}
+    assert rows["pm.read_energy", "4.94pJ/bit"]["shift"] > 1.5
+
+
+def test_the_table_is_as_long_as_is_asked(command: Command) -> None:
+    shown = command(*WHY, "--top", "2", columns=100)[1]
+    table = shown.partition("field   ")[2].partition("\n\n")[0].splitlines()
+    assert len(table) == 2 + 1 + 2, "a head, a rule, what nothing changes, and two"
+    assert "; that move less than those above: 6 (--top)" in shown
+    assert causes_text.TOP == 12
