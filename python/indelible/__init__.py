@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from indelible.causes import Causes
     from indelible.compiler import cc
     from indelible.exploration import Exploration, explore
+    from indelible.health import doctor
     from indelible.inquiry import why
     from indelible.pool import Interrupted
     from indelible.probing import Probed, probe
@@ -67,6 +68,7 @@ __all__ = [
     "characterize",
     "compare",
     "crash",
+    "doctor",
     "explain",
     "explore",
     "litmus",
@@ -90,6 +92,7 @@ _HOMES = {
     "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),
+    "health": ("doctor",),
     "inquiry": ("why",),
     "pool": ("Interrupted",),
     "probing": ("Probed", "probe"),

@@ -16,6 +16,7 @@ from indelible.cli import (
     characterize,
     compare,
     crash,
+    doctor,
     explain,
     explore,
     litmus,
@@ -52,6 +53,7 @@ COMMANDS = {
     "explore": explore,
     "bundle": bundle,
     "verify": verify,
+    "doctor": doctor,
     "bench": bench,
     "native": native,
 }
