@@ -52,6 +52,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("later lives", _later_lives(row), width))
     if row["declared_bytes"]:
         lines.append(paragraph("saved", _saved(row), width))
+    if row["recovery"] is not None:
+        lines.append(paragraph("recovery", _recovery(row["recovery"]), width))
     if "checker" in row:
         images = row["checker"]["images"]
         ran = "run on 1 image" if images == 1 else f"run on {images:,} images that differ"
@@ -105,6 +107,15 @@ def _saved(row: dict[str, Any]) -> str:
     cuts = row["energy_ended"]
     return (
         f"{saved}; the energy is enough for {energy:,}, and was not at {cuts:,} of the power cuts"
+    )
+
+
+def _recovery(of: Mapping[str, float]) -> str:
+    """Return how many lines recovery reads and writes."""
+    read, written = of["lines_read_mean"], of["lines_written_mean"]
+    return (
+        f"reads {read:,.1f} lines on average (at most {of['lines_read_max']:,}), writes"
+        f" {written:,.1f} (at most {of['lines_written_max']:,})"
     )
 
 

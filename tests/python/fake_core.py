@@ -421,6 +421,7 @@ def crash(text: str, control: Control) -> str:
         "declared_bytes": 2_784 if spec["design"] == "silo" else 0,
         "energy_bytes": 2_784 if spec["design"] == "silo" else 0,
         "energy_ended": 0,
+        "recovery": fake_machine.RECOVERY,
         "lives": lives,
         "boots": boots,
         "later_points": 1_500 * boots,

@@ -16,6 +16,14 @@ ROW = {
     "aliases": ["entries"],
 }
 
+#: What recovery took in a campaign.
+RECOVERY = {
+    "lines_read_mean": 17.25,
+    "lines_read_max": 41,
+    "lines_written_mean": 3.5,
+    "lines_written_max": 1_024,
+}
+
 
 def explained(name: str, settings: Any, against: str | None) -> dict[str, Any]:  # noqa: ANN401
     """Return the rows of a machine, with what is set, or those in which two differ."""

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use model::checker::Examiner;
+use model::crash::Recovery;
 use model::design::{Granularity, Needs};
 use model::engine::Control;
 use model::image::Cut;
@@ -66,6 +67,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "declared_bytes": first.saved.declared,
         "energy_bytes": first.saved.energy,
         "energy_ended": first.saved.short,
+        "recovery": recovery(&first.recovery),
         "lives": resolved.lives,
         "boots": later.boots,
         "later_points": later.points,
@@ -82,6 +84,20 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     what_else(&mut answer, &spec, &resolved, &found, control)?;
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())
+}
+
+/// What recovery read and wrote, in lines; nothing if there was none.
+fn recovery(of: &Recovery) -> Value {
+    let mean = |lines: u64| lines as f64 / of.count as f64;
+    match of.count {
+        0 => Value::Null,
+        _ => json!({
+            "lines_read_mean": mean(of.read),
+            "lines_read_max": of.read_most,
+            "lines_written_mean": mean(of.written),
+            "lines_written_max": of.written_most,
+        }),
+    }
 }
 
 /// Says what else was asked for: of the design's rules, of it on other machines, and of the flushes

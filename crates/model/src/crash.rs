@@ -114,6 +114,22 @@ pub struct Saved {
     pub short: u64,
 }
 
+/// How much of memory recovery reads and writes: lines, each counted once, of the images that timing
+/// produced.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovery {
+    /// The recoveries.
+    pub count: u64,
+    /// The lines that all of them read.
+    pub read: u64,
+    /// The most that one read.
+    pub read_most: u64,
+    /// The lines that all of them wrote.
+    pub written: u64,
+    /// The most that one wrote.
+    pub written_most: u64,
+}
+
 /// A campaign under way.
 pub struct Probe {
     /// What the image may hold.
@@ -137,6 +153,8 @@ pub struct Probe {
     pub nested_points: u64,
     /// What the design saved at them.
     pub saved: Saved,
+    /// What recovery took.
+    pub recovery: Recovery,
     /// How often the program of each core told the world how far it had come.
     marks: Vec<u64>,
     /// What was found.
@@ -183,6 +201,7 @@ impl Probe {
             points: 0,
             nested_points: 0,
             saved: Saved::default(),
+            recovery: Recovery::default(),
             violations: Vec::new(),
         }
     }
@@ -433,6 +452,16 @@ impl Stores {
         if possible && !self.asked.is_empty() && !self.allowed {
             self.allowed = self.order.check(&self.asked).is_ok();
         }
+    }
+}
+
+impl Recovery {
+    fn add(&mut self, read: u64, written: u64) {
+        self.count += 1;
+        self.read += read;
+        self.read_most = self.read_most.max(read);
+        self.written += written;
+        self.written_most = self.written_most.max(written);
     }
 }
 

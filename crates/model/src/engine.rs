@@ -13,7 +13,7 @@ use crate::checker::Checker;
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::crash::versions::Versions;
-use crate::crash::{Booted, Campaign, Probe, Saved};
+use crate::crash::{Booted, Campaign, Probe, Recovery, Saved};
 use crate::design::{Design, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
 use crate::host_stack::OnHost;
@@ -101,6 +101,8 @@ pub struct Crashes {
     pub checked: bool,
     /// What the design saved at the first ones.
     pub saved: Saved,
+    /// What recovery took after them.
+    pub recovery: Recovery,
     /// If the workload has a checker, how many images that differ it was asked about.
     pub checker_images: Option<u64>,
     /// What was wrong after them.
@@ -236,6 +238,7 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
         nested_points: probe.nested_points,
         checked: probe.has_something_to_check(),
         saved: probe.saved,
+        recovery: probe.recovery,
         checker_images: workload.checker().map(Checker::images),
         images: stores.map_or(0, |stores| stores.images),
         allowed: stores.is_some_and(|stores| stores.allowed),

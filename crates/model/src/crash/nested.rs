@@ -1,5 +1,7 @@
 //! The power fails again: during recovery, and while a machine boots.
 
+use rustc_hash::FxHashSet;
+
 use crate::design::{Design, Model, Setup};
 use crate::image::{Image, PowerLoss, Remembered};
 use crate::units::{Cycle, Line, LineMap, mix};
@@ -39,15 +41,17 @@ impl Probe {
 
     /// The power is back; and, if the campaign says so, it fails again at each write of recovery.
     pub(super) fn recover<D: Design>(&mut self, at: Cycle, image: Image<'_>, setup: &Setup<'_, D>) {
-        if !self.campaign.nested {
-            let mut recovered = image;
-            D::recover(&mut recovered, setup).expect("the power does not fail");
-            return self.check_recovered::<D>(at, None, recovered, setup);
-        }
         let mut recovered = image.remembering().noting_reads();
         D::recover(&mut recovered, setup).expect("the power does not fail");
-        let writes = recovered.take_remembered();
-        let seen = recovered.take_reads().see(&image, &writes);
+        let (reads, writes) = (recovered.take_reads(), recovered.take_remembered());
+        if self.order == 0 {
+            let written: FxHashSet<Line> = writes.iter().map(|write| write.line).collect();
+            self.recovery.add(reads.count_lines(), written.len() as u64);
+        }
+        if !self.campaign.nested {
+            return self.check_recovered::<D>(at, None, recovered, setup);
+        }
+        let seen = reads.see(&image, &writes);
         let found = self.violations.len();
         self.check_recovered::<D>(at, None, recovered, setup);
         // What is wrong now may be wrong each time.

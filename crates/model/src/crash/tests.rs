@@ -174,6 +174,18 @@ fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
     config: &Config,
     seed: u64,
 ) -> (u64, Vec<Caught>) {
+    let probe = recovered::<D>(config, seed, true);
+    let violations = probe.violations.iter();
+    let found = violations.map(|found| (found.nested, found.nested_order, found.word));
+    (probe.nested_points, found.collect())
+}
+
+/// A campaign of that seed that cuts the power once, and again during recovery if that is asked.
+fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
+    config: &Config,
+    seed: u64,
+    nested: bool,
+) -> Probe {
     let zeros = Contents::new(0, 4096).expect("room");
     let mut durable = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::Synchronous);
@@ -188,7 +200,7 @@ fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
     durable.set_word(MARK, 1);
     let campaign = Campaign {
         points: Points::All,
-        nested: true,
+        nested,
         reorders: 0,
         violations_max: usize::MAX,
         seed,
@@ -200,9 +212,18 @@ fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
     let shape = Shape::new(config, 1);
     let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
     probe.recover::<D>(Cycle(0), Image::over(&durable), &setup);
-    let violations = probe.violations.iter();
-    let found = violations.map(|found| (found.nested, found.nested_order, found.word));
-    (probe.nested_points, found.collect())
+    probe
+}
+
+#[test]
+fn what_recovery_takes_is_counted_in_lines() {
+    for nested in [true, false] {
+        let took = recovered::<Recovers<CAREFUL>>(&Config::default(), 1, nested).recovery;
+        let lines: FxHashSet<Line> = DATA.iter().chain([&MARK]).map(|word| word.line()).collect();
+        assert_eq!((took.count, took.read, took.read_most), (1, 1, 1), "the mark");
+        let written = lines.len() as u64;
+        assert_eq!((took.written, took.written_most), (written, written));
+    }
 }
 
 #[test]

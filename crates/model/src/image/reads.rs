@@ -26,6 +26,14 @@ impl Reads {
         self.pages.push((addresses, pages.to_vec(), writes));
     }
 
+    /// How many lines were read, each counted once.
+    pub fn count_lines(&self) -> u64 {
+        let mut lines: Vec<Line> = self.lines.iter().map(|&(line, _)| line).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.len() as u64
+    }
+
     /// Which of the reader's writes to the image it would see if they were there from the first:
     /// those that it had not made when it read what they change. If others are there, of each line
     /// the first ones, whoever reads the image again sees at each time what it saw, does again what
@@ -101,6 +109,18 @@ mod tests {
             write(image, READ, 4);
         });
         assert_eq!(read_last, [false, true], "it is written again before it is read again");
+    }
+
+    #[test]
+    fn a_line_is_counted_once_however_often_it_is_read() {
+        let durable = Contents::new(0, 4 * 4096).expect("room");
+        let mut image = Image::over(&durable).remembering().noting_reads();
+        for word in [READ, Word(1), UNREAD, READ] {
+            image.word(word);
+            write(&mut image, Word(17), 3);
+        }
+        image.line(Line(2));
+        assert_eq!(image.take_reads().count_lines(), 3);
     }
 
     #[test]
