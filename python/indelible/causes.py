@@ -9,18 +9,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from os import PathLike
 from typing import Any
 
 from indelible import stacks, usage
 from indelible.changes import DESIGN, MACHINE, Change, Refused
 from indelible.kept import Taken
-from indelible.means import half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.means import (
+    geometric_mean,
+    half_width,
+    log_half_width,
+    mean_of_seeds,
+    mean_ratio_of_seeds,
+)
 from indelible.metrics import METRICS
 from indelible.results import Comparison
 from indelible.rows import rows_as_csv
 from indelible.shown import Shown
-from indelible.sweeps import Point, Sweep
+from indelible.sweeps import LEAST_LEAD, Point, Sweep
 
 #: The point of a sweep at which nothing is changed.
 AS_IT_IS: Point = ("as it is",)
@@ -29,8 +36,18 @@ AS_IT_IS: Point = ("as it is",)
 #: (ours: that is how far those of eight cores and 2,000 transactions go).
 LEAST_SHIFT = 0.02
 
+#: The metrics that writes explain.
+OF_WRITES = ("pm-writes", "media-lines", "media-bits", "pm-energy")
+
 #: Other numbers of a transaction that stand beside how busy the machine was.
 ALSO = ("pm-writes", "media-lines")
+
+
+def size(factor: float | None) -> float:
+    """Return how far a factor is from 1, in logarithms; what is not known is nowhere."""
+    if factor is None:
+        return 0.0
+    return abs(math.log(factor)) if factor else math.inf
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,11 +101,11 @@ class Causes(Shown):
 
     def effect(self, point: Point, design: str) -> float | None:
         """Return the metric of a design with a change, relative to what it is without."""
-        return self.sweep.gmean(point, design)
+        return mean_ratio_of_seeds(self._effects(point, design))
 
     def effect_half_width(self, point: Point, design: str) -> float | None:
         """Return how far the confidence interval of an effect goes to either side."""
-        return self.sweep.gmean_half_width(point, design)
+        return half_width(self._effects(point, design))
 
     def ratio(self, point: Point = AS_IT_IS) -> float | None:
         """Return the metric of the second design, relative to the first; none of one design."""
@@ -108,50 +125,98 @@ class Causes(Shown):
 
     def _shifts(self, point: Point) -> list[float | None]:
         if len(self.designs) == 1:
-            cells = self._cells(point, self.designs[0])
-            return [self.sweep.mean(cells, seed) for seed in self.sweep.seeds_shown]
+            return self._effects(point, self.designs[0])
         pairs = zip(self._ratios(point), self._ratios(AS_IT_IS), strict=True)
-        return [there / here if there and here else None for there, here in pairs]
+        return [there / here if there is not None and here else None for there, here in pairs]
 
     def _ratios(self, point: Point) -> list[float | None]:
-        cells = self._cells(point, self.designs[-1])
+        """Return the ratio with each seed."""
         if len(self.designs) == 1:
             return [None for _ in self.sweep.seeds_shown]
-        return [self._paired.mean(cells, seed) for seed in self.sweep.seeds_shown]
+        return self._means(self._paired, point, self.designs[1])
 
-    def _cells(self, point: Point, design: str) -> list[tuple[Point, str, str]]:
-        return [(point, design, workload) for workload in self.sweep.workloads]
+    def _effects(self, point: Point, design: str) -> list[float | None]:
+        return self._means(self.sweep, point, design)
+
+    def _means(self, of: Sweep, point: Point, design: str) -> list[float | None]:
+        """Return the geometric mean of ratios over the workloads with each seed; of a 0 it is 0."""
+        found = []
+        for seed in of.seeds_shown:
+            ratios = [of.ratio((point, design, workload), seed) for workload in of.workloads]
+            is_nothing = 0 in ratios and None not in ratios
+            found.append(0.0 if is_nothing else geometric_mean(ratios))
+        return found
 
     @cached_property
     def _paired(self) -> Sweep:
         """The runs, relative to the first design with the same change."""
         return replace(self.sweep, normalize=self.designs[0])
 
+    def whole(self) -> list[Point]:
+        """Return the changes of which every run of the seeds that are shown ended."""
+        of = self.sweep
+        cells = [*product(self.designs, of.workloads, of.seeds_shown)]
+        return [point for point in self.changes if all((point, *cell) in of.runs for cell in cells)]
+
     def ranked(self) -> list[Point]:
-        """Return the changes of which all runs ended, what moves most first."""
-        known = {point: self.shift(point) for point in self.changes}
-        moved = {point: abs(math.log(shift)) for point, shift in known.items() if shift}
-        return sorted(moved, key=lambda point: -moved[point])
+        """Return these changes, what moves most first."""
+        return sorted(self.whole(), key=lambda point: -self._moved(point))
+
+    def _moved(self, point: Point) -> float:
+        """Return how far a change moves the ratio, or both, where there is none to move."""
+        if (shift := self.shift(point)) is not None:
+            return size(shift)
+        return max(size(self.effect(point, design)) for design in self.designs)
 
     def is_seen(self, point: Point) -> bool:
-        """Return whether a change moves the ratio, or one of the designs, worth telling."""
-        moved = [self.shift(point), *(self.effect(point, design) for design in self.designs)]
-        return any(factor and abs(math.log(factor)) >= LEAST_SHIFT for factor in moved)
+        """Return whether a change moves the ratio, or one of the designs, worth telling.
 
-    def held_up(self, design: str) -> list[Point]:
-        """Return what of machine and designs makes a design better, what does most first."""
-        sign = 1 if METRICS[self.sweep.metric].higher_is_better else -1
-        hardware = [at for at, change in self.changes.items() if change.of in (MACHINE, DESIGN)]
-        known = {point: self.effect(point, design) for point in hardware}
-        gains = {point: sign * math.log(gain) for point, gain in known.items() if gain}
-        seen = [point for point, gain in gains.items() if gain >= LEAST_SHIFT]
-        return sorted(seen, key=lambda point: -gains[point])
+        With several seeds that is where their confidence interval has nothing in it that is not.
+        """
+        moved = [self._shifts(point), *(self._effects(point, design) for design in self.designs)]
+        return any(map(self._is_sure, moved))
 
-    def core_time(self) -> list[dict[str, Any]]:
-        """Return what core time of each design is spent on; that of the first is 100 in all."""
+    def _is_sure(self, factors: list[float | None]) -> bool:
+        reach = log_half_width(factors) or 0.0
+        return size(mean_ratio_of_seeds(factors)) >= max(LEAST_SHIFT, reach)
+
+    def side(self, point: Point = AS_IT_IS) -> int | None:
+        """Return whether the ratio is above 1 (1), below (-1), or, as far as is known, neither."""
+        ratios = self._ratios(point)
+        if (mean := mean_ratio_of_seeds(ratios)) is None:
+            return None
+        if size(mean) < max(math.log(LEAST_LEAD), log_half_width(ratios) or 0.0):
+            return 0
+        return 1 if mean > 1 else -1
+
+    def held_up(self, design: str) -> list[Point] | None:
+        """Return what of machine and designs makes a design better, what does most first.
+
+        None if nothing of them was changed, or neither more nor less of the metric is better.
+        """
+        is_higher = METRICS[self.sweep.metric].higher_is_better
+        hardware = [at for at in self.whole() if self.changes[at].of in (MACHINE, DESIGN)]
+        if is_higher is None or not hardware:
+            return None
+        effects = {point: self.effect(point, design) for point in hardware}
+        better = {
+            point: size(effect)
+            for point, effect in effects.items()
+            if effect is not None and (effect > 1) == is_higher
+        }
+        seen = [point for point in better if self._is_sure(self._effects(point, design))]
+        return sorted(seen, key=lambda point: -better[point])
+
+    @property
+    def stacked(self) -> stacks.Stacked:
+        """What explains the metric: what is written, and of every other one core time."""
+        return stacks.WRITES if self.sweep.metric in OF_WRITES else stacks.STALLS
+
+    def stacks(self) -> list[dict[str, Any]]:
+        """Return what a transaction of each design is made of; that of the first is 100 in all."""
         return [
             {"design": row["design"], "total": row["total"], "parts": row["parts"]}
-            for row in stacks.rows(self.as_it_is, stacks.STALLS)
+            for row in stacks.rows(self.as_it_is, self.stacked)
             if row["workload"] == stacks.MEAN
         ]
 
@@ -192,7 +257,7 @@ class Causes(Shown):
             "by": self.by,
             "seeds": [*self.sweep.seeds_shown],
             "ratio": self.ratio(),
-            "core_time": self.core_time(),
+            "stacks": self.stacks(),
             "busy": self.busy(),
             "rows": self.rows,
             "refused": [{**one.change.json(), "reason": one.reason} for one in self.refused],

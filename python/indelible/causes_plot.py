@@ -5,6 +5,7 @@ Nothing is run here. matplotlib is imported inside the functions.
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from indelible.causes import AS_IT_IS, Causes
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: And how their marks are filled.
+FILLS = {False: "none", True: "full", None: "left"}
+
+#: How high the bars of a field are together, in rows.
+BAR = 0.66
+
 #: Inches that a field takes, and all that is around them.
 ROW_INCHES = 0.24
 AROUND_INCHES = 1.1
@@ -29,6 +36,12 @@ BARS = {
     True: {"label": "larger", "color": "0.55"},
     None: {"label": "another word", "color": "white", "hatch": UNSAFE_HATCH},
 }
+
+#: Letters of a line below a panel.
+LETTERS = 44
+
+#: Axes that go no further than by this factor have as many ticks as fit.
+NARROW = 3
 
 #: Room beside the bars for what stands at their ends, as a part of what they take.
 MARGIN = 0.22
@@ -41,7 +54,7 @@ def figure(answer: Causes) -> Figure:
 
     fields = _fields(answer)
     if not fields:
-        raise InputError("there is no figure: no change moves anything, or none came to its end")
+        raise InputError("there is no figure: no change moves anything that could be drawn")
     pair = len(answer.designs) > 1
     size = (WIDTH_INCHES, AROUND_INCHES + ROW_INCHES * len(fields))
     drawing = Figure(figsize=size, layout="constrained")
@@ -50,9 +63,9 @@ def figure(answer: Causes) -> Figure:
     metric = METRICS[answer.sweep.metric].title
     if pair:
         _bars(panels[0], answer, fields)
-        panels[0].set_xlabel(f"{metric}, {names[-1]} over {names[0]}")
+        panels[0].set_xlabel(_wrapped(f"{metric}, {names[-1]} over {names[0]}"))
     _dots(panels[-1], answer, fields, names)
-    panels[-1].set_xlabel(f"{metric}, relative to itself as it is")
+    panels[-1].set_xlabel(_wrapped(f"{metric}, each relative to itself as it is"))
     labels = [f"{field} ({answer.changes[points[0]].before})" for field, points in fields.items()]
     panels[0].set_yticks(range(len(fields)), labels, fontsize=6.5)
     panels[0].set_ylim(len(fields) - 0.4, -0.6)
@@ -65,9 +78,14 @@ def figure(answer: Causes) -> Figure:
     return drawing
 
 
+def _wrapped(label: str) -> str:
+    """Return a label that is no wider than its panel."""
+    return textwrap.fill(label, LETTERS, break_on_hyphens=False)
+
+
 def _fields(answer: Causes) -> dict[str, list[Point]]:
-    """Return the fields that move most, each with all of its changes in their order."""
-    seen = [point for point in answer.ranked() if answer.is_seen(point)]
+    """Return the fields that move most, each with those of its changes that can be drawn."""
+    seen = [point for point in answer.ranked() if answer.is_seen(point) and _can_be(answer, point)]
     fields = [*dict.fromkeys(answer.changes[point].field for point in seen)][:TOP]
     return {
         field: [p for p, change in answer.changes.items() if change.field == field and p in seen]
@@ -75,21 +93,33 @@ def _fields(answer: Causes) -> dict[str, list[Point]]:
     }
 
 
+def _can_be(answer: Causes, point: Point) -> bool:
+    """Return whether a change has numbers that lie on a logarithmic axis."""
+    numbers = [answer.effect(point, design) for design in answer.designs]
+    numbers += [answer.ratio(point)] if len(answer.designs) > 1 else []
+    return all(numbers)
+
+
 def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
     here = answer.ratio(AS_IT_IS)
     told: set[str | None] = set()
     for place, points in enumerate(fields.values()):
-        for point in points:
-            there, change = answer.ratio(point), answer.changes[point]
+        ends = {point: answer.ratio(point) for point in points}
+        # Those at the same side of what it is stand above each other.
+        sides = [sum((end > here) == side for end in ends.values()) for side in (True, False)]
+        rows = max(sides)
+        for index, (point, there) in enumerate(ends.items()):
+            change, height = answer.changes[point], BAR / rows
+            at = place if rows == 1 else place + height * (index - (len(ends) - 1) / 2)
             look = dict(BARS[change.is_larger])
             if look["label"] in told:
                 del look["label"]
             told.add(look.get("label"))
-            look |= {"height": 0.62, "edgecolor": "black", "linewidth": 0.4}
-            axes.barh(place, there - here, left=here, **look)
+            look |= {"height": height, "edgecolor": "black", "linewidth": 0.4}
+            axes.barh(at, there - here, left=here, **look)
             axes.annotate(
                 change.after,
-                (there, place),
+                (there, at),
                 xytext=(2 if there > here else -2, 0),
                 textcoords="offset points",
                 ha="left" if there > here else "right",
@@ -103,21 +133,31 @@ def _dots(
     axes: Axes, answer: Causes, fields: dict[str, list[Point]], names: tuple[str, ...]
 ) -> None:
     for index, (design, name) in enumerate(zip(answer.designs, names, strict=True)):
-        places, values = [], []
-        for place, points in enumerate(fields.values()):
-            for point in points:
-                values.append(answer.effect(point, design))
-                places.append(place + 0.16 * (2 * index - 1) * (len(answer.designs) > 1))
-        look = {"color": COLOURS[index], "marker": MARKERS[index], "markersize": 3.5}
-        axes.plot(values, places, linestyle="", label=name, **look)
+        look = {"color": COLOURS[index], "marker": MARKERS[index], "markersize": 4}
+        for is_larger, fill in FILLS.items():
+            marks = [
+                (answer.effect(point, design), place)
+                for place, points in enumerate(fields.values())
+                for point in points
+                if answer.changes[point].is_larger is is_larger
+            ]
+            values = [value for value, _ in marks]
+            places = [at + 0.16 * (2 * index - 1) * (len(names) > 1) for _, at in marks]
+            # A single design has no bars, whose legend would say what is what.
+            what = f"{name}, {BARS[is_larger]['label']}" if len(names) == 1 else name
+            told = "" if len(names) > 1 and is_larger is not True else what
+            if values or told == name:
+                axes.plot(values, places, linestyle="", label=told, fillstyle=fill, **look)
 
 
 def _frame(axes: Axes) -> None:
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axes.set_xscale("log")
     axes.margins(x=MARGIN)
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=8))
+    low, high = axes.get_xlim()
+    wide = LogLocator(base=10, subs=(1, 2, 5), numticks=8)
+    axes.xaxis.set_major_locator(MaxNLocator(5) if high < NARROW * low else wide)
     axes.xaxis.set_major_formatter(FormatStrFormatter("%gx"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.axvline(1, color="0.6", linewidth=0.8, linestyle="--", zorder=0.5)

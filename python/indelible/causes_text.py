@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from indelible import stacks
-from indelible.causes import LEAST_SHIFT, Causes
-from indelible.comparison_text import titled, where
+from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, size
+from indelible.comparison_text import stubbed_tables, titled, where
 from indelible.metrics import METRICS
 from indelible.sweeps import Point
 from indelible.text import (
     BLANK,
-    columns,
     durability_notes,
     footnote,
-    half_width_cell,
     interrupted,
+    interval_notes,
     kept_notes,
     marked,
     ratio,
@@ -31,6 +29,12 @@ TOP = 12
 #: So many changes that make a design better are named, and of those that cannot be.
 NAMED = 3
 
+#: On which side of 1 a ratio is.
+SIDES = {1: "above", 0: "level with", -1: "below"}
+
+#: What the column of the second design over the first is called.
+RATIO = "ratio"
+
 #: How the parts of core time are called where there is room for that.
 PARTS = {
     "compute": "compute",
@@ -41,6 +45,19 @@ PARTS = {
     "log_structure_full": "log structure full",
     "lock": "locks",
     "other": "other",
+}
+
+#: And those of what is written.
+WRITTEN = {
+    "data": "data",
+    "home_write_back": "lines that left by themselves",
+    "log": "log",
+    "commit": "marks of commits",
+    "metadata": "metadata",
+    "consolidation": "consolidation",
+    "copy_on_write": "copies of pages",
+    "checkpoint": "checkpoints",
+    "garbage_collection": "garbage collection",
 }
 
 #: What of how busy the machine was has a row, and how its numbers are written.
@@ -67,95 +84,98 @@ def causes(answer: Causes, width: int | None = None, top: int = TOP) -> str:
         blocks.insert(0, interrupted(answer.sweep, "cells"))
     if verdict := headline(answer):
         blocks.append(textwrap.fill(verdict, width, break_on_hyphens=False))
-    blocks += [_core_time(answer, width), _busy(answer, width), _changes(answer, width, top)]
+    blocks += [_stacks(answer, width), _busy(answer, width), _changes(answer, width, top)]
     notes = [*_notes(answer, width, top), *kept_notes(answer.taken, width)]
     return "\n\n".join([*blocks, *(["\n".join(notes)] if notes else [])])
 
 
 def _title(answer: Causes, width: int) -> str:
-    metric = METRICS[answer.sweep.metric].title
-    *others, design = marked_names(answer)
-    what = f"{metric} of {design}{f' over {others[0]}' if others else ''}"
+    metric = METRICS[answer.sweep.metric]
     over = ", ".join(answer.sweep.workloads)
-    return titled(f"{what} on {over}, and why", where(answer.as_it_is, answer.cores), width)
+    what = f"{metric.title}: {' over '.join(reversed(marked_names(answer)))} on {over}"
+    said = ", ".join(filter(None, (what, metric.better)))
+    return titled(said, where(answer.as_it_is, answer.cores), width)
 
 
 def headline(answer: Causes) -> str | None:
     """Return how far one design is from the other, and whether a change turns that round."""
-    there = {point: answer.ratio(point) for point in answer.changes}
-    known = {point: value for point, value in there.items() if value is not None}
+    known = {point: answer.ratio(point) for point in answer.whole()}
+    known = {point: value for point, value in known.items() if value is not None}
     here = answer.ratio()
     if here is None or not known:
         return None
     first, second = marked_names(answer)
     means = "the geometric mean of " if len(answer.sweep.workloads) > 1 else ""
-    least, most = (by(known, key=known.__getitem__) for by in (min, max))
-    span = f"{ratio(known[least])} ({least[0]}) to {ratio(known[most])} ({most[0]})"
-    side = "above" if here > 1 else "below"
+    side = SIDES[answer.side()]
     said = f"As it is {means}{second} over {first} is {ratio(here)}"
-    turned = [point for point, value in known.items() if (value > 1) != (here > 1)]
+    turned = [point for point in known if SIDES[answer.side(point)] != side]
+    turned.sort(key=lambda point: -size(known[point]))
+    count = f"{len(known)} change{'' if len(known) == 1 else 's'}"
+    span = " to ".join(
+        f"{ratio(known[point])} ({point[0]})"
+        for point in dict.fromkeys(by(known, key=known.__getitem__) for by in (min, max))
+    )
     if not turned:
-        return f"{said}, and {side} 1 with every change, of {len(known)}: {span}."
-    turned.sort(key=lambda point: -abs(math.log(known[point])) if known[point] else 0)
+        return f"{said}, and {side} 1 with every one of {count}: {span}."
     named = ", ".join(f"{point[0]} ({ratio(known[point])})" for point in turned[:NAMED])
-    named += ", ..." if len(turned) > NAMED else ""
+    more = len(turned) - NAMED
+    named += f", and {more} more" if more > 0 else ""
     return (
-        f"{said}, and {side} 1 with every change, of {len(known)}, but {len(turned)}: {named}. All"
-        f" are {span}."
+        f"{said}, and {side} 1 with every one of {count} but {len(turned)}: {named}. All: {span}."
     )
 
 
-def _core_time(answer: Causes, width: int) -> str:
-    rows = answer.core_time()
+def _stacks(answer: Causes, width: int) -> str:
+    rows, of = answer.stacks(), answer.stacked
     if any(row["parts"] is None for row in rows):
-        return f"{stacks.STALLS.title}: {BLANK}"
-    used = [n for n in PARTS if any(row["parts"][n] >= stacks.SHOWN_FROM for row in rows)]
-    lines = [(PARTS[name], [row["parts"][name] for row in rows]) for name in used]
+        return f"{of.title}: {BLANK}"
+    names = PARTS | WRITTEN
+    used = [n for n in of.parts if any(row["parts"][n] >= stacks.SHOWN_FROM for row in rows)]
+    lines = [(names[name], [row["parts"][name] for row in rows]) for name in used]
     lines.sort(key=lambda line: -abs(line[1][-1] - line[1][0]) if len(rows) > 1 else -line[1][0])
     lines.append(("all", [row["total"] for row in rows]))
-    title = f"{stacks.STALLS.title}; {marked_names(answer)[0]} = 100, lower is better"
-    headers = ["core time", *marked_names(answer)]
+    title = f"{of.title}; {marked_names(answer)[0]} = 100, lower is better"
+    headers = ["part", *marked_names(answer)]
     table = [[name, *(f"{value:.1f}" for value in values)] for name, values in lines]
     if len(rows) > 1:
         headers.append("difference")
         for line, (_, values) in zip(table, lines, strict=True):
             line.append(f"{values[-1] - values[0]:+.1f}")
-    shown = columns(headers, table, width, right=range(1, len(headers)))
-    return f"{textwrap.fill(title, width)}\n\n{shown}"
+    shown = stubbed_tables([headers, *table], width, 1)
+    return "\n\n".join([textwrap.fill(title, width), *shown])
 
 
 def _busy(answer: Causes, width: int) -> str:
     rows = answer.busy()
-    headers = ["the machine", *marked_names(answer)]
     table = [
         [name, *(BLANK if row[key] is None else said(row[key]) for row in rows)]
         for key, (name, said) in BUSY.items()
         if any(row[key] for row in rows)
     ]
-    return columns(headers, table, width, right=range(1, len(headers)))
+    return "\n\n".join(stubbed_tables([["machine", *marked_names(answer)], *table], width, 1))
 
 
 def _changes(answer: Causes, width: int, top: int) -> str:
     by = "halved and doubled" if answer.by == 2 else f"divided and multiplied by {answer.by}"
     title = f"One field changed at a time, numbers {by}: what moves most"
     designs = marked_names(answer)
-    headers = ["field", "as it is", "changed", *designs]
-    table = [["nothing", "", "", *(ratio(1.0) for _ in designs)]]
-    if len(designs) > 1:
-        headers.append("ratio")
-        table[0].append(ratio_cell(answer.ratio(), answer.ratio_half_width()))
+    table = [
+        ["field", "as it is", "changed", *designs],
+        ["nothing", "", "", *("1.00",) * len(designs)],
+    ]
     for point in _shown(answer, top):
         change = answer.changes[point]
         effects = [
             ratio_cell(answer.effect(point, design), answer.effect_half_width(point, design))
             for design in answer.designs
         ]
-        row = [change.field, change.before, change.after, *effects]
-        if len(designs) > 1:
-            row.append(ratio_cell(answer.ratio(point), answer.ratio_half_width(point)))
-        table.append(row)
-    shown = columns(headers, table, width, right=range(1, len(headers)))
-    return f"{textwrap.fill(title, width)}\n\n{shown}"
+        table.append([change.field, change.before, change.after, *effects])
+    if len(designs) > 1:
+        points = [AS_IT_IS, *_shown(answer, top)]
+        ratios = [(answer.ratio(point), answer.ratio_half_width(point)) for point in points]
+        for line, cell in zip(table, [RATIO, *(ratio_cell(*pair) for pair in ratios)], strict=True):
+            line.append(cell)
+    return "\n\n".join([textwrap.fill(title, width), *stubbed_tables(table, width, 3)])
 
 
 def _shown(answer: Causes, top: int) -> list[Point]:
@@ -163,35 +183,66 @@ def _shown(answer: Causes, top: int) -> list[Point]:
 
 
 def _notes(answer: Causes, width: int, top: int) -> list[str]:
-    notes = []
+    said = "each design relative to itself as it is"
     if len(answer.designs) > 1:
         first, second = marked_names(answer)
-        said = f"each relative to itself as it is; ratio: {second} over {first}"
-        notes.append(footnote("*", said, width))
-        if answer.as_it_is.value((answer.designs[0], answer.sweep.workloads[0], answer.cores)) == 0:
-            notes.append(
-                footnote(BLANK, f"{answer.designs[0]} is 0 there: name another first", width)
-            )
+        said += f"; {RATIO}: {second} over {first}, both changed"
+    notes = [footnote("*", said, width), *_zero_notes(answer, width)]
     for design in answer.designs:
-        found = answer.held_up(design)[:NAMED]
-        named = ", ".join(f"{at[0]} ({ratio(answer.effect(at, design))})" for at in found)
-        said = f"most is gained by {named}" if found else "no field of the hardware gains anything"
-        notes.append(footnote(">", f"{_marked(answer, design)}: {said}", width))
+        found = answer.held_up(design)
+        if found is not None:
+            named = ", ".join(
+                f"{at[0]} ({ratio(answer.effect(at, design))})" for at in found[:NAMED]
+            )
+            gained = (
+                f"most is gained by {named}" if named else "no field of the hardware improves it"
+            )
+            notes.append(footnote(">", f"{_marked(answer, design)}: {gained}", width))
     shown = _shown(answer, top)
-    seen = sum(map(answer.is_seen, answer.changes)) - len(shown)
-    if rest := len(answer.ranked()) - len(shown):
-        said = f"changes that move nothing by {100 * LEAST_SHIFT:g} %: {rest - seen}"
-        said += f"; that move less than those above: {seen} (--top)" if seen else ""
+    seen = [point for point in answer.ranked() if answer.is_seen(point)]
+    longer = [at[0] for at in seen if answer.changes[at].field == "txs"]
+    if longer:
+        leaves = "does not leave it as it is" if len(longer) == 1 else "do not leave it as it is"
+        said = f"{' and '.join(longer)} {leaves}: how long a run is matters (--txs)"
+        notes.append(footnote("!", said, width))
+    if still := len(answer.ranked()) - len(seen):
+        said = f"changes that move nothing by {100 * LEAST_SHIFT:g} %: {still}"
         notes.append(footnote("*", said, width))
-    if shown and len(answer.sweep.seeds_shown) > 1:
-        widest = half_width_cell(max(answer.shift_half_width(at) or 0.0 for at in shown))
-        said = f"95 %: by what factor a change moves what it moves is known to ± {widest} or better"
-        notes.append(footnote("*", said, width))
+    if less := len(seen) - len(shown):
+        notes.append(
+            footnote("*", f"changes that move less than those above: {less} (--top)", width)
+        )
+    notes += _interval_notes(answer, shown, width)
     for one in answer.refused[:NAMED]:
-        notes.append(footnote("-", f"not run: {one.change}: {one.reason}", width))
+        notes.append(footnote(BLANK, f"not run: {one.change}: {one.reason}", width))
     if (more := len(answer.refused) - NAMED) > 0:
-        notes.append(footnote("-", f"{more} more cannot be run; --json has why", width))
+        notes.append(footnote(BLANK, f"not run, too: {more} more; --json has why", width))
     return notes + durability_notes(answer.designs, answer.sweep.durability, width)
+
+
+def _zero_notes(answer: Causes, width: int) -> list[str]:
+    """Return of whom nothing can be relative to what it is."""
+    of = answer.as_it_is
+    places = [(d, w) for d in answer.designs for w in answer.sweep.workloads]
+    zeros = [place for place in places if of.value((*place, answer.cores)) == 0]
+    return [
+        footnote(BLANK, f"{_marked(answer, d)} is 0 on {w}, to which nothing is relative", width)
+        for d, w in zeros
+    ]
+
+
+def _interval_notes(answer: Causes, shown: Sequence[Point], width: int) -> list[str]:
+    said = f"95 %: the widest confidence interval over {len(answer.sweep.seeds_shown)} seeds is"
+    widths = {}
+    for at in shown:
+        for design in answer.designs:
+            place = f"that of {_marked(answer, design)} with {at[0]}"
+            widths[place] = (answer.effect(at, design), answer.effect_half_width(at, design))
+        widths[f"that of the {RATIO} with {at[0]}"] = (
+            answer.ratio(at),
+            answer.ratio_half_width(at),
+        )
+    return interval_notes(said, widths, width)
 
 
 def marked_names(answer: Causes) -> tuple[str, ...]:

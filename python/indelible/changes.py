@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 from indelible.evaluation import TXS
 from indelible.experiment import Experiment, InputError, describe
 from indelible.names import closest_first
-from indelible.scripts import called
-from indelible.settings import ITEMS, as_word, number
+from indelible.scripts import called, is_script
+from indelible.settings import ITEMS, as_word, canonical, number
 
 #: Whose a field is.
 RUN, MACHINE, DESIGN, WORKLOAD = "run", "machine", "design", "workload"
@@ -20,9 +20,14 @@ RUN, MACHINE, DESIGN, WORKLOAD = "run", "machine", "design", "workload"
 CORES = "cores"
 RUN_FIELDS = (CORES, "txs")
 
-#: What no run depends on: how much room there is, and what a power failure leaves.
+#: The workloads that say these themselves.
+TIMED = ("replay",)
+
+#: What no run depends on: how much room there is, and what a power failure leaves. And what is no
+#: hardware: how far cores are simulated ahead of each other.
 IDLE_FIELDS = (
     "core.cores_max",
+    "core.quantum",
     "pm.device_size",
     "dram.device_size",
     "controller.flush_bytes",
@@ -34,6 +39,9 @@ IDLE_FIELDS = (
 BATTERY = "energy"
 ENERGY = "energy per"
 ENERGY_METRIC = "pm-energy"
+
+#: The unit of shares, of which there is no more than all.
+SHARE, ALL = "%", Decimal(100)
 
 #: The most digits behind the point of what is divided: a thousandth of a unit.
 DIGITS = Decimal("0.001")
@@ -88,24 +96,35 @@ def fields(
     machine: Sequence[Mapping[str, Any]],
     designs: Iterable[str],
     workloads: Sequence[str],
+    scripts: Collection[str],
     metric: str,
 ) -> list[Field]:
     """Return what runs of some designs on some workloads depend on.
 
-    `asked` has their machine, cores, transactions and settings, and `machine` the rows of it.
+    `asked` has their machine, cores, transactions and settings, and `machine` the rows of it. Of
+    workloads that read `scripts` these say what they are.
     """
-    found = [] if "replay" in workloads else _of_run(asked, machine)
+    settings = dict(asked.settings)
+    found = [] if {*workloads} <= {*TIMED} else _of_run(asked, machine)
     for row in machine:
         name = f"{row['section']}.{row['key']}"
         is_energy = row["unit"].startswith(ENERGY) and metric != ENERGY_METRIC
-        if not (name in IDLE_FIELDS or row["section"] == BATTERY or is_energy):
+        is_unused = name == ITEMS and all(has_own_items(settings, name) for name in workloads)
+        if not (name in IDLE_FIELDS or row["section"] == BATTERY or is_energy or is_unused):
             # How many items there are is the machine's word, and of the workload.
             of = WORKLOAD if name == ITEMS else MACHINE
             found.append(Field(of, name, as_word(row["value"]), tuple(row["choices"])))
-    for kind, names in ((DESIGN, designs), (WORKLOAD, workloads)):
-        for name in names:
-            found += _of_thing(kind, name, dict(asked.settings))
+    for name in designs:
+        found += _of_thing(DESIGN, name, settings)
+    for name in workloads:
+        if name not in scripts:
+            found += _of_thing(WORKLOAD, name, settings)
     return found
+
+
+def has_own_items(settings: Collection[str], workload: str) -> bool:
+    """Return whether a workload's number of items is set by its own name."""
+    return f"{workload}.items" in settings
 
 
 def _of_run(asked: Experiment, machine: Iterable[Mapping[str, Any]]) -> list[Field]:
@@ -121,25 +140,31 @@ def cores_max(machine: Iterable[Mapping[str, Any]]) -> int:
 def _of_thing(kind: str, name: str, settings: Mapping[str, str]) -> Iterator[Field]:
     """Return the parameters of a design or a workload, as they are set."""
     for param in describe(f"{kind}:{name}")["params"]:
-        # Those of workloads are known already.
-        if f"{kind}.{param['name']}" != ITEMS:
-            keys = (f"{called(name)}.{param['name']}", f"{kind}.{param['name']}")
-            value = next((settings[key] for key in keys if key in settings), param["value"])
-            yield Field(kind, keys[0], as_word(value), tuple(param["choices"]))
+        own, shared = (f"{of}.{param['name']}" for of in (called(name), kind))
+        # The machine says how many items there are, unless that is set of this workload.
+        if shared != ITEMS or has_own_items(settings, name):
+            value = settings.get(own, settings.get(shared, param["value"]))
+            yield Field(kind, own, as_word(value), tuple(param["choices"]))
 
 
-def among(found: Sequence[Field], names: Sequence[str]) -> list[Field]:
-    """Return the fields of some names, of which one may be that of a section."""
+def among(
+    found: Sequence[Field], names: Sequence[str], machine: Iterable[Mapping[str, Any]]
+) -> list[Field]:
+    """Return the fields of some names as of `--set`, of which one may be that of a section."""
+    own = [name for name, _ in canonical(tuple((name, "") for name in names), machine)]
+    asked = {called(name) if is_script(name) else name for name in own}
     there = dict.fromkeys(name for field in found for name in _names(field))
-    for name in names:
-        if name not in there:
-            close = ", ".join(closest_first(name, there)[:5])
-            raise InputError(f"there is no field `{name}` here; the closest are {close}")
-    return [field for field in found if not {*names}.isdisjoint(_names(field))]
+    for name in sorted(asked - there.keys()):
+        close = ", ".join(closest_first(name, there)[:5])
+        raise InputError(f"there is no field `{name}` here; the closest are {close}")
+    return [field for field in found if not asked.isdisjoint(_names(field))]
 
 
-def _names(field: Field) -> tuple[str, str]:
-    return field.name.partition(".")[0], field.name
+def _names(field: Field) -> tuple[str, ...]:
+    """Return what a field goes by: its name, its section, and those of what it is one of."""
+    section, _, key = field.name.rpartition(".")
+    names = (field.name, section or field.name)
+    return (*names, field.of, f"{field.of}.{key}") if field.of in (DESIGN, WORKLOAD) else names
 
 
 def each(
@@ -172,7 +197,8 @@ def _candidates(field: Field, by: int) -> Iterator[list[str]]:
     elif (found := number(field.value)) is not None and found[0]:
         value, unit = found
         digits = (DIGITS, Decimal(1)) if unit else (Decimal(1),)
-        for other in (value / by, value * by):
+        more = min(value * by, ALL) if unit == SHARE else value * by
+        for other in (value / by, more):
             rounded = dict.fromkeys(other.quantize(to, ROUND_DOWN) for to in digits)
             spelled = [f"{one.normalize():f}{unit}" for one in rounded if one not in (0, value)]
             # Of one there is no half.

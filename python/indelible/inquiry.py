@@ -16,7 +16,8 @@ from indelible.cluster import Dask
 from indelible.experiment import MACHINE, Experiment, InputError, Script, listed, named, whole
 from indelible.jobs import run_possible
 from indelible.metrics import metric_named
-from indelible.settings import Pairs, Settings, canonical, of_cell, pairs
+from indelible.scripts import called
+from indelible.settings import ITEMS, Pairs, Settings, canonical, of_cell, pairs
 from indelible.sweeps import Sweep
 
 #: A number is divided and multiplied by this, unless it is said, and by this at most.
@@ -59,6 +60,8 @@ def why(
     designs = names_of("designs", designs, known["designs"])
     if len(designs) > 2:
         raise InputError(f"`why` is about one design, or two, and not {len(designs)}; drop some")
+    if len({*map(called, designs)}) < len(designs):
+        raise InputError(f"both designs are called {called(designs[0])}; name one file otherwise")
     workloads = names_of("workloads", workloads, known["workloads"])
     metric_named(metric)
     by = whole("by", by, 2, BY_MAX)
@@ -71,7 +74,8 @@ def why(
     rows = experiment.describe(f"machine:{machine}", of_machine)["rows"]
     question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds))
     question.check()
-    possible, refused = changes.each(question.fields(metric, fields), by, question.refusal)
+    asked_for = question.fields(metric, fields)
+    possible, refused = changes.each(asked_for, by, question.refusal)
     if not possible:
         reason = refused[0].reason if refused else "each of them is 0"
         raise InputError(f"none of these fields can be changed: {reason}")
@@ -86,10 +90,9 @@ def why(
     }
     # A design that a change says nothing to runs once.
     unique = [*dict.fromkeys(plan.values())]
-    done, impossible, interrupted, taken = run_possible(unique, keep, dask)
+    needed = {asked for cell, asked in plan.items() if cell[0] == AS_IT_IS}
+    done, impossible, interrupted, taken = run_possible(unique, needed, keep, dask)
     failed = {cell[0]: impossible[asked] for cell, asked in plan.items() if asked in impossible}
-    if AS_IT_IS in failed:
-        raise InputError(failed[AS_IT_IS])
     refused += [Refused(points[point], reason) for point, reason in failed.items()]
     left = {point: change for point, change in points.items() if point not in failed}
     runs = {cell: done[asked] for cell, asked in plan.items() if asked in done and cell[0] in left}
@@ -134,31 +137,40 @@ class Question:
 
     def fields(self, metric: str, names: Sequence[str] | None) -> list[Field]:
         """Return what the runs depend on, or of that what has one of some names."""
-        found = changes.fields(self.template, self.rows, self.designs, self.workloads, metric)
-        return found if names is None else changes.among(found, listed("fields", names))
+        of = (self.template, self.rows, self.designs, self.workloads, self.scripts)
+        found = changes.fields(*of, metric)
+        return found if names is None else changes.among(found, listed("fields", names), self.rows)
 
     def asked(self, change: Change | None, design: str, workload: str, seed: int) -> Experiment:
         """Return what is run of a cell with a change, or as it is."""
         at = self.template
-        own = dict(self._of(at.settings, design, workload))
-        counts = {"cores": at.cores, "txs": at.txs}
-        if change is not None and change.field in RUN_FIELDS:
+        counts = {CORES: at.cores, "txs": at.txs}
+        changed: Pairs = ()
+        if change is not None and change.field in RUN_FIELDS and workload not in changes.TIMED:
             counts[change.field] = int(change.after)
             # A machine with more cores is what is asked for, and no error.
             if change.field == CORES and counts[CORES] > changes.cores_max(self.rows):
-                own["core.cores_max"] = change.after
-        elif change is not None:
-            own |= self._of(((change.field, change.after),), design, workload)
+                changed = (("core.cores_max", change.after),)
+        elif change is not None and not self._is_unheard(change, workload):
+            changed = self._of(((change.field, change.after),), design, workload)
+        keys = {key for key, _ in changed}
+        own = tuple(p for p in self._of(at.settings, design, workload) if p[0] not in keys)
         return Experiment(
             design,
             workload,
             at.machine,
             **counts,
             seed=seed,
-            settings=tuple(own.items()),
+            settings=own + changed,
             script=self.scripts.get(workload),
             exact=at.exact,
         )
+
+    def _is_unheard(self, change: Change, workload: str) -> bool:
+        """Return whether a change is of something that a workload has otherwise."""
+        named = {key for key, _ in self.template.settings}
+        is_of_others = change.field == ITEMS and changes.has_own_items(named, workload)
+        return change.field in RUN_FIELDS or is_of_others
 
     def check(self, change: Change | None = None) -> None:
         """Refuse what cannot be run, with a change or as it is."""

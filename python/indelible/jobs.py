@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -121,14 +121,18 @@ def run_all(
 
 def run_possible(
     experiments: Sequence[Experiment],
+    needed: Collection[Experiment],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
 ) -> tuple[dict[Experiment, Run], dict[Experiment, str], bool, Taken | None]:
     """Run experiments in their order, and return those that can be had, and why others cannot.
 
-    Also whether that was interrupted, and how many answers the folder `keep` had.
+    Also whether that was interrupted, and how many answers the folder `keep` had. That one of those
+    that are `needed` cannot be had ends it all.
     """
-    jobs = kept.keeping([*map(TriedJob, experiments)], keep)
+    kinds = (RunJob if asked in needed else TriedJob for asked in experiments)
+    tried = [kind(asked) for kind, asked in zip(kinds, experiments, strict=True)]
+    jobs = kept.keeping(tried, keep)
     answers, interrupted = _execute(jobs, range(len(jobs)), dask)
     whole = {
         asked: data for asked, data in zip(experiments, answers, strict=True) if _is_whole(data)

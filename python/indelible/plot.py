@@ -74,7 +74,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
 
 def missing(error: ImportError, flag: str = "") -> InputError:
     """Return that a figure needs a library that is not there."""
-    what = f"{flag or 'a figure'} needs {error.name}"
+    what = f"{flag or 'a figure'} needs {error.name or error}"
     return InputError(f"{what}: python -m pip install 'indelible[plot]'")
 
 

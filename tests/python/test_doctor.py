@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
+import os
 import shutil
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import compiler, experiment, health
+from indelible import compiler, experiment, health, pool
 from indelible.cli import main
 
 #: How a check is spoilt: a verb of the simulator, which of its requests, and what is answered.
@@ -28,7 +31,7 @@ def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     found = {row["what"]: row["ok"] for row in answer["checks"]}
-    assert [found[what] for what in ("determinism", "quantum", "recovery", "oracle")] == [True] * 4
+    assert [found[what] for what in ("determinism", "recovery", "oracle")] == [True] * 3
     assert found["matplotlib"] is True
     assert answer["mem_ops_per_s"] > 0
     assert main(["doctor"]) == 0
@@ -43,7 +46,7 @@ def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
     ("what", "spoilt"),
     [
         ("determinism", ("run", lambda _: True, {"cycles": None})),
-        ("quantum", ("run", lambda spec: spec["exact"], {"throughput_tx_per_s": 1.0})),
+        ("determinism", ("run", lambda _: True, {"energy_uj": None})),
         (
             "recovery",
             ("crash", lambda spec: "without" not in spec, {"points": 0, "nested_points": 0}),
@@ -87,10 +90,14 @@ def test_each_check_fails_where_it_should(
 def test_what_is_missing_is_no_failure_and_told_with_what_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found_by = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "textalloc" else found_by(name)
-    )
+    imported = importlib.import_module
+
+    def without(name: str) -> object:
+        if name == "textalloc":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return imported(name)
+
+    monkeypatch.setattr(importlib, "import_module", without)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     answer = indelible.doctor()
     assert answer.passed
@@ -105,3 +112,47 @@ def test_what_is_missing_is_no_failure_and_told_with_what_helps(
 
     monkeypatch.setattr(compiler, "require_host", refused)
     assert "explore): programs are recorded on Linux" in " ".join(str(indelible.doctor()).split())
+
+
+@needs_core
+def test_what_is_there_and_does_not_work_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "distributed.py").write_text("raise ImportError('half of it is missing')\n")
+    compiler_of_nothing = tmp_path / "cc"
+    compiler_of_nothing.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    compiler_of_nothing.chmod(0o755)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    answer = indelible.doctor()
+    assert [name for name, ok in checks(answer).items() if ok is False] == ["distributed", "cc"]
+    shown = " ".join(str(answer).split())
+    assert "distributed FAIL does not work (half of it is missing): no runs on a cluster" in shown
+    assert f"cc FAIL {compiler_of_nothing} compiles nothing (no memory): no programs" in shown
+
+
+@needs_core
+def test_violations_are_counted_as_what_was_not_recovered_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = experiment.core.crash
+
+    def broken(request: str, control: object) -> str:
+        told = json.loads(real(request, control)) | {"points": 90, "nested_points": 10}
+        told["violations"] = [{"event": event, "after": []} for event in (3, 3, 4)]
+        return json.dumps(told)
+
+    monkeypatch.setattr(experiment.core, "crash", broken)
+    assert "silo recovered from 98 of 100 power failures" in str(indelible.doctor())
+
+
+def test_an_interruption_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> object:
+        raise pool.Interrupted([None, None])
+
+    monkeypatch.setattr(pool, "execute", interrupted)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr() == ("", "indelible: interrupted\n")

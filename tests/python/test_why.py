@@ -57,10 +57,23 @@ def test_counts_stay_whole_and_nothing_stays_nothing() -> None:
 
 
 def test_what_must_be_whole_is_rounded_and_what_cannot_be_is_told() -> None:
-    assert each("85%", 2, "42.5%") == (["42%", "170%"], [])
-    assert each("85%", 2, "42.5%", "170%") == (["42%"], ["170%"])
-    assert each("85%", 2, "42.5%", "42%") == (["170%"], ["42%"])
+    assert each("85ns", 2, "42.5ns") == (["42ns", "170ns"], [])
+    assert each("85ns", 2, "42.5ns", "170ns") == (["42ns"], ["170ns"])
+    assert each("85ns", 2, "42.5ns", "42ns") == (["170ns"], ["42ns"])
     assert each("media", 2, "adr", choices=("media", "adr")) == ([], ["adr"])
+
+
+def test_of_a_share_there_is_no_more_than_all() -> None:
+    assert each("85%", 2, "42.5%") == (["42%", "100%"], [])
+    assert each("100%") == (["50%"], [])
+
+
+def test_what_is_larger_is_a_number() -> None:
+    larger = {
+        (before, after): changes.Change("machine", "a.b", before, after).is_larger
+        for before, after in (("64", "128"), ("50ns", "25ns"), ("adr", "eadr"))
+    }
+    assert [*larger.values()] == [True, False, None]
 
 
 def test_a_change_is_of_one_field_of_one_thing(fake: ModuleType) -> None:
@@ -147,23 +160,181 @@ def test_what_is_set_is_what_is_changed(fake: ModuleType) -> None:
         assert all(spec["settings"]["controller.domain"] == "eadr" for _, spec in fake.asked)
 
 
-def test_whether_a_change_turns_them_round(command: Command) -> None:
-    turned = [*WHY, "--set", "controller.wpq=256", "--by", "4", "--fields", "undo@x86,controller"]
-    shown = " ".join(command(*turned, columns=200)[1].split())
-    # 0.95 over 0.8, and with a queue four times as long over 1.6.
+def joined(command: Command, *words: str) -> str:
+    """Return what a command shows, however it is wrapped."""
+    code, shown, complaints = command(*words, columns=100)
+    assert (code, complaints) == (0, "")
+    return " ".join(shown.split())
+
+
+def test_whether_a_change_turns_them_round(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turned = ["--set", "controller.wpq=256", "--by", "4", "--fields", "undo@x86,controller,silo"]
+    # 0.95 over 0.8; over 1.6 with a queue four times as long; with entries 0.4 more, and 0.4 less.
     assert (
-        "As it is silo over undo@x86 is 1.19, and above 1 with every change, of 5, but 2:"
-        " controller.wpq=1024 (0.59), undo@x86.entries=80 (0.59)."
-    ) in shown
-    shown = " ".join(command(*WHY, "--fields", "cores", columns=200)[1].split())
-    assert (
-        "is 2.38, and above 1 with every change, of 2: 2.38 (cores=4) to 2.38 (cores=4)." in shown
+        "As it is silo over undo@x86 is 1.19, and above 1 with every one of 7 changes but 2:"
+        " controller.wpq=1024 (0.59), undo@x86.entries=80 (0.59). All: 0.59 (controller.wpq=1024)"
+        " to 2.38 (controller.wpq=64)."
+    ) in joined(command, *WHY, *turned)
+    one = joined(command, *WHY, "--fields", "cores")
+    assert "is 2.38, and above 1 with every one of 2 changes: 2.38 (cores=4)." in one
+    with monkeypatch.context() as few:
+        few.setattr(causes_text, "NAMED", 1)
+        told = joined(command, *WHY, *turned)
+    assert "but 2: controller.wpq=1024 (0.59), and 1 more. All" in told
+    assert "silo: most is gained by silo.entries=80 (1.42) *" in told
+    # The farthest first: 0.95 over 1.3125 and over 1.299.
+    near = ["--set", "controller.wpq=225", "--by", "3", "--fields", "controller,undo@x86"]
+    assert "but 2: undo@x86.entries=60 (0.72), controller.wpq=675 (0.73). All" in joined(
+        command, *WHY, *near
     )
+
+
+def test_what_is_told_as_1_is_level(command: Command, fake: ModuleType) -> None:
+    same = [
+        "why",
+        "--designs",
+        "undo@x86,redo@x86",
+        "--workloads",
+        "hash",
+        "--fields",
+        "controller",
+    ]
+    # 0.45 over 0.4 + 10/200.
+    told = joined(command, *same, "--set", "undo@x86.entries=10")
+    assert "is 1.00, and level with 1 with every one of 2 changes: 1.00 (controller.wpq=32)" in told
+    # What seeds do not agree on is level, too: their luck moves these by some percent.
+    wide = {"seeds": 3, "fields": ["controller"]}
+    sure, unsure = (
+        indelible.why(["undo@x86", "redo@x86"], [name], **wide, set={"undo@x86.entries": 9})
+        for name in ("hash", "sqlite")
+    )
+    assert (sure.side(), unsure.side()) == (1, 0)
+    assert abs(math.log(unsure.ratio())) > 0.005
+
+
+def test_a_change_that_leaves_nothing_is_the_first(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash", "btree"], fields=["controller", "silo"])
+    for (point, design, workload, _), run in answer.sweep.runs.items():
+        if (point, design, workload) == (("silo.entries=40",), "silo", "btree"):
+            run.data["throughput_tx_per_s"] = 0.0
+        if (point, design) == (("controller.wpq=32",), "undo@x86"):
+            run.data["throughput_tx_per_s"] = 0.0
+    rows = answer.rows
+    assert len(rows) == len(answer.changes)
+    first = {(row["after"], row["ratio"], row["shift"]) for row in rows[:2]}
+    # Of the first design there is then nothing to be relative to.
+    assert first == {("40", 0.0, 0.0), ("32", None, None)}
+    assert answer.effect(("silo.entries=40",), "silo") == 0.0
+    assert "silo.entries    20        40" in str(answer)
+
+
+def test_what_seeds_do_not_agree_on_is_not_told(fake: ModuleType) -> None:
+    asked = {"fields": ["silo", "cores"], "set": {"design.entries": 12}}
+    one, three = (indelible.why(["silo"], ["sqlite"], **asked, seeds=n) for n in (1, 3))
+    # Canned: a seed moves designs on sqlite by some percent, each as its entries are.
+    wide = ("silo.entries=24",)
+    assert three.effect(wide, "silo") > 1.05
+    assert three.effect_half_width(wide, "silo") > 0.1
+    assert (one.is_seen(wide), three.is_seen(wide)) == (True, False)
+    rows = {row["after"]: row for row in three.rows}
+    assert rows["24"]["shift_half_width_95"] == three.effect_half_width(wide, "silo")
+    assert "shift_half_width_95" not in one.rows[0]
+    told = "± 95 %: the widest confidence interval over 3 seeds is that of silo with cores="
+    assert told in " ".join(str(three).split())
+    assert indelible.why(PAIR, ["sqlite"], seeds=3).ratio_half_width() > 0
+
+
+def test_names_of_fields_are_those_of_settings(fake: ModuleType) -> None:
+    def found(*names: str) -> set[str]:
+        return {c.field for c in indelible.why(PAIR, ["hash"], fields=names).changes.values()}
+
+    assert found("controller.entries") == {"controller.wpq"}, "as another tool has it"
+    assert found("design.entries") == found("design") == {"silo.entries", "undo@x86.entries"}
+    assert found("silo", "txs") == {"silo.entries", "txs"}
+    assert found("workload") == {"workload.items"}
+    assert found("workload.items") == {"workload.items"}
+
+
+def test_items_are_those_of_the_workload_that_has_its_own(fake: ModuleType) -> None:
+    asked = {"set": {"hash.items": 30}, "fields": ["workload"]}
+    answer = indelible.why(["silo"], ["hash", "btree"], **asked)
+    # The fake hash has no parameters; what the machine says is the other's.
+    items = {(spec["workload"], spec["settings"].get("workload.items")) for _, spec in fake.asked}
+    assert items == {("hash", "30"), ("btree", None), ("btree", "200000"), ("btree", "800000")}
+    assert {change.of for change in answer.changes.values()} == {"workload"}
+    with pytest.raises(indelible.InputError, match=r"no field `workload\.items` here"):
+        indelible.why(["silo"], ["hash"], **asked | {"fields": ["workload.items"]})
+
+
+def test_what_is_set_twice_is_refused(command: Command, fake: ModuleType) -> None:
+    twice = ["--set", "silo.entries=5", "--set", "design.entries=50"]
+    assert command(*WHY, *twice)[2] == "indelible: error: design.entries is set twice; keep one\n"
+    assert fake.asked == []
+
+
+def test_no_design_is_gained_by_what_is_no_hardware(command: Command, fake: ModuleType) -> None:
+    for fields in ("cores", "workload", "txs"):
+        assert ">" not in joined(command, *WHY, "--fields", fields)
+    assert "> silo: no field of the hardware improves it" in joined(
+        command, *WHY, "--fields", "controller"
+    )
+    # Of what is neither better high nor low nothing is gained.
+    for metric in ("wpq-entries", "pm-busy"):
+        assert ">" not in joined(command, *WHY, "--metric", metric)
+
+
+def test_numbers_of_the_machine_are_means_over_workloads(fake: ModuleType) -> None:
+    answer = indelible.why(["silo"], ["hash", "btree"], fields=["cores"])
+    for (_, _, workload, _), run in answer.sweep.runs.items():
+        run.data["pm_writes"]["wpq_bytes"] = {"hash": 100, "btree": 300}[workload] * run.data["txs"]
+        run.data["stalls"] = {"hash": {"fence": 1.0}, "btree": {"compute": 3.0}}[workload] | {
+            name: 0.0
+            for name in answer.stacked.parts
+            if name != {"hash": "fence", "btree": "compute"}[workload]
+        }
+    (row,) = answer.busy()
+    assert math.isclose(row["pm_writes"], 200)
+    (stack,) = answer.stacks()
+    assert (stack["parts"]["fence"], stack["parts"]["compute"]) == (50.0, 50.0)
+
+
+def test_writes_are_explained_by_what_is_written(fake: ModuleType) -> None:
+    for metric, part in (("pm-writes", "log"), ("media-bits", "log"), ("pm-reads", "fence")):
+        answer = indelible.why(PAIR, ["hash"], metric=metric, fields=["cores"])
+        assert part in answer.json()["stacks"][0]["parts"]
+
+
+def test_runs_are_asked_for_as_they_are(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    file = tmp_path / "own.properties"
+    file.write_text("recordcount=7\n")
+    asked = {"exact": True, "ycsb": file, "seeds": 2, "fields": ["cores", "ycsb"]}
+    with pytest.raises(indelible.InputError, match="there is no field `ycsb` here"):
+        indelible.why(["silo"], ["ycsb"], **asked)
+    indelible.why(["silo"], ["ycsb"], **asked | {"fields": ["cores"]})
+    specs = [spec for _, spec in fake.asked]
+    assert [spec["seed"] for spec in specs] == [1] * 3 + [2] * 3, "the first seed first"
+    assert all(spec["exact"] and spec["script"][1] == "recordcount=7\n" for spec in specs)
+
+
+def test_how_long_a_run_is_is_told_if_it_matters(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"], fields=["txs"])
+    note = "! txs=4000 does not leave it as it is"
+    assert note not in str(answer)
+    for (point, design, _, _), run in answer.sweep.runs.items():
+        if (point, design) == (("txs=4000",), "silo"):
+            run.data["throughput_tx_per_s"] *= 0.9
+    assert note in str(answer)
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--designs", "a/mine.py,b/mine.py"], "both designs are called mine; name one file other"),
         (["--designs", "silo,hops,leaky"], "`why` is about one design, or two, and not 3"),
         (["--fields", "pm.tWRIT,controller"], "there is no field `pm.tWRIT` here; the closest are"),
         (["--by", "1"], "argument --by: `1` is not a whole number from 2 to 1000"),
@@ -225,7 +396,7 @@ def test_files_have_every_change(command: Command, tmp_path: Path) -> None:
     assert len(rows) == len(answer["rows"]) == 12
     assert rows[0]["field"] == answer["rows"][0]["field"]
     assert math.isclose(float(rows[0]["effects.silo"]), answer["rows"][0]["effects"]["silo"])
-    assert {row["design"] for row in answer["core_time"]} == {*PAIR}
+    assert {row["design"] for row in answer["stacks"]} == {*PAIR}
     assert [run["design"] for run in answer["runs"]] == PAIR
     assert "controller.wpq (64)" in drawn.read_text()
 
@@ -240,7 +411,8 @@ def test_a_figure_has_a_bar_for_each_change_that_moves_something(fake: ModuleTyp
         math.isclose(a, b) for a, b in zip(ends, sorted(map(answer.ratio, seen)), strict=True)
     )
     # Each change moves one of the two by itself; both have a mark.
-    assert [len(line.get_xdata()) for line in dots.lines[:2]] == [4, 4]
+    assert [len(line.get_xdata()) for line in dots.lines[:4]] == [2, 2, 2, 2]
+    assert {line.get_label() for line in dots.lines} >= {*PAIR}
     still = indelible.why(PAIR, ["hash"], fields=["workload"])
     with pytest.raises(indelible.InputError, match="no change moves anything"):
         causes_plot.figure(still)
@@ -250,7 +422,8 @@ def test_nothing_is_relative_to_nothing(command: Command) -> None:
     words = ["why", "--designs", "native,silo", "--workloads", "hash", "--fields", "cores"]
     code, shown, complaint = command(*words, "--metric", "commit-latency")
     assert (code, complaint) == (0, "")
-    assert "- native is 0 there: name another first" in shown
+    assert "- native† is 0 on hash, to which nothing is relative" in shown
+    assert "- silo is 0" not in shown
 
 
 @needs_core
@@ -322,7 +495,9 @@ def test_every_field_of_every_kind_can_be_asked() -> None:
     every = indelible.why(["silo"], ["array"], machine="tiny", cores=1, txs=10)
     fields = {change.field for change in every.changes.values()}
     assert {"cores", "txs", "pm.tWRITE", "controller.domain", "silo.entries"} <= fields
-    assert not {"core.cores_max", "pm.device_size", "energy.drain_l1", "pm.set_energy"} & fields
+    idle = {"core.cores_max", "pm.device_size", "dram.device_size", "energy.drain_l1"}
+    idle |= {"controller.flush_bytes", "controller.battery_perc", "core.quantum"}
+    assert not (idle | {"pm.set_energy"}) & fields
     energy = indelible.why(
         ["silo"], ["array"], machine="tiny", cores=1, txs=10, metric="pm-energy", fields=["pm"]
     )
@@ -330,9 +505,41 @@ def test_every_field_of_every_kind_can_be_asked() -> None:
     assert rows["pm.read_energy", "4.94pJ/bit"]["shift"] > 1.5
 
 
+@needs_core
+def test_a_trace_says_itself_how_long_it_is_and_a_script_what(tmp_path: Path) -> None:
+    answer = indelible.why(["silo"], ["replay", "queue"], **SMALL | {"cores": 1}, fields=["cores"])
+    (row,) = answer.rows
+    assert (row["before"], row["after"]) == ("1", "2")
+    ran = {(run.workload, run.cores) for run in answer.sweep.runs.values()}
+    assert ran == {("replay", 1), ("queue", 1), ("queue", 2)}
+    alone = indelible.why(["silo"], ["replay"], machine="tiny", fields=["pm", "replay"])
+    assert {"run"} & {change.of for change in alone.changes.values()} == set()
+    with pytest.raises(indelible.InputError, match="there is no field `cores` here"):
+        indelible.why(["silo"], ["replay"], machine="tiny", fields=["cores"])
+    # What a file says is not changed, since it is the file's word.
+    file = tmp_path / "own.properties"
+    file.write_text("recordcount=64\nfieldcount=4\n")
+    small = {"machine": "tiny", "cores": 1, "txs": 10}
+    ycsb = indelible.why(["silo"], ["ycsb"], **small, ycsb=file)
+    fields = {change.field for change in ycsb.changes.values()}
+    assert "pm.tWRITE" in fields
+    assert not any(field.startswith("ycsb.") for field in fields)
+    every = indelible.why(["silo"], ["ycsb"], **SMALL, fields=["ycsb.fieldcount"])
+    assert len(every.changes) == 2
+
+
+@needs_core
+def test_of_many_that_cannot_be_run_some_are_named() -> None:
+    answer = indelible.why(["silo"], ["array"], **SMALL, by=1000, fields=["l1d", "l2", "llc"])
+    assert len(answer.refused) > causes_text.NAMED
+    text = " ".join(str(answer).split())
+    assert f"- not run, too: {len(answer.refused) - causes_text.NAMED} more; --json has why" in text
+    assert text.count("- not run: ") == causes_text.NAMED
+
+
 def test_the_table_is_as_long_as_is_asked(command: Command) -> None:
     shown = command(*WHY, "--top", "2", columns=100)[1]
     table = shown.partition("field   ")[2].partition("\n\n")[0].splitlines()
     assert len(table) == 2 + 1 + 2, "a head, a rule, what nothing changes, and two"
-    assert "; that move less than those above: 6 (--top)" in shown
+    assert "* changes that move less than those above: 6 (--top)" in shown
     assert causes_text.TOP == 12
