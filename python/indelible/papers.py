@@ -199,6 +199,7 @@ SILO = Paper(
     ),
     moved_by=(
         ("--set controller.noc_latency=100ns", "the order of the five, and how far they are apart"),
+        ("--set controller.write_buffer_size=32", "Silo over LAD, 8 cores: tpcc spills on LAD"),
         ("--set pm.xpbuffer_entries=0", "Silo over what logs, at 8 cores"),
         ("--set silo.entries=200", "Silo over LAD: no transaction overflows"),
         ("--set morlog.commit_scan=8", "Silo over MorLog, 1 core"),

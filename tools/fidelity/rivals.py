@@ -214,6 +214,40 @@ def _ways_header() -> list[str]:
     return ["one way", *(name for part in parts for name in part)]
 
 
+# The write-pending queue.
+
+#: Entries of each controller's write-pending queue; the machine has 64.
+QUEUES = (16, 32, 64, 128)
+
+#: All but the workload whose transactions write some thirty lines.
+SMALL_SETS = tuple(name for name in SILO_WORKLOADS if name != "tpcc")
+
+
+def _queue(entries: int) -> Sequence[Entry]:
+    """Return what a queue of so many entries makes of Silo and its rivals."""
+    size = f"controller.write_buffer_size={entries}"
+    against = [
+        over("silo", "lad", size, txs=txs, workloads=workloads)
+        for txs, workloads in ((TXS, SILO_WORKLOADS), (TXS, SMALL_SETS), (LONG, SILO_WORKLOADS))
+    ]
+    return [
+        str(entries),
+        *(shown("{:.2f}", over(name, "base", size, txs=TXS).times()) for name in RIVALS),
+        *(shown("{:.2f}", one.times()) for one in against),
+    ]
+
+
+QUEUE = Grid(
+    (
+        "entries",
+        *(f"`{name}`" for name in RIVALS),
+        "Silo over LAD",
+        "without `tpcc`",
+        "with 10,000",
+    ),
+    [_queue(entries) for entries in QUEUES],
+)
+
 # What the prose quotes.
 
 SCAN = "morlog.commit_scan=8"
@@ -492,6 +526,7 @@ PARTS = (
         Grid(("", *(f"`{name}`" for name in SILO_DESIGNS)), [*_usage(1), *_usage(8)]),
     ),
     RIVALS_PROSE,
+    Table("rivals.queue", "what the size of the write-pending queue moves", QUEUE),
     Table(
         "silo.ways",
         "Silo and its rivals on longer ways to the controller",
