@@ -15,7 +15,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import compiler, experiment, health, pool
+from indelible import compiler, experiment, health, health_text, pool
 from indelible.cli import main
 
 #: How a check is spoilt: a verb of the simulator, which of its requests, and what is answered.
@@ -127,7 +127,7 @@ def test_what_is_there_and_does_not_work_is_a_failure(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     answer = indelible.doctor()
     assert [name for name, ok in checks(answer).items() if ok is False] == ["distributed", "cc"]
-    shown = " ".join(str(answer).split())
+    shown = " ".join(health_text.health(answer, 1_000).split())
     assert "distributed FAIL does not work (half of it is missing): no runs on a cluster" in shown
     assert f"cc FAIL {compiler_of_nothing} compiles nothing (no memory): no programs" in shown
 
