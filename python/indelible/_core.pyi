@@ -187,6 +187,12 @@ class Image:
     def set_word(self, address: int, value: int) -> None:
         """Change a word, which is written whole or not at all."""
 
+    def merge_word(self, address: int, value: int, mask: int = ...) -> None:
+        """Change the bits of a word that `mask` selects, unless they are so: whole or not at all.
+
+        That they are is not read, and so is nothing that recovery depends on.
+        """
+
     def set_line(self, address: int, data: bytes | bytearray, mask: int = ...) -> None:
         """Change a line, or the bytes that `mask` selects: whole or not at all."""
 

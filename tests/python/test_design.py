@@ -377,6 +377,29 @@ def test_a_rule_of_the_machine_that_a_design_breaks_is_told_as_its_fault(write: 
     assert "d.py: it breaks a rule of the machine (or that is a bug of ours): " in violation["text"]
 
 
+@pytest.mark.parametrize(
+    ("does", "took"),
+    [
+        ("merge_word(mark, 0)", (0, 0)),
+        ("merge_word(mark, 2**64 - 1, 0)", (0, 0)),
+        ("merge_word(mark, 3)", (0, 1)),
+        ("merge_word(mark, 3, 2)", (0, 1)),
+        ("set_word(mark, image.word(mark))", (1, 1)),
+    ],
+)
+def test_who_merges_what_is_so_writes_and_reads_nothing(
+    write: Write, does: str, took: tuple[int, int]
+) -> None:
+    path = write(
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    mark = setup.shape.logs[0]\n"
+        f"    image.{does}"
+    )
+    found = indelible.crash(path, "array", txs=1, points=1).recovery
+    assert (found["lines_read_max"], found["lines_written_max"]) == took
+
+
 def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
     path = write(
         "kept = None\n"

@@ -158,6 +158,14 @@ impl PyImage {
         self.done(image.set_word(word, value))
     }
 
+    /// Changes the bits of a word that `mask` selects, unless they are so already: then nothing is
+    /// written, and what decides that is not read.
+    #[pyo3(signature = (address, value, mask = u64::MAX))]
+    fn merge_word(&self, address: u64, value: u64, mask: u64) -> PyResult<()> {
+        let (image, word) = (self.at(address, WORD_BYTES)?, word(address)?);
+        self.done(image.merge_word(word, value, mask))
+    }
+
     /// Changes a line, or the bytes that `mask` selects, one bit a byte: whole or not at all.
     #[pyo3(signature = (address, data, mask = u64::MAX))]
     fn set_line(&self, address: u64, data: PyBackedBytes, mask: u64) -> PyResult<()> {
