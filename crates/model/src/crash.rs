@@ -114,8 +114,8 @@ pub struct Saved {
     pub short: u64,
 }
 
-/// How much of memory recovery reads and writes: lines, each counted once, of the images that timing
-/// produced.
+/// How much of memory recovery reads and writes: lines, each counted once, of the images that
+/// timing produced.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
     /// The recoveries.
