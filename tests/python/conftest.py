@@ -84,6 +84,26 @@ def command(
 
 
 @pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return what has Ctrl-C come as soon as so many jobs, one after the other, have ended."""
+    from indelible import pool
+
+    def after(ended: int) -> None:
+        calls = iter(range(100))
+        await_one = pool._await
+
+        def interrupted(*arguments: object) -> tuple:
+            if next(calls) == ended:
+                raise KeyboardInterrupt
+            return await_one(*arguments)
+
+        monkeypatch.setattr(pool, "_await", interrupted)
+        monkeypatch.setattr(pool, "workers_available", lambda: 1)
+
+    return after
+
+
+@pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     """Return what builds a program, from a file or a text, in a folder that is where one works."""
     import indelible

@@ -15,7 +15,6 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import pool
 from indelible.cli import main
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
@@ -466,18 +465,9 @@ def test_a_bug_is_reported_and_not_shown(
 
 
 def test_an_interrupted_comparison_shows_what_it_has(
-    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+    fake: ModuleType, interrupt: Callable[[int], None]
 ) -> None:
-    calls = iter(range(100))
-    await_one = pool._await
-
-    def interrupt(*arguments: object) -> tuple:
-        if next(calls) == 3:
-            raise KeyboardInterrupt
-        return await_one(*arguments)
-
-    monkeypatch.setattr(pool, "_await", interrupt)
-    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    interrupt(3)
     settings = {"fake.sleep": "0.05"}
     with pytest.raises(indelible.Interrupted) as caught:
         indelible.compare(["undo@x86", "silo"], ["hash", "btree", "ycsb"], set=settings)
@@ -492,21 +482,12 @@ def test_an_interrupted_comparison_shows_what_it_has(
 @pytest.mark.parametrize("words", [["compare", "--no-crash"], ["sweep", *SWEPT]])
 def test_an_interruption_leaves_files_as_they_were(
     command: Command,
-    monkeypatch: pytest.MonkeyPatch,
+    interrupt: Callable[[int], None],
     tmp_path: Path,
     words: list[str],
     ended: int,
 ) -> None:
-    calls = iter(range(100))
-    await_one = pool._await
-
-    def interrupt(*arguments: object) -> tuple:
-        if next(calls) == ended:
-            raise KeyboardInterrupt
-        return await_one(*arguments)
-
-    monkeypatch.setattr(pool, "_await", interrupt)
-    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    interrupt(ended)
     kept, new = tmp_path / "keep.csv", tmp_path / "new.svg"
     kept.write_text("of an earlier run\n")
     files = ["--csv", str(kept), "--plot", str(new)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -275,17 +276,10 @@ def test_files_are_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert curve[64 << 20] == pytest.approx(215.5, rel=0.01)
 
 
-def test_an_interruption_leaves_what_had_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = iter(range(100))
-    await_one = pool._await
-
-    def interrupt(*arguments: object) -> tuple:
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return await_one(*arguments)
-
-    monkeypatch.setattr(pool, "_await", interrupt)
-    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+def test_an_interruption_leaves_what_had_ended(
+    monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[int], None]
+) -> None:
+    interrupt(2)
     # Of the runs that Ctrl-C stops none is whole.
     monkeypatch.setattr(pool, "GRACE_SECONDS", 0.0)
     with pytest.raises(indelible.Interrupted) as caught:

@@ -367,18 +367,9 @@ def test_what_python_asks_in_wrong_types_is_a_sentence(fake: ModuleType) -> None
 
 
 def test_an_interrupted_one_shows_what_it_has(
-    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+    fake: ModuleType, interrupt: Callable[[int], None]
 ) -> None:
-    calls = iter(range(100))
-    await_one = pool._await
-
-    def interrupt(*arguments: object) -> tuple:
-        if next(calls) == 5:
-            raise KeyboardInterrupt
-        return await_one(*arguments)
-
-    monkeypatch.setattr(pool, "_await", interrupt)
-    monkeypatch.setattr(pool, "workers_available", lambda: 1)
+    interrupt(5)
     with pytest.raises(indelible.Interrupted) as caught:
         indelible.why(PAIR, ["hash"], set={"fake.sleep": "0.05"}, fields=["cores", "txs"])
     partial = caught.value.partial
