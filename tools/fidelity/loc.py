@@ -32,14 +32,22 @@ def over(
     )
 
 
-# The main table: four cores, larger data, and one core.
+# The main table: four cores, larger data, one core, and twice as many, with a last level for them.
 
-COLUMNS = ((4, ""), (4, _items(200_000)), (4, _items(400_000)), (1, ""))
+EIGHT = "core.cores_max=8"
+COLUMNS = (
+    (4, ""),
+    (4, _items(200_000)),
+    (4, _items(400_000)),
+    (1, ""),
+    (8, EIGHT),
+    (8, f"{EIGHT} llc.size=2MiB"),
+)
 
 
 def _main(design: str, published: str, template: str = "{:.3f}") -> list[Entry]:
     label = "`loc-wal`, SD 16" if design == "loc-wal" else f"`{design}`"
-    templates = (template, "{:.2f}", "{:.2f}", template)
+    templates = (template, "{:.2f}", "{:.2f}", template, "{:.2f}", "{:.2f}")
     return [
         label,
         published,
@@ -51,7 +59,7 @@ def _main(design: str, published: str, template: str = "{:.3f}") -> list[Entry]:
 
 
 def _ec_wal() -> list[Entry]:
-    forms = ("{:+.0f} %", "{:+.0f} %", "{:+.0f} %", "{:+.1f} %")
+    forms = ("{:+.0f} %", "{:+.0f} %", "{:+.0f} %", "{:+.1f} %", "{:+.0f} %", "{:+.0f} %")
     return [
         "EC-WAL over H-WAL",
         "+6.4 %",
@@ -63,9 +71,24 @@ def _ec_wal() -> list[Entry]:
 
 
 MAIN = Grid(
-    ("", "published", "4 cores", "4 cores, 200,000 items", "400,000 items", "1 core"),
+    (
+        "",
+        "published",
+        "4 cores",
+        "4 cores, 200,000 items",
+        "400,000 items",
+        "1 core",
+        "8 cores",
+        "8 cores, 2 MiB LLC",
+    ),
     [
-        ("`s-wal`", "below H-WAL", shown("{:.2f}", over("s-wal").times()), "", "", ""),
+        (
+            "`s-wal`",
+            "below H-WAL",
+            shown("{:.2f}", over("s-wal").times()),
+            *("", "", ""),
+            *(shown("{:.2f}", over("s-wal", "native", *at).times()) for at in COLUMNS[4:]),
+        ),
         _main("h-wal", "0.331"),
         _main("ec-wal", "0.352"),
         _ec_wal(),
@@ -209,7 +232,19 @@ def _long() -> Sequence[Quantity]:
     return [over(design, txs=10_000).times() for design in DESIGNS]
 
 
+def _both(cores: int, *, txs: int = TXS) -> Entry:
+    settings = f"core.cores_max={max(cores, 8)}"
+    return labelled(
+        "{:.2f}",
+        ("loc-wal", "kiln"),
+        [over(name, "native", cores, settings, txs=txs).times() for name in ("loc-wal", "kiln")],
+    )
+
+
 PROSE: Sequence[tuple[str, Entry]] = [
+    ("over native, 6 cores", _both(6)),
+    ("the same, 12 cores", _both(12)),
+    ("the same, 8 cores, 10,000", _both(8, txs=10_000)),
     ("kiln over native, design.write_out=store", _kiln("design.write_out=store")),
     ("the same, design.write_out=never", _kiln("design.write_out=never")),
     ("the same, slower cells", _kiln("design.llc_read=10 design.llc_write=30")),
