@@ -43,7 +43,7 @@ OF_WRITES = ("pm-writes", "media-lines", "media-bits", "pm-energy")
 ALSO = ("pm-writes", "media-lines")
 
 
-def size(factor: float | None) -> float:
+def distance(factor: float | None) -> float:
     """Return how far a factor is from 1, in logarithms; what is not known is nowhere."""
     if factor is None:
         return 0.0
@@ -165,8 +165,8 @@ class Causes(Shown):
     def _moved(self, point: Point) -> float:
         """Return how far a change moves the ratio, or both, where there is none to move."""
         if (shift := self.shift(point)) is not None:
-            return size(shift)
-        return max(size(self.effect(point, design)) for design in self.designs)
+            return distance(shift)
+        return max(distance(self.effect(point, design)) for design in self.designs)
 
     def is_seen(self, point: Point) -> bool:
         """Return whether a change moves the ratio, or one of the designs, worth telling.
@@ -178,18 +178,18 @@ class Causes(Shown):
 
     def _is_sure(self, factors: list[float | None]) -> bool:
         reach = log_half_width(factors) or 0.0
-        return size(mean_ratio_of_seeds(factors)) >= max(LEAST_SHIFT, reach)
+        return distance(mean_ratio_of_seeds(factors)) >= max(LEAST_SHIFT, reach)
 
     def side(self, point: Point = AS_IT_IS) -> int | None:
         """Return whether the ratio is above 1 (1), below (-1), or, as far as is known, neither."""
         ratios = self._ratios(point)
         if (mean := mean_ratio_of_seeds(ratios)) is None:
             return None
-        if size(mean) < max(math.log(LEAST_LEAD), log_half_width(ratios) or 0.0):
+        if distance(mean) < max(math.log(LEAST_LEAD), log_half_width(ratios) or 0.0):
             return 0
         return 1 if mean > 1 else -1
 
-    def held_up(self, design: str) -> list[Point] | None:
+    def improved_by(self, design: str) -> list[Point] | None:
         """Return what of machine and designs makes a design better, what does most first.
 
         None if nothing of them was changed, or neither more nor less of the metric is better.
@@ -200,7 +200,7 @@ class Causes(Shown):
             return None
         effects = {point: self.effect(point, design) for point in hardware}
         better = {
-            point: size(effect)
+            point: distance(effect)
             for point, effect in effects.items()
             if effect is not None and (effect > 1) == is_higher
         }

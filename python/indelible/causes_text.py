@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from indelible import stacks
-from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, size
+from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
 from indelible.comparison_text import stubbed_tables, titled, where
 from indelible.metrics import METRICS
 from indelible.sweeps import Point
@@ -109,7 +109,7 @@ def headline(answer: Causes) -> str | None:
     side = SIDES[answer.side()]
     said = f"As it is {means}{second} over {first} is {ratio(here)}"
     turned = [point for point in known if SIDES[answer.side(point)] != side]
-    turned.sort(key=lambda point: -size(known[point]))
+    turned.sort(key=lambda point: -distance(known[point]))
     count = f"{len(known)} change{'' if len(known) == 1 else 's'}"
     span = " to ".join(
         f"{ratio(known[point])} ({point[0]})"
@@ -189,7 +189,7 @@ def _notes(answer: Causes, width: int, top: int) -> list[str]:
         said += f"; {RATIO}: {second} over {first}, both changed"
     notes = [footnote("*", said, width), *_zero_notes(answer, width)]
     for design in answer.designs:
-        found = answer.held_up(design)
+        found = answer.improved_by(design)
         if found is not None:
             named = ", ".join(
                 f"{at[0]} ({ratio(answer.effect(at, design))})" for at in found[:NAMED]

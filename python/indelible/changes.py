@@ -109,7 +109,7 @@ def fields(
     for row in machine:
         name = f"{row['section']}.{row['key']}"
         is_energy = row["unit"].startswith(ENERGY) and metric != ENERGY_METRIC
-        is_unused = name == ITEMS and all(has_own_items(settings, name) for name in workloads)
+        is_unused = name == ITEMS and all(has_own_items(settings, own) for own in workloads)
         if not (name in IDLE_FIELDS or row["section"] == BATTERY or is_energy or is_unused):
             # How many items there are is the machine's word, and of the workload.
             of = WORKLOAD if name == ITEMS else MACHINE

@@ -130,15 +130,15 @@ def test_of_one_design_it_is_what_moves_that(fake: ModuleType) -> None:
     assert {row["field"] for row in answer.rows} == {"cores", "controller.wpq"}
     assert "ratio" not in str(answer)
     # More cores are no better machine.
-    assert [point[0] for point in answer.held_up("undo@x86")] == ["controller.wpq=128"]
+    assert [point[0] for point in answer.improved_by("undo@x86")] == ["controller.wpq=128"]
 
 
 def test_less_is_better_where_it_is(fake: ModuleType) -> None:
     answer = indelible.why(PAIR, ["hash"], metric="pm-writes", fields=["silo", "undo@x86"])
     assert answer.ratio() < 1
     # Canned: with more entries a design writes less.
-    assert answer.held_up("silo")[0] == ("silo.entries=40",)
-    assert all(answer.effect(point, "silo") < 1 for point in answer.held_up("silo"))
+    assert answer.improved_by("silo")[0] == ("silo.entries=40",)
+    assert all(answer.effect(point, "silo") < 1 for point in answer.improved_by("silo"))
 
 
 def test_what_is_set_is_what_is_changed(fake: ModuleType) -> None:
@@ -517,6 +517,14 @@ def test_a_trace_says_itself_how_long_it_is_and_a_script_what(tmp_path: Path) ->
     assert not any(field.startswith("ycsb.") for field in fields)
     every = indelible.why(["silo"], ["ycsb"], **SMALL, fields=["ycsb.fieldcount"])
     assert len(every.changes) == 2
+
+
+@needs_core
+def test_what_is_not_said_is_told_as_the_simulator_has_it() -> None:
+    answer = indelible.why(["silo"], ["array"], machine="tiny", fields=["cores", "txs"])
+    before = {change.field: int(change.before) for change in answer.changes.values()}
+    (run,) = answer.as_it_is.runs.values()
+    assert before == {"cores": run.cores, "txs": run.txs // run.cores}
 
 
 @needs_core

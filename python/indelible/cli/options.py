@@ -15,6 +15,7 @@ from indelible import files
 from indelible.asked import SEEDS_MAX
 from indelible.cli import INTERRUPTED, letters
 from indelible.experiment import WHOLE_MAX, InputError, span
+from indelible.metrics import METRICS
 from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
@@ -156,6 +157,16 @@ def add_dask(parser: argparse.ArgumentParser, more: str = "") -> None:
         metavar="ADDRESS",
         help="have the workers of a Dask cluster do it: the address of the scheduler, such as"
         f" tcp://head:8786, or its scheduler file (docs/cluster.md){more}",
+    )
+
+
+def add_metric(parser: argparse.ArgumentParser) -> None:
+    """Add `--metric`."""
+    parser.add_argument(
+        "--metric",
+        default="throughput",
+        metavar="METRIC",
+        help=f"{', '.join(METRICS)} (throughput)",
     )
 
 

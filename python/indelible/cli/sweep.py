@@ -7,7 +7,7 @@ import argparse
 from indelible import sweep_plot, sweep_text, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
-from indelible.metrics import METRICS, metric_named
+from indelible.metrics import metric_named
 from indelible.sweeps import Sweep
 
 HELP = "the same runs at several values of a parameter"
@@ -53,12 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " may be repeated",
     )
     parser.add_argument("--cores", type=options.whole(1), metavar="N", help="the number of cores")
-    parser.add_argument(
-        "--metric",
-        default="throughput",
-        metavar="METRIC",
-        help=f"{', '.join(METRICS)} (throughput)",
-    )
+    options.add_metric(parser)
     parser.add_argument(
         "--normalize",
         metavar="D",

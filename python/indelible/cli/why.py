@@ -10,7 +10,7 @@ from indelible.causes import Causes
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE
 from indelible.inquiry import BY, BY_MAX
-from indelible.metrics import METRICS, metric_named
+from indelible.metrics import metric_named
 
 HELP = "why one design is not like another, and what that depends on"
 DESCRIPTION = (
@@ -49,12 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the number of cores (as the machine has them)",
     )
-    parser.add_argument(
-        "--metric",
-        default="throughput",
-        metavar="METRIC",
-        help=f"{', '.join(METRICS)} (throughput)",
-    )
+    options.add_metric(parser)
     parser.add_argument(
         "--by",
         type=options.whole(2, BY_MAX),
