@@ -117,6 +117,8 @@ def headline(answer: Causes) -> str | None:
     )
     if not turned:
         return f"{said}, and {side} 1 with every one of {count}: {span}."
+    if len(turned) == len(known):
+        return f"{said}, {side} 1, and with none of {count} so: {span}."
     named = ", ".join(f"{point[0]} ({ratio(known[point])})" for point in turned[:NAMED])
     more = len(turned) - NAMED
     named += f", and {more} more" if more > 0 else ""

@@ -204,6 +204,10 @@ def test_what_is_told_as_1_is_level(command: Command, fake: ModuleType) -> None:
     # 0.45 over 0.4 + 10/200.
     told = joined(command, *same, "--set", "undo@x86.entries=10")
     assert "is 1.00, and level with 1 with every one of 2 changes: 1.00 (controller.wpq=32)" in told
+    # Of its entries any other number tells the two apart.
+    logs = ["why", "--designs", "undo@x86,redo@x86", "--workloads", "hash"]
+    told = joined(command, *logs, "--fields", "undo@x86", "--set", "undo@x86.entries=10")
+    assert "is 1.00, level with 1, and with none of 2 changes so: 0.90 (undo@x86.ent" in told
     # What seeds do not agree on is level, too: their luck moves these by some percent.
     wide = {"seeds": 3, "fields": ["controller"]}
     sure, unsure = (
