@@ -67,12 +67,12 @@ def test_what_is_not_printed_in_its_place_is_missing() -> None:
 
 
 #: How many commands a document has at least: one that is not found is not typed.
-TYPED = {"tutorial": 15, "design": 10, "crash": 1}
+TYPED = {"tutorial": 15, "commands": 3, "design": 10, "crash": 1}
 
 
 @needs_core
 @pytest.mark.parametrize(
-    "name", [pytest.param("tutorial", marks=needs_recorder), "design", "crash"]
+    "name", [pytest.param("tutorial", marks=needs_recorder), "commands", "design", "crash"]
 )
 def test_a_document_prints_what_it_says(name: str, tmp_path: Path) -> None:
     for folder in ("crates", "examples"):
