@@ -89,7 +89,9 @@ impl Silo {
         let Some(log) = buffer.logs.pop_front() else { return };
         let is_last = buffer.logs.front().is_none_or(|next| next.committed != log.committed);
         if log.committed.is_some() && is_last {
-            buffer.committed.retain(|&(tx, _)| tx != log.tx);
+            // Transactions leave in the order in which they committed, as their logs do.
+            let left = buffer.committed.pop_front();
+            assert!(left.is_some_and(|(tx, _)| tx == log.tx), "the first committed one leaves");
             if self.rules.truncate_after_commit {
                 buffer.region.truncate();
             }
