@@ -199,12 +199,12 @@ impl Design for Hops {
     }
 
     fn store(&mut self, store: &Store, below: &mut Floor) -> Progress {
-        let Store { core, word, new, at, .. } = *store;
+        let Store { core, word, new, at, leaves, .. } = *store;
         self.now = self.now.max(at);
         if store.past_caches {
             self.order_after(core, word.line(), true, at, below);
         }
-        if self.buffers[core].merge(word, new, &self.rules) {
+        if self.buffers[core].merge(word, new, leaves, &self.rules) {
             self.counts.merged += 1;
         } else {
             self.append(store, below);
@@ -364,6 +364,7 @@ impl Hops {
             mask: if self.params.carries == LINE { u64::MAX } else { 0 },
             epoch: buffer.epoch,
             class: if log { Class::Log } else { Class::Data },
+            leaves: store.leaves,
             stamp: self.stamps,
             state: State::Unsent,
         };

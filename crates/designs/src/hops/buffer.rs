@@ -46,6 +46,8 @@ pub(super) struct Entry {
     pub mask: u64,
     pub epoch: u64,
     pub class: Class,
+    /// When its last store leaves the core, with the line there: it is sent no earlier.
+    pub leaves: Cycle,
     /// Its number among all entries of all cores.
     pub stamp: u64,
     pub state: State,
@@ -94,7 +96,7 @@ impl Buffer {
     }
 
     /// Puts a store into the entry of its line, if one takes it.
-    pub fn merge(&mut self, word: Word, value: u64, rules: &HopsRules) -> bool {
+    pub fn merge(&mut self, word: Word, value: u64, leaves: Cycle, rules: &HopsRules) -> bool {
         let (line, epoch) = (word.line(), self.epoch);
         let mut recent = self
             .entries
@@ -106,6 +108,7 @@ impl Buffer {
             return false;
         }
         entry.put(word, value);
+        entry.leaves = entry.leaves.max(leaves);
         true
     }
 
@@ -221,6 +224,7 @@ mod tests {
                 mask: 1,
                 epoch,
                 class: Class::Data,
+                leaves: Cycle(0),
                 stamp: epoch,
                 state: State::Unsent,
             });

@@ -24,7 +24,12 @@ impl Hops {
         if buffer.unsent == 0 || buffer.blocked || buffer.drain_at.is_some_and(|due| due <= at) {
             return;
         }
-        if let Next::Nothing = self.next(core) {
+        let at = match self.next(core) {
+            Next::Entry(index) => at.max(buffer.entries[index].leaves),
+            Next::Blocked(_) => at,
+            Next::Nothing => return,
+        };
+        if buffer.drain_at.is_some_and(|due| due <= at) {
             return;
         }
         self.buffers[core].drain_at = Some(at);
@@ -39,6 +44,10 @@ impl Hops {
         self.buffers[core].drain_at = None;
         self.polled.refresh(at, &self.buffers);
         match self.next(core) {
+            // It has taken in a store that leaves later.
+            Next::Entry(index) if self.buffers[core].entries[index].leaves > at => {
+                self.kick(core, at, below);
+            }
             Next::Entry(index) => {
                 self.send(core, index, at, below);
                 self.kick(core, at + 1, below);

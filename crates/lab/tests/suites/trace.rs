@@ -225,3 +225,38 @@ fn what_comes_after_a_power_failure_changes_nothing() {
     assert_eq!(short["cut"], long["cut"]);
     assert_eq!(events(&short), events(&long));
 }
+
+/// The hardware that sends stores by itself sends none whose line the core is still waiting for.
+#[test]
+fn no_line_is_written_while_its_core_waits_for_it() {
+    for design in ["undo@hops", "redo@hops", "count@hops"] {
+        let mut spec = spec(design, "hashmap");
+        (spec["machine"], spec["cores"], spec["txs"]) = ("hops".into(), 1.into(), 400.into());
+        let timeline = timeline(&spec, &json!({ "from": "20us", "length": "60us" }));
+        let timeline = timeline.expect("a timeline");
+        let of_line = |event: &Value| {
+            let (kind, line) = event["what"].as_str()?.split_once(' ')?;
+            Some((kind.to_owned(), line.to_owned()))
+        };
+        let mut fetches: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+        let span = |event: &Value| [&event["from"], &event["until"]].map(|at| at.as_u64());
+        for event in events(&timeline).iter().filter(|event| event["lane"] == "fetches") {
+            // What dispatched behind a store that waited for a fence has its line earlier.
+            let is_earlier = event["args"]["earlier"].is_u64();
+            if let (Some((_, line)), [Some(from), Some(until)], false) =
+                (of_line(event), span(event), is_earlier)
+            {
+                fetches.entry(line).or_default().push((from, until));
+            }
+        }
+        let arriving: Vec<&Value> =
+            events(&timeline).iter().filter(|event| event["lane"] == "arriving").collect();
+        assert!(arriving.len() > 100 && fetches.len() > 20, "{design}");
+        for event in arriving {
+            let (Some((_, line)), [Some(at), _]) = (of_line(event), span(event)) else { continue };
+            let waited_for = fetches.get(&line).into_iter().flatten();
+            let mut waited_for = waited_for.filter(|(from, until)| *from <= at && at < *until);
+            assert_eq!(waited_for.next(), None, "{design} sends {line} by {at}");
+        }
+    }
+}
