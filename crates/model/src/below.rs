@@ -146,8 +146,8 @@ impl<E: Copy> Below<E> {
             self.write_back(at, line, keep, class, Notify::Core(core));
         } else if self.caches.clean(line, keep) {
             let arrival = at + (self.shape.walk - self.shape.path + self.shape.near);
-            self.memory.write_volatile(arrival, line);
-            self.arrives(core, arrival);
+            let taken = self.memory.write_volatile(arrival, line);
+            self.is_taken(core, taken);
         }
     }
 
@@ -188,9 +188,9 @@ impl<E: Copy> Below<E> {
         true
     }
 
-    /// A write of a core to volatile memory reaches its controller at `at`. Its next fence waits
-    /// for that, and for the answer; what the controller does with it is posted.
-    pub(crate) fn arrives(&mut self, core: CoreId, at: Cycle) {
+    /// A controller takes a write of a core to volatile memory at `at`. The core's next fence waits
+    /// for that, and for the answer.
+    pub(crate) fn is_taken(&mut self, core: CoreId, at: Cycle) {
         let pending = &mut self.unacknowledged[core];
         pending.last = pending.last.max(at + self.shape.near);
     }

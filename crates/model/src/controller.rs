@@ -181,10 +181,13 @@ impl<E: Copy> Memory<E> {
         Cycle(done)
     }
 
-    /// Writes a line of volatile memory.
-    pub fn write_volatile(&mut self, at: Cycle, line: Line) {
+    /// Writes a line of volatile memory that reaches its controller at `at`; returns when the
+    /// controller has taken it. The rest is posted.
+    pub fn write_volatile(&mut self, at: Cycle, line: Line) -> Cycle {
         let index = self.controller_of(line);
-        self.controllers[index].dram.write(at.0 + self.frontend, line, self.now);
+        let taken = at + self.frontend;
+        self.controllers[index].dram.write(taken.0, line, self.now);
+        taken
     }
 
     /// Sends a write of the caches that reaches its controller at `at`, and not before an earlier

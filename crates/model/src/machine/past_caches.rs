@@ -126,9 +126,9 @@ impl<D: Design> Machine<D> {
             self.below.send(at, write, Notify::Combining(id));
         } else {
             let near = self.below.shape.near;
-            self.below.memory.write_volatile(at + near, write.line);
-            self.below.arrives(id, at + near);
-            self.cores[id].combining.is_answered(at + 2 * near);
+            let taken = self.below.memory.write_volatile(at + near, write.line);
+            self.below.is_taken(id, taken);
+            self.cores[id].combining.is_answered(taken + near);
         }
     }
 
