@@ -59,7 +59,7 @@ impl<D: Design> Machine<D> {
         let line = self.design.page_table(page);
         self.counts.accesses.walks += 1;
         if self.below.caches.hit(id, line) {
-            return start + self.below.shape.times.l1;
+            return self.arrived_by(line, start + self.below.shape.times.l1);
         }
         self.fetch_from(id, line, false, start)
     }

@@ -203,6 +203,31 @@ fn dependent_loads_wait_and_independent_ones_do_not() {
     assert!(chased > 3 * together, "{chased} cycles one by one, {together} together");
 }
 
+/// A walk that hits a line of the page table that another walk has asked for waits until it is
+/// there: a page's first load cannot be faster because its neighbour is walked to at the same time.
+#[test]
+fn a_walk_waits_for_the_line_of_the_table_that_it_hits() {
+    let config = config(|config| {
+        config.tlb.walks = 1;
+        config.pm.banks = 16;
+    });
+    let cycles = |neighbour: bool| {
+        let outcome = on(&config, 1, None, move |pm| {
+            if neighbour {
+                _ = pm.load(at(2 * 64 + 7, 0));
+            }
+            let mut known = Ptr::to(0).known;
+            for index in 0..4 {
+                known = pm.load_ptr(Ptr { known, ..at(64 + 4 * index + 1, 0) }).known;
+            }
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    let (alone, together) = (cycles(false), cycles(true));
+    assert!(together >= alone, "{together} cycles with the neighbour, {alone} without");
+}
+
 #[test]
 fn volatile_memory_is_no_business_of_persistence() {
     let outcome = on(&config(|_| ()), 1, None, |pm| {
