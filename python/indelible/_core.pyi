@@ -61,6 +61,7 @@ class Fill:
     memory: bool
     write: bool
     at: int
+    earlier: int
 
 class Transfer:
     """A line that goes from one core to another."""
@@ -70,6 +71,7 @@ class Transfer:
     to_core: int
     write: bool
     at: int
+    earlier: int
 
 class Evict:
     """A dirty line that leaves the caches, with its newest bytes."""

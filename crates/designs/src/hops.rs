@@ -254,7 +254,7 @@ impl Design for Hops {
     }
 
     fn fill(&mut self, fill: &Fill, below: &mut Floor) -> Cycle {
-        let Fill { core, line, memory, write, at } = *fill;
+        let Fill { core, line, memory, write, at, .. } = *fill;
         if memory && !(self.rules.look_up_fills && self.buffered.contains_key(&line)) {
             self.writers.remove(&line);
             return at;

@@ -188,8 +188,12 @@ pub struct Fill {
     pub memory: bool,
     /// Whether the core means to write.
     pub write: bool,
-    /// When the core would have it.
+    /// When the core would have it, counted from the turn in which it asks.
     pub at: Cycle,
+    /// The cycles before `at` at which it is there for the core: an access that dispatched behind a
+    /// store that waits for a fence asks in its turn, and is answered as if it had asked then.
+    /// [`Store::leaves`] and [`Tx::stored`] know of it.
+    pub earlier: u64,
 }
 
 /// A line that leaves a level of a core's own.
@@ -244,6 +248,8 @@ pub struct Transfer {
     pub to: CoreId,
     /// Whether the new owner means to write.
     pub write: bool,
-    /// When the new owner would have it.
+    /// When the new owner would have it, counted from the turn in which it asks.
     pub at: Cycle,
+    /// The cycles before `at` at which it is there for the new owner, as of [`Fill::earlier`].
+    pub earlier: u64,
 }

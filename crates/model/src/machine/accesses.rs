@@ -191,9 +191,9 @@ impl<D: Design> Machine<D> {
     ) -> Cycle {
         let now = self.cores[id].timing.clock();
         let passed = now.0.saturating_sub(start.0);
-        let done = self.fetch(id, line, write, start + passed);
+        let fetch = Fetch { line, write, earlier: passed };
+        let done = self.fetch(id, fetch, start + passed);
         if let Some(timeline) = &mut self.below.memory.timeline {
-            let fetch = Fetch { line, write, earlier: passed };
             timeline.span(start + passed, done, Happening::Fetch(id, fetch));
         }
         Cycle(done.0 - passed)
@@ -201,7 +201,8 @@ impl<D: Design> Machine<D> {
 
     /// Fetches a line that the core's first level does not have, or may not write; the request
     /// starts at `start`, and what it changes changes now.
-    pub(super) fn fetch(&mut self, id: CoreId, line: Line, write: bool, start: Cycle) -> Cycle {
+    fn fetch(&mut self, id: CoreId, fetch: Fetch, start: Cycle) -> Cycle {
+        let Fetch { line, write, earlier } = fetch;
         let now = self.cores[id].timing.clock();
         let access = self.below.caches.access(id, line, write);
         self.counts.accesses.found(line, access.found);
@@ -214,7 +215,7 @@ impl<D: Design> Machine<D> {
                 self.memory_misses = self.memory_misses.saturating_sub(1);
                 done = self.arrived_by(line, done + times.llc);
                 if line.is_persistent() {
-                    let fill = Fill { core: id, line, memory: false, write, at: done };
+                    let fill = Fill { core: id, line, memory: false, write, at: done, earlier };
                     let there = self.design.fill(&fill, &mut self.below);
                     done = not_before(D::CARD.name, "fill", done, there);
                 }
@@ -222,7 +223,7 @@ impl<D: Design> Machine<D> {
             Found::Elsewhere(from) => {
                 done = self.arrived_by(line, done + times.llc) + times.transfer;
                 if line.is_persistent() {
-                    let transfer = Transfer { line, from, to: id, write, at: done };
+                    let transfer = Transfer { line, from, to: id, write, at: done, earlier };
                     let there = self.design.transfer(&transfer, &mut self.below);
                     done = not_before(D::CARD.name, "transfer", done, there);
                 }
@@ -235,7 +236,7 @@ impl<D: Design> Machine<D> {
                 self.below.memory.pass(now);
                 done = self.below.memory.read(asked, self.locate(line)) + path;
                 if line.is_persistent() {
-                    let fill = Fill { core: id, line, memory: true, write, at: done };
+                    let fill = Fill { core: id, line, memory: true, write, at: done, earlier };
                     let there = self.design.fill(&fill, &mut self.below);
                     done = not_before(D::CARD.name, "fill", done, there);
                 }
@@ -277,7 +278,7 @@ impl<D: Design> Machine<D> {
         self.coming_until = self.coming_until.max(done);
     }
 
-    fn arrived_by(&self, line: Line, at: Cycle) -> Cycle {
+    pub(super) fn arrived_by(&self, line: Line, at: Cycle) -> Cycle {
         if self.coming_until <= at {
             return at;
         }

@@ -141,12 +141,13 @@ pub(super) struct Fill {
     memory: bool,
     write: bool,
     at: u64,
+    earlier: u64,
 }
 
 impl From<&hooks::Fill> for Fill {
     fn from(fill: &hooks::Fill) -> Fill {
-        let hooks::Fill { core, line, memory, write, at } = *fill;
-        Fill { core: core.0, line: line.address(), memory, write, at: at.0 }
+        let hooks::Fill { core, line, memory, write, at, earlier } = *fill;
+        Fill { core: core.0, line: line.address(), memory, write, at: at.0, earlier }
     }
 }
 
@@ -159,12 +160,14 @@ pub(super) struct Transfer {
     to_core: u8,
     write: bool,
     at: u64,
+    earlier: u64,
 }
 
 impl From<&hooks::Transfer> for Transfer {
     fn from(transfer: &hooks::Transfer) -> Transfer {
-        let hooks::Transfer { line, from, to, write, at } = *transfer;
-        Transfer { line: line.address(), from_core: from.0, to_core: to.0, write, at: at.0 }
+        let hooks::Transfer { line, from, to, write, at, earlier } = *transfer;
+        let (from_core, to_core) = (from.0, to.0);
+        Transfer { line: line.address(), from_core, to_core, write, at: at.0, earlier }
     }
 }
 
