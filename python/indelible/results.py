@@ -16,37 +16,12 @@ from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_rati
 from indelible.metrics import METRICS, metric_named
 from indelible.names import closest_first
 from indelible.rows import rows_as_csv
-from indelible.shown import Shown
+from indelible.shown import Answer, Shown
 from indelible.smallest import Done, smallest
 
 if TYPE_CHECKING:
     from indelible.batteries import Saved
     from indelible.views import View
-
-
-class Answer(Shown):
-    """The JSON of an answer, whose keys are attributes."""
-
-    data: Mapping[str, Any]
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        if name == "data" or name.startswith("__"):
-            raise AttributeError(name)
-        if name not in self.data:
-            raise AttributeError(f"no `{name}`; there are {', '.join(self.json())}")
-        return self.data[name]
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.data]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether it was, so that something is missing: `cancelled` in the JSON."""
-        return bool(self.data.get("cancelled"))
-
-    def json(self) -> dict[str, Any]:
-        """Return the object that `--json` prints."""
-        return dict(self.data)
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -12,6 +13,31 @@ class Shown:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the lines of a terminal."""
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Answer(Shown):
+    """The JSON of an answer, whose keys are attributes."""
+
+    data: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name == "data" or name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self.data:
+            raise AttributeError(f"no `{name}`; there are {', '.join(self.json())}")
+        return self.data[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.data]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was, so that something is missing: `cancelled` in the JSON."""
+        return bool(self.data.get("cancelled"))
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return dict(self.data)
 
 
 class Object(Shown, dict[str, Any]):

@@ -17,8 +17,8 @@ from indelible.experiment import (
     InputError,
     Recording,
 )
-from indelible.results import Answer
 from indelible.settings import Settings
+from indelible.shown import Answer
 
 
 @dataclass(frozen=True, repr=False)
