@@ -12,6 +12,7 @@ from indelible.metrics import METRICS
 from indelible.sweeps import Point
 from indelible.text import (
     BLANK,
+    Note,
     durability_notes,
     footnote,
     interrupted,
@@ -214,7 +215,7 @@ def _notes(answer: Causes, width: int, top: int) -> list[str]:
         notes.append(
             footnote("*", f"changes that move less than those above: {less} (--top)", width)
         )
-    notes += _interval_notes(answer, shown, width)
+    notes += [footnote(*note, width) for note in _interval_notes(answer, shown)]
     for one in answer.refused[:NAMED]:
         notes.append(footnote(BLANK, f"not run: {one.change}: {one.reason}", width))
     if (more := len(answer.refused) - NAMED) > 0:
@@ -233,7 +234,7 @@ def _zero_notes(answer: Causes, width: int) -> list[str]:
     ]
 
 
-def _interval_notes(answer: Causes, shown: Sequence[Point], width: int) -> list[str]:
+def _interval_notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
     said = f"95 %: the widest confidence interval over {len(answer.sweep.seeds_shown)} seeds is"
     widths = {}
     for at in shown:
@@ -244,7 +245,7 @@ def _interval_notes(answer: Causes, shown: Sequence[Point], width: int) -> list[
             answer.ratio(at),
             answer.ratio_half_width(at),
         )
-    return interval_notes(said, widths, width)
+    return interval_notes(said, widths)
 
 
 def marked_names(answer: Causes) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
@@ -13,6 +14,7 @@ from indelible.text import (
     BLANK,
     DAGGER,
     GAP,
+    Note,
     command,
     durability_notes,
     fitted,
@@ -30,6 +32,9 @@ from indelible.text import (
     terminal_width,
 )
 
+#: A table as cells: its heads, and rows of as many.
+Grid = list[list[str]]
+
 #: The mark of the note on what was measured.
 NATIVE_MARK = "‡"
 
@@ -40,7 +45,18 @@ INTERVAL = "± 95 %"
 def comparison(answer: Comparison, width: int | None = None) -> str:
     """Return the table of a paper's evaluation: a block for each number of cores."""
     width = width or terminal_width()
-    return with_notes(answer, partial(_block, answer), _footnotes(answer, width), width)
+    told = [footnote(*note, width) for note in notes(answer)]
+    return with_notes(answer, partial(_block, answer), told, width)
+
+
+def grid(answer: Comparison, cores: int | None) -> Grid:
+    """Return that table turned round: a row for each design, and last what 1.00 is.
+
+    What the crash campaigns said is not in it: it belongs beside the name of a design.
+    """
+    cells = _cells(answer, cores).values()
+    rows = [["design", *_labels(answer)[1:]], *cells, _units(answer, cores)]
+    return [row[:-1] for row in rows]
 
 
 def with_notes(
@@ -63,19 +79,9 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
     metric = METRICS[answer.metric]
     what = f"{metric.title} relative to {answer.normalize}"
     title = titled(", ".join(filter(None, (what, metric.better))), where(answer, cores), width)
-    base = [
-        BLANK
-        if (value := answer.value((answer.normalize, workload, cores))) is None
-        else quantity(value, metric.unit)
-        for workload in answer.workloads
-    ]
-    feet = ["gmean", *([INTERVAL] if _has_intervals(answer) else []), "crash test"]
-    labels = ["workload", *answer.workloads, *feet]
+    labels, units, cells = _labels(answer), _units(answer, cores), _cells(answer, cores)
+    feet = len(labels) - 1 - len(answer.workloads)
     stub = max(map(len, labels))
-    cells = {design: _column(answer, design, cores) for design in answer.designs}
-    if answer.native:
-        cells[NATIVE] = _native_column(answer, cores)
-    units = ["1.00 is", *base, *("" for _ in feet)]
     sizes = {d: max(map(len, column)) for d, column in cells.items()}
     lines = [title]
     for part in fitted([*cells], sizes, width - stub):
@@ -89,8 +95,28 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
             total += 2 + unit_size
         table = [table_line(row, spans, range(1, len(spans))) for row in zip(*grid, strict=True)]
         rule = "-" * total
-        lines += ["", table[0], rule, *table[1 : -len(feet)], rule, *table[-len(feet) :]]
+        lines += ["", table[0], rule, *table[1:-feet], rule, *table[-feet:]]
     return "\n".join(lines)
+
+
+def _labels(answer: Comparison) -> list[str]:
+    """Return what stands before the rows of the table."""
+    intervals = [INTERVAL] if _has_intervals(answer) else []
+    return ["workload", *answer.workloads, "gmean", *intervals, "crash test"]
+
+
+def _cells(answer: Comparison, cores: int | None) -> dict[str, list[str]]:
+    """Return the columns of the table, each with its head first."""
+    cells = {design: _column(answer, design, cores) for design in answer.designs}
+    return cells | ({NATIVE: _native_column(answer, cores)} if answer.native else {})
+
+
+def _units(answer: Comparison, cores: int | None) -> list[str]:
+    """Return the last column: what of the base is 1.00."""
+    values = [answer.value((answer.normalize, workload, cores)) for workload in answer.workloads]
+    unit = METRICS[answer.metric].unit
+    said = [BLANK if value is None else quantity(value, unit) for value in values]
+    return ["1.00 is", *said, *("" for _ in _labels(answer)[1 + len(said) :])]
 
 
 def where(answer: Comparison, cores: int | None) -> str:
@@ -172,21 +198,33 @@ def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
     return paragraph("crash test", told, width)
 
 
-def by_cell(
+def cell_grid(
     answer: Comparison,
     cores: int | None,
-    title: str,
     heads: Sequence[str],
     said: Callable[[Cell], Sequence[str]],
-    width: int,
+) -> Grid:
+    """Return a row for each workload and design."""
+    rows = [
+        [workload, judged(answer, design), *said((design, workload, cores))]
+        for workload, design in product(answer.workloads, answer.designs)
+    ]
+    return [["workload", "design", *heads], *rows]
+
+
+def by_cell(
+    answer: Comparison, cores: int | None, title: str, rows: Sequence[Sequence[str]], width: int
 ) -> str:
-    """Return a table with a row for each workload and design, and below it the verdicts."""
-    rows = [["workload", "design", *heads]]
-    for workload in answer.workloads:
-        for design in answer.designs:
-            name = workload if design == answer.designs[0] else ""
-            rows.append([name, judged(answer, design), *said((design, workload, cores))])
-    tables = stubbed_tables(rows, width)
+    """Return a table of rows for workloads and designs, and below it the verdicts.
+
+    A workload is named once.
+    """
+    before = ["", *(row[0] for row in rows)]
+    once = [
+        ["" if row[0] == above else row[0], *row[1:]]
+        for row, above in zip(rows, before, strict=False)
+    ]
+    tables = stubbed_tables(once, width)
     return "\n".join(["\n\n".join([title, *tables]), verdicts_line(answer, cores, width)])
 
 
@@ -222,21 +260,22 @@ def zero_note(answer: Comparison) -> str:
     return f"{answer.normalize} is 0 there: choose --normalize"
 
 
-def zero_notes(answer: Comparison, width: int) -> list[str]:
+def zero_notes(answer: Comparison) -> list[Note]:
     """Return that note if it is of use."""
     bases = (cell for cell in answer.cells() if cell[0] == answer.normalize)
     is_zero = any(answer.value(cell) == 0 for cell in bases)
-    return [footnote(BLANK, zero_note(answer), width)] if is_zero else []
+    return [(BLANK, zero_note(answer))] if is_zero else []
 
 
-def _footnotes(answer: Comparison, width: int) -> list[str]:
-    notes = _interval_notes(answer, width) + zero_notes(answer, width)
+def notes(answer: Comparison) -> list[Note]:
+    """Return what there is to know of the table of ratios."""
+    told = _interval_notes(answer) + zero_notes(answer)
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]
-        notes.append(footnote(NATIVE_MARK, f"measured on {processor}, in DRAM", width))
+        told.append((NATIVE_MARK, f"measured on {processor}, in DRAM"))
         reasons = (row["reason"] for row in answer.native.values() if "reason" in row)
-        notes += [footnote(NATIVE_MARK, reason, width) for reason in dict.fromkeys(reasons)]
-    return notes
+        told += [(NATIVE_MARK, reason) for reason in dict.fromkeys(reasons)]
+    return told
 
 
 def _run_notes(answer: Comparison, width: int) -> list[str]:
@@ -259,7 +298,7 @@ def _run_notes(answer: Comparison, width: int) -> list[str]:
     return notes
 
 
-def _interval_notes(answer: Comparison, width: int) -> list[str]:
+def _interval_notes(answer: Comparison) -> list[Note]:
     """Return what the intervals are, and which is the widest for its value."""
 
     def place(cell: Cell) -> str:
@@ -273,4 +312,4 @@ def _interval_notes(answer: Comparison, width: int) -> list[str]:
     )
     others = [cell for cell in answer.cells() if cell != answer.base(cell)]
     widths = {place(c): (answer.ratio(c), answer.ratio_half_width(c)) for c in others}
-    return interval_notes(said, widths, width)
+    return interval_notes(said, widths)

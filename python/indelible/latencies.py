@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from indelible.comparison_text import by_cell, titled, where, with_notes
+from indelible.comparison_text import Grid, by_cell, cell_grid, titled, where, with_notes
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison
-from indelible.text import BLANK, footnote, terminal_width
+from indelible.text import BLANK, Note, footnote, terminal_width
 
 #: What is told of a distribution by the words of a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -117,11 +117,16 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
 def table(answer: Comparison, width: int | None = None) -> str:
     """Return a table for each number of cores: a row for each workload and design."""
     width = width or terminal_width()
+    told = [footnote(*note, width) for note in notes(answer)]
+    return with_notes(answer, partial(_block, answer), told, width)
+
+
+def notes(answer: Comparison) -> list[Note]:
+    """Return what there is to know of latencies."""
     said = [NOTE, LATER] if has_later(answer) else [NOTE]
     if len(answer.seeds_shown) > 1 and not all(distribution(answer, c) for c in answer.cells()):
         said.append(SEEDS_NOTE)
-    notes = [footnote("*", "; ".join(said), width)]
-    return with_notes(answer, partial(_block, answer), notes, width)
+    return [("*", "; ".join(said))]
 
 
 def has_later(answer: Comparison) -> bool:
@@ -131,13 +136,18 @@ def has_later(answer: Comparison) -> bool:
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
     title = titled("Cycles of a transaction, and of its commit", where(answer, cores), width)
+    return by_cell(answer, cores, title, grid(answer, cores), width)
+
+
+def grid(answer: Comparison, cores: int | None) -> Grid:
+    """Return a row for each workload and design."""
 
     def said(cell: Cell) -> list[str]:
         found = numbers(answer, cell) or dict.fromkeys(NUMBERS)
         count = commits(answer, cell)
         return [_said(name, cycles, count) for name, cycles in found.items()]
 
-    return by_cell(answer, cores, title, [*NUMBERS.values()], said, width)
+    return cell_grid(answer, cores, [*NUMBERS.values()], said)
 
 
 def _said(name: str, cycles: float | None, count: float) -> str:

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from indelible.comparison_text import (
+    Grid,
+    by_cell,
     judged,
-    stubbed_tables,
     titled,
-    verdicts_line,
     where,
     with_notes,
     zero_note,
@@ -19,7 +19,7 @@ from indelible.comparison_text import (
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison, Run
-from indelible.text import BLANK, footnote, quantity, terminal_width
+from indelible.text import BLANK, Note, footnote, quantity, terminal_width
 
 
 @dataclass(frozen=True)
@@ -148,18 +148,29 @@ def rows(answer: Comparison, of: Stacked) -> Iterator[dict[str, Any]]:
 def table(answer: Comparison, of: Stacked, width: int | None = None) -> str:
     """Return a table for each number of cores: a row for each workload and design."""
     width = width or terminal_width()
-    notes = [footnote("*", of.note, width)]
+    told = [footnote(*note, width) for note in notes(answer, of)]
+    return with_notes(answer, partial(_block, answer, of), told, width)
+
+
+def notes(answer: Comparison, of: Stacked) -> list[Note]:
+    """Return what there is to know of the stacks."""
+    told = [("*", of.note)]
     if len(answer.workloads) > 1:
-        notes.append(footnote("*", MEAN_NOTE, width))
+        told.append(("*", MEAN_NOTE))
     bases = {answer.base((*cell, seed)) for cell in answer.cells() for seed in answer.seeds_shown}
     if any(run and not any(_each(run, of).values()) for run in map(answer.runs.get, bases)):
-        notes.append(footnote(BLANK, zero_note(answer), width))
-    return with_notes(answer, partial(_block, answer, of), notes, width)
+        told.append((BLANK, zero_note(answer)))
+    return told
 
 
 def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> str:
     what = f"{of.title}, {answer.normalize} = 100, lower is better"
     title = titled(what, where(answer, cores), width)
+    return by_cell(answer, cores, title, grid(answer, cores, of), width)
+
+
+def grid(answer: Comparison, cores: int | None, of: Stacked) -> Grid:
+    """Return a row for each workload and design, and behind those the means of designs."""
     found = stacks(answer, of, cores)
     used = [name for name in of.parts if _is_seen(found, name)]
     lines = []
@@ -171,12 +182,9 @@ def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> st
             values = [BLANK] * (1 + len(used)) if cell is None else _numbers(cell, used)
             name = MEAN_LABEL if workload == MEAN else workload
             whole = "" if workload == MEAN else _whole(answer, of, (design, workload, cores))
-            name = name if design == answer.designs[0] else ""
             lines.append([name, judged(answer, design), *values, whole])
-    headers = ["workload", "design", "total", *(of.parts[name] for name in used), "transaction"]
-    tables = stubbed_tables([headers, *lines], width)
-    shown = "\n\n".join([title, *tables])
-    return "\n".join([shown, verdicts_line(answer, cores, width)])
+    heads = ["workload", "design", "total", *(of.parts[name] for name in used), "transaction"]
+    return [heads, *lines]
 
 
 def _whole(answer: Comparison, of: Stacked, cell: Cell) -> str:

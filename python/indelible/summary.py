@@ -9,11 +9,13 @@ from typing import Any
 
 from indelible.comparison_text import (
     INTERVAL,
+    Grid,
     judged,
     stubbed_tables,
     titled,
     verdict_text,
     where,
+    with_cores,
     with_notes,
     zero_notes,
 )
@@ -22,6 +24,7 @@ from indelible.results import Comparison
 from indelible.text import (
     BLANK,
     GAP,
+    Note,
     footnote,
     half_width_cell,
     joules,
@@ -169,7 +172,27 @@ def table(answer: Comparison, width: int | None = None) -> str:
         told = [paragraph(label, body, width) for label, body in of_rows if body]
         return "\n".join(["\n\n".join([title, *parts]), *told])
 
-    return with_notes(answer, block, _notes(answer, found, dropped, width), width)
+    told = [paragraph(*note, width) for note in _column_notes(answer, found, dropped)]
+    told += [footnote(*note, width) for note in _blank_notes(answer, found)]
+    return with_notes(answer, block, told, width)
+
+
+def grid(answer: Comparison, cores: int | None) -> Grid:
+    """Return that table with all of its columns but the verdicts, which are of the designs."""
+    columns = _columns(answer, rows_of(answer, cores))
+    shown = [cells for key, cells in columns.items() if key != "crash"]
+    return [[*row] for row in zip(*shown, strict=True)]
+
+
+def notes(answer: Comparison) -> list[Note]:
+    """Return who is fastest and who is dominated, and what the columns and the marks are."""
+    found = {cores: rows_of(answer, cores) for cores in answer.cores}
+    told = []
+    for cores, rows in found.items():
+        for label, body in (_fastest(answer, rows, cores), _dominated(answer, rows)):
+            where = with_cores(label, answer, cores) if len(answer.cores) > 1 else label
+            told += [(where, body)] if body else []
+    return told + _column_notes(answer, found, ()) + _blank_notes(answer, found)
 
 
 def over(workloads: str, answer: Comparison) -> str:
@@ -264,12 +287,9 @@ def _dominated(answer: Comparison, rows: Sequence[Row]) -> tuple[str, str]:
     return "dominated", "; ".join(told)
 
 
-def _notes(
-    answer: Comparison,
-    found: Mapping[int | None, Sequence[Row]],
-    dropped: Sequence[str],
-    width: int,
-) -> list[str]:
+def _column_notes(
+    answer: Comparison, found: Mapping[int | None, Sequence[Row]], dropped: Sequence[str]
+) -> list[Note]:
     """Return what the columns and the marks are."""
     every = [row for rows in found.values() for row in rows]
     later = [d for d in answer.designs if answer.durability.get(d) == "asynchronous"]
@@ -296,16 +316,16 @@ def _notes(
         "not shown": f"{', '.join(lost)}: there is no room for more columns" if lost else None,
         BEST: BEST_NOTE if has_best else None,
     }
-    notes = [paragraph(label, body, width) for label, body in said.items() if body]
-    return notes + _blank_notes(answer, every, width)
+    return [(label, body) for label, body in said.items() if body]
 
 
-def _blank_notes(answer: Comparison, every: Sequence[Row], width: int) -> list[str]:
+def _blank_notes(answer: Comparison, found: Mapping[int | None, Sequence[Row]]) -> list[Note]:
     """Return why there is no number, where that is so."""
-    of_base = (zero_notes(answer.by_metric(metric), width) for metric in RATIOS.values())
+    every = [row for rows in found.values() for row in rows]
+    of_base = (zero_notes(answer.by_metric(metric)) for metric in RATIOS.values())
     if notes := next(filter(None, of_base), None):
         return notes
     told = [key for key in HEADS if key not in (HALF_WIDTH, "crash")]
     if not answer.interrupted and any(row[key] is None for row in every for key in told):
-        return [footnote(BLANK, "it is not known of a workload, or cannot be told", width)]
+        return [(BLANK, "it is not known of a workload, or cannot be told")]
     return []

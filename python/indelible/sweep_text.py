@@ -165,7 +165,7 @@ def _notes(answer: Sweep, width: int) -> list[str]:
         for name, value in columns(answer).items()
         for point in answer.points
     }
-    notes += text.interval_notes(said, widths, width)
+    notes += [text.footnote(*note, width) for note in text.interval_notes(said, widths)]
     bases = [answer.base(cell) for cell in answer.cells() if cell[1] in answer.shown()]
     zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
     place = "there" if answer.normalize else f"at {base(answer)}"

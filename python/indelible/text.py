@@ -22,6 +22,9 @@ DAGGER = "†"
 
 BLANK = "-"
 
+#: What there is to know of a table: a mark or a label, and what it stands for.
+Note = tuple[str, str]
+
 #: The mark of a value whose confidence interval is wide, before the value.
 UNSURE_MARK = "~"
 
@@ -293,8 +296,8 @@ def kept_notes(taken: Taken | None, width: int) -> list[str]:
 
 
 def interval_notes(
-    said: str, widths: Mapping[str, tuple[float | None, float | None]], width: int
-) -> list[str]:
+    said: str, widths: Mapping[str, tuple[float | None, float | None]]
+) -> list[Note]:
     """Return a note on confidence intervals that ends with the widest for its value.
 
     The values come with the half of their intervals, by where they are.
@@ -303,13 +306,11 @@ def interval_notes(
     if not known:
         return []
     place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])
-    notes = [
-        footnote("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half, value)}", width)
-    ]
+    notes = [("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half, value)}")]
     if any(is_unsure(*pair) for pair in known.values()):
         limit = f"± {100 * UNSURE:.0f} %"
         wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
-        notes.append(footnote(UNSURE_MARK, wide, width))
+        notes.append((UNSURE_MARK, wide))
     return notes
 
 

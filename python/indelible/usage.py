@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from indelible.comparison_text import by_cell, titled, where, with_notes
+from indelible.comparison_text import Grid, by_cell, cell_grid, titled, where, with_notes
 from indelible.latencies import runs_of
 from indelible.means import mean_of_seeds
 from indelible.metrics import METRICS, per_transaction
 from indelible.results import Cell, Comparison
-from indelible.text import BLANK, paragraph, ratio, terminal_width
+from indelible.text import BLANK, Note, paragraph, ratio, terminal_width
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,27 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
 def table(answer: Comparison, width: int | None = None) -> str:
     """Return a table for each number of cores: a row for each workload and design."""
     width = width or terminal_width()
+    told = [paragraph(*note, width) for note in notes(answer)]
+    return with_notes(answer, partial(_block, answer), told, width)
+
+
+def notes(answer: Comparison) -> list[Note]:
+    """Return what the columns are."""
     sizes = {run.data["controllers"]["wpq_size"] for run in answer.runs.values()}
     said = ", which has " + " or ".join(map(str, sorted(sizes))) if sizes else ""
     told = {label: body.format(sizes=said) for label, body in NOTES.items()}
     if len(answer.seeds_shown) > 1:
         told["seeds"] = "each number is the mean of those of the seeds"
-    notes = [paragraph(label, body, width) for label, body in told.items()]
-    return with_notes(answer, partial(_block, answer), notes, width)
+    return [*told.items()]
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
     title = titled("How busy the machine was", where(answer, cores), width)
+    return by_cell(answer, cores, title, grid(answer, cores), width)
+
+
+def grid(answer: Comparison, cores: int | None) -> Grid:
+    """Return a row for each workload and design."""
 
     def said(cell: Cell) -> list[str]:
         found = numbers(answer, cell)
@@ -97,5 +107,4 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
             BLANK if value is None else NUMBERS[name].said(value) for name, value in found.items()
         ]
 
-    heads = [number.head for number in NUMBERS.values()]
-    return by_cell(answer, cores, title, heads, said, width)
+    return cell_grid(answer, cores, [number.head for number in NUMBERS.values()], said)

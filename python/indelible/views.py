@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,10 @@ from indelible import (
     usage,
     usage_plot,
 )
+from indelible.comparison_text import Grid
 from indelible.names import one_of
 from indelible.results import Comparison
+from indelible.text import Note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +38,9 @@ class View:
     text: Callable[[Comparison], str]
     figure: Callable[[Comparison], Figure]
     rows: Callable[[Comparison], Iterable[Mapping[str, Any]]]
+    #: The table of one number of cores as cells, without verdicts, and what to know of all.
+    grid: Callable[[Comparison, int | None], Grid]
+    notes: Callable[[Comparison], Sequence[Note]]
     #: What the JSON calls its rows; those of ratios are there anyway.
     key: str | None = None
     #: Refuses a flag that asks for the figure if a library of its own is missing.
@@ -45,12 +50,21 @@ class View:
 RATIOS = "ratios"
 
 VIEWS = {
-    RATIOS: View("a metric", comparison_text.comparison, plot.figure, tables.compared),
+    RATIOS: View(
+        "a metric",
+        comparison_text.comparison,
+        plot.figure,
+        tables.compared,
+        comparison_text.grid,
+        comparison_text.notes,
+    ),
     "stalls": View(
         "core time",
         partial(stacks.table, of=stacks.STALLS),
         stacks_plot.stalls_figure,
         partial(stacks.rows, of=stacks.STALLS),
+        partial(stacks.grid, of=stacks.STALLS),
+        partial(stacks.notes, of=stacks.STALLS),
         "stacks",
     ),
     "writes": View(
@@ -58,17 +72,35 @@ VIEWS = {
         partial(stacks.table, of=stacks.WRITES),
         stacks_plot.writes_figure,
         partial(stacks.rows, of=stacks.WRITES),
+        partial(stacks.grid, of=stacks.WRITES),
+        partial(stacks.notes, of=stacks.WRITES),
         "stacks",
     ),
     "latencies": View(
-        "commit latencies", latencies.table, latencies_plot.figure, latencies.rows, "latencies"
+        "commit latencies",
+        latencies.table,
+        latencies_plot.figure,
+        latencies.rows,
+        latencies.grid,
+        latencies.notes,
+        "latencies",
     ),
-    "usage": View("how busy the machine was", usage.table, usage_plot.figure, usage.rows, "usage"),
+    "usage": View(
+        "how busy the machine was",
+        usage.table,
+        usage_plot.figure,
+        usage.rows,
+        usage.grid,
+        usage.notes,
+        "usage",
+    ),
     "summary": View(
         "a row for each design",
         summary.table,
         summary_plot.figure,
         summary.rows,
+        summary.grid,
+        summary.notes,
         "summary",
         summary_plot.require,
     ),
