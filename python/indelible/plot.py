@@ -5,6 +5,7 @@ Nothing is run here. matplotlib is imported inside the functions: it takes longe
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -60,6 +61,9 @@ STYLE = {
     "svg.hashsalt": "indelible",
 }
 
+#: Neither a date nor a version: the same rows give the same file.
+UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
+
 
 def check(path: str | PathLike[str], flag: str = "") -> None:
     """Refuse a path that no figure can be saved to."""
@@ -72,10 +76,10 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
         raise missing(error, flag) from None
 
 
-def missing(error: ImportError, flag: str = "") -> InputError:
-    """Return that a figure needs a library that is not there."""
+def missing(error: ImportError, flag: str = "", extra: str = "plot") -> InputError:
+    """Return that a figure, or what `flag` is, needs a library that is not there."""
     what = f"{flag or 'a figure'} needs {error.name or error}"
-    return InputError(f"{what}: python -m pip install 'indelible[plot]'")
+    return InputError(f"{what}: python -m pip install 'indelible[{extra}]'")
 
 
 def styled(draw: Callable[[Answer], Figure]) -> Callable[[Answer], Figure]:
@@ -99,13 +103,20 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[
     check(path)
     import matplotlib
 
-    # Neither a date nor a version: the same rows give the same file.
-    suffix = Path(path).suffix.lower()
-    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Software": None}}
     with matplotlib.rc_context(STYLE):
         drawing = draw(answer)
         with files.naming(path):
-            drawing.savefig(path, dpi=200, metadata=undated[suffix])
+            drawing.savefig(path, dpi=200, metadata=UNDATED[Path(path).suffix.lower()])
+
+
+def svg(draw: Callable[[Answer], Figure], answer: Answer) -> str:
+    """Return the text of the SVG of an answer."""
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        draw(answer).savefig(out, format="svg", metadata=UNDATED[".svg"])
+    return out.getvalue()
 
 
 @styled
