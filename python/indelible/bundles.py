@@ -33,7 +33,7 @@ INPUTS = "inputs"
 
 #: Flags that name files to be written, those that say how a command is done and not what it
 #: answers, and those whose answer follows from more than is here.
-OUTPUTS = ("--plot", "--csv", "--table")
+OUTPUTS = ("--plot", "--csv", "--table", "--report")
 MEANS = ("--keep", "--dask")
 REFUSED = {
     "--check": "runs a program of yours, which a bundle does not have",

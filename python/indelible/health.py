@@ -47,6 +47,7 @@ HOST = "host"
 EXTRAS = (
     ("matplotlib", "figures (--plot)", "plot"),
     ("textalloc", "names in the figure of `compare --summary`", "plot"),
+    ("jinja2", "reports (--report)", "report"),
     ("distributed", "runs on a cluster (--dask)", "dask"),
 )
 

@@ -369,6 +369,8 @@ class Comparison(OfSeeds):
     #: What designs with numbers of cores must save at a power failure, as far as that is known.
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     taken: Taken | None = None
+    #: What was set, as it was said: of a cell that which its experiment has.
+    settings: tuple[tuple[str, str], ...] = ()
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order of the rows."""
@@ -494,6 +496,12 @@ class Comparison(OfSeeds):
         from indelible import plot
 
         plot.save(self._view(view).figure, self, path)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write what `--report` does: all of it as one HTML page, with its rows as JSON."""
+        from indelible import report
+
+        report.save(self, path)
 
     def stacks(self, view: str = "stalls") -> list[dict[str, Any]]:
         """Return a row for each stack of the figure of `--stalls`, or of that of `--writes`.

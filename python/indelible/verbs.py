@@ -337,6 +337,7 @@ def compare(
         durability=durability,
         interrupted=interrupted,
         taken=taken,
+        settings=template.settings,
     )
     batteries = {
         (design, count): saved(plan[design, workloads[0], count], comparison.cores_used(count))

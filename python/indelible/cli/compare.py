@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import experiment, verbs
+from indelible import experiment, report, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import METRICS, metric_named
@@ -38,6 +38,8 @@ examples:
       --cores 1,8 --usage
   indelible compare --designs undo@x86,base,fwb,lad,silo --workloads all \\
       --summary --plot summary.pdf
+  indelible compare --designs undo@x86,lad,silo --workloads hash,btree \\
+      --cores 8 --report report.html
   indelible compare --designs undo@x86,undo@eadr --cores 1 --native \\
       --machine optane \\
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
@@ -91,6 +93,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     outputs.add_options(parser)
     outputs.add_table(parser)
+    outputs.add_report(parser)
     parser.add_argument(
         "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
     )
@@ -111,6 +114,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `compare`."""
     metric_named(args.metric)
+    if args.report is not None:
+        report.check(args.report, "--report")
     outputs.check(args)
     view = VIEWS[_view_asked(args)]
     if args.plot is not None:
@@ -118,7 +123,7 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Comparison) -> int:
         more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
-        outputs.show(args, answer, view.text, view.figure, more, view.rows)
+        outputs.show(args, answer, view.text, view.figure, more, view.rows, report.save)
         return 0 if answer.passed else 1
 
     return options.answer(
@@ -131,14 +136,19 @@ def call(args: argparse.Namespace) -> int:
             seeds=args.seeds,
             crash=not args.no_crash,
             native=args.native,
-            # The table needs no more than each row has, unless seeds are joined.
-            latencies=args.latencies and (args.json or args.plot is not None or args.seeds > 1),
+            latencies=args.latencies and _needs_distributions(args),
             keep=args.keep,
             dask=args.dask,
             **options.experiment_arguments(args),
         ),
         show,
     )
+
+
+def _needs_distributions(args: argparse.Namespace) -> bool:
+    """Return whether latencies take more than each row has, as those of joined seeds do."""
+    drawn = args.plot is not None or args.report is not None
+    return args.json or drawn or args.seeds > 1
 
 
 def _base(args: argparse.Namespace) -> str | None:

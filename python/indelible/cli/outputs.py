@@ -1,4 +1,4 @@
-"""What a table of many runs may become beside text: JSON, rows in a file, a figure.
+"""What a table of many runs may become beside text: JSON, rows in a file, a figure, a page.
 
 No file is written of what was interrupted: it would stand where a whole one does, or replace it.
 """
@@ -45,6 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv", metavar="FILE", help="also write the rows; to - instead of anything else"
     )
+    # Of some answers there is more: `add_table` and `add_report`.
+    parser.set_defaults(table=None, report=None)
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +56,16 @@ def add_table(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write what the table shows as CSV: means over seeds and workloads, and how far"
         " their 95 %% intervals go",
+    )
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Add `--report`."""
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="also write all of it as one HTML page: each of these views as a figure and a table,"
+        " what was simulated, and the rows as JSON",
     )
 
 
@@ -67,16 +79,15 @@ def check(args: argparse.Namespace) -> None:
             raise InputError("--json and --csv - both go to standard output; drop one")
     elif args.csv is not None:
         options.require_writable("--csv", args.csv)
-    if _table(args) is not None:
+    if args.table is not None:
         options.require_writable("--table", args.table)
-    files = {"--plot": args.plot, "--csv": args.csv, "--table": _table(args)}
+    if args.report is not None:
+        options.require_writable("--report", args.report)
+    names = ("plot", "csv", "table", "report")
+    files = {f"--{name}": getattr(args, name) for name in names}
     for (one, path), (other, same) in combinations(files.items(), 2):
         if None not in (path, same) and Path(path).resolve() == Path(same).resolve():
             raise InputError(f"{one} and {other} both name {same}: one would replace the other")
-
-
-def _table(args: argparse.Namespace) -> str | None:
-    return getattr(args, "table", None)
 
 
 def show(
@@ -86,6 +97,7 @@ def show(
     draw: Callable[[Answer], Figure],
     more: Mapping[str, Any] | None = None,
     table: Callable[[Answer], Iterable[Mapping[str, Any]]] | None = None,
+    report: Callable[[Answer, str], None] | None = None,
 ) -> None:
     """Print an answer, in JSON with what there is more of it, and write what was asked for."""
     alone = args.csv == STDOUT
@@ -94,18 +106,22 @@ def show(
     elif not alone:
         options.show(text(answer))
     if answer.interrupted:
-        tell_unwritten(args.csv, _table(args), args.plot)
+        tell_unwritten(args.csv, args.table, args.plot, args.report)
         return
     if alone:
         print(letters.fitted(answer.csv(), sys.stdout), end="")
     elif args.csv is not None:
         _write("--csv", args.csv, answer.csv())
-    if _table(args) is not None:
+    if args.table is not None:
         _write("--table", args.table, rows_as_csv(table(answer)))
     if args.plot is not None:
         plot.save(draw, answer, args.plot)
         if not args.json and not alone:
             options.show(f"\nfigure: {args.plot}")
+    if args.report is not None:
+        report(answer, args.report)
+        if not args.json and not alone:
+            options.show(f"\nreport: {args.report}")
 
 
 def _write(flag: str, path: str, text: str) -> None:
