@@ -1,4 +1,4 @@
-"""Bundles: a command in a folder, with all that it reads and what it answered, to be done again.
+"""Bundles: a command in a folder, with all that it reads and what it answered, to be repeated.
 
 An answer is a function of its words, of the files that these name and of the simulator, so whoever
 has those gets the same one, byte for byte but for what is of the host. That is what an artefact of
@@ -329,7 +329,7 @@ simulator {manifest["simulator"]}. It follows from these words and files alone, 
 
     indelible verify .
 
-does it again and says whether the answer is the same, value for value; exit code 0 if it is, 1 if
+repeats it and says whether the answer is the same, value for value; exit code 0 if it is, 1 if
 it is not. Another build of Indelible may answer something else, and `verify` says so.
 
 - `{OUTPUT}`: what it printed

@@ -50,7 +50,7 @@ def test_a_bundle_has_what_the_command_printed_and_answered(command: Command) ->
     code, shown, _ = command("bundle", "it", "--", *words)
     assert code == 0
     assert shown.startswith(alone.rstrip("\n"))
-    assert shown.endswith("bundle: it; `indelible verify it` does it again\n")
+    assert shown.endswith("bundle: it; `indelible verify it` repeats it\n")
     files = {path.name for path in Path("it").iterdir()}
     assert files == {
         *("README.md", "answer.json", "bundle.json", "output.txt", "it.svg", "rows.csv")

@@ -48,3 +48,23 @@ def test_several_where_one_is_taken_name_compare(
     code, _, complaints = command(*words)
     assert code == 2
     assert f"; `indelible compare --{several}` runs several; " in complaints
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run"], "--txs N transactions per core (2,000); `txs` in the answer is the total of"),
+        (["run"], "the workload; implied by --sql, --ycsb or --replay"),
+        (["compare"], "with this many seeds, from --seed on; shows means and how certain they are"),
+        (["compare"], "`-` prints them instead of the table"),
+        (["trace"], "end at the power cut that `crash` calls event N, and begin --for before it"),
+        (
+            ["litmus"],
+            "SECTION may also be the name of some hardware; the value then applies to it alone",
+        ),
+        (["bundle"], "The commands are run, compare, why,"),
+    ],
+)
+def test_help_says_what_an_option_does(command: Command, words: list[str], said: str) -> None:
+    shown = command(*words, "--help")[1]
+    assert said in " ".join(shown.split())

@@ -8,7 +8,7 @@ from indelible import text, verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
 
-HELP = "what energy a design needs at a power failure, and how large a battery that is"
+HELP = "the energy that a design needs at a power failure, and the size of battery for it"
 DESCRIPTION = (
     "Print the battery table: the bytes that each design must save when the power\n"
     "fails, from the structures that it declares (`indelible explain D`), the energy\n"
@@ -30,10 +30,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--designs",
         type=options.names,
         metavar="A,B",
-        help="(every one that needs a battery)",
+        help="the designs (all that need a battery)",
     )
     parser.add_argument(
-        "--cores", type=options.whole(1), metavar="N", help="cores (as the machine has them)"
+        "--cores",
+        type=options.whole(1),
+        metavar="N",
+        help="number of cores (all that the machine has)",
     )
     parser.add_argument("--machine", default=MACHINE, metavar="M", help=f"the machine ({MACHINE})")
     options.add_settings(parser)

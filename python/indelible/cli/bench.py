@@ -10,9 +10,9 @@ from indelible.cli import options
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
-    "Measure memory operations per second of this computer, with the simulator and on\n"
-    "plain memory, the time of each design beside that of native, and the peak\n"
-    "memory, a process for each cell."
+    "Measure memory operations per second on this computer, with the simulator and on\n"
+    "plain memory, the time of each design next to that of native, and peak memory,\n"
+    "with a process for each cell."
 )
 EPILOG = """\
 examples:
@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--designs",
         type=options.names,
         metavar="A,B",
-        help="these alone, beside native (every one)",
+        help="only these, next to native (all)",
     )
     parser.add_argument(
         "--quick", action="store_true", help=f"{benchmark.QUICK} times fewer transactions"

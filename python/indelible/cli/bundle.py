@@ -1,4 +1,4 @@
-"""`indelible bundle`, and `indelible verify`, which does the command of one again."""
+"""`indelible bundle`, and `indelible verify`, which repeats the command of one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from indelible.cli import INTERRUPTED, complain, options
 from indelible.experiment import InputError
 from indelible.files import naming
 
-HELP = "a command with all that it reads and answers, for others to do again"
+HELP = "run a command and keep all that it reads and answers, for others to repeat"
 DESCRIPTION = (
-    "Do a command, and keep in a new folder its words, the files that these name\n"
+    "Run a command, and keep in a new folder its words, the files that these name\n"
     "(machines, scripts, traces, litmus tests, designs in Python with what they\n"
-    "import from their folder), what it printed, its answer as JSON, and what\n"
-    "--plot, --csv and --table wrote: the artefact of a paper. `indelible verify\n"
-    "FOLDER` does it again anywhere and says whether the answer is the same. The\n"
+    "import from their folder), what it printed, its answer as JSON, and what --plot,\n"
+    "--csv, --table and --report wrote: the artefact of a paper. `indelible verify\n"
+    "FOLDER` repeats it anywhere and says whether the answer is the same. The\n"
     f"commands are {', '.join(bundles.BUNDLED)}."
 )
 EPILOG = """\
@@ -42,14 +42,14 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `bundle`."""
-    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the folder, which is made")
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="the folder to create")
     parser.add_argument(
         "--json",
         action="store_true",
         help="print one JSON object and nothing else; before FOLDER",
     )
     parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what is done"
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run"
     )
 
 
@@ -77,7 +77,7 @@ def call(args: argparse.Namespace) -> int:
         options.show_json({"folder": str(folder), **bundles.read(folder)[0]})
     else:
         options.show(
-            f"\nbundle: {folder}; `indelible verify {shlex.quote(args.folder)}` does it again"
+            f"\nbundle: {folder}; `indelible verify {shlex.quote(args.folder)}` repeats it"
         )
     return code
 

@@ -9,7 +9,7 @@ from indelible.cli import options
 from indelible.experiment import InputError
 from indelible.names import closest_first
 
-HELP = "the designs, orders, workloads, profiles and machines there are"
+HELP = "list the designs, ordering hardware, workloads, profiles and machines"
 DESCRIPTION = (
     "List the designs, the orders (hardware that orders stores, for software logs),\n"
     "the workloads, the profiles (workloads with a paper's settings) or the\n"

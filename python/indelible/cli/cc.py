@@ -10,9 +10,10 @@ from indelible.experiment import InputError
 HELP = "compile a C or C++ program so that `record` can record it"
 DESCRIPTION = (
     "Run the C compiler with these arguments, so that the program can be recorded\n"
-    "with `indelible record`. It needs no change, and runs as ever otherwise.\n"
-    "What is said before the compiler's own arguments is ours: --with COMPILER names\n"
-    "the compiler (cc). docs/recording.md says what is seen and what is not."
+    "with `indelible record`. The program needs no change and otherwise runs as\n"
+    "usual. Options before the compiler's own arguments are Indelible's: --with\n"
+    "COMPILER names the compiler (cc). docs/recording.md says what is seen and what\n"
+    "is not."
 )
 EPILOG = """\
 examples:

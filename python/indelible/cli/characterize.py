@@ -8,12 +8,12 @@ from typing import Any
 from indelible import text, verbs
 from indelible.cli import options
 
-HELP = "what transactions of a workload write, beside what was published"
+HELP = "what the transactions of a workload write, next to published values"
 DESCRIPTION = (
     "Run workloads without persistence and print what their transactions write:\n"
     "lines, pages of 4 KiB and words, stores, and the share of the stores that go to\n"
-    "persistent memory (loads are in no share). Beside it stands what a paper\n"
-    "published of the workload, where it did (`indelible list profiles`)."
+    "persistent memory (loads do not count). Next to it stand the values that a paper\n"
+    "published for the workload, if one did (`indelible list profiles`)."
 )
 EPILOG = """\
 examples:
@@ -27,9 +27,14 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `characterize`."""
     parser.add_argument(
-        "--workloads", type=options.names, metavar="X,Y", help="(the profiles, as of SSP)"
+        "--workloads",
+        type=options.names,
+        metavar="X,Y",
+        help="the workloads (the profiles with published values)",
     )
-    parser.add_argument("--cores", type=options.whole(1), default=1, metavar="N", help="cores (1)")
+    parser.add_argument(
+        "--cores", type=options.whole(1), default=1, metavar="N", help="number of cores (1)"
+    )
     parser.add_argument(
         "--machine",
         default=verbs.CHARACTERIZED_ON,
@@ -41,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.whole(1),
         default=verbs.CHARACTERIZED_TXS,
         metavar="N",
-        help=f"transactions of each core ({verbs.CHARACTERIZED_TXS:,})",
+        help=f"transactions per core ({verbs.CHARACTERIZED_TXS:,})",
     )
     options.add_settings(parser)
     options.add_common(parser)

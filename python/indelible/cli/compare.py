@@ -11,12 +11,12 @@ from indelible.metrics import METRICS, metric_named
 from indelible.results import Comparison
 from indelible.views import RATIOS, VIEWS
 
-HELP = "designs against workloads, as in a paper"
+HELP = "designs on workloads, as in a paper's evaluation"
 DESCRIPTION = (
     "Run every design on every workload and print the table of a paper's evaluation:\n"
-    "relative to one design, geometric mean last, and beside it what a sampled crash\n"
-    "campaign said of each design. Exit code 1 if a design failed that. `all` stands\n"
-    "for every design or workload."
+    "relative to one design, geometric mean last, and below it the verdict of a\n"
+    "sampled crash campaign for each design. Exit code 1 if a design failed it. `all`\n"
+    "stands for every design or workload."
 )
 EPILOG = """\
 examples:
@@ -68,16 +68,24 @@ SHOWN = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
     parser.add_argument(
-        "--designs", type=options.names, default=DESIGNS, metavar="A,B", help=f"({DESIGNS})"
+        "--designs",
+        type=options.names,
+        default=DESIGNS,
+        metavar="A,B",
+        help=f"the designs ({DESIGNS})",
     )
     parser.add_argument(
-        "--workloads", type=options.names, default=WORKLOADS, metavar="X,Y", help=f"({WORKLOADS})"
+        "--workloads",
+        type=options.names,
+        default=WORKLOADS,
+        metavar="X,Y",
+        help=f"the workloads ({WORKLOADS})",
     )
     parser.add_argument(
         "--cores",
         type=options.wholes,
         metavar="N,N",
-        help="cores, a block of the table for each number (as the machine has them)",
+        help="numbers of cores, with a block of the table for each (all that the machine has)",
     )
     parser.add_argument(
         "--metric",
@@ -95,12 +103,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     outputs.add_table(parser)
     outputs.add_report(parser)
     parser.add_argument(
-        "--no-crash", action="store_true", help="leave the crash campaigns out: no verdicts"
+        "--no-crash",
+        action="store_true",
+        help="skip the crash campaigns; there are then no verdicts",
     )
     parser.add_argument(
         "--native",
         action="store_true",
-        help="measure the loops of logcache on this computer's processor, too",
+        help="also measure the loops of logcache on this computer's processor",
     )
     for view, shown in SHOWN.items():
         parser.add_argument(f"--{view}", action="store_true", help=shown)

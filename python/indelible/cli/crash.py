@@ -11,11 +11,12 @@ from indelible.results import Crash
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
-    "Cut the power at every durable event of a run, or at so many of them; recover\n"
-    "from what was left in PM, cutting the power again at each write of the recovery;\n"
-    "check the result against an exact oracle. Machines boot again from some of what\n"
-    "recovery left, and are cut again. Exit code 1 if anything was violated or a\n"
-    "mutant was not caught, 2 if no transaction stored anything to check."
+    "Cut the power at every durable event of a run, or at some of them; recover from\n"
+    "what was left in PM, cutting the power again at each write of the recovery;\n"
+    "check the result against an exact oracle. From some of what recovery left,\n"
+    "machines are switched on again, and their power is cut again. Exit code 1 if\n"
+    "anything was violated or a mutant was not caught, 2 if no transaction stored\n"
+    "anything to check."
 )
 EPILOG = """\
 examples:
@@ -35,7 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `crash`."""
     options.add_cell(parser)
     parser.add_argument(
-        "--cores", type=options.whole(1), metavar="N", help="cores (2; threads, with --check)"
+        "--cores",
+        type=options.whole(1),
+        metavar="N",
+        help="number of cores (2; with --check, of threads)",
     )
     parser.add_argument(
         "--points",
@@ -56,13 +60,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " them: tiny caches, writes that overtake each other, small structures, later lives",
     )
     parser.add_argument(
-        "--without", metavar="RULE", help="switch one rule of the design off: what must be caught"
+        "--without",
+        metavar="RULE",
+        help="switch off one rule of the design; the campaign should then find a violation",
     )
     parser.add_argument(
         "--smallest",
         action="store_true",
-        help="if the campaign itself finds something, look for the smallest run in which something"
-        " is violated: few transactions, on few cores, with one of nine seeds",
+        help="if the campaign itself finds something, look for the smallest run that still violates"
+        " something: few transactions, on few cores, with one of nine seeds",
     )
     parser.add_argument(
         "--no-nested", action="store_true", help="do not cut the power during recovery"
@@ -71,17 +77,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--lives",
         type=options.whole(1),
         metavar="N",
-        help="how often a machine is switched on (2 if the workload can go on; with --sql 1)",
+        help="how often a machine is switched on (2 if the workload can resume; 1 with --sql)",
     )
     parser.add_argument(
         "--check",
         metavar="COMMAND",
         help="a program of yours that is run on what power failures leave of a trace (--replay),"
-        " with a file for each region behind its own words; it accepts with exit code 0"
+        " with one file per region appended to its arguments; it accepts with exit code 0"
         " (docs/replay.md)",
     )
     parser.add_argument(
-        "--images", metavar="FOLDER", help="where to keep the files that --check does not accept"
+        "--images", metavar="FOLDER", help="folder for the files that --check rejects"
     )
     parser.add_argument(
         "--leave-out",
@@ -93,7 +99,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         metavar="FOLDER",
-        help="keep what the campaign answers in this folder, or take what it has of the same one;"
+        help="store the result of the campaign in this folder, or reuse that of the same campaign;"
         " not with --check, whose answers are those of a program of yours",
     )
     options.add_dask(parser, "; not with --check, which runs a program of yours")

@@ -7,13 +7,12 @@ import argparse
 from indelible import health
 from indelible.cli import options
 
-HELP = "does what is installed here work?"
+HELP = "check that this installation works"
 DESCRIPTION = (
-    "Check in a few seconds that what is installed here answers as it should: that a\n"
-    "run gives the same answer twice, that a design recovers from power failures, and\n"
-    "that the oracle notices a rule that is switched off. Say what optional libraries\n"
-    "and tools are missing, what for, and how to get them. Exit code 1 if a check\n"
-    "fails."
+    "Check in a few seconds that this installation works: that a run gives the same\n"
+    "answer twice, that a design recovers from power failures, and that the oracle\n"
+    "notices a rule that is switched off. Say which optional libraries and tools are\n"
+    "missing, what they are for, and how to get them. Exit code 1 if a check fails."
 )
 EPILOG = """\
 examples:

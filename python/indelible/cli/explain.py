@@ -8,7 +8,7 @@ from indelible import explain_text, text, verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE, InputError
 
-HELP = "everything known of a design, a workload, a machine or ordering hardware"
+HELP = "everything known about a design, a workload, a machine or ordering hardware"
 DESCRIPTION = (
     "Explain a design (paper, guarantee, parameters, rules, hardware, file), a\n"
     "workload, a machine (every field with value, unit, range and source), or\n"
@@ -29,14 +29,17 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `explain`."""
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="of whatever `list` has, or `litmus` runs on"
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="any name that `list` prints, or hardware that `litmus` runs on",
     )
-    parser.add_argument("--diff", metavar="OTHER", help="another machine, beside it")
+    parser.add_argument("--diff", metavar="OTHER", help="another machine to show next to it")
     parser.add_argument(
         "--machine", metavar="M", help=f"the machine of a design's hardware ({MACHINE})"
     )
     parser.add_argument(
-        "--cores", type=options.whole(1), metavar="N", help="its cores (as the machine has them)"
+        "--cores", type=options.whole(1), metavar="N", help="how many of its cores (all)"
     )
     options.add_settings(parser)
     options.add_common(parser)

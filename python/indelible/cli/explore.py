@@ -10,10 +10,10 @@ from indelible.experiment import CRASH_MACHINE
 
 HELP = "record a program in many orders of its threads, and cut the power in each"
 DESCRIPTION = (
-    "Record a program that `indelible cc` has built once for each of many seeds, with\n"
-    "which its threads go on in another order, and crash-test each trace: with the\n"
-    "program's own recovery (--check), or by the oracle, of its transactions. Exit\n"
-    "code 1 if anything was violated, or the program did not end, 2 if there was\n"
+    "Record a program that `indelible cc` has built once for each of many seeds, each\n"
+    "of which runs its threads in another order, and crash-test each trace: with the\n"
+    "program's own recovery (--check) or, if it has transactions, with the oracle.\n"
+    "Exit code 1 if anything was violated or the program did not end, 2 if there was\n"
     "nothing to check. docs/recording.md has more."
 )
 EPILOG = """\
@@ -36,19 +36,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.whole(1, exploration.SEEDS_MAX),
         default=exploration.SEEDS,
         metavar="N",
-        help=f"how many orders are tried, from --seed on ({exploration.SEEDS})",
+        help=f"how many seeds to try, from --seed on ({exploration.SEEDS})",
     )
     parser.add_argument(
         "--before",
         metavar="COMMAND",
-        help="what is run before each recording, so that all of them begin alike: 'rm -f pool'",
+        help="run before each recording, so that all of them start alike: 'rm -f pool'",
     )
     parser.add_argument(
         "--design",
         type=options.one("design"),
         default=exploration.DESIGN,
         metavar="D",
-        help=f"what the program runs on ({exploration.DESIGN})",
+        help=f"the design that the program runs on ({exploration.DESIGN})",
     )
     parser.add_argument(
         "--machine", default=CRASH_MACHINE, metavar="M", help=f"the machine ({CRASH_MACHINE})"
@@ -63,14 +63,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--out",
         default=".",
         metavar="FOLDER",
-        help="where traces are left with which something is wrong (the working directory)",
+        help="folder for the traces of failing seeds (the working directory)",
     )
     parser.add_argument(
         "--seconds",
         type=options.whole(1),
         default=int(exploration.SECONDS),
         metavar="N",
-        help="how long the program may take: with threads that wait for each other it does not end"
+        help="time limit of the program, in case its threads wait for each other for ever"
         f" ({exploration.SECONDS:.0f})",
     )
     record.add_recording(parser)

@@ -14,9 +14,9 @@ DESCRIPTION = (
     "Run litmus tests on ordering hardware without a log: the power is cut at every\n"
     "point of many interleavings, with every order of draining tried that the\n"
     "hardware's rules allow. Exit code 1 if an image was seen that the hardware's\n"
-    "persistency model forbids, a rule that is switched off was not caught, or\n"
-    "nothing that was asked fitted some hardware.\n"
-    "docs/litmus.md has the format of a test, docs/design.md hardware in Python."
+    "persistency model forbids, a rule that is switched off was not caught, or no\n"
+    "test could run on some hardware. docs/litmus.md has the format of a test,\n"
+    "docs/design.md hardware in Python."
 )
 EPILOG = """\
 examples:
@@ -36,15 +36,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="ordering hardware (all there is), or that of a file in Python; may be repeated",
+        help="ordering hardware (all), or a Python file with some; may be repeated",
     )
     parser.add_argument(
         "--random",
         type=options.whole(0, RANDOM_MAX),
         default=0,
         metavar="N",
-        help="also run so many random programs on each, the same for every seed: in other ways of"
-        " setting it up, on small caches, and with writes that overtake each other",
+        help="also run this many random programs on each, the same for every seed: with varied"
+        " parameters, on small caches, and with writes that overtake each other",
     )
     parser.add_argument(
         "--mutants",
@@ -56,15 +56,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--program",
         type=options.whole(1, RANDOM_MAX),
         metavar="K",
-        help="run the random program of this number alone, and show it",
+        help="run only the random program with this number, and show it",
     )
     parser.add_argument(
-        "--without", metavar="RULE", help="switch a rule of the hardware off in every run"
+        "--without", metavar="RULE", help="switch off one rule of the hardware in every run"
     )
     options.add_settings(
         parser,
         "a field of the machine `tiny` or of the hardware (`design`) in every run",
-        "the hardware's",
+        "some hardware",
     )
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="tests (those that come with the simulator)"

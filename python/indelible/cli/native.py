@@ -52,8 +52,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole", action="store_true", help="each run is a pass over the array, as published"
     )
-    parser.add_argument("--against", metavar="M", help="simulate the same loops on a machine, too")
-    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
+    parser.add_argument(
+        "--against", metavar="M", help="also simulate the same loops on this machine"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="also draw a figure: .png, .svg or .pdf")
     options.add_common(parser)
 
 

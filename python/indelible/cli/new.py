@@ -8,12 +8,12 @@ from indelible.cli import options
 from indelible.experiment import InputError
 from indelible.starting import new
 
-HELP = "write a design in Python, to begin with"
+HELP = "write a working design in Python to start from"
 DESCRIPTION = (
-    "Write a design of your own in Python, to begin with: a whole one of 200 lines,\n"
-    "which is right. Its file is a design everywhere: `--design ./mine.py`. Or write\n"
-    "ordering hardware (`order`), on which software logs stand: `undo@./mine.py`.\n"
-    "docs/design.md makes another one of it, and says what hooks there are."
+    "Write a design in Python to start from: complete, 200 lines long and correct.\n"
+    "Its file can be named wherever a design can: `--design ./mine.py`. Or write\n"
+    "ordering hardware (`order`), on which software logs run: `undo@./mine.py`.\n"
+    "docs/design.md turns it into another design, and says what hooks there are."
 )
 EPILOG = """\
 examples:
@@ -28,7 +28,9 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `new`."""
     parser.add_argument("kind", nargs="?", metavar="KIND", help="`design` or `order`")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="its file is NAME.py")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="what it is called; the file is NAME.py"
+    )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object and nothing else"
     )

@@ -90,7 +90,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         type=whole(0),
         default=1,
         metavar="S",
-        help="where all randomness comes from; the same seed gives the same answer (1)",
+        help="seed of all random choices; the same seed gives the same answer (1)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object and nothing else"
@@ -104,7 +104,7 @@ def add_cell(parser: argparse.ArgumentParser) -> None:
         "--workload",
         type=one("workload"),
         metavar="W",
-        help="the workload; --sql, --ycsb and --replay name theirs by themselves",
+        help="the workload; implied by --sql, --ycsb or --replay",
     )
 
 
@@ -115,22 +115,22 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         "--txs",
         type=whole(1),
         metavar="N",
-        help=f"transactions of each core ({txs}); `txs` in the answer counts those of all cores",
+        help=f"transactions per core ({txs}); `txs` in the answer is the total of all cores",
     )
     add_settings(parser)
     parser.add_argument(
         "--sql",
         metavar="FILE",
-        help="the script that the workload `sqlite` runs: plain SQL, of which what follows a line"
-        " `-- measured` is measured and repeated; without that line all of it is, each time from an"
-        " empty database on, and emptying it is a transaction, too",
+        help="the SQL script that `sqlite` runs. What follows a line `-- measured` is measured and"
+        " repeated; without that line all of it is, each time from an empty database, and emptying"
+        " it counts as a transaction",
     )
     parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
     parser.add_argument(
         "--replay",
         metavar="FILE",
-        help="the trace that the workload `replay` does again: what a program did to its memory, or"
-        " a store log of pmemcheck (docs/replay.md)",
+        help="the trace that the workload `replay` repeats: what a program did to its memory, or a"
+        " store log of pmemcheck (docs/replay.md)",
     )
     parser.add_argument(
         "--exact",
@@ -144,9 +144,9 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         metavar="FOLDER",
-        help="keep what each run and campaign answers in this folder, and take what it has: the"
-        " same command goes on where it was interrupted, and a larger one runs what is new. How"
-        " much it had is said below the table",
+        help="store the results of runs and campaigns in this folder and reuse those it has: the"
+        " same command resumes where it was interrupted, a larger one runs only what is new. A line"
+        " below the table says how many were reused",
     )
 
 
@@ -155,7 +155,7 @@ def add_dask(parser: argparse.ArgumentParser, more: str = "") -> None:
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
-        help="have the workers of a Dask cluster do it: the address of the scheduler, such as"
+        help="run on the workers of a Dask cluster: the scheduler's address, such as"
         f" tcp://head:8786, or its scheduler file (docs/cluster.md){more}",
     )
 
@@ -177,15 +177,15 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
         type=whole(1, SEEDS_MAX),
         default=1,
         metavar="N",
-        help="run everything but crash campaigns with so many seeds, from --seed on: means over"
-        " them, and how sure those are (1)",
+        help="run everything except crash campaigns with this many seeds, from --seed on; shows"
+        " means and how certain they are (1)",
     )
 
 
 def add_settings(
     parser: argparse.ArgumentParser,
     of: str = "a field of the machine, the design or the workload",
-    named: str = "a design's or a workload's",
+    named: str = "one design or workload",
 ) -> None:
     """Add `--set`, which overrides a field `of` these."""
     parser.add_argument(
@@ -194,8 +194,8 @@ def add_settings(
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help=f"override {of}; may be repeated. The section may be {named} name, and speaks of that"
-        " alone",
+        help=f"override {of}; may be repeated. SECTION may also be the name of {named}; the value"
+        " then applies to it alone",
     )
 
 

@@ -41,9 +41,11 @@ STDOUT = "-"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add `--plot` and `--csv`."""
-    parser.add_argument("--plot", metavar="FILE", help="also draw it: .png, .svg or .pdf")
+    parser.add_argument("--plot", metavar="FILE", help="also draw a figure: .png, .svg or .pdf")
     parser.add_argument(
-        "--csv", metavar="FILE", help="also write the rows; to - instead of anything else"
+        "--csv",
+        metavar="FILE",
+        help="also write the rows as CSV; `-` prints them instead of the table",
     )
     # Of some answers there is more: `add_table` and `add_report`.
     parser.set_defaults(table=None, report=None)
@@ -54,8 +56,8 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         metavar="FILE",
-        help="also write what the table shows as CSV: means over seeds and workloads, and how far"
-        " their 95 %% intervals go",
+        help="also write what the table shows as CSV: means over seeds and workloads, with the half"
+        " widths of their 95 %% intervals",
     )
 
 
@@ -64,7 +66,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report",
         metavar="FILE",
-        help="also write all of it as one HTML page: each of these views as a figure and a table,"
+        help="also write the whole comparison as one HTML page: every view as a figure and a table,"
         " what was simulated, and the rows as JSON",
     )
 

@@ -9,14 +9,14 @@ from indelible.cli import options, outputs
 from indelible.probes import GROUPS
 from indelible.probing import MACHINE, Probed
 
-HELP = "what a machine's memory takes and carries, beside what was measured of real ones"
+HELP = "latency and bandwidth of a machine's memory, next to measurements of real ones"
 DESCRIPTION = (
-    "Ask the memory of a simulated machine what papers asked of real ones: the\n"
-    "latency of loads that wait for each other, of a store until it is durable, the\n"
-    "bandwidth of accesses that do not wait, and the bytes programmed for each byte\n"
-    "stored. Beside machine `optane` stands what was measured of Optane DIMMs. What\n"
-    "does not come out is marked: docs/model.md says why. Nothing is logged: of the\n"
-    "design `undo@x86` the probes use clwb and sfence alone."
+    "Measure the memory of a simulated machine as papers measured real ones: the\n"
+    "latency of loads that wait for each other and of a store until it is durable,\n"
+    "the bandwidth of accesses that do not wait, and the bytes programmed for each\n"
+    "byte stored. Next to machine `optane` stand measurements of Optane DIMMs. What\n"
+    "does not come out is marked: docs/model.md says why. Nothing is logged: the\n"
+    "probes use the design `undo@x86`, but only its clwb and sfence."
 )
 EPILOG = """\
 examples:
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.names,
         default=[MACHINE],
         metavar="A,B",
-        help=f"presets or files, side by side, or all ({MACHINE})",
+        help=f"presets or files, shown side by side, or `all` ({MACHINE})",
     )
     parser.add_argument(
         "--only", type=options.names, metavar="G,H", help=f"some of {', '.join(GROUPS)} (all)"

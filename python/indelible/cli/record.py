@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.whole(0),
         default=1,
         metavar="N",
-        help="the order in which threads of the program go on (1); another seed is another one",
+        help="decides the order in which the program's threads run (1)",
     )
     parser.add_argument(
         "--json",
@@ -55,7 +55,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pool",
         metavar="FILE",
-        help="this file alone is persistent memory, and no other that is mapped shared",
+        help="only this file is persistent memory, and no other that is mapped shared",
     )
     parser.add_argument(
         "--no-loads",
@@ -66,22 +66,22 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unseen",
         action="store_true",
-        help="take what changes without a store that was seen for stores just before the next"
-        " flush or fence, and do not refuse it",
+        help="treat memory that changed without an observed store as stored just before the next"
+        " flush or fence, instead of refusing it",
     )
     parser.add_argument(
         "--most",
         type=_bytes,
         default=recording.BYTES_MAX,
         metavar="BYTES",
-        help="the most that is recorded, without the lines of the source (256MiB)",
+        help="record at most this much, not counting the lines of the source (256MiB)",
     )
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Add the program and its words, behind all options."""
     parser.add_argument(
-        "program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="what is run"
+        "program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program to record"
     )
 
 

@@ -10,12 +10,12 @@ from indelible.experiment import InputError
 from indelible.papers import PAPERS
 from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
 
-HELP = "what a paper claims, and the same asked here"
+HELP = "what a paper claims, and what comes out here"
 DESCRIPTION = (
     "Run the evaluation of a paper on its machine and print what was published beside\n"
     "what comes out here. No number is tuned, and many differ: docs/fidelity.md says\n"
-    "why. With --machine and --set the claims are asked of another machine, with\n"
-    "--vary at each value of a field; a claim about that field keeps its own.\n"
+    "why. With --machine and --set the claims are tried on another machine, with\n"
+    "--vary at each value of a field; a claim about that field keeps its own value.\n"
     "\npapers:\n" + "\n".join(f"  {paper.name:<6}{paper.title}" for paper in PAPERS.values())
 )
 EPILOG = """\
@@ -37,12 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.setting,
         action="append",
         metavar="FIELD=VALUES",
-        help="a field as of --set, or txs or seed, and its values: 1,2,4 or first:last:step; a"
+        help="a field as in --set, or txs or seed, and its values: 1,2,4 or first:last:step; a"
         " column for each",
     )
-    parser.add_argument("--machine", metavar="M", help="another machine than the paper's")
+    parser.add_argument("--machine", metavar="M", help="a machine other than the paper's")
     parser.add_argument(
-        "--txs", type=options.whole(1), metavar="N", help="transactions of each core (2,000)"
+        "--txs", type=options.whole(1), metavar="N", help="transactions per core (2,000)"
     )
     options.add_settings(parser)
     options.add_keep(parser)

@@ -27,7 +27,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     options.add_cell(parser)
     parser.add_argument(
-        "--cores", type=options.whole(1), metavar="N", help="cores (as the machine has them)"
+        "--cores",
+        type=options.whole(1),
+        metavar="N",
+        help="number of cores (all that the machine has)",
     )
     parser.add_argument(
         "--epochs",
@@ -37,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latencies",
         action="store_true",
-        help="tell the whole distribution of commit latencies, in --json as steps",
+        help="report the whole distribution of commit latencies, in --json as steps",
     )
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)

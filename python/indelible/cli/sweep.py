@@ -14,11 +14,11 @@ HELP = "the same runs at several values of a parameter"
 DESCRIPTION = (
     "Run every design on every workload at each value of a field of the machine, the\n"
     "design or the workload, or of cores, txs and seed; of several fields at each\n"
-    "combination. A row of the table is a point: of one design every workload, of\n"
-    "several their geometric means, and below it which design passes which, and\n"
-    "where. Of two fields each of these is a grid, the first field's values down and\n"
-    "the second's across, and one more says at which values which design is ahead;\n"
-    "--plot draws them as heat maps. No power is cut."
+    "combination. A row of the table is a point: with one design there is a column\n"
+    "per workload, with several a column of geometric means per design; below it is\n"
+    "where one design overtakes another. With two fields each of these is a grid,\n"
+    "with the first field's values down and the second's across, and one more shows\n"
+    "which design is ahead where; --plot draws them as heat maps. No power is cut."
 )
 EPILOG = """\
 examples:
@@ -49,10 +49,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.setting,
         action="append",
         metavar="FIELD=VALUES",
-        help="a field as of --set, or cores, txs or seed, and its values: 1,2,4 or first:last:step;"
+        help="a field as in --set, or cores, txs or seed, and its values: 1,2,4 or first:last:step;"
         " may be repeated",
     )
-    parser.add_argument("--cores", type=options.whole(1), metavar="N", help="the number of cores")
+    parser.add_argument(
+        "--cores",
+        type=options.whole(1),
+        metavar="N",
+        help="number of cores (all that the machine has)",
+    )
     options.add_metric(parser)
     parser.add_argument(
         "--normalize",

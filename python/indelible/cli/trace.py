@@ -9,7 +9,7 @@ from indelible.cli import complain, options, outputs
 from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, InputError
 from indelible.timeline import Timeline
 
-HELP = "what happens in a part of a run, for Perfetto or as a list"
+HELP = "what happens during part of a run, for Perfetto or as a list"
 DESCRIPTION = (
     "Run a workload on a design and record what happens in a part of it: what each\n"
     "core stores, flushes, fetches and waits for, what each write-pending queue\n"
@@ -35,38 +35,40 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--cores",
         type=options.whole(1),
         metavar="N",
-        help="cores (as the machine has them; with --event 2)",
+        help="number of cores (all that the machine has; with --event 2)",
     )
     parser.add_argument(
         "--from",
         dest="start",
         default=TIMELINE_START,
         metavar="TIME",
-        help=f"from this simulated time after measuring begins ({TIMELINE_START})",
+        help=f"start of the window, in simulated time since measuring began ({TIMELINE_START})",
     )
     parser.add_argument(
         "--for",
         dest="length",
         default=TIMELINE_LENGTH,
         metavar="TIME",
-        help=f"for so long ({TIMELINE_LENGTH})",
+        help=f"length of the window ({TIMELINE_LENGTH})",
     )
     parser.add_argument(
         "--event",
         type=options.whole(1),
         metavar="N",
-        help="up to the power cut that `crash` calls event N, and as long before it as --for says;"
-        f" the machine is then {CRASH_MACHINE} unless it is said",
+        help="end at the power cut that `crash` calls event N, and begin --for before it; the"
+        f" machine is then {CRASH_MACHINE} unless given",
     )
     parser.add_argument(
-        "--address", metavar="ADDRESS", help="only what touches its line, such as 0x3f1080"
+        "--address",
+        metavar="ADDRESS",
+        help="only events that touch the cache line at this address, such as 0x3f1080",
     )
-    parser.add_argument("--without", metavar="RULE", help="switch one rule of the design off")
+    parser.add_argument("--without", metavar="RULE", help="switch off one rule of the design")
     parser.add_argument(
         "--out", metavar="FILE", help="the trace for Perfetto (DESIGN-WORKLOAD.pftrace)"
     )
     parser.add_argument(
-        "--list", action="store_true", help="print the events; a file only with --out"
+        "--list", action="store_true", help="print the events; write a file only with --out"
     )
     options.add_experiment(parser, MACHINE, "2,000; with --event 500")
     parser.set_defaults(machine=None)

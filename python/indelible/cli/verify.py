@@ -10,11 +10,11 @@ from indelible import bundles, bundles_text
 from indelible.cli import INTERRUPTED, bundle, options
 from indelible.experiment import InputError
 
-HELP = "do the command of a bundle again: is the answer the same?"
+HELP = "repeat the command of a bundle and compare the answers"
 DESCRIPTION = (
-    "Do the command of a bundle again, in its folder, and compare what it answers\n"
-    "with what it answered then: every value but those of the host. Exit code 1 if\n"
-    "something differs. Nothing in the folder changes."
+    "Repeat the command of a bundle, in its folder, and compare its answer with that\n"
+    "in the bundle: every value but those of the host. Exit code 1 if something\n"
+    "differs. Nothing in the folder changes."
 )
 EPILOG = """\
 examples:
@@ -26,7 +26,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `verify`."""
     parser.add_argument(
-        "folder", nargs="?", metavar="FOLDER", help="what `indelible bundle` has made"
+        "folder", nargs="?", metavar="FOLDER", help="what `indelible bundle` created"
     )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object and nothing else"

@@ -12,14 +12,14 @@ from indelible.experiment import MACHINE
 from indelible.inquiry import BY, BY_MAX
 from indelible.metrics import metric_named
 
-HELP = "why one design is not like another, and what that depends on"
+HELP = "why two designs differ, and what that depends on"
 DESCRIPTION = (
     "Run two designs, or one, and say what their core time is spent on and how busy\n"
     "the machine was. Then change every field of the machine, the designs and the\n"
     "workloads, one at a time, and run them again: what moves the ratio of the two,\n"
-    "what makes each of them better, and whether any change turns them round.\n"
-    "Numbers are halved and doubled (--by), words replaced by each other one. Of\n"
-    "several workloads it is geometric means. No power is cut."
+    "what makes each of them better, and whether any change reverses them. Numbers\n"
+    "are halved and doubled (--by), words replaced by each alternative. With several\n"
+    "workloads, ratios are geometric means. No power is cut."
 )
 EPILOG = """\
 examples:
@@ -40,14 +40,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--designs",
         type=options.names,
         metavar="A,B",
-        help="two designs, of which the second stands over the first, or one",
+        help="two designs, the second relative to the first, or one alone",
     )
     parser.add_argument("--workloads", type=options.names, metavar="X,Y", help="the workloads")
     parser.add_argument(
         "--cores",
         type=options.whole(1),
         metavar="N",
-        help="the number of cores (as the machine has them)",
+        help="number of cores (all that the machine has)",
     )
     options.add_metric(parser)
     parser.add_argument(
@@ -61,15 +61,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--fields",
         type=options.names,
         metavar="F,G",
-        help="change these alone: fields, as of --set, or whole sections: pm, or the name of a"
-        " design or a workload (every one)",
+        help="change only these: fields, as in --set, or whole sections: pm, or the name of a"
+        " design or a workload (all)",
     )
     parser.add_argument(
         "--top",
         type=options.whole(1),
         default=causes_text.TOP,
         metavar="N",
-        help=f"show so many changes ({causes_text.TOP}); --json and --csv have all",
+        help=f"how many changes to show ({causes_text.TOP}); --json and --csv have all",
     )
     outputs.add_options(parser)
     options.add_keep(parser)
