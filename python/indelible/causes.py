@@ -207,6 +207,11 @@ class Causes(Shown):
         seen = [point for point in better if self._is_sure(self._effects(point, design))]
         return sorted(seen, key=lambda point: -better[point])
 
+    def notes(self, point: Point = AS_IT_IS) -> list[str]:
+        """Return what the runs with a change say of themselves, such as what a design brings."""
+        runs = (run for cell, run in self.sweep.runs.items() if cell[0] == point)
+        return [*dict.fromkeys(note for run in runs for note in run.data.get("notes") or [])]
+
     @property
     def stacked(self) -> stacks.Stacked:
         """What explains the metric: what is written, and of every other one core time."""
@@ -245,7 +250,7 @@ class Causes(Shown):
         row |= {"ratio": self.ratio(point), "shift": self.shift(point)}
         if len(self.sweep.seeds) > 1:
             row["shift_half_width_95"] = self.shift_half_width(point)
-        return row
+        return row | {"notes": self.notes(point)}
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from indelible import stacks
 from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
@@ -220,7 +220,20 @@ def _notes(answer: Causes, width: int, top: int) -> list[str]:
         notes.append(footnote(BLANK, f"not run: {one.change}: {one.reason}", width))
     if (more := len(answer.refused) - NAMED) > 0:
         notes.append(footnote(BLANK, f"not run, too: {more} more; --json has why", width))
-    return notes + durability_notes(answer.designs, answer.sweep.durability, width)
+    notes += durability_notes(answer.designs, answer.sweep.durability, width)
+    return notes + [footnote("*", note, width) for note in _run_notes(answer)]
+
+
+def _run_notes(answer: Causes) -> Iterator[str]:
+    """Return what runs say of themselves, with the changes if it is not so without them."""
+    said = {point: answer.notes(point) for point in (AS_IT_IS, *answer.ranked())}
+    for note in dict.fromkeys(note for notes in said.values() for note in notes):
+        points = [point for point, notes in said.items() if note in notes]
+        if AS_IT_IS in points:
+            yield note
+            continue
+        more = f" and {len(points) - NAMED} more" if points[NAMED:] else ""
+        yield f"with {', '.join(at[0] for at in points[:NAMED])}{more}: {note}"
 
 
 def _zero_notes(answer: Causes, width: int) -> list[str]:

@@ -546,3 +546,26 @@ def test_the_table_is_as_long_as_is_asked(command: Command) -> None:
     assert len(table) == 2 + 1 + 2, "a head, a rule, what nothing changes, and two"
     assert "* changes that move less than those above: 6 (--top)" in shown
     assert causes_text.TOP == 12
+
+
+@needs_core
+def test_a_domain_that_a_design_brings_is_told_where_it_does() -> None:
+    answer = indelible.why(
+        PAIR, ["hash"], "silo", cores=1, txs=20, fields=["controller.domain", "controller.count"]
+    )
+    note = "silo needs the durability domain adr, which it brings to machine silo"
+    notes = {row["after"]: row["notes"] for row in answer.json()["rows"]}
+    assert [value for value, said in notes.items() if said == [note]] == ["media"]
+    assert [value for value, said in notes.items() if said] == ["media"]
+    shown = " ".join(str(answer).split())
+    assert f"* with controller.domain=media: {note}" in shown
+    always = indelible.why(
+        PAIR,
+        ["hash"],
+        "silo",
+        cores=1,
+        txs=20,
+        fields=["controller.count"],
+        set={"controller.domain": "media"},
+    )
+    assert f"* {note}" in " ".join(str(always).split())
