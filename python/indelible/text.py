@@ -34,6 +34,9 @@ LEAST_RATIO = 1e-4
 #: The least that is left to a column whose text is wrapped.
 LAST_COLUMN = 20
 
+#: And one whose names are broken since nothing else has helped.
+BROKEN_COLUMN = 12
+
 #: What is told of a distribution: how long these shares of commits take at most, if there are
 #: enough for one to be slower.
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999)
@@ -158,13 +161,12 @@ def columns(
     """Return a table that fits: the last column is wrapped first, then the widest, then others."""
     rows = [[str(cell) for cell in row] for row in rows]
     sizes, gap = _sizes([[*cells] for cells in zip(headers, *rows, strict=True)], width)
-    lines = [
-        table_line(headers, sizes, right, gap),
-        "-" * (sum(sizes) + len(gap) * (len(sizes) - 1)),
-    ]
-    for row in rows:
+    lines = []
+    for row in (headers, *rows):
         cells = [_wrapped(cell, size) for cell, size in zip(row, sizes, strict=True)]
         lines += [table_line(part, sizes, right, gap) for part in zip_longest(*cells, fillvalue="")]
+        if row is headers:
+            lines.append("-" * (sum(sizes) + len(gap) * (len(sizes) - 1)))
     return "\n".join(lines)
 
 
@@ -192,7 +194,7 @@ def _sizes(table: Sequence[Sequence[str]], width: int) -> tuple[list[int], str]:
     if sum(sizes) + gaps <= width:
         return sizes, GAP
     gaps = len(NARROW_GAP) * last
-    narrow(widest, LAST_COLUMN)
+    narrow(widest, BROKEN_COLUMN)
     return sizes, NARROW_GAP
 
 

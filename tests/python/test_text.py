@@ -271,10 +271,13 @@ def test_names_are_broken_last_and_behind_an_underscore() -> None:
         (80, ["eviction_marks_what_it_carries"]),
         (70, ["eviction_marks_what_it_", "carries"]),
         (64, ["eviction_marks_what_", "it_carries"]),
+        (60, ["eviction_marks_", "what_it_carries"]),
     ):
         lines = text.columns(heads, rows, width).splitlines()
         assert max(map(len, lines)) <= width
-        assert [line.split()[0] for line in lines[2:]] == parts
+        rule = next(index for index, line in enumerate(lines) if line.startswith("---"))
+        assert [line.split()[0] for line in lines[rule + 1 :]] == parts
+        assert " ".join(line.split(" ca")[0].strip() for line in lines[:rule]) == heads[0]
 
 
 @pytest.mark.parametrize("name", ["", *parser.COMMANDS])
