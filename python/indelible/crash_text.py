@@ -231,6 +231,8 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     trials = row["trials"]
     if trials is None:
         return [paragraph("trials", "none: the design is wrong as it is", width)]
+    if row.get("cancelled") and not trials["runs"]:
+        return [paragraph("trials", "none: interrupted before", width)]
     runs = "1 run" if trials["runs"] == 1 else f"{trials['runs']:,} runs"
     tried = f"{runs} of scribble on small machines, {trials['points']:,} power cuts"
     if trials["refused"]:

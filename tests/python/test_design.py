@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -172,6 +173,23 @@ class Lazy(Design):
 
     durability = "none"
     params = {"small": Param(3, 1, 9, "A number.")}  # noqa: RUF012
+
+
+def test_trials_that_were_interrupted_before_the_first_are_no_failure(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fake.crash
+    none = {"runs": 0, "points": 0, "refused": 0, "refusal": "", "wrong": None}
+    for early, said in (
+        ({"cancelled": True, "trials": none}, "trials      none: interrupted before"),
+        ({"trials": none | {"refused": 3, "refusal": "too small"}}, "FAIL, nothing was tried"),
+    ):
+        monkeypatch.setattr(
+            fake, "crash", lambda *a, early=early: json.dumps(json.loads(whole(*a)) | early)
+        )
+        answer = indelible.crash("silo", "hash", trials=6)
+        assert said in str(answer)
+        assert ("FAIL" in str(answer)) == ("cancelled" not in early) == answer.failed
 
 
 def test_a_class_is_a_design() -> None:
