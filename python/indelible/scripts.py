@@ -123,9 +123,14 @@ def find(name: str) -> tuple[type[Design], str | None, str] | None:
             _require_log(name)
         design = _loaded(own)
     elif own and Path(own + SUFFIX).is_file():
-        path = own if Path(own).parent != Path() else f"./{own}"
+        path = own if os.path.dirname(own) else f"./{own}"
         path = f"{log}@{path}" if log else path
         raise InputError(f"unknown design `{name}`; that in the file is `{path}{SUFFIX}`")
+    elif os.path.dirname(own) and Path(own).is_dir():
+        raise InputError(
+            f"{own} is a directory; a design in Python is a file, such as"
+            f" {os.path.join(own, f'mine{SUFFIX}')}"
+        )
     else:
         _require_log(name)
         return None
@@ -411,8 +416,14 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
     numbers = (param.default, param.least, param.most, *param.tight)
     if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
         raise InputError(f"{name}: `{key}` has whole numbers from 0 on, and not {numbers!r}")
-    if not all(param.least <= number <= param.most for number in (param.default, *param.tight)):
-        raise InputError(f"{name}: `{key}` has a value that is not {param.least} to {param.most}")
+    span = f"{param.least} to {param.most}"
+    said = [
+        ("the default of", "is", param.default),
+        *(("`tight` of", "has", n) for n in param.tight),
+    ]
+    for what, verb, number in said:
+        if not param.least <= number <= param.most:
+            raise InputError(f"{name}: {what} `{key}` {verb} {number}, which is not {span}")
     limits = {"default": param.default, "least": param.least, "most": param.most}
     return field | limits | {"choices": []}
 

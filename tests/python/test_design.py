@@ -213,6 +213,16 @@ def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
     assert (
         refused(lambda: run_of("mine")) == "unknown design `mine`; that in the file is `./mine.py`"
     )
+    assert (
+        refused(lambda: run_of("./mine"))
+        == "unknown design `./mine`; that in the file is `./mine.py`"
+    )
+    Path("folder").mkdir()
+    told = "./folder is a directory; a design in Python is a file, such as ./folder/mine.py"
+    assert refused(lambda: run_of("./folder")) == told
+    assert refused(lambda: indelible.explain("./folder")) == told
+    Path("silo").mkdir()
+    assert run_of("silo").data["design"] == "silo"
     assert refused(lambda: run_of("./no.py")) == "./no.py: no such file or directory"
     assert refused(lambda: run_of(f"{tmp_path}/.py")).endswith("no such file or directory")
     for text, told in (
@@ -280,7 +290,11 @@ def test_the_answer_is_the_same_beside_others(mine: str, monkeypatch: pytest.Mon
         ("rules = ['a']", "`rules` has something for each name: a mapping"),
         ("needless = {'a': 'b'}", "`needless` names `a`, which is no rule"),
         ("params = {'a': 3}", "`params` has a `Param` for `a`, and not 3"),
-        ("params = {'a': Param(9, 1, 4)}", "`a` has a value that is not 1 to 4"),
+        ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9, which is not 1 to 4"),
+        (
+            "params = {'a': Param(2, 1, 4, tight=[3, 5])}",
+            "`tight` of `a` has 5, which is not 1 to 4",
+        ),
         ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
         ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
         ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
