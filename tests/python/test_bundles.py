@@ -74,6 +74,20 @@ def test_the_same_answer_is_verified(command: Command) -> None:
     assert json.loads(command("verify", "it", "--json")[1])["differences"] == []
 
 
+@pytest.mark.parametrize("more", [[], ["--plot", "it.svg"], ["--json"]])
+def test_a_bundle_has_the_distributions_of_latencies_whatever_is_written(
+    command: Command, fake: ModuleType, more: list[str]
+) -> None:
+    words = ("--json", "it") if more == ["--json"] else ("it",)
+    command("bundle", *words, "--", *COMPARE, "--latencies", *more)
+    rows = json.loads(Path("it/answer.json").read_text(encoding="utf-8"))["rows"]
+    assert all(spec["latencies"] for kind, spec in fake.asked if kind == "run")
+    assert all(row["command"].endswith("--latencies") for row in rows)
+    fake.asked.clear()
+    assert json.loads(command("verify", "it", "--json")[1])["differences"] == []
+    assert all(spec["latencies"] for kind, spec in fake.asked if kind == "run")
+
+
 def test_another_answer_is_not(
     command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,9 +156,12 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _needs_distributions(args: argparse.Namespace) -> bool:
-    """Return whether latencies take more than each row has, as those of joined seeds do."""
+    """Return whether latencies take more than each row has, as those of joined seeds do.
+
+    A bundle has the object of `--json`, whatever else is written the first time.
+    """
     drawn = args.plot is not None or args.report is not None
-    return args.json or drawn or args.seeds > 1
+    return args.json or options.is_heard() or drawn or args.seeds > 1
 
 
 def _base(args: argparse.Namespace) -> str | None:

@@ -249,6 +249,11 @@ def listening(hear: Callable[[Any], None]) -> Iterator[None]:
         _listeners.remove(hear)
 
 
+def is_heard() -> bool:
+    """Return whether answers are heard, and are then to have all that `--json` has."""
+    return bool(_listeners)
+
+
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
     """Show what was asked for, or after Ctrl-C what there is of it."""
     try:
