@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indelible.native import CACHED, PUBLISHED, UNCACHEABLE, Answer
-from indelible.plot import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, styled
+from indelible.plot import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, number_decades, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,6 +72,7 @@ def _misses(axes: Axes, measured: Answer) -> None:
         )
     times.set_yscale("log")
     times.set_ylim(1, 10_000)
+    _number(times)
     times.spines["right"].set_visible(True)
     times.set_ylabel("cycles an entry (line)", color=COLOURS[5])
     axes.set_title("as Figure 2: misses and time, 1 entry a fence", fontsize=7, loc="left")
@@ -103,6 +104,7 @@ def _speedups(axes: Axes, measured: Answer) -> None:
         axes.bar_label(bars, [f"{height:.3g}" if height else "" for height in heights], fontsize=6)
     axes.set_yscale("log")
     axes.set_ylim(1, 4000)
+    _number(axes)
     axes.set_xticks(
         range(len(PUBLISHED)), ["partial writes\n(1 entry)", "full writes\n(8 entries)"]
     )
@@ -137,7 +139,15 @@ def _sweep(axes: Axes, measured: Answer) -> None:
     axes.set_yscale("log")
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
+    _number(axes)
     axes.set_xlabel("entries before a fence")
     axes.set_ylabel("cycles an entry")
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.legend(fontsize=6, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _number(axes: Axes) -> None:
+    """Give a logarithmic axis numbers and no powers of ten, which would be formulas."""
+    from matplotlib.ticker import StrMethodFormatter
+
+    number_decades(axes.yaxis, StrMethodFormatter("{x:,.0f}"))

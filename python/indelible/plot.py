@@ -59,6 +59,10 @@ STYLE = {
     "ps.fonttype": 42,
     "svg.fonttype": "none",
     "svg.hashsalt": "indelible",
+    # Names of files are no formulas, whatever is between two dollars.
+    "text.parse_math": False,
+    "text.usetex": False,
+    "axes.formatter.use_mathtext": False,
 }
 
 #: Neither a date nor a version: the same rows give the same file.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -9,10 +10,13 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import plot
+from conftest import HERE, needs_core
+from indelible import native_plot, plot
+from indelible.views import VIEWS
 
 Command = Callable[..., tuple[int, str, str]]
 
+UNDO_LOG = HERE.parents[1] / "examples" / "designs" / "undo_log.py"
 LATENCY = ("--metric", "commit-latency")
 
 
@@ -51,3 +55,31 @@ def test_no_sweep_is_drawn_of_no_ratio(command: Command, tmp_path: Path) -> None
     code, _, complaint = command(*words, *LATENCY, "--plot", str(tmp_path / "it.png"))
     assert code == 2
     assert "there is no figure: each design at cores=1 is 0 here; choose" in complaint
+
+
+@needs_core
+def test_names_of_files_are_no_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = r"a$\foo$b.py"
+    shutil.copy(UNDO_LOG, name)
+    small = {"cores": 1, "txs": 20}
+    compared = indelible.compare(["silo", name], ["hash"], crash=False, latencies=True, **small)
+    for view in VIEWS:
+        compared.save("it.svg", view=view)
+        assert name in Path("it.svg").read_text(encoding="utf-8")
+    designs = ["undo@x86", "silo", name]
+    plane = {"cores": [1, 2], "controller.wpq": [32, 64]}
+    for vary in ({"cores": [1, 2]}, plane):
+        indelible.sweep(designs, ["hash"], vary, txs=20).save("it.svg")
+        assert name in Path("it.svg").read_text(encoding="utf-8")
+    why = indelible.why(["undo@x86", name], ["hash"], fields=["controller.domain"], **small)
+    for suffix in plot.SUFFIXES:
+        why.save(f"it{suffix}")
+    assert name in Path("it.svg").read_text(encoding="utf-8")
+
+
+def test_logarithmic_axes_have_numbers(fake: ModuleType) -> None:
+    drawing = native_plot.figure(indelible.native.logging(quick=True))
+    labels = [label.get_text() for axes in drawing.axes for label in axes.get_yticklabels()]
+    assert "1,000" in labels
+    assert not [label for label in labels if "$" in label]
