@@ -26,6 +26,11 @@ NOTHING_CHECKED = (
     "transactions nothing is promised"
 )
 
+#: Why a campaign says nothing of a design that commits before it is durable.
+NOTHING_ANNOUNCED = (
+    "nothing was checked: no transaction was announced as durable, so that memory may lack them all"
+)
+
 #: Why a checker was not asked about anything that could be wrong.
 NOTHING_STORED = (
     "nothing was checked: behind `measured` the trace stores nothing to persistent memory"
@@ -138,7 +143,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
         if row["checked"]:
             interrupted = "ok so far: every one that was tried recovered"
             return interrupted if row.get("cancelled") else "ok: every one recovered"
-        return NOTHING_STORED if "checker" in row else NOTHING_CHECKED
+        return nothing_checked(row)
     life = row["violations"][0]["life"]
     if life > 1:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
@@ -147,6 +152,13 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     violations = "violation" if found == 1 else "violations"
     stopped = f": stopped after {found} {violations}" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
+
+
+def nothing_checked(row: Mapping[str, Any]) -> str:
+    """Return why a campaign in which nothing was wrong says nothing of its design."""
+    if row.get("announced_nothing"):
+        return NOTHING_ANNOUNCED
+    return NOTHING_STORED if "checker" in row else NOTHING_CHECKED
 
 
 #: What an image is beside the one that timing left: some writes came early, or it is another one
@@ -241,6 +253,7 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     wrong = trials["wrong"]
     if wrong is None:
         verdict = "ok so far" if row.get("cancelled") else "ok"
+        verdict = verdict if trials.get("checked", 1) else "nothing was checked"
         verdict = verdict if trials["runs"] else "FAIL, nothing was tried"
         return [paragraph("trials", f"{tried}: {verdict}", width)]
     told = f"FAIL, the last of {tried}"

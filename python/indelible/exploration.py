@@ -50,6 +50,7 @@ NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(RECORDED),
     "order": None,
     "checked": False,
+    "announced_nothing": False,
     "points": 0,
     "images": None,
     "failed_points": 0,
@@ -325,6 +326,7 @@ class Order:
                 Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
         return {
             "checked": answer.data["checked"],
+            "announced_nothing": answer.data.get("announced_nothing", False),
             "points": answer.data["points"],
             "images": answer.data["checker"]["images"] if "checker" in answer.data else None,
             "failed_points": failed_points(answer.data),

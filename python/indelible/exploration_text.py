@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible import text
-from indelible.crash_text import NOTHING_CHECKED, OTHER, list_violations
+from indelible.crash_text import NOTHING_ANNOUNCED, NOTHING_CHECKED, OTHER, list_violations
 from indelible.exploration import SURE, Exploration
 
 #: Seeds of which it is told what is wrong; `--json` has them all (ours: a screen).
@@ -81,7 +81,10 @@ def _verdict(answer: Exploration) -> str:
         if (share := answer["would_show"]) is not None:
             percent, sure = math.ceil(100 * share), round(100 * SURE)
             right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
-        return right if answer.checked else NOTHING_CHECKED
+        if answer.checked:
+            return right
+        announced_nothing = any(row["announced_nothing"] for row in rows)
+        return NOTHING_ANNOUNCED if announced_nothing else NOTHING_CHECKED
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"
 

@@ -258,7 +258,9 @@ def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
         return Verdict("untested", command=campaign.command(), reason=data[UNTESTED])
     violations = failed_points(data)
     if not violations and not data["checked"]:
-        reason = "no transaction stored to persistent memory: there is nothing to check"
+        announced = "no transaction was announced as durable: there is nothing to check"
+        stored = "no transaction stored to persistent memory: there is nothing to check"
+        reason = announced if data.get("announced_nothing") else stored
         return Verdict("untested", command=campaign.command(), reason=reason)
     kind = "fail" if violations else "ok"
     return Verdict(kind, data["points"], violations, campaign.command())

@@ -108,7 +108,13 @@ class Crash(Answer):
     @property
     def passed(self) -> bool:
         """Whether there was something to check, nothing was violated, and each mutant caught."""
-        return self.data["checked"] and not self.failed
+        return self.checked and not self.failed
+
+    @property
+    def checked(self) -> bool:
+        """Whether there was something to check, and in trials, if some were made, too."""
+        trials = self.data.get("trials") or {}
+        return self.data["checked"] and bool(trials.get("checked", 1) or not trials["runs"])
 
     @property
     def failed(self) -> bool:

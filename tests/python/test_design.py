@@ -535,8 +535,13 @@ def test_each_write_is_as_large_as_it_was_asked_for(write: Write) -> None:
     assert {"part", "direct", "give"} <= set(run.design_counters)
 
 
-@pytest.mark.parametrize(("when", "passes"), [("event", True), ("commit", False)])
-def test_an_asynchronous_design_is_held_to_what_it_says(when: str, passes: bool) -> None:
+@pytest.mark.parametrize(
+    ("when", "passes", "failed"),
+    [("event", True, False), ("commit", False, True), ("never", False, False)],
+)
+def test_an_asynchronous_design_is_held_to_what_it_says(
+    when: str, passes: bool, failed: bool
+) -> None:
     """It says that a transaction is durable when its mark is, or before, and answers before."""
     from indelible.templates.design import Template
 
@@ -550,7 +555,7 @@ def test_an_asynchronous_design_is_held_to_what_it_says(when: str, passes: bool)
             return super().commit(tx, below)
 
         def move_mark(self, number: int, at: int, below: design.Below) -> None:
-            self.rules.mark_before_answer = when == "event"
+            self.rules.mark_before_answer = when != "commit"
             super().move_mark(number, at, below)
 
         def event(self, at: int, event: tuple, below: design.Below) -> None:
@@ -559,7 +564,25 @@ def test_an_asynchronous_design_is_held_to_what_it_says(when: str, passes: bool)
                 below.durable(number, self.cores[number].ended, at)
             super().event(at, event, below)
 
-    assert indelible.crash(Later, "hash", txs=30).passed == passes
+    crash = indelible.crash(Later, "hash", txs=30, trials=3)
+    assert (crash.passed, crash.failed) == (passes, failed)
+    assert ("violations  nothing was checked: no transaction was announced" in str(crash)) == (
+        when == "never"
+    )
+    verdict = indelible.compare([Later], ["hash"], txs=30).verdict("Later", None)
+    assert verdict.kind == {"event": "ok", "commit": "fail", "never": "untested"}[when]
+
+
+def test_who_takes_what_is_evicted_and_announces_nothing_is_not_called_crash_safe(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from indelible.cli import main
+
+    path = write("durability = 'asynchronous'\ndef evict(self, evict, below): return TAKEN")
+    code = main(["crash", "--design", path, "--workload", "hash", "--txs", "20", "--trials", "2"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (code, "nothing was checked: no transaction was announced as" in shown) == (2, True)
+    assert " ok" not in shown
 
 
 def test_structures_depend_on_what_a_design_is_set_up_with(write: Write) -> None:

@@ -62,7 +62,8 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "crash_points": first.passed,
         "points": first.points,
         "nested_points": first.nested_points,
-        "checked": first.checked,
+        "checked": found.checked(),
+        "announced_nothing": first.announced_nothing && !found.checked(),
         "saved_bytes_max": first.saved.most,
         "declared_bytes": first.saved.declared,
         "energy_bytes": first.saved.energy,
@@ -292,6 +293,7 @@ fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -
     let done = control.done.load(Ordering::Relaxed);
     control.total.store(done + all.iter().take(most).map(work).sum::<u64>(), Ordering::Relaxed);
     let (mut runs, mut points, mut wrong) = (0, 0_u64, Value::Null);
+    let mut checked = 0_u64;
     let mut refused: Vec<String> = Vec::new();
     for one in &all {
         if control.cancelled.load(Ordering::Relaxed) || runs == most {
@@ -307,6 +309,7 @@ fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -
             }
             Ok(found) => {
                 (runs, points) = (runs + 1, points + found.images());
+                checked += u64::from(found.checked());
                 if let Some((cuts, violation)) = found.violations().next() {
                     wrong = json!({});
                     tell(&mut wrong, trial, on, *txs, cuts, violation);
@@ -319,6 +322,7 @@ fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -
     }
     json!({
         "runs": runs,
+        "checked": checked,
         "refused": refused.len(),
         "refusal": refused.first(),
         "points": points,

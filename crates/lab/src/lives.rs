@@ -174,6 +174,11 @@ impl Found {
         first.chain(later.map(|(cuts, violation)| (&cuts[..], violation)))
     }
 
+    /// Whether an image of some life could have been wrong.
+    pub fn checked(&self) -> bool {
+        self.first.checked || self.later.checked
+    }
+
     /// Images that were checked.
     pub fn images(&self) -> u64 {
         let Found { first, later } = self;
@@ -190,6 +195,8 @@ pub struct Later {
     pub points: u64,
     /// Power failures during recovery, and while a machine booted.
     pub nested_points: u64,
+    /// Whether an image of one of them could have been wrong.
+    pub checked: bool,
     /// What was wrong, each with the power failures before.
     pub violations: Vec<(Vec<Cut>, Violation)>,
     /// It ended with the first life in which something was wrong.
@@ -300,6 +307,7 @@ fn live_on(
             later.boots += 1;
             later.points += found.points;
             later.nested_points += found.nested_points;
+            later.checked |= found.checked;
             let wrong = found.violations.into_iter();
             later.violations.extend(wrong.map(|violation| (cuts.clone(), violation)));
             later.stopped = !later.violations.is_empty();

@@ -393,9 +393,11 @@ impl Probe {
     }
 
     /// Whether an image could be wrong: a transaction stored to persistent memory, or the workload
-    /// has invariants of its own.
+    /// has invariants of its own; and of transactions that were acknowledged, one was announced as
+    /// durable.
     pub fn has_something_to_check(&self) -> bool {
-        self.oracle.promised_anything() || self.workload.has_invariants()
+        let has_stores = self.oracle.promised_anything() || self.workload.has_invariants();
+        has_stores && !self.oracle.announced_nothing()
     }
 
     fn check(&mut self, at: Cycle, again: Option<Again>, image: &Image<'_>) {

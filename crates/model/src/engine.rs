@@ -96,9 +96,11 @@ pub struct Crashes {
     pub points: u64,
     /// Power failures during recovery.
     pub nested_points: u64,
-    /// Whether an image could have been wrong: a transaction stored to persistent memory, or the
-    /// workload has invariants of its own.
+    /// Whether an image could have been wrong
+    /// ([`has_something_to_check`](Probe::has_something_to_check)).
     pub checked: bool,
+    /// Whether none could because no transaction was announced as durable.
+    pub announced_nothing: bool,
     /// What the design saved at the first ones.
     pub saved: Saved,
     /// What recovery took after them.
@@ -237,6 +239,7 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
         points: probe.points,
         nested_points: probe.nested_points,
         checked: probe.has_something_to_check(),
+        announced_nothing: probe.oracle.announced_nothing(),
         saved: probe.saved,
         recovery: probe.recovery,
         checker_images: workload.checker().map(Checker::images),

@@ -105,6 +105,9 @@ pub struct Oracle {
     acknowledged: u64,
     /// Stores in transactions: what there is to judge.
     stores: u64,
+    /// Transactions with stores that were acknowledged, and those of them that are promised.
+    acknowledged_with_stores: u64,
+    promised_with_stores: u64,
 }
 
 /// A transaction that is promised, or that was aborted.
@@ -145,6 +148,8 @@ impl Oracle {
             recent: VecDeque::new(),
             acknowledged: 0,
             stores: 0,
+            acknowledged_with_stores: 0,
+            promised_with_stores: 0,
         })
     }
 
@@ -203,6 +208,12 @@ impl Oracle {
         self.stores > 0
     }
 
+    /// Whether transactions that stored were acknowledged, and the durability of none of them was
+    /// announced: an image without any of them is right.
+    pub fn announced_nothing(&self) -> bool {
+        self.acknowledged_with_stores > 0 && self.promised_with_stores == 0
+    }
+
     /// What the acknowledged transactions left in a word.
     fn newest(&self, word: Word) -> u64 {
         let writer = self.writers.get(&word).map(|&serial| &self.pending[self.place(serial)]);
@@ -254,6 +265,7 @@ impl Oracle {
             return;
         };
         self.acknowledged += 1;
+        self.acknowledged_with_stores += u64::from(!writes.is_empty());
         let serial = self.acknowledged;
         for &(word, _) in &writes {
             self.writers.insert(word, serial);
@@ -291,6 +303,7 @@ impl Oracle {
     }
 
     fn promise(&mut self, tx: Pending, durable: &Contents) {
+        self.promised_with_stores += u64::from(!tx.writes.is_empty());
         for &(word, new) in &tx.writes {
             self.expected.set_word(word, new);
             if self.writers.get(&word) == Some(&tx.serial) {
@@ -509,6 +522,30 @@ mod tests {
         assert_eq!(verdict(true, true, &[(1, 1), (9, 1)]), None);
         assert!(verdict(true, true, &[(1, 1)]).expect("lost").starts_with("durability"));
         assert!(verdict(true, true, &[]).is_some());
+    }
+
+    #[test]
+    fn who_acknowledges_stores_and_announces_none_of_them_has_announced_nothing() {
+        let zeros = Contents::new(0, 4096).expect("room");
+        let oracle = Oracle::new(&zeros, 1, 2048, Durability::Asynchronous);
+        let mut oracle = oracle.expect("room");
+        let mut tx = |oracle: &mut Oracle, id, stores: bool| {
+            oracle.begin(A, TxId(id));
+            if stores {
+                oracle.store(A, Word(1), id, u64::MAX);
+            }
+            oracle.committing(A);
+            oracle.acknowledge(A, &zeros);
+        };
+        tx(&mut oracle, 1, false);
+        assert!(!oracle.announced_nothing(), "there is nothing to announce");
+        oracle.announce(A, TxId(1), &zeros);
+        tx(&mut oracle, 2, true);
+        assert!(oracle.announced_nothing(), "what was announced has no stores");
+        oracle.announce(A, TxId(2), &zeros);
+        assert!(!oracle.announced_nothing());
+        tx(&mut oracle, 3, true);
+        assert!(!oracle.announced_nothing(), "one was");
     }
 
     #[test]

@@ -129,7 +129,7 @@ def call(args: argparse.Namespace) -> int:
         if answer.failed:
             return 1
         # Perhaps what was given as input has nothing that a design could get wrong.
-        return 2 if answer.data["points"] and not answer.data["checked"] else 0
+        return 2 if answer.data["points"] and not answer.checked else 0
 
     return options.answer(
         lambda: verbs.crash(
