@@ -7,6 +7,7 @@ answer. The results come in the order of the jobs, whatever order they end in.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 from indelible import experiment
 from indelible.experiment import InputError, InternalError
 from indelible.progress import Meter, Watched
-from indelible.scripts import held_still, is_script
+from indelible.scripts import held_still, is_script, running
 
 #: The environment variable that says how many jobs may run beside each other.
 JOBS_VARIABLE = "INDELIBLE_JOBS"
@@ -236,6 +237,10 @@ def _collect(
     for thread in threads:
         if thread.ident is not None:
             thread.join(max(deadline - time.monotonic(), 0.0))
+    # Nobody can stop a hook of a design in Python that does not return.
+    busy = [thread.ident for thread in threads if thread.is_alive() and thread.ident is not None]
+    for place in filter(None, map(running, busy)):
+        print(f"indelible: did not stop: {place}", file=sys.stderr)
     while not finished.empty():
         index, result = finished.get()
         if not isinstance(result, BaseException):

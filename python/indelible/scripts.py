@@ -1,6 +1,6 @@
 """Designs in Python: how one is found by its file or its class, and told to the simulator.
 
-The simulator calls `find`, `about`, `setup` and `explained`; the rest of the package calls `named`.
+The simulator calls `find`, `about`, `setup`, `explained` and `placed`; the rest of the package calls `named`.
 """
 
 from __future__ import annotations
@@ -282,19 +282,36 @@ def explained(error: BaseException, name: str, hook: str = "") -> str:
         return f"{name}:{error.lineno}: {error.msg}"
     said = [str(error), *getattr(error, "__notes__", ())]
     what = ": ".join([type(error).__name__, *(" ".join(text.split()) for text in said if text)])
+    return f"{placed(error, name, hook)}: {what}"
+
+
+def placed(error: BaseException, name: str, hook: str = "") -> str:
+    """Return where a script was when something was raised."""
     package = os.path.dirname(__file__)
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((package, "<frozen"))
-    ]
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in stack if not frame.filename.startswith((package, "<frozen"))]
     # What it calls in a library is less to the point than where it does.
-    folders = {os.path.dirname(path) for path, _ in _files} | {os.path.dirname(name)}
-    own = [frame for frame in frames if os.path.dirname(frame.filename) in folders] or frames
+    own = _own(frames, name) or frames
     if not own:
-        return f"{name}: `{hook}`: {what}" if hook else f"{name}: {what}"
-    place = own[-1]
-    return f"{place.filename}:{place.lineno}: in {place.name}: {what}"
+        return f"{name}: `{hook}`" if hook else name
+    return _place(own[-1])
+
+
+def running(thread: int) -> str | None:
+    """Return where a script is that runs on a thread."""
+    frame = sys._current_frames().get(thread)
+    own = _own(traceback.extract_stack(frame), "") if frame else []
+    return _place(own[-1]) if own else None
+
+
+def _own(stack: Iterable[traceback.FrameSummary], name: str) -> list[traceback.FrameSummary]:
+    """Return the steps that are in the folder of a script."""
+    folders = {os.path.dirname(path) for path, _ in _files} | {os.path.dirname(name)}
+    return [frame for frame in stack if os.path.dirname(frame.filename) in folders]
+
+
+def _place(step: traceback.FrameSummary) -> str:
+    return f"{step.filename}:{step.lineno}: in {step.name}"
 
 
 def about(design: type[Design], name: str) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -389,6 +391,33 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
     (violation,) = indelible.crash(path, "scribble", txs=20, lives=2).violations
     told = "d.py: `boot`: TypeError: it is to return the design, not None"
     assert violation["text"].endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("image.set_word(64, 7)", "`recover` makes 4 million writes"),
+        ("image.word(64)", "`recover` makes 16 million reads"),
+    ],
+)
+def test_a_recovery_that_does_not_end_is_a_violation_of_its_power_failure(
+    write: Write, step: str, told: str
+) -> None:
+    path = write(f"@classmethod\ndef recover(cls, image, setup):\n    while True:\n        {step}")
+    violation, *_ = indelible.crash(path, "scribble", txs=20, points=1).violations
+    assert violation["text"].startswith(f"liveness: recovery does not end: {told}, ")
+    assert violation["text"].endswith("d.py:7: in recover")
+    assert violation["event"] > 0
+
+
+def test_a_hook_that_does_not_return_is_named_when_it_is_interrupted(write: Write) -> None:
+    path = write("@classmethod\ndef recover(cls, image, setup):\n    while True: pass")
+    words = [sys.executable, "-m", "indelible", "crash", "--design", path, "--workload", "hash"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        time.sleep(2)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=20)
+    assert f"indelible: did not stop: {path}:6: in recover\n" in said
 
 
 def test_a_rule_of_the_machine_that_a_design_breaks_is_told_as_its_fault(write: Write) -> None:

@@ -343,8 +343,10 @@ impl Probe {
         }
         // Of one power failure, however many images it left.
         self.saved.short = self.saved.short.min(short + 1);
-        if let (Some(chosen), Some((order, image))) = (chosen, candidate) {
-            self.keeper.keep(chosen, order, &image, setup);
+        if let (Some(chosen), Some((order, image))) = (chosen, candidate)
+            && let Err(text) = self.keeper.keep(chosen, order, &image, setup)
+        {
+            self.report(at, None, text, None);
         }
     }
 
@@ -362,8 +364,11 @@ impl Probe {
 
     /// Checks the order of stores in what is left of a power failure.
     fn check_stores<D: Design>(&mut self, at: Cycle, mut image: Image<'_>, of: &Setup<'_, D>) {
+        image = image.powered();
+        if let Err(text) = recover_to_the_end::<D>(&mut image, of) {
+            return self.report(at, None, text, None);
+        }
         let Some(stores) = &mut self.stores else { return };
-        D::recover(&mut image, of).expect("the power does not fail");
         stores.images += 1;
         let asked = &stores.asked;
         stores.seen |= !asked.is_empty() && asked.iter().all(|&(word, is)| image.word(word) == is);
@@ -536,6 +541,22 @@ fn fail<'i, D: Design>(
              as it declares them"
         )),
     }
+}
+
+/// Has recovery make of an image, whose power does not fail, what it makes of it.
+///
+/// # Errors
+/// A sentence, when it does not end.
+fn recover_to_the_end<D: Design>(
+    image: &mut Image<'_>,
+    setup: &Setup<'_, D>,
+) -> Result<(), String> {
+    let done = D::recover(image, setup);
+    if let Some(what) = image.endless() {
+        return Err(format!("liveness: recovery does not end: `recover` makes {what}"));
+    }
+    done.expect("the power does not fail");
+    Ok(())
 }
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.

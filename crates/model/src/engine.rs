@@ -127,8 +127,8 @@ pub enum Failure {
     Stopped(Stop),
     /// The host has no room.
     Host(std::io::Error),
-    /// Every core waits, and nothing is due, or events follow each other and no core goes on: a
-    /// defect of the design.
+    /// Every core waits, and nothing is due, or events follow each other and no core goes on, or
+    /// booting does not end: a defect of the design.
     Deadlock(String),
 }
 
@@ -282,7 +282,11 @@ fn boot<D: Design>(
     let (mut before, mut after) = (memory()?, memory()?);
     remains.fill(&mut before);
     let mut image = Image::over(&before).remembering();
-    let design = D::boot(&mut image, &machine.setup()).expect("the power does not fail");
+    let design = D::boot(&mut image, &machine.setup());
+    if let Some(what) = image.endless() {
+        return Err(Failure::Deadlock(format!("booting does not end: `boot` makes {what}")));
+    }
+    let design = design.expect("the power does not fail");
     let writes = image.take_remembered();
     image.remains(remains.cut).fill(&mut after);
     machine.design = design;

@@ -339,6 +339,7 @@ impl Script for PyScript {
                 let setup = self.setup(py, given)?;
                 self.class.bind(py).call_method1("recover", (image, setup)).map(drop)
             });
+            self.place_endless(py, image, &answer.0, "recover");
             or_lost(py, answer, self.name, "recover")
         })
     }
@@ -351,6 +352,7 @@ impl Script for PyScript {
                 let design = self.class.bind(py).call_method1("boot", (image, setup))?;
                 self.hooks(py, design, has_cells)
             });
+            self.place_endless(py, image, &answer.0, "boot");
             or_lost(py, answer, self.name, "boot")
         })
     }
@@ -361,6 +363,23 @@ impl Script for PyScript {
 }
 
 impl PyScript {
+    /// Of what was ended because it does not end, says where that was.
+    fn place_endless<T>(
+        &self,
+        py: Python<'_>,
+        image: &mut Image<'_>,
+        answer: &PyResult<T>,
+        hook: &str,
+    ) {
+        let (Some(what), Err(error)) = (image.endless().map(str::to_owned), answer) else { return };
+        let error = error.clone_ref(py).into_value(py);
+        let scripts = package(py).scripts.bind(py);
+        let place = scripts.call_method1("placed", (error, self.name, hook));
+        if let Ok(place) = place.and_then(|place| place.extract::<String>()) {
+            image.call_endless(format!("{what}, {place}"));
+        }
+    }
+
     fn structures(&self, py: Python<'_>, given: &Given<'_>) -> PyResult<Vec<Structure>> {
         type Row = (String, u64, u64, String, String);
         let scripts = package(py).scripts.bind(py);

@@ -5,6 +5,8 @@ use crate::image::{Cut, Image, PowerLoss, Remains};
 
 use crate::units::mix;
 
+use super::recover_to_the_end;
+
 /// So many images, chosen evenly among the crash points as they pass, of which nobody knows how
 /// many there will be.
 pub struct Keeper {
@@ -42,15 +44,18 @@ impl Keeper {
 
     /// Recovers an image that was chosen, half of the time after a recovery that the power cut
     /// short, and keeps it.
+    ///
+    /// # Errors
+    /// A sentence, when recovery goes wrong.
     pub fn keep<D: Design>(
         &mut self,
         chosen: Chosen,
         order: u64,
         image: &Image<'_>,
         setup: &Setup<'_, D>,
-    ) {
-        let mut recovered = image.failing_after(u64::MAX - 1);
-        D::recover(&mut recovered, setup).expect("the power does not fail");
+    ) -> Result<(), String> {
+        let mut recovered = image.clone().powered();
+        recover_to_the_end::<D>(&mut recovered, setup)?;
         let writes = recovered.writes();
         let is_cut_short = self.nested && writes > 0 && chosen.rank & 1 == 1;
         let nested = is_cut_short.then(|| mix(!chosen.rank) % writes);
@@ -59,17 +64,18 @@ impl Keeper {
             let interrupted = D::recover(&mut recovered, setup);
             assert_eq!(interrupted, Err(PowerLoss), "recovery is deterministic");
             recovered = recovered.powered();
-            D::recover(&mut recovered, setup).expect("the power does not fail");
+            recover_to_the_end::<D>(&mut recovered, setup)?;
         }
         if D::TRANSLATES {
             // What contradicts itself was reported when it was checked.
-            let Ok(placement) = D::resolve(&recovered, setup) else { return };
+            let Ok(placement) = D::resolve(&recovered, setup) else { return Ok(()) };
             recovered.see_through(placement);
         }
         let remains = recovered.remains(Cut { point: chosen.point, order, nested });
         self.kept.truncate(self.most - 1);
         let place = self.kept.partition_point(|(rank, _)| *rank < chosen.rank);
         self.kept.insert(place, (chosen.rank, remains));
+        Ok(())
     }
 
     /// What was kept, in the order of the crash points.

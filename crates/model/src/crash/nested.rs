@@ -6,7 +6,7 @@ use crate::design::{Design, Model, Setup};
 use crate::image::{Image, PowerLoss, Remembered};
 use crate::units::{Cycle, Line, LineMap, mix};
 
-use super::{Booted, Points, Probe};
+use super::{Booted, Points, Probe, recover_to_the_end};
 
 /// How recovery, or booting, was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +44,16 @@ impl Probe {
         let is_timely = self.order == 0;
         if !self.campaign.nested && !is_timely {
             // Nobody asks what that reads and writes, and to note it takes as long again.
-            let mut recovered = image;
-            D::recover(&mut recovered, setup).expect("the power does not fail");
+            let mut recovered = image.powered();
+            if let Err(text) = recover_to_the_end::<D>(&mut recovered, setup) {
+                return self.report(at, None, text, None);
+            }
             return self.check_recovered::<D>(at, None, recovered, setup);
         }
         let mut recovered = image.remembering().noting_reads();
-        D::recover(&mut recovered, setup).expect("the power does not fail");
+        if let Err(text) = recover_to_the_end::<D>(&mut recovered, setup) {
+            return self.report(at, None, text, None);
+        }
         let (reads, writes) = (recovered.take_reads(), recovered.take_remembered());
         if is_timely {
             let written: FxHashSet<Line> = writes.iter().map(|write| write.line).collect();
@@ -133,8 +137,10 @@ impl Probe {
     ) {
         self.nested_points += 1;
         if !is_known {
-            let mut image = left.clone();
-            D::recover(&mut image, setup).expect("the power does not fail");
+            let mut image = left.clone().powered();
+            if let Err(text) = recover_to_the_end::<D>(&mut image, setup) {
+                return self.report(at, Some(again), text, None);
+            }
             self.check_recovered::<D>(at, Some(again), image, setup);
         }
     }
@@ -148,7 +154,7 @@ fn assert_is_known<D: Design>(
     setup: &Setup<'_, D>,
 ) {
     let (mut again, mut known) = (left.clone(), image.clone());
-    D::recover(&mut again, setup).expect("the power does not fail");
+    D::recover(&mut again, setup).expect("it ended before");
     writes.iter().for_each(|write| known.write_again(write));
     assert!(again.equals(&known), "recovery depends on nothing but what it reads");
 }

@@ -61,13 +61,14 @@ struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
 
-const RECOVERIES: [Recovery; 6] = [hasty, careless, careful, rash, wrong, moody];
+const RECOVERIES: [Recovery; 7] = [hasty, careless, careful, rash, wrong, moody, endless];
 const HASTY: usize = 0;
 const CARELESS: usize = 1;
 const CAREFUL: usize = 2;
 const RASH: usize = 3;
 const WRONG: usize = 4;
 const MOODY: usize = 5;
+const ENDLESS: usize = 6;
 
 /// Says that the two words are to be stored. Logs begin there.
 const MARK: Word = Word(256);
@@ -125,6 +126,13 @@ fn moody(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
     TIMES.set(TIMES.get() + 1);
     image.set_word(Word(MARK.0 + 8), TIMES.get())
+}
+
+/// Writes again and again.
+fn endless(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    loop {
+        image.set_word(DATA[0], 7)?;
+    }
 }
 
 impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
@@ -291,6 +299,16 @@ fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
 #[should_panic(expected = "recovery depends on nothing but what it reads")]
 fn a_recovery_that_does_something_else_each_time_is_noticed() {
     (0..64).for_each(|seed| _ = interrupted::<Recovers<MOODY>>(&Config::default(), seed));
+}
+
+#[test]
+fn a_recovery_that_does_not_end_is_noticed() {
+    for nested in [true, false] {
+        let probe = recovered::<Recovers<ENDLESS>>(&Config::default(), 1, nested);
+        let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
+        assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
+        assert_eq!(probe.nested_points, 0, "there is nothing to interrupt");
+    }
 }
 
 /// Which words hold something, of all seeds, if an epoch that stores to each of them in turn is

@@ -1,7 +1,7 @@
 //! What is left after a power failure, as a script sees and changes it.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use model::design::Gasp;
 use model::image::{Image, PowerLoss};
@@ -21,7 +21,12 @@ pub(super) struct PyImage {
     of: Lent<Image<'static>>,
     has_cells: bool,
     lost: AtomicBool,
+    reads: AtomicU64,
 }
+
+/// More reads than any recovery ends with (ours: they take Python two seconds, and a campaign makes
+/// thousands of recoveries).
+const READS_MAX: u64 = 16_000_000;
 
 /// The last breath of a machine, for as long as the hook lasts that was given it.
 #[pyclass(frozen, name = "Gasp", module = "indelible.design")]
@@ -119,6 +124,17 @@ impl PyImage {
         Ok(image)
     }
 
+    /// The image, for one more read.
+    fn read(&self, address: u64, bytes: u64) -> PyResult<&mut Image<'static>> {
+        let image = self.at(address, bytes)?;
+        if self.reads.fetch_add(1, Ordering::Relaxed) >= READS_MAX {
+            image.call_endless(format!("{} million reads", READS_MAX / 1_000_000));
+            self.lost.store(true, Ordering::Relaxed);
+            return Err(PyPowerLoss::new_err("too much was read"));
+        }
+        Ok(image)
+    }
+
     fn done(&self, result: Result<(), PowerLoss>) -> PyResult<()> {
         result.map_err(|PowerLoss| {
             self.lost.store(true, Ordering::Relaxed);
@@ -137,19 +153,19 @@ impl PyImage {
 
     /// The word at an address.
     fn word(&self, address: u64) -> PyResult<u64> {
-        Ok(self.at(address, WORD_BYTES)?.word(word(address)?))
+        Ok(self.read(address, WORD_BYTES)?.word(word(address)?))
     }
 
     /// The words from an address on.
     fn words(&self, address: u64, count: u64) -> PyResult<Vec<u64>> {
         let bytes = count.saturating_mul(WORD_BYTES);
-        let (image, first) = (self.at(address, bytes)?, word(address)?);
+        let (image, first) = (self.read(address, bytes)?, word(address)?);
         Ok((0..count).map(|place| image.word(Word(first.0 + place))).collect())
     }
 
     /// The bytes of the line at an address.
     fn line<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.at(address, 1)?.line(Line::of(address))))
+        Ok(PyBytes::new(py, self.read(address, 1)?.line(Line::of(address))))
     }
 
     /// Changes a word, which is written whole or not at all.
