@@ -393,6 +393,20 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
     assert violation["text"].endswith(told)
 
 
+def test_a_recovery_that_remembers_something_is_told_so(write: Write) -> None:
+    path = write("@classmethod\ndef recover(cls, image, setup): pass")
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    forgets = "        cls.times = getattr(cls, 'times', 0) + 1\n"
+    forgets += "        if cls.times % 7: Template.recover.__func__(cls, image, setup)\n"
+    Path(path).write_text(
+        f"from indelible.templates.design import Template\n{text.replace(' pass', '')}{forgets}",
+        encoding="utf-8",
+    )
+    crash = indelible.crash(path, "hash", txs=50)
+    told = "determinism: `recover` depends on something beside the image"
+    assert told in {violation["text"] for violation in crash.violations}
+
+
 @pytest.mark.parametrize(
     ("step", "told"),
     [

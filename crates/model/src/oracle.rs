@@ -529,7 +529,7 @@ mod tests {
         let zeros = Contents::new(0, 4096).expect("room");
         let oracle = Oracle::new(&zeros, 1, 2048, Durability::Asynchronous);
         let mut oracle = oracle.expect("room");
-        let mut tx = |oracle: &mut Oracle, id, stores: bool| {
+        let tx = |oracle: &mut Oracle, id, stores: bool| {
             oracle.begin(A, TxId(id));
             if stores {
                 oracle.store(A, Word(1), id, u64::MAX);
