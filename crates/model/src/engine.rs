@@ -330,14 +330,8 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             if machine.process_until_awake() {
                 continue;
             }
-            let stuck: Vec<String> = machine
-                .cores
-                .iter()
-                .filter_map(|(id, core)| {
-                    let (stall, since) = (core.parked?, core.timing.clock().0);
-                    Some(format!("{id} waits for {stall:?} since cycle {since}"))
-                })
-                .collect();
+            let stuck: Vec<String> =
+                machine.cores.iter().filter_map(|(id, _)| machine.stuck(id)).collect();
             if stuck.is_empty() || cancelled || machine.is_done() {
                 return Ok(cancelled);
             }

@@ -95,6 +95,8 @@ pub enum CutBefore {
 pub(crate) struct CoreState {
     pub timing: Core,
     pub parked: Option<Stall>,
+    /// The hook that answered it with a wait, and when, until the design wakes it.
+    pub unanswered: Option<(&'static str, Cycle)>,
     /// It was woken before it was parked, and goes on at this cycle.
     woken: Option<Cycle>,
     pub finished: bool,
@@ -129,6 +131,7 @@ impl CoreState {
         CoreState {
             timing: Core::new(config),
             parked: None,
+            unanswered: None,
             woken: None,
             finished: false,
             tx: None,
@@ -407,6 +410,7 @@ impl<D: Design> Machine<D> {
         }
         while let Some((id, at)) = self.below.wakes.pop() {
             let core = &mut self.cores[id];
+            core.unanswered = None;
             let Some(stall) = core.timing.open() else {
                 self.unpark(id, at);
                 continue;
@@ -445,11 +449,33 @@ impl<D: Design> Machine<D> {
         self.turn_limit = self.turn_limit.min(limit);
     }
 
+    /// A hook answered a core with a wait.
+    pub(crate) fn await_wake(&mut self, id: CoreId, hook: &'static str) {
+        let core = &mut self.cores[id];
+        core.unanswered = Some((hook, core.timing.clock()));
+    }
+
+    /// Why a core does not go on, if it does not, in words.
+    pub(crate) fn stuck(&self, id: CoreId) -> Option<String> {
+        let core = &self.cores[id];
+        let (stall, since) = (core.parked?, core.timing.clock().0);
+        Some(match (core.unanswered, stall) {
+            (Some((hook, at)), _) => {
+                format!("{id}'s `{hook}` answered WAIT at cycle {} and was never woken", at.0)
+            }
+            (None, Stall::Lock) => format!("{id} waits for Lock since cycle {since}"),
+            (None, _) => format!("{id} waits since cycle {since} ({})", stall.words()),
+        })
+    }
+
     /// Parks a core until it is woken.
     pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
         let core = &mut self.cores[id];
         match core.woken.take() {
-            Some(at) => core.timing.resume(at, stall),
+            Some(at) => {
+                core.unanswered = None;
+                core.timing.resume(at, stall);
+            }
             None => core.parked = Some(stall),
         }
         self.process_wakes();

@@ -116,6 +116,12 @@ impl Stall {
         (Stall::Lock, "lock"),
         (Stall::Other, "other"),
     ];
+
+    /// The reason in words.
+    pub fn words(self) -> String {
+        let (_, name) = Stall::ALL.iter().find(|(stall, _)| *stall == self).expect("all are there");
+        name.replace('_', " ")
+    }
 }
 
 #[cfg(test)]

@@ -111,18 +111,24 @@ impl<D: Design> OnCore<'_, D> {
                     timing.hold(Some(at), Stall::Commit);
                     timing.settle();
                 }
-                Progress::Wait => self.park(Stall::Commit),
+                Progress::Wait => self.park_for("begin", Stall::Commit),
             }
         }
     }
 
     /// Does what the hook of a fence or commit answered: it retires late, and holds back what it
     /// orders.
-    fn hold(&self, progress: Progress, stall: Stall) {
-        self.machine().hold(self.core, progress, stall);
+    fn hold(&self, hook: &'static str, progress: Progress, stall: Stall) {
+        self.machine().hold(self.core, hook, progress, stall);
         if self.machine().cores[self.core].timing.is_in_order() {
             self.settle();
         }
+    }
+
+    /// Parks the core, which a hook answered with a wait.
+    fn park_for(&self, hook: &'static str, stall: Stall) {
+        self.machine().await_wake(self.core, hook);
+        self.park(stall);
     }
 
     fn wait(&self, until: Cycle, stall: Stall) {
@@ -137,7 +143,7 @@ impl<D: Design> OnCore<'_, D> {
                 self.machine().cores[self.core].timing.hold_store(at, Stall::LogFull);
             }
             Progress::Wait => {
-                self.park(Stall::LogFull);
+                self.park_for("store", Stall::LogFull);
                 let timing = &mut self.machine().cores[self.core].timing;
                 timing.delay_store(timing.clock());
             }
@@ -228,7 +234,7 @@ impl<D: Design> OnCore<'_, D> {
             }
             match self.machine().claim(self.core, line) {
                 Claimed::At(at) => return Some(known.max(at)),
-                Claimed::Wait => self.park(Stall::LogFull),
+                Claimed::Wait => self.park_for("claim", Stall::LogFull),
                 Claimed::Refused => return None,
             }
         }
@@ -268,7 +274,7 @@ impl<D: Design> OnCore<'_, D> {
         self.dispatch(false);
         self.turn();
         let progress = self.machine().commit(self.core);
-        self.hold(progress, Stall::Commit);
+        self.hold("commit", progress, Stall::Commit);
         self.be_a_barrier();
     }
 
@@ -290,7 +296,7 @@ impl<D: Design> OnCore<'_, D> {
         }
         self.turn();
         let progress = self.machine().fence(self.core, kind);
-        self.hold(progress, Stall::Fence);
+        self.hold("fence", progress, Stall::Fence);
     }
 
     fn lock(&mut self, lock: LockId) {
@@ -363,7 +369,7 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         match self.machine().loaded(self.core, at, done) {
             Progress::Done(at) => (value, at),
             Progress::Wait => {
-                self.park(Stall::LoadMiss);
+                self.park_for("load", Stall::LoadMiss);
                 (value, self.machine().cores[self.core].timing.clock())
             }
         }
@@ -394,7 +400,7 @@ impl<D: Design> Cpu for OnCore<'_, D> {
             let words = std::mem::take(&mut overwritten);
             match self.machine().abort(self.core, words, by) {
                 Progress::Done(at) => return self.wait(at, stall),
-                Progress::Wait => self.park(stall),
+                Progress::Wait => self.park_for("abort", stall),
             }
         }
     }

@@ -90,7 +90,13 @@ impl<D: Design> Machine<D> {
     }
 
     /// A fence or a commit is done when its hook said; until then it holds back what it orders.
-    pub(crate) fn hold(&mut self, id: CoreId, progress: Progress, stall: Stall) {
+    pub(crate) fn hold(
+        &mut self,
+        id: CoreId,
+        hook: &'static str,
+        progress: Progress,
+        stall: Stall,
+    ) {
         let core = &mut self.cores[id];
         let done = match progress {
             Progress::Done(at) => Some(at),
@@ -98,6 +104,9 @@ impl<D: Design> Machine<D> {
         };
         let now = core.timing.clock();
         core.timing.hold(done, stall);
+        if done.is_none() {
+            core.unanswered = Some((hook, now));
+        }
         match (stall, done) {
             (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, now),
             (Stall::Commit, Some(at)) => {

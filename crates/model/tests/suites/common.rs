@@ -79,6 +79,9 @@ pub const CIRCLES: u64 = 0xc1c1e5;
 /// What a program stores so that the watcher answers with a time that has passed.
 pub const HURRIES: u64 = 0x00fa57;
 
+/// What a program stores so that the watcher has it wait, and never wakes it.
+pub const WAITS: u64 = 0x3a175;
+
 /// What is said of a design that only these suites have, and that promises nothing.
 pub const fn card(name: &'static str, summary: &'static str) -> Card {
     Card {
@@ -114,6 +117,9 @@ impl Design for Watcher {
         see(Seen::Store(store.core, store.at.0));
         if store.new == CIRCLES {
             below.at(store.at, ());
+        }
+        if store.new == WAITS {
+            return Progress::Wait;
         }
         let passed = u64::from(store.new == HURRIES);
         Progress::Done(model::units::Cycle(store.at.0 - passed))

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::common::{CIRCLES, HURRIES, Seen, at, config, on, seen, try_on};
+use crate::common::{CIRCLES, HURRIES, Seen, WAITS, at, config, on, seen, try_on};
 use model::calendar::{Calendar, Places};
 use model::engine::Failure;
 use model::meters::Stall;
@@ -120,6 +120,23 @@ fn programs_that_wait_for_each_other_are_reported() {
     let since = |core| format!("core {core} waits for Lock since cycle ");
     assert!(text.starts_with(&since(0)) && text.contains(&since(1)), "{text}");
     assert!(text.ends_with(", and nothing is due"), "{text}");
+}
+
+#[test]
+fn a_hook_that_has_a_core_wait_and_never_wakes_it_is_reported_by_its_name() {
+    let failure = try_on(&config(|_| ()), 2, None, |pm| {
+        pm.work(1_000);
+        pm.store(at(1 + u64::from(pm.core().0), 0), WAITS);
+        Ok(())
+    });
+    let Err(Failure::Deadlock(text)) = failure else { panic!("they go on") };
+    let parts: Vec<&str> = text.split(", ").collect();
+    assert_eq!(parts.len(), 3, "{text}");
+    for (core, part) in parts[..2].iter().enumerate() {
+        assert!(part.starts_with(&format!("core {core}'s `store` answered WAIT at cycle ")));
+        assert!(part.ends_with(" and was never woken"), "{text}");
+    }
+    assert_eq!(parts[2], "and nothing is due");
 }
 
 /// A design whose events follow each other in one cycle neither lets its cores go on nor hangs.
