@@ -63,6 +63,9 @@ class Meter:
             self._open()
         done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
         done += f", {state}" if state else ""
+        # Of what runs on a cluster the part is not known.
+        parts = [getattr(job, "part", "") for job in self._jobs]
+        done += "".join(f", {part}" for part in parts if part)
         self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
 
     def fraction(self) -> float:

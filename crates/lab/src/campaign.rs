@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -45,9 +46,19 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     spec.txs = Some(txs);
     let start = Instant::now();
     let without = spec.without.as_deref();
+    let work = planned(&spec, &resolved, txs);
+    if spec.mutants {
+        // How long a rule is looked for nobody knows: each counts as much as the campaign itself.
+        let rules = needed_rules(&resolved).count() as u64;
+        control.total.store(work * (1 + rules), Ordering::Relaxed);
+    }
     let found = live(&spec, &resolved, without, txs, control);
     resolved.heard()?;
     let found = found?;
+    if !control.cancelled.load(Ordering::Relaxed) {
+        // Not every life that was planned comes about.
+        control.done.store(work, Ordering::Relaxed);
+    }
     let seconds = start.elapsed().as_secs_f64();
     let Found { first, later } = &found;
     let mut answer = json!({
@@ -186,20 +197,31 @@ impl Intact {
     }
 }
 
+/// The rules that a design needs under its settings, each with its documentation.
+fn needed_rules(resolved: &Resolved) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let design = resolved.design;
+    let needless: Vec<_> = design.needless_under(&resolved.design_settings).collect();
+    let is_needed = move |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
+    design.rules.iter().filter(is_needed)
+}
+
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
 /// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
 /// and many overlaps reach corners that ordinary workloads do not, with large and small log
-/// structures.
+/// structures. What is done moves by a rule's share of it, within a rule by trials.
 fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value, InputError> {
     let mut rows = Vec::new();
     let mut intact: BTreeMap<usize, Intact> = BTreeMap::new();
-    let design = resolved.design;
-    let needless: Vec<_> = design.needless_under(&resolved.design_settings).collect();
-    let is_needed = |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
-    for (rule, doc) in design.rules.iter().filter(is_needed) {
+    let share = planned(spec, resolved, spec.txs.unwrap_or(TRANSACTIONS));
+    let done = control.done.load(Ordering::Relaxed);
+    for (number, (rule, doc)) in (0..).zip(needed_rules(resolved)) {
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
         let mut raised = 0;
-        for (index, (trial, txs)) in trials_for(rule, spec, resolved) {
+        let trials = trials_for(rule, spec, resolved);
+        let (count, done) = (trials.len() as u64, done + number * share);
+        *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
+        for (tried, (index, (trial, txs))) in (0..).zip(trials) {
+            control.done.store(done + tried * share / count, Ordering::Relaxed);
             if control.cancelled.load(Ordering::Relaxed) {
                 break;
             }
@@ -210,7 +232,9 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                 let Ok(on) = trial.resolve(Some(CORES)) else { continue };
                 on
             };
-            let run = |without| live(&trial, &on, without, txs, control);
+            // What a trial plans is no part of the whole.
+            let own = Control { cancelled: Arc::clone(&control.cancelled), ..Control::default() };
+            let run = |without| live(&trial, &on, without, txs, &own);
             let found = match run(Some(*rule)) {
                 // Log structures too small for what a trial stores: it shows nothing.
                 Err(_) if index >= OWN_TRIALS => continue,
@@ -227,14 +251,14 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                     continue;
                 }
                 // The same run with the rule must be right, or it proves nothing about the rule.
-                let own = match intact.entry(index) {
+                let with_it = match intact.entry(index) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(unknown) => match run(None) {
                         Err(error) if index < OWN_TRIALS => return Err(error),
                         answer => unknown.insert(Intact::of(answer)),
                     },
                 };
-                match own {
+                match with_it {
                     Intact::Right => (),
                     Intact::Refused(text) => row["refused"] = text.clone().into(),
                     Intact::Wrong(text) => {
@@ -248,8 +272,12 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                 break;
             }
         }
+        if !control.cancelled.load(Ordering::Relaxed) {
+            control.done.store(done + share, Ordering::Relaxed);
+        }
         rows.push(row);
     }
+    control.part.lock().unwrap_or_else(PoisonError::into_inner).clear();
     Ok(rows.into())
 }
 

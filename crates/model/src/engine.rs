@@ -3,7 +3,7 @@
 
 use std::cell::UnsafeCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use corosensei::stack::DefaultStack;
@@ -42,6 +42,8 @@ pub struct Control {
     pub done: AtomicU64,
     /// Transactions to be done; 0 while that is not known.
     pub total: AtomicU64,
+    /// Which part of the work that is, in words; nothing if there are no parts.
+    pub part: Mutex<String>,
 }
 
 /// One run: a design, a workload and a machine, by value.

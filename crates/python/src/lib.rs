@@ -7,6 +7,7 @@ mod native;
 mod panics;
 mod script;
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use panics::Caught;
@@ -61,6 +62,12 @@ impl Control {
     #[getter]
     fn total(&self) -> u64 {
         self.inner.total.load(Ordering::Relaxed)
+    }
+
+    /// Which part of the work is being done, in words.
+    #[getter]
+    fn part(&self) -> String {
+        self.inner.part.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

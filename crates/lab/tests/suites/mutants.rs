@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::common::{crash_as, request};
+use lab::Control;
 use designs::Entry;
 
 /// For each design, the rules that are not caught in the first trials, and the seed of the trial
@@ -53,6 +54,33 @@ fn uncaught(entry: &Entry, known: &BTreeMap<String, u64>) -> (String, BTreeMap<S
         }
     }
     (found, seeds)
+}
+
+/// Of what is done a rule is as much as the campaign itself.
+#[test]
+fn what_is_done_moves_with_each_rule() {
+    let request = request("undo-log scribble cores=2 txs=20 nested=false mutants=true");
+    let control = Control::default();
+    let load = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+    let seen = thread::scope(|scope| {
+        let run = scope.spawn(|| lab::crash(&request.to_string(), &control).expect("a campaign"));
+        let mut seen = std::collections::BTreeSet::new();
+        while !run.is_finished() {
+            seen.insert((load(&control.total), control.part.lock().expect("a part").clone()));
+            thread::sleep(std::time::Duration::from_micros(100));
+        }
+        seen
+    });
+    let rules = designs::ALL.iter().find(|entry| entry.card.name == "undo-log").expect("it").rules;
+    let share = load(&control.total) / (1 + rules.len() as u64);
+    assert_eq!(load(&control.total), share * (1 + rules.len() as u64));
+    assert_eq!(load(&control.done), load(&control.total));
+    let totals = seen.iter().map(|&(total, _)| total).filter(|&total| total > 0);
+    assert!(totals.clone().all(|total| total == load(&control.total)), "{seen:?}");
+    let named = rules.iter().filter(|(rule, _)| {
+        seen.iter().any(|(_, part)| *part == format!("without {rule}"))
+    });
+    assert!(named.count() > 0, "{seen:?}");
 }
 
 /// Designs take from a tenth of a second to a minute: each of two threads takes the next one.
