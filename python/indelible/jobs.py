@@ -260,7 +260,8 @@ def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
     if not violations and not data["checked"]:
         announced = "no transaction was announced as durable: there is nothing to check"
         stored = "no transaction stored to persistent memory: there is nothing to check"
-        reason = announced if data.get("announced_nothing") else stored
-        return Verdict("untested", command=campaign.command(), reason=reason)
+        nothing = bool(data.get("announced_nothing"))
+        reason = announced if nothing else stored
+        return Verdict("untested", 0, 0, campaign.command(), reason, nothing)
     kind = "fail" if violations else "ok"
     return Verdict(kind, data["points"], violations, campaign.command())

@@ -232,6 +232,7 @@ class Verdict:
     violations: int = 0
     command: str | None = None
     reason: str | None = None
+    announced_nothing: bool = False
 
     @property
     def safe(self) -> bool:
@@ -426,6 +427,11 @@ class Comparison(OfSeeds):
         """Return what the crash campaigns of a design said, all workloads together."""
         cells = self._row(design, cores)
         return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)
+
+    def is_rival(self, design: str) -> bool:
+        """Return whether others are measured by a design: it is safe, and promises something."""
+        promises = [v for cell, v in self.verdicts.items() if cell[0] == design]
+        return self.is_safe(design) and not any(v.announced_nothing for v in promises)
 
     def is_safe(self, design: str) -> bool:
         """Return whether no campaign and no definition says that the design loses data."""

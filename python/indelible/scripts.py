@@ -1,6 +1,7 @@
 """Designs in Python: how one is found by its file or its class, and told to the simulator.
 
-The simulator calls `find`, `about`, `setup`, `explained` and `placed`; the rest of the package calls `named`.
+The simulator calls `find`, `about`, `setup`, `explained` and `placed`; the rest of the package
+calls `named`.
 """
 
 from __future__ import annotations

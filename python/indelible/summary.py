@@ -96,9 +96,9 @@ def rows_of(answer: Comparison, cores: int | None) -> list[dict[str, Any]]:
     """Return the rows of one number of cores; ratios are geometric means over the workloads."""
     compared = {key: answer.by_metric(metric) for key, metric in RATIOS.items()}
     found = [_row(answer, compared, design, cores) for design in answer.designs]
-    rivals = [row for row in found if answer.is_safe(row["design"])]
+    rivals = [row for row in found if answer.is_rival(row["design"])]
     for row in found:
-        others = rivals if answer.is_safe(row["design"]) else []
+        others = rivals if answer.is_rival(row["design"]) else []
         row["dominated_by"] = [other["design"] for other in others if _dominates(other, row)]
     return found
 
@@ -233,7 +233,7 @@ def _best(answer: Comparison, rows: Sequence[Row], key: str) -> list[int]:
     rivals = [
         index
         for index, row in enumerate(rows)
-        if answer.is_safe(row["design"]) and row[key] is not None
+        if answer.is_rival(row["design"]) and row[key] is not None
     ]
     best = [
         index
@@ -261,7 +261,7 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
 def _fastest(answer: Comparison, rows: Sequence[Row], cores: int | None) -> tuple[str, str | None]:
     """Return where the fastest design is furthest ahead of the base, and where least."""
     label = "fastest"
-    known = [r for r in rows if answer.is_safe(r["design"]) and r["throughput"] is not None]
+    known = [r for r in rows if answer.is_rival(r["design"]) and r["throughput"] is not None]
     fastest = max(known, key=lambda row: row["throughput"], default=None)
     if fastest is None:
         return label, None

@@ -88,7 +88,7 @@ def front(answer: Comparison, points: Mapping[str, Point]) -> list[Point]:
 
     They come from the left to the right, and so from the lowest to the highest.
     """
-    safe = [place for design, place in points.items() if answer.is_safe(design)]
+    safe = [place for design, place in points.items() if answer.is_rival(design)]
     found: list[Point] = []
     for across, up in sorted(safe, key=lambda point: (-point[0], point[1])):
         if not found or up < found[-1][1]:

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use model::checker::Examiner;
@@ -198,10 +198,13 @@ impl Intact {
 }
 
 /// The rules that a design needs under its settings, each with its documentation.
-fn needed_rules(resolved: &Resolved) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+fn needed_rules(
+    resolved: &Resolved,
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let design = resolved.design;
     let needless: Vec<_> = design.needless_under(&resolved.design_settings).collect();
-    let is_needed = move |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
+    let is_needed =
+        move |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
     design.rules.iter().filter(is_needed)
 }
 
@@ -272,9 +275,7 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                 break;
             }
         }
-        if !control.cancelled.load(Ordering::Relaxed) {
-            control.done.store(done + share, Ordering::Relaxed);
-        }
+        control.done.store(done + share, Ordering::Relaxed);
         rows.push(row);
     }
     control.part.lock().unwrap_or_else(PoisonError::into_inner).clear();

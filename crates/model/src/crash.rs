@@ -23,7 +23,7 @@ pub mod versions;
 
 use choices::Choices;
 use keeper::Keeper;
-use nested::Again;
+use nested::{Again, recover_to_the_end};
 use versions::Versions;
 
 /// At which of a run's crash points the power is cut.
@@ -541,22 +541,6 @@ fn fail<'i, D: Design>(
              as it declares them"
         )),
     }
-}
-
-/// Has recovery make of an image, whose power does not fail, what it makes of it.
-///
-/// # Errors
-/// A sentence, when it does not end.
-fn recover_to_the_end<D: Design>(
-    image: &mut Image<'_>,
-    setup: &Setup<'_, D>,
-) -> Result<(), String> {
-    let done = D::recover(image, setup);
-    if let Some(what) = image.endless() {
-        return Err(format!("liveness: recovery does not end: `recover` makes {what}"));
-    }
-    done.expect("the power does not fail");
-    Ok(())
 }
 
 /// Some of the writes that are under way have arrived; of one line, the first ones.

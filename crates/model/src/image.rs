@@ -42,10 +42,10 @@ pub struct Image<'a> {
     reads: Option<Rc<RefCell<Reads>>>,
 }
 
-/// More writes than any recovery ends with. Ours: what was measured of all designs is at most 0.1
-/// million (`morlog`, `kiln` and `loc-wal` after 300 transactions of `tpcc` on each of 8 cores, with
-/// logs and last level full; `ssp` and `shadow-paging` 3,000 lines), and what one that does not end
-/// takes of the host until then is 0.4 GB.
+/// More writes than any recovery ends with. Ours: the most that was measured of a design is 0.1
+/// million (`morlog`, `kiln` and `loc-wal` after 300 transactions of `tpcc` on each of 8 cores,
+/// with logs and last level full; `ssp` and `shadow-paging` write 3,000 lines), and what one that
+/// does not end takes of the host until then is 0.4 GB.
 pub const WRITES_MAX: u64 = 4_000_000;
 
 /// A write that took effect: bytes of a physical line.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::common::{crash_as, request};
-use lab::Control;
 use designs::Entry;
+use lab::Control;
 
 /// For each design, the rules that are not caught in the first trials, and the seed of the trial
 /// that catches them. To begin there spares most of the search; a rule that is not caught there any
@@ -77,9 +77,9 @@ fn what_is_done_moves_with_each_rule() {
     assert_eq!(load(&control.done), load(&control.total));
     let totals = seen.iter().map(|&(total, _)| total).filter(|&total| total > 0);
     assert!(totals.clone().all(|total| total == load(&control.total)), "{seen:?}");
-    let named = rules.iter().filter(|(rule, _)| {
-        seen.iter().any(|(_, part)| *part == format!("without {rule}"))
-    });
+    let named = rules
+        .iter()
+        .filter(|(rule, _)| seen.iter().any(|(_, part)| *part == format!("without {rule}")));
     assert!(named.count() > 0, "{seen:?}");
 }
 

@@ -5,8 +5,7 @@ use crate::image::{Cut, Image, PowerLoss, Remains};
 
 use crate::units::mix;
 
-use super::nested::depends;
-use super::recover_to_the_end;
+use super::nested::{depends, recover_to_the_end};
 
 /// So many images, chosen evenly among the crash points as they pass, of which nobody knows how
 /// many there will be.

@@ -6,7 +6,7 @@ use crate::design::{Design, Model, Setup};
 use crate::image::{Image, PowerLoss, Remembered};
 use crate::units::{Cycle, Line, LineMap, mix};
 
-use super::{Booted, Points, Probe, recover_to_the_end};
+use super::{Booted, Points, Probe};
 
 /// How recovery, or booting, was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,22 @@ impl Probe {
             self.check_recovered::<D>(at, Some(again), image, setup);
         }
     }
+}
+
+/// Has recovery make of an image, whose power does not fail, what it makes of it.
+///
+/// # Errors
+/// A sentence, when it does not end.
+pub(super) fn recover_to_the_end<D: Design>(
+    image: &mut Image<'_>,
+    setup: &Setup<'_, D>,
+) -> Result<(), String> {
+    let done = D::recover(image, setup);
+    if let Some(what) = image.endless() {
+        return Err(format!("liveness: recovery does not end: `recover` makes {what}"));
+    }
+    done.expect("the power does not fail");
+    Ok(())
 }
 
 /// What is wrong with a hook that does something else when it is called again with the same bytes.

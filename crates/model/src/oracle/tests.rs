@@ -1,0 +1,145 @@
+//! What an image may hold, and when nothing can be wrong.
+
+use super::*;
+
+const A: CoreId = CoreId(0);
+
+/// An oracle that saw one transaction store 1 to words 1 and 9, and the image after `stores`.
+fn verdict(committing: bool, acknowledged: bool, stores: &[(u64, u64)]) -> Option<String> {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let mut durable = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
+    let mut oracle = oracle.expect("room");
+    oracle.begin(A, TxId(1));
+    oracle.store(A, Word(1), 1, u64::MAX);
+    oracle.store(A, Word(9), 1, u64::MAX);
+    if committing {
+        oracle.committing(A);
+    }
+    if acknowledged {
+        oracle.acknowledge(A, &durable);
+        oracle.announce(A, TxId(1), &durable);
+    }
+    for &(word, value) in stores {
+        durable.set_word(Word(word), value);
+        oracle.compare(Word(word).line(), &durable);
+    }
+    oracle.check(&Image::over(&durable)).err().map(|(_, text)| text)
+}
+
+#[test]
+fn a_running_transaction_is_not_there() {
+    assert_eq!(verdict(false, false, &[]), None);
+    assert!(verdict(false, false, &[(1, 1)]).expect("in part").starts_with("atomicity"));
+    assert!(verdict(false, false, &[(1, 1), (9, 1)]).is_some());
+}
+
+#[test]
+fn a_transaction_in_flight_is_there_whole_or_not_at_all() {
+    assert_eq!(verdict(true, false, &[]), None);
+    assert_eq!(verdict(true, false, &[(1, 1), (9, 1)]), None);
+    assert!(verdict(true, false, &[(9, 1)]).expect("in part").starts_with("atomicity"));
+    assert!(verdict(true, false, &[(9, 2)]).is_some());
+}
+
+#[test]
+fn an_acknowledged_transaction_is_there() {
+    assert_eq!(verdict(true, true, &[(1, 1), (9, 1)]), None);
+    assert!(verdict(true, true, &[(1, 1)]).expect("lost").starts_with("durability"));
+    assert!(verdict(true, true, &[]).is_some());
+}
+
+#[test]
+fn who_acknowledges_stores_and_announces_none_of_them_has_announced_nothing() {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, 2048, Durability::Asynchronous);
+    let mut oracle = oracle.expect("room");
+    let tx = |oracle: &mut Oracle, id, stores: bool| {
+        oracle.begin(A, TxId(id));
+        if stores {
+            oracle.store(A, Word(1), id, u64::MAX);
+        }
+        oracle.committing(A);
+        oracle.acknowledge(A, &zeros);
+    };
+    tx(&mut oracle, 1, false);
+    assert!(!oracle.announced_nothing(), "there is nothing to announce");
+    oracle.announce(A, TxId(1), &zeros);
+    tx(&mut oracle, 2, true);
+    assert!(oracle.announced_nothing(), "what was announced has no stores");
+    oracle.announce(A, TxId(2), &zeros);
+    assert!(!oracle.announced_nothing());
+    tx(&mut oracle, 3, true);
+    assert!(!oracle.announced_nothing(), "one was");
+}
+
+#[test]
+fn an_aborted_transaction_is_never_there() {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let mut durable = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
+    let mut oracle = oracle.expect("room");
+    oracle.begin(A, TxId(1));
+    oracle.store(A, Word(1), 1, u64::MAX);
+    oracle.aborting(A);
+    for ends in [false, true] {
+        if ends {
+            oracle.acknowledge(A, &durable);
+            oracle.announce(A, TxId(1), &durable);
+        }
+        for (value, begins) in [(1, "atomicity"), (0, "")] {
+            durable.set_word(Word(1), value);
+            oracle.compare(Word(1).line(), &durable);
+            let text = oracle.check(&Image::over(&durable)).err().map(|(_, text)| text);
+            let text = text.unwrap_or_default();
+            assert!(text.starts_with(begins) && text.is_empty() == begins.is_empty(), "{text}");
+            assert!(text.contains("was aborted") || value == 0, "{text}");
+        }
+    }
+    assert_eq!(oracle.history(Word(1)), ["core 0 transaction 1 (aborted, 1 stores): [0x8] = 0x1"]);
+}
+
+/// A checker that left out one place of eight would still find most of what is wrong.
+#[test]
+fn every_word_of_a_line_is_compared() {
+    for place in 0..8 {
+        let damaged = [(1, 1), (9, 1), (16 + place, 5)];
+        assert!(verdict(true, true, &damaged).is_some(), "word {place}");
+    }
+}
+
+/// What only the battery or recovery wrote no controller has told the oracle of.
+#[test]
+fn a_line_that_only_recovery_wrote_is_compared() {
+    let durable = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&durable, 1, 2048, Durability::Synchronous).expect("room");
+    for place in 0..8 {
+        let mut image = Image::over(&durable);
+        assert_eq!(oracle.check(&image), Ok(()));
+        image.set_word(Word(16 + place), 5).expect("power");
+        let (word, _) = oracle.check(&image).expect_err("nobody stored it");
+        assert_eq!(word, Word(16 + place));
+    }
+    let mut image = Image::over(&durable);
+    image.set_word(Word(256), 5).expect("power");
+    assert_eq!(oracle.check(&image), Ok(()), "logs are not data");
+}
+
+#[test]
+fn of_a_line_that_was_stored_to_outside_of_a_transaction_the_other_words_are_promised() {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, 2048, Durability::Synchronous);
+    let mut oracle = oracle.expect("room");
+    oracle.store_outside(CoreId(0), Word(20));
+    for word in 16..24 {
+        let mut image = Image::over(&zeros);
+        image.set_word(Word(word), 5).expect("power");
+        assert_eq!(oracle.check(&image).is_ok(), word == 20, "word {word}");
+    }
+}
+
+#[test]
+fn a_word_that_nobody_stored_to_stays() {
+    assert!(verdict(true, true, &[(1, 1), (9, 1), (20, 5)]).is_some());
+    assert_eq!(verdict(true, true, &[(1, 1), (9, 1), (300, 5)]), None, "logs are not data");
+}
