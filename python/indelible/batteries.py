@@ -9,13 +9,13 @@ from typing import Any
 from indelible import experiment
 from indelible.experiment import Experiment, InputError
 
-#: How many bytes the extension's KB are.
-KB = 1024
-
 
 @dataclass(frozen=True)
 class Saved:
-    """What a design must save at a power failure on one machine; of most that is nothing."""
+    """What a design must save at a power failure on one machine; of most that is nothing.
+
+    A battery's energy or ADR's own: which of them pays makes no design better.
+    """
 
     state_bytes: int = 0
     flush_energy_uj: float = 0.0
@@ -28,10 +28,9 @@ def saved(asked: Experiment, cores: int | None) -> Saved | None:
         answer = experiment.batteries([asked.design], asked.machine, cores, settings)
     except InputError:
         return None
-    for row in answer["rows"]:
-        if row["source"] == "computed":
-            return Saved(round(KB * row["flush_kb"]), row["energy_uj"])
-    return Saved()
+    for row in answer["saved"]:
+        return Saved(row["bytes"], row["energy_uj"])
+    return None
 
 
 def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

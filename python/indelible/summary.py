@@ -297,7 +297,7 @@ def _column_notes(
     writes = ["PM writes are bytes that the write-pending queues accepted"]
     writes += ["media bits those that were programmed"] if "media_bits" not in dropped else []
     writes += ["energy that of PM cells"] if "pm_energy" not in dropped else []
-    state = "what a design must save at a power failure, from `indelible battery`"
+    state = "what a design must save at a power failure, by a battery or ADR"
     flush = "" if "flush_energy_uj" in dropped else "; flush: the energy that this takes"
     seeds = len(answer.seeds_shown)
     sure = (

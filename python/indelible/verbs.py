@@ -122,7 +122,7 @@ def battery(
     else:
         # The extension takes one list of settings for all designs.
         answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
-    lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without")}
+    lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without", "saved")}
     said = {"machine": machine, "rows": beside_published(lists["rows"])}
     return Battery({**answers[0], **lists, **said})
 

@@ -247,7 +247,12 @@ def battery(designs: list[str], machine: str, cores: int | None, settings: objec
     kept = {row["design"] for row in rows}
     without = [name for name in designs or DESIGNS if name not in kept]
     title = {"machine": machine, "cores": cores or 8, "dirty_percent": 45}
-    return json.dumps({**title, "rows": rows, "without": without})
+    saved = [
+        {"design": name, "bytes": round(1024 * kept["flush_kb"]), "energy_uj": kept["energy_uj"]}
+        for name in designs or DESIGNS
+        for kept in [next((row for row in rows if row["design"] == name), dict.fromkeys(names, 0))]
+    ]
+    return json.dumps({**title, "rows": rows, "without": without, "saved": saved})
 
 
 def _check(spec: dict[str, Any]) -> None:

@@ -501,10 +501,11 @@ def test_nothing_is_drawn_of_what_is_relative_to_nothing(command: Command, tmp_p
 def test_it_is_what_the_commands_say_one_by_one() -> None:
     asked = {"cores": 2, "txs": 100, "crash": False}
     answer = indelible.compare(["undo@x86", "loc-wal", "silo"], ["hash", "queue"], **asked)
-    battery = indelible.battery(["silo", "undo@x86"], cores=2)["rows"]
+    saved = indelible.battery(["silo", "undo@x86"], cores=2)["saved"]
     silo = row_of(answer, "silo")
-    assert [(row["design"], 1024 * row["flush_kb"], row["energy_uj"]) for row in battery] == [
-        ("silo", silo["state_bytes"], silo["flush_energy_uj"])
+    assert [(row["design"], row["bytes"], row["energy_uj"]) for row in saved] == [
+        ("silo", silo["state_bytes"], silo["flush_energy_uj"]),
+        ("undo@x86", 0, 0),
     ]
     for key, metric in summary.RATIOS.items():
         other = indelible.compare(answer.designs, answer.workloads, metric=metric, **asked)

@@ -47,11 +47,15 @@ pub fn battery(
         [] => designs::ALL.iter().collect(),
         names => names.iter().map(|name| find_design(name)).collect::<Result<_, _>>()?,
     };
-    let (mut rows, mut without) = (Vec::new(), Vec::new());
+    let (mut rows, mut without, mut saved) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let name = entry.card.name;
         let values = settings::params(&format!("design {name}"), entry.fields, &split.design)?;
-        match Battery::of(&(entry.hardware)(&values, &shape), &machine.config.energy) {
+        let structures = (entry.hardware)(&values, &shape);
+        let (bytes, femtojoules) = flushed(&structures, &machine.config.energy, true);
+        let energy_uj = femtojoules / FEMTOJOULES;
+        saved.push(json!({ "design": name, "bytes": bytes, "energy_uj": energy_uj }));
+        match Battery::of(&structures, &machine.config.energy) {
             Some(battery) => {
                 rows.push(battery.row(name, "computed"));
                 rows.extend(published(name).map(|(_, source, row)| row.row(name, source)));
@@ -71,6 +75,7 @@ pub fn battery(
         "dirty_percent": machine.config.energy.dirty,
         "rows": rows,
         "without": without,
+        "saved": saved,
     })
     .to_string())
 }
@@ -103,21 +108,10 @@ const fn published(flush_kb: f64, energy_uj: f64, cap: [f64; 2], li: [f64; 2]) -
 impl Battery {
     /// The battery of what a design declares, if it declares anything that needs one.
     fn of(structures: &[Structure], energy: &Energy) -> Option<Battery> {
-        let (mut bytes, mut femtojoules) = (0, 0.0);
-        for structure in structures {
-            let share = match structure.kept_by {
-                KeptBy::Battery => 1.0,
-                KeptBy::Eadr => energy.dirty as f64 / 100.0,
-                KeptBy::Nothing | KeptBy::Adr | KeptBy::Cells => continue,
-            };
-            let of_byte =
-                if structure.is_at_first_level() { energy.drain_l1 } else { energy.drain_llc };
-            bytes += structure.bytes();
-            femtojoules += structure.bytes() as f64 * share * of_byte as f64;
-        }
+        let (bytes, femtojoules) = flushed(structures, energy, false);
         (bytes > 0).then(|| Battery {
             flush_kb: bytes as f64 / 1024.0,
-            energy_uj: femtojoules / 1e9,
+            energy_uj: femtojoules / FEMTOJOULES,
             supercap: Cube::of(femtojoules, energy.supercap),
             thin_film: Cube::of(femtojoules, energy.thin_film),
         })
@@ -135,6 +129,29 @@ impl Battery {
             "li_mm2": self.thin_film.mm2,
         })
     }
+}
+
+/// Femtojoules of a microjoule.
+const FEMTOJOULES: f64 = 1e9;
+
+/// The bytes of a design's structures that something must write to memory when the power fails, and
+/// the energy for that in femtojoules. What ADR's own energy keeps needs no battery, and counts if
+/// `adr` does.
+fn flushed(structures: &[Structure], energy: &Energy, adr: bool) -> (u64, f64) {
+    let (mut bytes, mut femtojoules) = (0, 0.0);
+    for structure in structures {
+        let share = match structure.kept_by {
+            KeptBy::Battery => 1.0,
+            KeptBy::Eadr => energy.dirty as f64 / 100.0,
+            KeptBy::Adr if adr => 1.0,
+            KeptBy::Nothing | KeptBy::Adr | KeptBy::Cells => continue,
+        };
+        let of_byte =
+            if structure.is_at_first_level() { energy.drain_l1 } else { energy.drain_llc };
+        bytes += structure.bytes();
+        femtojoules += structure.bytes() as f64 * share * of_byte as f64;
+    }
+    (bytes, femtojoules)
 }
 
 impl Cube {
@@ -197,7 +214,11 @@ mod tests {
         let volatile = structure(64, "memory controller", KeptBy::Nothing);
         let queue = structure(64, "memory controller", KeptBy::Adr);
         assert_eq!(Battery::of(&[], &energy), None);
-        assert_eq!(Battery::of(&[volatile, queue], &energy), None);
+        let declared = [volatile, queue];
+        assert_eq!(Battery::of(&declared, &energy), None);
+        assert_eq!(flushed(&declared, &energy, false), (0, 0.0));
+        let kept = structure(64, "memory controller", KeptBy::Battery);
+        assert_eq!(flushed(&declared, &energy, true), flushed(&[kept], &energy, false));
     }
 
     #[test]

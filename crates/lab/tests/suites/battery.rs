@@ -58,6 +58,26 @@ fn published_rows_stand_beside_what_they_are_about() {
     assert!(published(&["silo"], "silo", None, &[("design.entries", "40")]).is_empty());
 }
 
+/// What a design must save does not depend on whose energy does it.
+#[test]
+fn what_adr_keeps_is_saved_and_in_no_battery() {
+    let answer = ask(&["silo", "lad", "undo@bbb", "native"], "silo", Some(8), &[]);
+    let saved = answer["saved"].as_array().expect("rows");
+    let bytes = |name: &str| {
+        let row = saved.iter().find(|row| row["design"] == name).expect("a row");
+        assert_eq!(row["energy_uj"].as_f64() > Some(0.0), row["bytes"] != 0, "{row}");
+        row["bytes"].as_u64().expect("bytes")
+    };
+    let battery = |name: &str| {
+        let row = rows(&answer, "computed").into_iter().find(|row| row["design"] == name);
+        row.map_or(0.0, |row| row["flush_kb"].as_f64().expect("KB") * 1024.0)
+    };
+    assert!(bytes("silo") as f64 > battery("silo"), "its head and tail are kept by ADR");
+    assert_eq!((bytes("lad") > 0, battery("lad")), (true, 0.0));
+    assert_eq!(bytes("undo@bbb") as f64, battery("undo@bbb"));
+    assert_eq!(bytes("native"), 0);
+}
+
 #[test]
 fn a_battery_grows_with_what_it_keeps() {
     let kb = |name: &str, cores, settings: &[(&str, &str)]| {
