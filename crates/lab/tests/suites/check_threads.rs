@@ -91,7 +91,10 @@ fn transactions_of_threads_are_checked_by_the_oracle() {
         request["script"] = serde_json::json!(["mine.trace", text]);
         let answer = crate::common::crash_as(&request);
         assert_eq!((&answer["cores"], &answer["txs"]), (&2.into(), &2.into()), "{answer}");
-        assert_eq!(answer["checked"], true, "{answer}");
+        // Three transactions do not fill a window: it ends before one is durable.
+        let is_checked = *design != *"loc-wal";
+        assert_eq!(answer["checked"], is_checked, "{answer}");
+        assert_eq!(answer["announced_nothing"], !is_checked, "{answer}");
         assert_eq!(answer["violations"], serde_json::json!([]), "{answer}");
     }
 }
