@@ -34,6 +34,8 @@ class Entry:
     line: int
     epoch: int
     data: bytes
+    #: When the last of these stores leaves the core.
+    leaves: int
     sent: bool = False
     durable: bool = False
 
@@ -88,12 +90,12 @@ class Epochs(Design):
         entry = next((entry for entry in reversed(buffer) if entry.line == line), None)
         may_merge = entry and not (entry.sent and self.rules.keep_what_was_sent)
         if entry and may_merge and entry.epoch == self.epochs[core]:
-            entry.data = below.line(line)
+            entry.data, entry.leaves = below.line(line), store.leaves
             self.counts["merged"] += 1
             return None
         self.counts["entries"] += 1
         number, epoch = self.counts["entries"], self.epochs[core]
-        buffer.append(Entry(number, core, line, epoch, below.line(line)))
+        buffer.append(Entry(number, core, line, epoch, below.line(line), store.leaves))
         self.writers[line] = core
         self.send(core, store.at, below)
         if len(buffer) <= self.params.entries:
@@ -150,12 +152,13 @@ class Epochs(Design):
         )
 
     def send(self, core: int, at: int, below: Below) -> None:
-        """Send what may be sent of a buffer."""
+        """Send what may be sent of a buffer, each entry when its stores have left the core."""
         for entry in self.buffers[core]:
             if not entry.sent and self.may_be_sent(entry, self.buffers):
                 entry.sent = True
                 kind = "log" if entry.line >= self.shape.log_base else "data"
-                below.send(at, entry.line, entry.data, tell=("durable", entry), kind=kind)
+                leaves = max(at, entry.leaves)
+                below.send(leaves, entry.line, entry.data, tell=("durable", entry), kind=kind)
 
     def event(self, at: int, event: tuple[str, Entry], below: Below) -> None:
         """Hear that an entry is durable, and a way later that its buffer knows."""
