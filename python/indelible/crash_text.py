@@ -270,6 +270,13 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
 #: What is said of a mutant; an interruption leaves open whether some would have been caught.
 CAUGHT = {True: "caught", False: "NOT CAUGHT", None: "not tried"}
 
+#: What to do about those that were not.
+MISSED = (
+    "NOT CAUGHT: nothing broke without the rule in any run that was tried. Either the design does "
+    "not need it, and it can go, or be named in `needless` with the reason; or no run reaches what "
+    "needs it"
+)
+
 
 def _mutants(row: Mapping[str, Any], width: int) -> str:
     """Return what was caught of what was switched off, and how to see the first of it."""
@@ -296,6 +303,8 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
         if "refused" in mutant:
             refused = f"{mutant['rule']}: with the rule that run is refused: {mutant['refused']}"
             lines.append(footnote("*", refused, width))
+    if any(m["caught"] is False and not {"intact", "raises"} & m.keys() for m in mutants):
+        lines.append(footnote("!", MISSED, width))
     for rule in row.get("needless_rules") or []:
         lines.append(footnote("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
     if caught:

@@ -80,3 +80,27 @@ def test_what_a_rule_is_about_has_no_blank_before_it(fake: ModuleType) -> None:
     rules = indelible.explain("silo")["rules"]
     assert [row["doc"] for row in rows + rules if row["doc"] != row["doc"].strip()] == []
     assert rules
+
+
+@pytest.mark.usefixtures("cut_short")
+def test_of_a_rule_that_was_not_caught_is_said_what_that_may_mean(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    advice = "! NOT CAUGHT: nothing broke without the rule in any run that was tried."
+    _, shown, _ = command(*CRASH)
+    assert " ".join(shown.split()).count(advice) == 1
+    assert "`needless`" in shown
+
+
+def test_where_every_rule_is_caught_nothing_is_advised(
+    command: Callable[..., tuple[int, str, str]],
+    fake: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = fake.crash
+    rows = [{"rule": "two", "doc": " About two."} | CAUGHT_IN]
+    found = {"mutants": rows}
+    monkeypatch.setattr(
+        fake, "crash", lambda spec, control: json.dumps(json.loads(whole(spec, control)) | found)
+    )
+    assert "NOT CAUGHT" not in command(*CRASH)[1]
