@@ -463,3 +463,21 @@ pub fn raise(text: String) -> ! {
 pub fn decline(text: String) -> ! {
     resume_unwind(Box::new(Raised { text, declined: true }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a script raised stays what it is, and what the machine found broken is its fault.
+    #[test]
+    fn a_rule_of_the_machine_that_a_script_breaks_is_its_fault() {
+        let raised = |run: fn()| {
+            let payload = catch_unwind(|| or_blame("d.py", run)).expect_err("the run ends");
+            payload.downcast_ref::<Raised>().expect("a sentence for the user").text.clone()
+        };
+        let broken = raised(|| panic!("a slot is reserved"));
+        assert!(broken.starts_with("d.py: it breaks a rule of the machine"), "{broken}");
+        assert!(broken.ends_with(": a slot is reserved"), "{broken}");
+        assert_eq!(raised(|| raise("d.py:3: in store: no".into())), "d.py:3: in store: no");
+    }
+}
