@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from conftest import needs_core, refused, write_class
+from conftest import heed_interrupts, needs_core, refused, write_class
 from indelible import design, scripts
 from indelible.design import LINE, TAKEN, WAIT, Design, Param, Structure
 
@@ -410,14 +410,32 @@ def test_a_recovery_that_does_not_end_is_a_violation_of_its_power_failure(
     assert violation["event"] > 0
 
 
-def test_a_hook_that_does_not_return_is_named_when_it_is_interrupted(write: Write) -> None:
-    path = write("@classmethod\ndef recover(cls, image, setup):\n    while True: pass")
-    words = [sys.executable, "-m", "indelible", "crash", "--design", path, "--workload", "hash"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        time.sleep(2)
+def test_a_hook_that_does_not_return_is_named_when_it_is_interrupted(
+    write: Write, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    path = write(
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        f"    open({str(begun)!r}, 'w').close()\n"
+        "    while True: pass"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "indelible", "crash", "--design", path, "--workload", "hash"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    try:
+        until = time.monotonic() + 60
+        while not begun.exists() and time.monotonic() < until:
+            time.sleep(0.05)
         run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=20)
-    assert f"indelible: did not stop: {path}:6: in recover\n" in said
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert f"indelible: did not stop: {path}:7: in recover\n" in said
 
 
 def test_a_recovery_that_remembers_something_is_told_so(write: Write) -> None:
