@@ -377,6 +377,7 @@ def test_transactions_of_threads_are_checked_by_the_oracle(build: Build) -> None
     assert (answer["transactions"], answer["threads"]) == (10, 2)
     for design in ("silo", "undo@x86", "lad", "loc-wal"):
         found = indelible.crash(design, "replay", replay="a.trace")
-        assert (found.violations, found.checked) == ([], True)
+        # So few do not fill a window: the trace ends before one is durable.
+        assert (found.violations, found.checked) == ([], design != "loc-wal")
     run = indelible.run("silo", "replay", replay="a.trace")
     assert run.cores == 2
