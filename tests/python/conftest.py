@@ -43,6 +43,23 @@ def write_class(path: Path, base: str, body: str, head: str) -> None:
     path.write_text(f"{head}\nclass D({base}):\n{lines}\n", encoding="utf-8")
 
 
+#: What writes a design with a body, and returns its path.
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return what writes a design with a body, and returns its path."""
+
+    def written(body: str) -> str:
+        path = tmp_path / "d.py"
+        head = "from indelible.design import *\nfrom indelible.design import Design"
+        write_class(path, "Design", body, head)
+        return str(path)
+
+    return written
+
+
 @pytest.fixture(autouse=True)
 def nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test end the process: those behind it would not run, and all would seem well."""

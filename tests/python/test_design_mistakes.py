@@ -1,0 +1,272 @@
+"""Mistakes of designs in Python: what is told of each, and where."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import Write, heed_interrupts, needs_core, refused
+
+pytestmark = needs_core
+
+UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("durability = 'sometimes'", "`durability` is one of synchronous, asynchronous, none, and"),
+        ("rules = ['a']", "`rules` has something for each name: a mapping"),
+        ("needless = {'a': 'b'}", "`needless` names `a`, which is no rule"),
+        ("params = {'a': 3}", "`params` has a `Param` for `a`, and not 3"),
+        ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9, which is not 1 to 4"),
+        (
+            "params = {'a': Param(2, 1, 4, tight=[3, 5])}",
+            "`tight` of `a` has 5, which is not 1 to 4",
+        ),
+        ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
+        ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
+        ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
+        (
+            "def store(self, store, below): self.rules.x",
+            "AttributeError: there is no `x`; there are: ",
+        ),
+        (
+            "def store(self, store, below): return 'x'",
+            "d.py: `store` answered x, which is no cycle",
+        ),
+        ("def commit(self, tx, below): return -1", "`commit` answered -1, which is no cycle"),
+        ("def commit(self, tx, below): return tx.at - 1", ", which is before"),
+        ("def evict(self, evict, below): return 5", "`evict` answered 5, neither Home nor TAKEN"),
+        (
+            "def store(self, store, below): below.wake(9, 1)",
+            "ValueError: there is no core 9: it has 2",
+        ),
+        ("def store(self, store, below): below.at(-1, 2)", "OverflowError: "),
+        (
+            "def store(self, store, below): below.at(2**63, 2)",
+            "ValueError: 9223372036854775808 is no",
+        ),
+        (
+            "def commit(self, tx, below): below.at(tx.at + 9, 2)\n"
+            "def event(self, at, event, below): below.at(at - 1, 2)",
+            "is past: it is ",
+        ),
+        (
+            "def commit(self, tx, below): below.at(tx.at, 'x')",
+            "x is due, and there is no hook `event`",
+        ),
+        ("def store(self, store, below): below.log(store.at, 0, [1])", "is not in the logs, which"),
+        (
+            "def store(self, store, below): below.send(store.at, 8, bytes(64))",
+            "0x8 is not the address",
+        ),
+        (
+            "def store(self, store, below): below.send(store.at, 64, b'x')",
+            "a line has 64 bytes, and",
+        ),
+        ("def store(self, store, below): below.give(store.at, 64, bytes(64))", "in `event` only"),
+        ("def store(self, store, below): below.line(2**50)", "are outside of persistent memory"),
+        (
+            "def store(self, store, below): below.send(store.at, 64, bytes(64), kind='x')",
+            "no write is of kind `x`; they are data, log, ",
+        ),
+        ("def store(self, store, below): return WAIT", "core 0's `store` answered WAIT at"),
+        ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
+        ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
+        ("hardware = lambda setup: [3]", "it returns a `Structure` for each, and not 3"),
+        (
+            "hardware = lambda setup: [Structure('a', -1)]",
+            "`bits` of `a` is a whole number, and not",
+        ),
+        ("def __init__(self, setup): raise InputError('no such machine')", "d.py: no such machine"),
+        ("def store(self, store, below): below.give_up('too small')", "too small"),
+    ],
+)
+def test_mistakes_are_one_line_that_says_where(write: Write, body: str, told: str) -> None:
+    path = write(body)
+    said = refused(
+        lambda: (indelible.explain(path), indelible.run(path, "scribble", "tiny", cores=2, txs=20))
+    )
+    assert told in said
+    assert "\n" not in said
+    assert "d.py" in said or "give_up" in body
+
+
+def test_a_mistake_of_recovery_says_where(write: Write) -> None:
+    for body, told in (
+        ("@classmethod\ndef recover(cls, image, setup): image.words(0, 2**50)", ":5: in recover: "),
+        (
+            "@classmethod\ndef recover(cls, image, setup): image.set_word(2**45, 0)",
+            "outside of persis",
+        ),
+        (
+            "def power_loss(self, gasp): gasp.save(2**45, b'x')",
+            ":4: in power_loss: ValueError: 1 bytes",
+        ),
+    ):
+        path = write(body)
+        crash = indelible.crash(path, "scribble", txs=20)
+        assert crash.failed
+        assert told in crash.violations[0]["text"]
+        assert "violations  FAIL: the run did not come to its end\n" in str(crash)
+        table = indelible.compare([path], ["queue"], "tiny", txs=20)
+        assert "FAIL" in str(table), "also beside a speed"
+    path = write("@classmethod\ndef boot(cls, image, setup): pass")
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    Path(path).write_text(
+        f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
+    )
+    (violation,) = indelible.crash(path, "scribble", txs=20, lives=2).violations
+    told = "d.py: `boot`: TypeError: it is to return the design, not None"
+    assert violation["text"].endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("image.set_word(64, 7)", "`recover` makes 4 million writes"),
+        ("image.word(64)", "`recover` makes 16 million reads"),
+    ],
+)
+def test_a_recovery_that_does_not_end_is_a_violation_of_its_power_failure(
+    write: Write, step: str, told: str
+) -> None:
+    path = write(f"@classmethod\ndef recover(cls, image, setup):\n    while True:\n        {step}")
+    violation, *_ = indelible.crash(path, "scribble", txs=20, points=1).violations
+    assert violation["text"].startswith(f"liveness: recovery does not end: {told}, ")
+    assert violation["text"].endswith("d.py:7: in recover")
+    assert violation["event"] > 0
+
+
+def test_a_hook_that_does_not_return_is_named_when_it_is_interrupted(
+    write: Write, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    path = write(
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        f"    open({str(begun)!r}, 'w').close()\n"
+        "    while True: pass"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "indelible", "crash", "--design", path, "--workload", "hash"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    try:
+        until = time.monotonic() + 60
+        while not begun.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert f"indelible: did not stop: {path}:7: in recover\n" in said
+
+
+def test_a_recovery_that_remembers_something_is_told_so(write: Write) -> None:
+    """Recovery makes another number of writes each time, where it is to do the same again."""
+    path = write(
+        "recovered = 0\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    super().recover(image, setup)\n"
+        "    D.recovered += 1\n"
+        "    for _ in range(D.recovered % 3): image.set_word(setup.shape.logs[0] + 8, 1)"
+    )
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    Path(path).write_text(
+        f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
+    )
+    told = "determinism: `recover` depends on something beside the image"
+    violations = indelible.crash(path, "hash", txs=5).violations
+    assert {violation["text"] for violation in violations} == {told}
+
+
+@pytest.mark.parametrize(
+    ("does", "took"),
+    [
+        ("merge_word(mark, 0)", (0, 0)),
+        ("merge_word(mark, 2**64 - 1, 0)", (0, 0)),
+        ("merge_word(mark, 3)", (0, 1)),
+        ("merge_word(mark, 3, 2)", (0, 1)),
+        ("set_word(mark, image.word(mark))", (1, 1)),
+    ],
+)
+def test_who_merges_what_is_so_writes_and_reads_nothing(
+    write: Write, does: str, took: tuple[int, int]
+) -> None:
+    path = write(
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    mark = setup.shape.logs[0]\n"
+        f"    image.{does}"
+    )
+    found = indelible.crash(path, "array", txs=1, points=1).recovery
+    assert (found["lines_read_max"], found["lines_written_max"]) == took
+
+
+def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
+    path = write(
+        "kept = None\n"
+        "def store(self, store, below):\n"
+        "    if D.kept is None: D.kept = below\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup): cls.kept.word(0)"
+    )
+    told = "RuntimeError: `below` was lent to a hook that has ended"
+    assert told in indelible.crash(path, "scribble", txs=20).violations[0]["text"]
+
+
+def test_nothing_is_given_where_it_is_not_durable_then(write: Write) -> None:
+    path = write(
+        "needs = 'nothing'\n"
+        "def commit(self, tx, below): below.at(tx.at, 1)\n"
+        "def event(self, at, event, below): below.give(at, 64, bytes(64))"
+    )
+    asked = {"txs": 2, "set": {"controller.domain": "media"}}
+    said = refused(lambda: indelible.run(path, "array", "tiny", **asked))
+    assert "RuntimeError: in the domain media no write is durable when it is accepted" in said
+
+
+def test_who_hides_that_the_power_failed_has_not_recovered(tmp_path: Path) -> None:
+    text = UNDO_LOG.read_text(encoding="utf-8")
+    hidden = text.replace(
+        "            recover(image, Area(setup.shape, core), setup.rules)\n",
+        "            try:\n"
+        "                recover(image, Area(setup.shape, core), setup.rules)\n"
+        "            except BaseException:\n"
+        "                pass\n",
+    )
+    assert hidden != text
+    path = tmp_path / "hidden.py"
+    path.write_text(hidden, encoding="utf-8")
+    open_, hides = (indelible.crash(name, "hash", txs=20) for name in (str(UNDO_LOG), path))
+    assert open_.passed
+    assert hides.passed
+    assert open_.nested_points == hides.nested_points > 0
+
+
+def test_what_a_battery_saves_is_held_to_what_was_declared(write: Write) -> None:
+    body = "def power_loss(self, gasp): gasp.save(self.shape.log_base, bytes(65))\n"
+    declared = "hardware = lambda setup: [Structure('a', 8, {count}, kept_by='battery')]"
+    assert (
+        indelible.crash(write(body + declared.format(count=65)), "array", txs=3, points=9).data[
+            "saved_bytes_max"
+        ]
+        == 65
+    )
+    crash = indelible.crash(write(body + declared.format(count=64)), "array", txs=3, points=9)
+    assert crash.failed
