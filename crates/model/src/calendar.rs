@@ -1,7 +1,5 @@
 //! When a shared resource is busy, and when several are: calendars instead of next-free times.
 
-use std::collections::VecDeque;
-
 /// The busy time of one resource (a bank, a bus), as disjoint intervals in order.
 ///
 /// A request that is stamped in the future leaves the time before it free for others; with a
@@ -10,7 +8,7 @@ use std::collections::VecDeque;
 pub struct Calendar {
     /// The latest interval, which is most often the only one; empty if there is none.
     last: (u64, u64),
-    before: VecDeque<(u64, u64)>,
+    before: Vec<(u64, u64)>,
 }
 
 impl Calendar {
@@ -34,8 +32,9 @@ impl Calendar {
     /// Time before `now` is forgotten: nobody asks for it any more.
     #[inline]
     pub fn reserve(&mut self, at: u64, duration: u64, now: u64) -> u64 {
-        while self.before.front().is_some_and(|&(_, until)| until <= now) {
-            self.before.pop_front();
+        if self.before.first().is_some_and(|&(_, until)| until <= now) {
+            let over = self.before.partition_point(|&(_, until)| until <= now);
+            self.before.drain(..over);
         }
         let (_, until) = self.last;
         // Most requests come after all others.
@@ -46,7 +45,7 @@ impl Calendar {
             self.last.1 = at + duration;
             at
         } else if until < at {
-            self.before.push_back(self.last);
+            self.before.push(self.last);
             self.last = (at, at + duration);
             at
         } else {
@@ -65,7 +64,7 @@ impl Calendar {
         }
         let from = self.free_from(at);
         let busy = &mut self.before;
-        busy.push_back(self.last);
+        busy.push(self.last);
         let (mut end, mut left) = (from, duration);
         for &(next, until) in busy.iter().filter(|(_, until)| *until > from) {
             let gap = next - end;
@@ -79,18 +78,21 @@ impl Calendar {
         let first = busy.partition_point(|&(_, until)| until < from);
         let after = busy.partition_point(|&(next, _)| next <= end);
         let mut whole = (from, end);
-        for (next, until) in busy.drain(first..after) {
-            whole = (whole.0.min(next), whole.1.max(until));
+        if first < after {
+            whole = (whole.0.min(busy[first].0), whole.1.max(busy[after - 1].1));
+            busy.drain(first + 1..after);
+            busy[first] = whole;
+        } else {
+            busy.insert(first, whole);
         }
-        busy.insert(first, whole);
-        self.last = busy.pop_back().expect("there is an interval");
+        self.last = busy.pop().expect("there is an interval");
         (from, end)
     }
 
     /// Takes a gap between busy intervals, or the time after them.
     fn reserve_between(&mut self, at: u64, duration: u64) -> u64 {
         let busy = &mut self.before;
-        busy.push_back(self.last);
+        busy.push(self.last);
         let mut start = at;
         let mut index = 0;
         for &(from, until) in &*busy {
@@ -112,7 +114,7 @@ impl Calendar {
             (false, true) => busy[index].0 = start,
             (false, false) => busy.insert(index, (start, end)),
         }
-        self.last = busy.pop_back().expect("there is an interval");
+        self.last = busy.pop().expect("there is an interval");
         start
     }
 }

@@ -14,7 +14,7 @@ use crate::image::apply_masked;
 use crate::timeline::Timeline;
 use crate::units::{CoreId, Cycle, Line};
 use crate::usage::Usage;
-use crate::wpq::{Controller, Sent, Slot, Unsent};
+use crate::wpq::{Controller, Room, Sent, Slot, Unsent};
 
 mod arrivals;
 mod drain;
@@ -244,7 +244,7 @@ impl<E: Copy> Memory<E> {
                 let write = &self.flights[write].write;
                 let controller = &self.controllers[controller];
                 let is_settled = self.domain != Domain::Media || write.mask == 0;
-                controller.waiting.is_empty() && is_settled && controller.takes(write)
+                controller.waiting.is_empty() && is_settled && controller.takes(write).is_some()
             }
             Event::Accept { .. } => self.domain != Domain::Media,
             Event::Programmed { .. } | Event::Design(_) => true,
@@ -270,8 +270,10 @@ impl<E: Copy> Memory<E> {
             self.came(at, line);
         }
         let controller = &mut self.controllers[index];
-        if controller.waiting.is_empty() && controller.takes(&sent.write) {
-            return self.accept_sent(at, index, &sent, agenda);
+        if controller.waiting.is_empty()
+            && let Some(room) = controller.takes(&sent.write)
+        {
+            return self.accept_sent(at, index, &sent, room, agenda);
         }
         controller.waiting.push_back(sent);
         self.kick(at, index, agenda);
@@ -286,11 +288,9 @@ impl<E: Copy> Memory<E> {
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
         let controller = &mut self.controllers[index];
-        if !controller.takes(&controller.waiting.front()?.write) {
-            return None;
-        }
+        let room = controller.takes(&controller.waiting.front()?.write)?;
         let sent = controller.waiting.pop_front()?;
-        let accepted = self.accept_sent(at, index, &sent, agenda);
+        let accepted = self.accept_sent(at, index, &sent, room, agenda);
         self.offer_room(at, index, agenda);
         accepted
     }
@@ -312,18 +312,27 @@ impl<E: Copy> Memory<E> {
         write: &Write,
         agenda: &mut Agenda<Event<E>>,
     ) -> bool {
-        let has_room = self.has_room(write.line);
-        if has_room {
-            self.accept_given(at, write, agenda);
+        let index = self.controller_of(write.line);
+        let controller = &self.controllers[index];
+        if !controller.waiting.is_empty() {
+            return false;
         }
-        has_room
+        let Some(room) = controller.takes(write) else { return false };
+        self.accept_given(at, index, write, room, agenda);
+        true
     }
 
-    fn accept_given(&mut self, at: Cycle, write: &Write, agenda: &mut Agenda<Event<E>>) {
+    fn accept_given(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        write: &Write,
+        room: Room,
+        agenda: &mut Agenda<Event<E>>,
+    ) {
         assert!(self.domain != Domain::Media, "what a controller accepts is durable");
-        let index = self.controller_of(write.line);
         self.given.push(write.line);
-        self.accept(at, index, (write, None), Notify::Nobody, agenda);
+        self.accept(at, index, (write, None), room, Notify::Nobody, agenda);
     }
 
     /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
@@ -372,7 +381,8 @@ impl<E: Copy> Memory<E> {
             timeline.forget(index, slot, at);
         }
         if let Some(write) = &write {
-            self.accept_given(at, write, agenda);
+            let room = self.controllers[index].takes(write).expect("a slot was just given back");
+            self.accept_given(at, index, write, room, agenda);
         }
         self.offer_room(at, index, agenda);
     }
@@ -433,6 +443,7 @@ impl<E: Copy> Memory<E> {
         at: Cycle,
         index: usize,
         sent: &Sent<E>,
+        room: Room,
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
         let Sent { write, notify, at: reached, number, .. } = sent;
@@ -444,7 +455,7 @@ impl<E: Copy> Memory<E> {
         if let Some(timeline) = &mut self.timeline {
             timeline.arrived(index, (*reached, at), write, *number);
         }
-        self.accept(at, index, (write, Some(*number)), *notify, agenda)
+        self.accept(at, index, (write, Some(*number)), room, *notify, agenda)
     }
 
     /// Accepts a write, of this number if it came from elsewhere.
@@ -453,12 +464,13 @@ impl<E: Copy> Memory<E> {
         at: Cycle,
         index: usize,
         (write, number): (&Write, Option<u64>),
+        room: Room,
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) -> Option<Accepted<E>> {
         let line = write.line;
         let controller = &mut self.controllers[index];
-        if write.mask == 0 {
+        if room == Room::None {
             return controller.follow(line, notify, self.domain);
         }
         if let Notify::Combining(core) = notify {
@@ -469,7 +481,7 @@ impl<E: Copy> Memory<E> {
         if adr {
             apply_masked(self.durable.line_mut(line), &write.data, write.mask);
         }
-        let slot = controller.place(write);
+        let slot = controller.place(write, room);
         controller.note_slots(at);
         if let Some(timeline) = &mut self.timeline {
             timeline.queue((index, slot), at, line, Some((write, number)));

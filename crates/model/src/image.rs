@@ -430,20 +430,27 @@ pub fn word_of(line: &LineData, word: Word) -> u64 {
 }
 
 /// Copies the bytes that `mask` selects, one bit a byte.
+#[inline]
 pub fn apply_masked(line: &mut LineData, data: &LineData, mask: u64) {
     if mask == u64::MAX {
         *line = *data;
         return;
     }
+    let (words, _) = line.as_chunks_mut::<8>();
+    let (from, _) = data.as_chunks::<8>();
     let mut left = mask;
     while left != 0 {
-        let first = (left.trailing_zeros() / 8 * 8) as usize;
-        let (word, bits) = (first..first + 8, spread((mask >> first) as u8));
-        let value =
-            |line: &LineData| u64::from_le_bytes(line[word.clone()].try_into().expect("8 bytes"));
-        let merged = value(line) & !bits | value(data) & bits;
-        line[word].copy_from_slice(&merged.to_le_bytes());
-        left &= !(0xff << first);
+        let index = (left.trailing_zeros() / 8) as usize;
+        let bytes = (left >> (8 * index)) as u8;
+        if bytes == u8::MAX {
+            words[index] = from[index];
+        } else {
+            let bits = spread(bytes);
+            let merged =
+                u64::from_le_bytes(words[index]) & !bits | u64::from_le_bytes(from[index]) & bits;
+            words[index] = merged.to_le_bytes();
+        }
+        left &= !(0xff << (8 * index));
     }
 }
 

@@ -320,52 +320,53 @@ impl<D: Design> Machine<D> {
         if self.probe.is_some() && self.below.memory.makes_durable(&event) {
             self.crash_point(at);
         }
-        let Below { memory, agenda, .. } = &mut self.below;
-        let accepted = match event {
-            Event::Arrive { controller, write } => memory.arrive(at, controller, write, agenda),
-            Event::Accept { controller } => memory.accept_waiting(at, controller, agenda),
+        match event {
+            Event::Design(event) => {
+                self.tell_design(at, event);
+                self.below.memory.offer_more(at, &mut self.below.agenda);
+            }
             Event::Drain { controller } => {
-                memory.drain(at, controller, agenda);
-                None
+                self.below.memory.drain(at, controller, &mut self.below.agenda);
             }
             Event::Free { controller, slot } => {
-                memory.free(at, controller, slot, agenda);
-                None
+                self.below.memory.free(at, controller, slot, &mut self.below.agenda);
             }
-            Event::Programmed { controller, slot } => {
-                memory.programmed(at, controller, slot, agenda)
-            }
-            Event::Acknowledge { core } => {
-                self.acknowledge(core, at);
-                None
-            }
-            Event::Fenced { core } => {
-                self.fenced(core, at);
-                None
-            }
-            Event::Announce { core, tx } => {
-                self.announce(core, tx, at);
-                None
-            }
-            Event::Design(event) => {
-                self.note_event(at, &event);
-                self.design.event(at, event, &mut self.below);
-                self.compare_given();
-                self.below.memory.offer_more(at, &mut self.below.agenda);
-                None
-            }
+            Event::Acknowledge { core } => self.acknowledge(core, at),
+            Event::Fenced { core } => self.fenced(core, at),
+            Event::Announce { core, tx } => self.announce(core, tx, at),
+            Event::Arrive { controller, .. }
+            | Event::Accept { controller }
+            | Event::Programmed { controller, .. } => self.process_write(at, controller, event),
+        }
+        self.process_wakes();
+        true
+    }
+
+    /// Processes an event that may make a write durable.
+    fn process_write(&mut self, at: Cycle, controller: usize, event: Event<D::Event>) {
+        let Below { memory, agenda, .. } = &mut self.below;
+        let accepted = match event {
+            Event::Arrive { write, .. } => memory.arrive(at, controller, write, agenda),
+            Event::Programmed { slot, .. } => memory.programmed(at, controller, slot, agenda),
+            _ => memory.accept_waiting(at, controller, agenda),
         };
         if let Some(accepted) = accepted {
             self.deliver(at, accepted);
         }
-        if let Event::Accept { controller } | Event::Arrive { controller, .. } = event {
+        if !matches!(event, Event::Programmed { .. }) {
             self.free_combining(at);
             for core in self.below.memory.unblocked(controller) {
                 self.unpark(core, at);
             }
         }
-        self.process_wakes();
-        true
+    }
+
+    /// The design has an event.
+    #[inline]
+    fn tell_design(&mut self, at: Cycle, event: D::Event) {
+        self.note_event(at, &event);
+        self.design.event(at, event, &mut self.below);
+        self.compare_given();
     }
 
     fn deliver(&mut self, at: Cycle, accepted: Accepted<D::Event>) {
@@ -378,16 +379,13 @@ impl<D: Design> Machine<D> {
                 Notify::Core(core) | Notify::Combining(core) => {
                     self.below.acknowledge(core, at);
                 }
-                Notify::Design(event) => {
-                    self.note_event(at, &event);
-                    self.design.event(at, event, &mut self.below);
-                    self.compare_given();
-                }
+                Notify::Design(event) => self.tell_design(at, event),
             }
         }
     }
 
     /// Tells the oracle what the design gave to a controller.
+    #[inline]
     fn compare_given(&mut self) {
         let Some(probe) = &mut self.probe else { return self.below.memory.forget_given() };
         for line in self.below.memory.take_given() {

@@ -92,6 +92,17 @@ pub(crate) struct Sent<E> {
     pub number: u64,
 }
 
+/// Where a write goes that is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Into a slot that holds an earlier write of its line.
+    Joined(usize),
+    /// Into a free one.
+    Free,
+    /// Nowhere: it has no bytes.
+    None,
+}
+
 /// An entry of the write-pending queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot<E> {
@@ -139,6 +150,7 @@ impl Unsent {
     }
 
     /// The slot of a line.
+    #[inline]
     fn slot_of(&self, line: Line) -> Option<usize> {
         if !self.sieve.may_hold(line.0) {
             return None;
@@ -231,10 +243,10 @@ impl<E: Copy> Controller<E> {
         self.dram.restart_bank_use();
     }
 
-    /// Whether a write can be accepted. One of no bytes, which follows those of its line, takes no
-    /// room.
-    pub(crate) fn takes(&self, write: &Write) -> bool {
-        write.mask == 0 || self.room_for(write.line).is_some()
+    /// Where a write goes if it can be accepted. One of no bytes, which follows those of its line,
+    /// takes no room.
+    pub(crate) fn takes(&self, write: &Write) -> Option<Room> {
+        if write.mask == 0 { Some(Room::None) } else { self.room_for(write.line) }
     }
 
     /// A write of no bytes is durable when those of its line that came before are.
@@ -265,11 +277,16 @@ impl<E: Copy> Controller<E> {
         })
     }
 
-    /// Where a write of the line goes: a slot that it joins, or a free one.
-    pub(crate) fn room_for(&self, line: Line) -> Option<usize> {
-        self.joins(line).or_else(|| self.free.last().copied())
+    /// Where a write of the line goes.
+    #[inline]
+    pub(crate) fn room_for(&self, line: Line) -> Option<Room> {
+        match self.joins(line) {
+            Some(slot) => Some(Room::Joined(slot)),
+            None => (!self.free.is_empty()).then_some(Room::Free),
+        }
     }
 
+    #[inline]
     pub(crate) fn joins(&self, line: Line) -> Option<usize> {
         self.unsent.slot_of(line)
     }
@@ -310,8 +327,10 @@ impl<E: Copy> Controller<E> {
         !self.waiting.is_empty() || wpq - self.free.len() >= high
     }
 
-    pub(crate) fn place(&mut self, write: &Write) -> usize {
-        if let Some(slot) = self.joins(write.line) {
+    /// Puts a write where there is room for it; returns its slot.
+    #[inline]
+    pub(crate) fn place(&mut self, write: &Write, room: Room) -> usize {
+        if let Room::Joined(slot) = room {
             self.pm.meters.wpq_merged += 1;
             let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
             apply_masked(&mut queued.data, &write.data, write.mask);
