@@ -72,19 +72,16 @@ impl Area {
         notify: Notify<E>,
         below: &mut Below<E>,
     ) -> u64 {
-        let mut lines = 0;
-        let mut open = None;
-        for (place, &value) in (position..).zip(words) {
-            let word = self.word(place);
-            if let Some(full) = open.replace(word.line()).filter(|&line| line != word.line()) {
-                send(full, Class::Log, at + lines, notify, below);
-                lines += 1;
+        let (mut place, mut left, mut lines) = (position, words, 0);
+        while !left.is_empty() {
+            let first = self.word(place);
+            let room = LINE_WORDS as usize - first.place();
+            let (here, behind) = left.split_at(room.min(left.len()));
+            for (word, &value) in (first.0..).zip(here) {
+                below.view.set_word(Word(word), value);
             }
-            below.view.set_word(word, value);
-        }
-        if let Some(last) = open {
-            send(last, Class::Log, at + lines, notify, below);
-            lines += 1;
+            send(first.line(), Class::Log, at + lines, notify, below);
+            (place, left, lines) = (place + here.len() as u64, behind, lines + 1);
         }
         lines
     }
