@@ -42,6 +42,12 @@ impl Known {
             self.touched.push_back((end, slot));
         }
     }
+
+    /// Takes the slots that groups touched which end by a position, some of them often.
+    fn take_touched(&mut self, until: u64) -> Vec<SlotId> {
+        let count = self.touched.iter().take_while(|&&(end, _)| end <= until).count();
+        self.touched.drain(..count).map(|(_, slot)| slot).collect()
+    }
 }
 
 impl Ssp {
@@ -73,24 +79,24 @@ impl Ssp {
     /// Writes the entries of the slots that the journal touches up to a position, as the groups
     /// that count left them, and returns their lines.
     fn write_entries(&mut self, until: u64, below: &mut Below<SspEvent>) -> Vec<Line> {
-        let mut lines = Vec::new();
         if !self.rules.checkpoint_what_counts {
             for slot in self.layout.all_slots() {
                 self.known.kept[slot.0 as usize] = self.slots[slot].kept;
                 self.known.touched.push_back((until, slot));
             }
         }
-        while let Some(&(end, slot)) = self.known.touched.front()
-            && end <= until
-        {
-            self.known.touched.pop_front();
+        let mut slots = self.known.take_touched(until);
+        slots.sort_unstable();
+        slots.dedup();
+        let mut lines = Vec::new();
+        for slot in slots {
             let kept = self.known.kept[slot.0 as usize];
             for (word, value) in self.layout.entry_words(slot, &kept) {
                 below.view.set_word(word, value);
                 lines.push(word.line());
             }
         }
-        lines.sort_unstable();
+        // Entries lie in the order of their slots.
         lines.dedup();
         lines
     }

@@ -20,7 +20,7 @@ use crate::parts::page_table::PageTable;
 const ENTRY_BYTES: u64 = 32;
 
 /// A slot of the SSP cache, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotId(pub u32);
 
 /// What survives of a slot.
