@@ -2,7 +2,7 @@
 
 use model::units::{LINE_BYTES, LineData};
 
-use super::record::{Kind, LONGEST, Record};
+use super::record::{Kind, LONGEST};
 use super::ring::{FOOTER, RECORDS_MAX, Ring};
 
 const _: () = assert!(2 * LONGEST <= FOOTER, "two records fit a line");
@@ -32,18 +32,17 @@ impl Filling {
         Filling { data, before, count: 0, logged: 0, filled: 0, sent: 0, accepted: 0 }
     }
 
-    /// Takes a record in, if it has room, and says where it ends.
-    pub fn put(&mut self, record: &Record, ring: &Ring) -> Option<u8> {
-        let (bytes, length) = record.encode();
-        let room = ring.room_for(record, length);
+    /// Takes the bytes of a record in, if it has room, and says where it ends.
+    pub fn put(&mut self, kind: Kind, bytes: &[u8], ring: &Ring) -> Option<u8> {
+        let room = ring.room_for(kind, bytes.len());
         let start = usize::from(self.filled);
         if start + room > FOOTER || self.count == RECORDS_MAX {
             return None;
         }
-        self.data[start..start + length].copy_from_slice(&bytes[..length]);
+        self.data[start..start + bytes.len()].copy_from_slice(bytes);
         self.filled += room as u8;
         self.count += 1;
-        if !matches!(record.kind, Kind::Commit | Kind::Count) {
+        if !matches!(kind, Kind::Commit | Kind::Count) {
             self.logged = self.filled;
         }
         Some(self.filled)

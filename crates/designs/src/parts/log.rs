@@ -118,9 +118,11 @@ impl Log {
     pub fn append(&mut self, record: &Record, at: Cycle, below: &mut Below<LogEvent>) -> Place {
         let last = self.lines.back_mut().expect("a line is being filled");
         let before = last.count;
-        let end = last.put(record, &self.ring).unwrap_or_else(|| {
+        let (bytes, length) = record.encode();
+        let bytes = &bytes[..length];
+        let end = last.put(record.kind, bytes, &self.ring).unwrap_or_else(|| {
             let mut next = Filling::new(before);
-            let end = next.put(record, &self.ring).expect("a record fits a line");
+            let end = next.put(record.kind, bytes, &self.ring).expect("a record fits a line");
             self.lines.push_back(next);
             end
         });
@@ -396,10 +398,12 @@ impl Log {
             save(number, line)?;
         }
         for record in more {
-            if last.put(&record, &self.ring).is_none() {
+            let (bytes, length) = record.encode();
+            let bytes = &bytes[..length];
+            if last.put(record.kind, bytes, &self.ring).is_none() {
                 save(number, &last)?;
                 (number, last) = (number + 1, Filling::new(last.count));
-                last.put(&record, &self.ring).expect("a record fits a line");
+                last.put(record.kind, bytes, &self.ring).expect("a record fits a line");
             }
         }
         save(number, &last)
