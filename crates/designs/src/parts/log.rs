@@ -251,13 +251,16 @@ impl Log {
 
     /// Whether a core waits for room in the ring.
     pub fn is_short(&self) -> bool {
-        self.waiting.iter().any(|(_, waits)| *waits) && self.is_ring_full()
+        self.has_waiting() && self.is_ring_full()
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting.iter().any(|(_, waits)| *waits)
     }
 
     /// Whether a core waits for room in the ring that a scan can make.
     pub fn needs_cut(&self) -> bool {
-        let oldest = self.oldest();
-        self.is_short() && self.used < oldest.unwrap_or(u64::MAX).min(self.tail())
+        self.is_short() && self.used < self.oldest().unwrap_or(u64::MAX).min(self.tail())
     }
 
     fn check(&self, below: &mut Below<LogEvent>) {
@@ -275,6 +278,9 @@ impl Log {
     }
 
     fn wake(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        if !self.has_waiting() {
+            return;
+        }
         if self.is_full() {
             return self.check(below);
         }
@@ -322,19 +328,21 @@ impl Log {
     // To the controllers.
 
     fn send(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        while self.has_more_to_send() && self.send_line(self.next, at, below) {}
+    }
+
+    /// Whether a line has something to send; it is the next one then.
+    fn has_more_to_send(&mut self) -> bool {
         loop {
             let index = (self.next - self.first) as usize;
-            let (number, is_last) = (self.next, index + 1 == self.lines.len());
+            let is_last = index + 1 == self.lines.len();
             let line = &self.lines[index];
-            let is_wanted = !is_last || self.wanted > Place { line: number, end: line.sent };
-            if line.sent < line.filled && is_wanted {
-                if !self.may_send(number) {
-                    return;
-                }
-                self.send_line(number, at, below);
+            let sent = Place { line: self.next, end: line.sent };
+            if line.sent < line.filled && (!is_last || self.wanted > sent) {
+                return true;
             }
             if is_last {
-                return;
+                return false;
             }
             self.next += 1;
         }
@@ -354,7 +362,13 @@ impl Log {
         may
     }
 
-    fn send_line(&mut self, number: u64, at: Cycle, below: &mut Below<LogEvent>) {
+    /// Sends a line if it may go, and says whether it did. Most of the time that the log is looked
+    /// at there is none to send.
+    #[inline(never)]
+    fn send_line(&mut self, number: u64, at: Cycle, below: &mut Below<LogEvent>) -> bool {
+        if !self.may_send(number) {
+            return false;
+        }
         let is_full = number < self.tail();
         let line = &mut self.lines[(number - self.first) as usize];
         let fresh = line.sent == 0;
@@ -370,6 +384,7 @@ impl Log {
         let write = Write { line: self.ring.place(number), data, mask, class };
         let notify = Notify::Design(LogEvent::Logged { line: number, end: line.filled });
         below.send_direct(at + self.path, write, notify);
+        true
     }
 
     /// Saves what no controller has accepted, and behind it what has not entered the log, where
