@@ -34,22 +34,24 @@ pub struct Owner {
 
 /// A version that is in the last level, and not in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
-    pub version: Version,
+struct Held {
+    /// Its number among [`LastLevel::versions`].
+    version: usize,
     /// It is on its way to memory, since a newer one is to take its place.
     written_out: bool,
 }
 
-/// What there is of a line beside the copy in memory.
+/// What there is of a line beside the copy in memory. Versions are given by their numbers: a table
+/// of lines that had their bytes would be too large for the caches of the host.
 #[derive(Debug, Default)]
 struct LineState {
     /// The transaction that stored to it and is not committed.
     owner: Option<Owner>,
     held: Option<Held>,
     /// The committed version that lies in another way while the one that is held is pending.
-    older: Option<Version>,
+    older: Option<usize>,
     /// Versions that have arrived and wait until the one that is held is home.
-    waiting: VecDeque<Version>,
+    waiting: VecDeque<usize>,
     /// Versions that are on their way to the last level.
     coming: u32,
     /// When it left the last level, as a stamp: versions that were sent before went with it.
@@ -60,8 +62,8 @@ struct LineState {
 
 impl LineState {
     /// The versions that the last level has.
-    fn versions(&self) -> impl Iterator<Item = &Version> {
-        self.held.iter().map(|held| &held.version).chain(&self.older)
+    fn versions(&self) -> impl Iterator<Item = usize> {
+        self.held.map(|held| held.version).into_iter().chain(self.older)
     }
 }
 
@@ -76,8 +78,8 @@ pub struct About {
 /// The last level and the overflow area.
 pub struct LastLevel {
     lines: LineMap<LineState>,
-    /// Versions on their way to the last level, by the numbers in their events.
-    coming: Slab<Version>,
+    /// Versions in the last level, and on their way to it.
+    versions: Slab<Version>,
     /// Committed versions that have left and that memory has not: the write-back buffer.
     leaving: VecDeque<Version>,
     pub overflow: Overflow<About>,
@@ -88,7 +90,7 @@ impl LastLevel {
     pub fn new(shape: &Shape, overflow_lines: u64) -> LastLevel {
         LastLevel {
             lines: LineMap::default(),
-            coming: Slab::new(),
+            versions: Slab::new(),
             leaving: VecDeque::new(),
             overflow: Overflow::new(shape, overflow_lines),
             stamp: 0,
@@ -113,7 +115,9 @@ impl LastLevel {
         }
         state.owner = None;
         state.slot = None;
-        state.older = None;
+        if let Some(older) = state.older.take() {
+            self.versions.remove(older);
+        }
         self.forget_if_done(line);
         true
     }
@@ -129,7 +133,10 @@ impl LastLevel {
         }
         // What is on its way is dropped when it arrives.
         state.left = stamp;
-        if state.held.take_if(|held| held.version.tag == Some(owner.id)).is_some() {
+        let versions = &mut self.versions;
+        let is_its = |held: &mut Held| versions[held.version].tag == Some(owner.id);
+        if let Some(held) = state.held.take_if(is_its) {
+            versions.remove(held.version);
             let older = state.older.take();
             state.held = older.map(|version| Held { version, written_out: false });
         }
@@ -137,15 +144,14 @@ impl LastLevel {
         if let Some(slot) = state.slot.take() {
             self.overflow.drop(slot);
         }
-        waiting.into_iter().filter_map(|version| version.counted).collect()
+        waiting.into_iter().filter_map(|number| self.versions.remove(number).counted).collect()
     }
 
     /// Takes a TxID from a line.
     pub fn untag(&mut self, line: Line, id: u16) {
-        let Some(state) = self.lines.get_mut(&line) else { return };
-        let held = state.held.as_mut().map(|held| &mut held.version);
-        for version in held.into_iter().chain(&mut state.older) {
-            version.tag.take_if(|tag| *tag == id);
+        let Some(state) = self.lines.get(&line) else { return };
+        for number in state.versions() {
+            self.versions[number].tag.take_if(|tag| *tag == id);
         }
     }
 
@@ -163,7 +169,8 @@ impl LastLevel {
     /// Everything that the cells of the last level and of the write-back buffer hold, and memory
     /// may not.
     pub fn held(&self) -> impl Iterator<Item = &Version> {
-        self.lines.values().flat_map(LineState::versions).chain(&self.leaving)
+        let numbers = self.lines.values().flat_map(LineState::versions);
+        numbers.map(|number| &self.versions[number]).chain(&self.leaving)
     }
 
     fn next_stamp(&mut self) -> u64 {
@@ -196,85 +203,88 @@ impl Kiln {
         let tag = owner.map(|owner| owner.id);
         let stamp = self.last.next_stamp();
         let version = Version { line, data: below.line(line), tag, stamp, counted };
-        let index = self.last.coming.insert(version);
+        let number = self.last.versions.insert(version);
         self.last.lines.entry(line).or_default().coming += 1;
         if let Some(core) = counted {
             self.transactions.expect(core);
         }
-        below.at(arrival, KilnEvent::Arrive(index));
+        below.at(arrival, KilnEvent::Arrive(number));
     }
 
     /// A version reaches the last level.
-    pub(super) fn arrive(&mut self, index: usize, at: Cycle, below: &mut Below<KilnEvent>) {
-        let version = self.last.coming.remove(index);
-        let state = self.last.lines.get_mut(&version.line).expect("a version of it is coming");
+    pub(super) fn arrive(&mut self, number: usize, at: Cycle, below: &mut Below<KilnEvent>) {
+        let Version { line, stamp, counted, .. } = self.last.versions[number];
+        let state = self.last.lines.get_mut(&line).expect("a version of it is coming");
         state.coming -= 1;
-        if version.stamp < state.left {
-            self.last.forget_if_done(version.line);
-            return self.arrived(version.counted, at, below);
+        if stamp < state.left {
+            self.last.versions.remove(number);
+            self.last.forget_if_done(line);
+            return self.arrived(counted, at, below);
         }
         if !state.waiting.is_empty() {
             self.counts.waited_for_home += 1;
-            return state.waiting.push_back(version);
+            return state.waiting.push_back(number);
         }
-        if self.must_wait(&version, at, below) {
+        if self.must_wait(number, at, below) {
             self.counts.waited_for_home += 1;
-            let state = self.last.lines.get_mut(&version.line).expect("it is held");
-            return state.waiting.push_back(version);
+            let state = self.last.lines.get_mut(&line).expect("it is held");
+            return state.waiting.push_back(number);
         }
-        self.enter(version, at, below);
+        self.enter(number, at, below);
     }
 
     /// Whether the version that the last level holds is committed, so that it must be home before a
     /// newer one takes its place. It is then on its way.
-    fn must_wait(&mut self, newer: &Version, at: Cycle, below: &mut Below<KilnEvent>) -> bool {
-        let held = self.last.lines.get(&newer.line).and_then(|state| state.held);
-        let Some(Held { version, .. }) = held else { return false };
-        let is_newer_pending = newer.tag.is_some() && newer.tag != version.tag;
-        if !is_newer_pending || !self.is_committed(version.tag) || !self.rules.home_before_newer {
+    fn must_wait(&mut self, newer: usize, at: Cycle, below: &mut Below<KilnEvent>) -> bool {
+        let Version { line, tag, .. } = self.last.versions[newer];
+        let Some(state) = self.last.lines.get_mut(&line) else { return false };
+        let Some(Held { version, .. }) = state.held else { return false };
+        let held = self.last.versions[version].tag;
+        let is_newer_pending = tag.is_some() && tag != held;
+        let is_committed = held.is_none_or(|id| self.transactions.is_committed(id));
+        if !is_newer_pending || !is_committed || !self.rules.home_before_newer {
             return false;
         }
         if self.params.write_out == super::OTHER_WAY {
-            if let Some(state) = self.last.lines.get_mut(&newer.line) {
-                state.older = Some(version);
+            state.held = None;
+            if let Some(before) = state.older.replace(version) {
+                self.last.versions.remove(before);
             }
             return false;
         }
-        self.write_out(newer.line, at, below);
+        self.write_out(line, at, below);
         true
-    }
-
-    fn is_committed(&self, tag: Option<u16>) -> bool {
-        tag.is_none_or(|id| self.transactions.is_committed(id))
     }
 
     /// Writes the committed version that the last level holds to memory, where it stays meanwhile.
     pub(super) fn write_out(&mut self, line: Line, at: Cycle, below: &mut Below<KilnEvent>) {
         let Some(state) = self.last.lines.get_mut(&line) else { return };
         let Some(held) = &mut state.held else { return };
-        if held.written_out || !held.version.tag.is_none_or(|id| self.transactions.is_committed(id))
-        {
+        let Version { data, stamp, tag, .. } = self.last.versions[held.version];
+        if held.written_out || !tag.is_none_or(|id| self.transactions.is_committed(id)) {
             return;
         }
         held.written_out = true;
         self.counts.written_out += 1;
-        let Version { data, stamp, .. } = held.version;
         let write = Write::whole(line, data, Class::HomeWriteBack);
         below.send(at, write, Notify::Design(KilnEvent::Home(line, stamp)));
     }
 
     /// A version takes its place in the last level.
-    fn enter(&mut self, version: Version, at: Cycle, below: &mut Below<KilnEvent>) {
-        let state = self.last.lines.entry(version.line).or_default();
-        state.held = Some(Held { version, written_out: false });
+    fn enter(&mut self, number: usize, at: Cycle, below: &mut Below<KilnEvent>) {
+        let Version { line, tag, counted, .. } = self.last.versions[number];
+        let state = self.last.lines.entry(line).or_default();
+        if let Some(before) = state.held.replace(Held { version: number, written_out: false }) {
+            self.last.versions.remove(before.version);
+        }
         // The last level has a newer version than a slot of the same transaction.
         let overflow = &mut self.last.overflow;
         let is_older =
-            |slot: &mut u32| overflow.get(*slot).is_some_and(|slot| version.tag == slot.about.tag);
+            |slot: &mut u32| overflow.get(*slot).is_some_and(|slot| tag == slot.about.tag);
         if let Some(slot) = state.slot.take_if(is_older) {
             overflow.drop(slot);
         }
-        self.arrived(version.counted, at, below);
+        self.arrived(counted, at, below);
     }
 
     /// A dirty line leaves the caches, with what is on its way into the last level: for the
@@ -291,14 +301,16 @@ impl Kiln {
         if let Some(state) = self.last.lines.get_mut(&line) {
             state.left = stamp;
             gone = std::mem::take(&mut state.waiting);
-            let older = state.older.take();
-            if let Some(held) = state.held.take()
-                && owner.is_some()
-                && held.version.tag.is_none_or(|id| self.transactions.is_committed(id))
-            {
-                self.depart(held.version, held.written_out, at, below);
+            let (held, older) = (state.held.take(), state.older.take());
+            if let Some(Held { version, written_out }) = held {
+                let version = self.last.versions.remove(version);
+                let is_committed = version.tag.is_none_or(|id| self.transactions.is_committed(id));
+                if owner.is_some() && is_committed {
+                    self.depart(version, written_out, at, below);
+                }
             }
             if let Some(older) = older {
+                let older = self.last.versions.remove(older);
                 self.depart(older, false, at, below);
             }
         }
@@ -310,7 +322,8 @@ impl Kiln {
                 self.last.forget_if_done(line);
             }
         }
-        for version in gone {
+        for number in gone {
+            let version = self.last.versions.remove(number);
             self.arrived(version.counted, at, below);
         }
         Disposition::Taken
@@ -338,17 +351,19 @@ impl Kiln {
     pub(super) fn home(&mut self, line: Line, stamp: u64, at: Cycle, below: &mut Below<KilnEvent>) {
         self.last.leaving.retain(|version| version.stamp != stamp);
         let Some(state) = self.last.lines.get_mut(&line) else { return };
-        state.held.take_if(|held| held.version.stamp == stamp);
-        while let Some(&version) =
-            self.last.lines.get(&line).and_then(|state| state.waiting.front())
+        let versions = &mut self.last.versions;
+        if let Some(held) = state.held.take_if(|held| versions[held.version].stamp == stamp) {
+            versions.remove(held.version);
+        }
+        while let Some(&number) = self.last.lines.get(&line).and_then(|state| state.waiting.front())
         {
-            if self.must_wait(&version, at, below) {
+            if self.must_wait(number, at, below) {
                 return;
             }
             if let Some(state) = self.last.lines.get_mut(&line) {
                 state.waiting.pop_front();
             }
-            self.enter(version, at, below);
+            self.enter(number, at, below);
         }
         self.last.forget_if_done(line);
     }
