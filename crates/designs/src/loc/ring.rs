@@ -35,6 +35,8 @@ use super::entry::{Entry, Format, Head, Place};
 pub const BLOCKS: u64 = 7;
 /// Words of a line.
 const LINE_WORDS: u64 = LINE_BYTES / WORD_BYTES;
+/// Words of a group: those of a block, and the one in its burst.
+const WORDS_MAX: usize = LINE_WORDS as usize + 1;
 
 /// A group by its number since power was applied; its place in the log area is that modulo the
 /// area's size.
@@ -119,6 +121,8 @@ pub struct Ring {
     pub first: Group,
     began: Group,
     groups: VecDeque<State>,
+    /// The blocks that are under way, if they have metadata in their bursts.
+    bursting: BTreeMap<Group, Write>,
     /// What came in the bursts of blocks, the newest of each.
     lane: BTreeMap<Word, u64>,
 }
@@ -133,20 +137,21 @@ enum Metadata {
 /// A group that is in use.
 #[derive(Clone, Debug)]
 struct State {
-    words: Vec<u64>,
+    /// The words of its entries, and how many it has.
+    words: [u64; WORDS_MAX],
+    entries: usize,
     closed: bool,
     /// Writes of data blocks that are not durable.
     data: u64,
     metadata: Metadata,
-    /// The block that is under way, if it has metadata in its burst.
-    bursting: Option<Write>,
     /// No entry in it is of a transaction that was truncated before this one.
     floor: Place,
 }
 
 impl Ring {
     pub fn new(area: Area, format: Format) -> Ring {
-        Ring { area, format, first: 0, began: 0, groups: VecDeque::new(), lane: BTreeMap::new() }
+        let (bursting, lane) = (BTreeMap::new(), BTreeMap::new());
+        Ring { area, format, first: 0, began: 0, groups: VecDeque::new(), bursting, lane }
     }
 
     /// Goes on where a head says that the log begins.
@@ -205,24 +210,25 @@ impl Ring {
     ) -> (Group, Option<Write>) {
         if self.groups.back().is_none_or(|group| group.closed) {
             assert!(self.has_room(data.is_some()), "the log has room for a group");
-            let words = Vec::with_capacity(BLOCKS as usize);
-            let (metadata, bursting) = (Metadata::Kept, None);
-            let state = State { words, closed: false, data: 0, metadata, bursting, floor };
+            let words = [0; WORDS_MAX];
+            let metadata = Metadata::Kept;
+            let state = State { words, entries: 0, closed: false, data: 0, metadata, floor };
             self.groups.push_back(state);
         }
         let group = self.next();
         let word = self.format.encode(entry, self.area.pass(group));
         let state = self.groups.back_mut().expect("a group is open");
-        let slot = state.words.len() as u64;
-        state.words.push(word);
+        let slot = state.entries as u64;
+        state.words[state.entries] = word;
+        state.entries += 1;
         state.data += u64::from(data.is_some());
         let line = self.area.block(group, slot);
         let write = data.map(|data| Write::whole(line, data, Class::Log));
         if !self.area.grouping.in_burst {
             state.closed = slot + 1 == BLOCKS;
-        } else if write.is_some() {
+        } else if let Some(write) = &write {
             (state.closed, state.metadata) = (true, Metadata::Durable);
-            state.bursting.clone_from(&write);
+            self.bursting.insert(group, write.clone());
         } else {
             state.closed = slot == LINE_WORDS;
         }
@@ -248,7 +254,9 @@ impl Ring {
         }
         state.metadata = Metadata::Sent;
         let write = Write::whole(line, line_of(&state.words[in_burst.into()..]), Class::Metadata);
-        state.bursting = in_burst.then(|| write.clone());
+        if in_burst {
+            self.bursting.insert(group, write.clone());
+        }
         Some(write)
     }
 
@@ -267,9 +275,8 @@ impl Ring {
     /// So is the word that came with it.
     fn burst_is_durable(&mut self, group: Group) {
         if let Some(lane) = self.area.lane(group) {
-            let state = self.state(group);
-            state.bursting = None;
-            let word = state.words[0];
+            self.bursting.remove(&group);
+            let word = self.state(group).words[0];
             self.lane.insert(lane, word);
         }
     }
@@ -277,11 +284,12 @@ impl Ring {
     /// Blocks that are under way, each with the word in its burst, as far as they have arrived.
     pub fn could_be_durable(&self, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
         let mut there = Vec::new();
-        for (group, state) in (self.first..).zip(&self.groups) {
-            if let (Some(lane), Some(block)) = (self.area.lane(group), &state.bursting)
+        for (&group, block) in self.bursting.range(self.first..) {
+            if let Some(lane) = self.area.lane(group)
                 && arrived()
             {
-                let data = line_of(&[state.words[0]; LINE_WORDS as usize]);
+                let word = self.groups[(group - self.first) as usize].words[0];
+                let data = line_of(&[word; LINE_WORDS as usize]);
                 let beside = Write { line: lane.line(), data, mask: lane.mask(), ..*block };
                 there.extend([block.clone(), beside]);
             }
@@ -302,9 +310,8 @@ impl Ring {
     pub fn record(&mut self, group: Group, by: Place) -> Write {
         let record = self.format.encode(Entry::Record { by }, self.area.pass(group));
         let line = self.area.metadata(group);
-        let mut words = self.state(group).words.clone();
-        words.resize(BLOCKS as usize, 0);
-        words.push(record);
+        let mut words = self.state(group).words;
+        words[BLOCKS as usize] = record;
         Write::whole(line, line_of(&words), Class::Commit)
     }
 
