@@ -32,6 +32,7 @@ mod drain;
 pub(crate) mod ended;
 mod engine;
 pub(crate) mod entry;
+pub(crate) mod few;
 mod home;
 pub(crate) mod recovery;
 mod ring;

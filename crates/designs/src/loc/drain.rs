@@ -8,6 +8,7 @@ use model::units::{CoreId, Cycle, LineData};
 use super::LocEvent;
 use super::engine::Engine;
 use super::entry::{Entry, Place};
+use super::few::Few;
 use super::ring::Group;
 use super::window::{Composed, Transaction};
 
@@ -26,13 +27,13 @@ pub struct Receipt {
     /// Entries that wait in the queue.
     queued: u64,
     /// The groups of the others, ascending.
-    groups: Vec<Group>,
+    groups: Few<Group>,
 }
 
 impl Receipt {
     /// The first group with an entry of the transaction.
     pub fn first_group(&self) -> Option<Group> {
-        self.groups.first().copied()
+        self.groups.front().copied()
     }
 }
 
@@ -46,15 +47,17 @@ impl Engine {
         }
         self.counts.drains += 1;
         self.counts.closure_max = self.counts.closure_max.max(end - self.window.drained);
-        let mut entries = self.window.compose(end, self.how.commit, &self.rules);
+        let mut entries = std::mem::take(&mut self.composed);
+        self.window.compose(end, self.how.commit, &self.rules, &mut entries);
         if self.how.grouping.in_burst {
             // Those without a block share one.
             entries.sort_by_key(|composed| composed.data.is_some());
         }
-        for Composed { by, entry, data } in entries {
+        for Composed { by, entry, data } in entries.drain(..) {
             let receipt = self.window.get(by).receipt;
             self.enqueue(receipt, entry, data, ready);
         }
+        self.composed = entries;
         self.queue.push_back(Queued::Close { ready });
         self.pump(ready, below);
     }
@@ -127,8 +130,8 @@ impl Engine {
         self.counts.wraps = self.ring.wraps();
         let receipt = &mut self.receipts[receipt];
         receipt.queued -= 1;
-        if receipt.groups.last() != Some(&group) {
-            receipt.groups.push(group);
+        if receipt.groups.back() != Some(&group) {
+            receipt.groups.push_back(group);
         }
         if let Some(write) = write {
             self.under_way += 1;
@@ -204,7 +207,7 @@ impl Engine {
             let receipt = &self.receipts[transaction.receipt];
             let due = receipt.queued == 0
                 && (!self.rules.record_after_log || self.is_logged(transaction));
-            if let Some(&group) = receipt.groups.last()
+            if let Some(&group) = receipt.groups.back()
                 && due
                 && !transaction.recorded.0
             {

@@ -12,7 +12,7 @@ use super::ended::{Ended, Wait};
 use super::entry::{Format, Head, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
-use super::window::{Issue, Transaction, Version, Window};
+use super::window::{Composed, Issue, Transaction, Version, Window};
 use super::{How, LocEvent, LocRules};
 
 /// The engine: the window, the log, and what lies between them and the caches.
@@ -32,6 +32,8 @@ pub(super) struct Engine {
     pub(super) cores: PerCore<Core>,
     pub(super) window: Window,
     pub(super) ring: Ring,
+    /// What a drain puts into the queue; empty in between.
+    pub(super) composed: Vec<Composed>,
     pub(super) queue: VecDeque<Queued>,
     /// Where the entries of each transaction are.
     pub(super) receipts: Slab<Receipt>,
@@ -121,6 +123,7 @@ impl Engine {
             cores: PerCore::new(shape.cores, |_| Core::default()),
             window: Window::default(),
             ring,
+            composed: Vec::new(),
             queue: VecDeque::new(),
             is_full: false,
             receipts: Slab::new(),
@@ -194,13 +197,16 @@ impl Engine {
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
         let core = tx.core;
         self.cores[core].last = None;
-        let current = std::mem::take(&mut self.cores[core].transaction);
+        let mut current = std::mem::take(&mut self.cores[core].transaction);
         let stored = !current.lines.is_empty();
         if stored {
             self.counts.transactions += 1;
-            self.become_versions(tx, current, below);
+            self.become_versions(tx, &current, below);
             self.cores[core].number += 1;
         }
+        // The next transaction has the list's room, and nothing of what is in it.
+        current.lines.clear();
+        self.cores[core].transaction.lines = current.lines;
         // One that stored nothing is as durable as what it loaded. Without speculation that is:
         // who stored it kept its locks until then.
         let until = if stored || self.how.sd > 1 { self.window.next() } else { 0 };
@@ -248,9 +254,13 @@ impl Engine {
         Progress::Done(left)
     }
 
-    fn become_versions(&mut self, tx: &Tx, current: Current, below: &Below<LocEvent>) {
-        let place = self.window.next();
-        let mut versions = Vec::with_capacity(current.lines.len());
+    fn become_versions(&mut self, tx: &Tx, current: &Current, below: &Below<LocEvent>) {
+        let receipts = &mut self.receipts;
+        let receipt = current.receipt.unwrap_or_else(|| receipts.insert(Receipt::default()));
+        let early = current.issued > 0 && self.rules.adopt_early;
+        let early = early.then(|| self.running(tx.core));
+        let transaction = Transaction::new(tx.core, early, current.issued, receipt);
+        let place = self.window.push(transaction);
         for &line in &current.lines {
             let state = self.lines.entry(line).or_default();
             let kept = match state.running {
@@ -260,22 +270,15 @@ impl Engine {
                 }
                 _ => true,
             };
-            let state = if kept { Issue::Kept } else { Issue::Sent };
-            versions.push(Version { line, data: below.line(line), state });
-        }
-        let receipts = &mut self.receipts;
-        let receipt = current.receipt.unwrap_or_else(|| receipts.insert(Receipt::default()));
-        let early = current.issued > 0 && self.rules.adopt_early;
-        let early = early.then(|| self.running(tx.core));
-        self.window.push(Transaction::new(tx.core, versions, early, current.issued, receipt));
-        for (index, line) in current.lines.into_iter().enumerate() {
-            let state = self.lines.entry(line).or_default();
+            let issue = if kept { Issue::Kept } else { Issue::Sent };
+            let version = Version { line, data: below.line(line), state: issue };
+            let number = self.window.push_version(version);
             if let Some(&before) = state.ended.back()
                 && self.window.absorb(place, before, self.how.commit, &self.rules)
             {
                 self.counts.coalesced += 1;
             }
-            state.ended.push_back((place, index));
+            state.ended.push_back((place, number));
         }
         self.counts.id_wraps += u64::from(place > 0 && place.is_multiple_of(1 << self.how.id_bits));
     }

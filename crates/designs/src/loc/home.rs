@@ -1,8 +1,6 @@
 //! Lines: who stored to them last, what leaves the caches, what is written in place, and how the
 //! log is truncated.
 
-use std::collections::VecDeque;
-
 use model::controller::Notify;
 use model::design::{Below, Disposition, Evict};
 use model::device::Write;
@@ -13,8 +11,9 @@ use super::LocEvent;
 use super::drain::Receipt;
 use super::engine::Engine;
 use super::entry::{Entry, Place};
+use super::few::Few;
 use super::ring::Group;
-use super::window::Issue;
+use super::window::{Issue, Number};
 
 /// A line that a transaction runs on, or of which memory has not the newest durable version.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +23,7 @@ pub struct LineState {
     pub running: Option<(CoreId, bool)>,
     /// Versions of transactions that have ended and that are not home, oldest first: the place of
     /// the transaction, and which of its versions it is.
-    pub ended: VecDeque<(Place, usize)>,
+    pub ended: Few<(Place, Number)>,
     /// The newest of them that is on its way home.
     homing: Option<Place>,
 }
@@ -34,8 +33,8 @@ pub struct LineState {
 pub struct Truncation {
     /// Transactions before this one are to be home.
     goal: Place,
-    /// The version that is looked at next.
-    next: (Place, usize),
+    /// The version that is looked at next, and its transaction or one before.
+    next: (Place, Number),
     /// Transactions before this one are home.
     home: Place,
     /// Writes in place that are under way.
@@ -66,7 +65,7 @@ impl Engine {
             }
             return Disposition::Taken;
         }
-        let Some(&(place, index)) = state.ended.back() else { return home };
+        let Some(&(place, number)) = state.ended.back() else { return home };
         if place < self.window.durable {
             state.homing = Some(place);
             return Disposition::Home { at, notify: Notify::Design(LocEvent::Homed(line, place)) };
@@ -74,7 +73,7 @@ impl Engine {
         if !self.rules.undurable_to_log {
             return home;
         }
-        if let Some(data) = self.window.issue(place, index) {
+        if let Some(data) = self.window.issue(place, number) {
             self.counts.evicted_ended += 1;
             let receipt = self.window.get(place).receipt;
             self.enqueue(receipt, Entry::Block { line, by: place, count: 0 }, Some(data), at);
@@ -186,8 +185,8 @@ impl Engine {
 
     fn truncate(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
         let first = self.window.first;
-        let truncation =
-            Truncation { goal, next: (first, 0), home: first, under_way: 0, head: None };
+        let next = (first, self.window.first_version());
+        let truncation = Truncation { goal, next, home: first, under_way: 0, head: None };
         self.truncation = Some(truncation);
         self.go_on_truncating(at, below);
     }
@@ -206,12 +205,12 @@ impl Engine {
     fn go_on_truncating(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
         let Some(mut truncation) = self.truncation.take() else { return };
         while truncation.under_way < self.how.log_writes && truncation.next.0 < truncation.goal {
-            let (place, index) = truncation.next;
-            let Some(version) = self.window.get(place).versions.get(index) else {
-                truncation.next = (place + 1, 0);
+            let (place, number) = truncation.next;
+            if number == self.window.get(place).versions.end {
+                truncation.next.0 += 1;
                 continue;
-            };
-            let line = version.line;
+            }
+            let line = self.window.version(number).line;
             truncation.next.1 += 1;
             truncation.under_way += u64::from(self.checkpoint(line, place, at, below));
         }
@@ -242,19 +241,19 @@ impl Engine {
         if !missing || state.homing.is_some_and(|homing| homing >= place) {
             return false;
         }
-        let home = |&&(place, index): &&(Place, usize)| {
+        let home = |&&(place, number): &&(Place, Number)| {
             let durable = place < self.window.durable || !self.rules.home_durable;
             place >= self.window.first
                 && durable
-                && self.window.get(place).versions[index].state != Issue::Absorbed
+                && self.window.version(number).state != Issue::Absorbed
         };
-        let Some(&(newest, index)) = state.ended.iter().rev().find(home) else { return false };
+        let Some(&(newest, number)) = state.ended.iter().rev().find(home) else { return false };
         state.homing = Some(newest);
         if state.running.is_none() && state.ended.back().is_some_and(|&(last, _)| last == newest) {
             // The caches hold it, and need not write it once more.
             below.caches.clean(line, true);
         }
-        let data = self.window.get(newest).versions[index].data;
+        let data = self.window.version(number).data;
         let write = Write::whole(line, data, Class::Checkpoint);
         let leaves = match self.first_group(newest).filter(|_| !below.caches.holds(line)) {
             // It is read from the log; which of its transaction's blocks it is makes no difference.

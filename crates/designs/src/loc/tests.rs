@@ -16,7 +16,7 @@ use super::LocRules;
 use super::entry::{Entry, Format, Running};
 use super::recovery::{Layout, recover};
 use super::ring::{Area, BLOCKS, Grouping, Ring};
-use super::window::{Commit, Composed, Issue, Transaction, Version, Window};
+use super::window::{Commit, Composed, Issue, Number, Transaction, Version, Window};
 
 const FORMAT: Format = Format { id_bits: 16 };
 const IN_BLOCKS: Grouping = Grouping { turned: true, in_burst: false };
@@ -30,7 +30,7 @@ struct Stream {
     rules: LocRules,
     entries: Vec<Composed>,
     /// The newest version of each line.
-    newest: BTreeMap<Line, (u64, usize)>,
+    newest: BTreeMap<Line, (u64, Number)>,
     /// As whom the transaction that runs writes to the log.
     number: u64,
 }
@@ -62,13 +62,14 @@ impl Stream {
             let state = if index < early { Issue::Sent } else { Issue::Kept };
             Version { line: Line(line), data: bytes(place + 1), state }
         });
-        let versions: Vec<Version> = versions.collect();
         let running = (early > 0 && self.rules.adopt_early).then_some(running);
         let receipt = place as usize;
-        self.window.push(Transaction::new(CoreId(0), versions, running, early, receipt));
+        self.window.push(Transaction::new(CoreId(0), running, early, receipt));
         self.number += 1;
-        for (index, &line) in lines.iter().enumerate() {
-            if let Some(before) = self.newest.insert(Line(line), (place, index)) {
+        for version in versions {
+            let line = version.line;
+            let number = self.window.push_version(version);
+            if let Some(before) = self.newest.insert(line, (place, number)) {
                 self.window.absorb(place, before, self.how, &self.rules);
             }
         }
@@ -94,8 +95,8 @@ impl Stream {
 
     /// The newest version of a line leaves for the log.
     fn evict(&mut self, line: u64) {
-        if let Some(&(by, index)) = self.newest.get(&Line(line))
-            && let Some(data) = self.window.issue(by, index)
+        if let Some(&(by, number)) = self.newest.get(&Line(line))
+            && let Some(data) = self.window.issue(by, number)
         {
             let entry = Entry::Block { line: Line(line), by, count: 0 };
             self.entries.push(Composed { by, entry, data: Some(data) });
@@ -104,7 +105,7 @@ impl Stream {
 
     fn drain(&mut self, end: u64) {
         let end = self.window.closure(end).max(self.window.drained);
-        self.entries.extend(self.window.compose(end, self.how, &self.rules));
+        self.window.compose(end, self.how, &self.rules, &mut self.entries);
     }
 
     /// How many transactions have been acknowledged if these entries are durable.

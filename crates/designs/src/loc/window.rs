@@ -9,11 +9,15 @@
 //! (write coalescing), and a dependency pair remembers it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use model::units::{CoreId, Line, LineData};
 
 use super::LocRules;
 use super::entry::{COUNT_MAX, Entry, Place, Running};
+
+/// The number of a version among all of the window's, in the order of their transactions.
+pub type Number = u64;
 
 /// What a transaction left in a line.
 #[derive(Clone, Debug)]
@@ -38,8 +42,8 @@ pub enum Issue {
 #[derive(Clone, Debug)]
 pub struct Transaction {
     pub core: CoreId,
-    /// One for each line that it stored to.
-    pub versions: Vec<Version>,
+    /// The numbers of its versions, one for each line that it stored to.
+    pub versions: Range<Number>,
     /// Versions that have not been issued or absorbed.
     pub kept: u64,
     /// Entries that it has in the log, or in its queue, without those of its drain.
@@ -83,6 +87,10 @@ pub struct Composed {
 #[derive(Default)]
 pub struct Window {
     transactions: VecDeque<Transaction>,
+    /// What they left in lines, one transaction's versions after another's, and the number of the
+    /// first of them.
+    versions: VecDeque<Version>,
+    first_version: Number,
     /// The first that is not truncated, not durable, not drained.
     pub first: Place,
     pub durable: Place,
@@ -99,20 +107,12 @@ pub struct Commit {
 }
 
 impl Transaction {
-    /// A transaction that ends, with what it left in each line.
-    pub fn new(
-        core: CoreId,
-        versions: Vec<Version>,
-        early: Option<Running>,
-        issued: u64,
-        receipt: usize,
-    ) -> Transaction {
-        let kept = versions.iter().filter(|version| version.state == Issue::Kept).count() as u64;
-        let not_home = versions.len() as u64;
+    /// A transaction that ends.
+    pub fn new(core: CoreId, early: Option<Running>, issued: u64, receipt: usize) -> Transaction {
         Transaction {
             core,
-            versions,
-            kept,
+            versions: 0..0,
+            kept: 0,
             issued,
             early,
             receipt,
@@ -121,7 +121,7 @@ impl Transaction {
             carried: Vec::new(),
             is_unmarked: false,
             recorded: (false, false),
-            not_home,
+            not_home: 0,
         }
     }
 
@@ -130,7 +130,7 @@ impl Transaction {
     pub fn aborted(core: CoreId, receipt: usize, rules: &LocRules) -> Transaction {
         let is_unmarked = !rules.mark_aborted;
         let recorded = (is_unmarked, is_unmarked);
-        let empty = Transaction::new(core, Vec::new(), None, 0, receipt);
+        let empty = Transaction::new(core, None, 0, receipt);
         Transaction { is_unmarked, recorded, ..empty }
     }
 }
@@ -138,7 +138,7 @@ impl Transaction {
 impl Window {
     /// An empty window, whose next transaction has a given place.
     pub fn beginning_at(first: Place) -> Window {
-        Window { transactions: VecDeque::new(), first, durable: first, drained: first }
+        Window { first, durable: first, drained: first, ..Window::default() }
     }
 
     /// The place of the transaction that ends next.
@@ -156,10 +156,40 @@ impl Window {
         &mut self.transactions[(place - self.first) as usize]
     }
 
+    /// A version of a transaction that is not truncated.
+    pub fn version(&self, number: Number) -> &Version {
+        &self.versions[(number - self.first_version) as usize]
+    }
+
+    /// The number of the first of them.
+    pub fn first_version(&self) -> Number {
+        self.first_version
+    }
+
+    fn version_mut(&mut self, number: Number) -> &mut Version {
+        &mut self.versions[(number - self.first_version) as usize]
+    }
+
+    fn next_version(&self) -> Number {
+        self.first_version + self.versions.len() as u64
+    }
+
     /// A transaction ends.
     pub fn push(&mut self, transaction: Transaction) -> Place {
-        self.transactions.push_back(transaction);
+        let versions = self.next_version()..self.next_version();
+        self.transactions.push_back(Transaction { versions, ..transaction });
         self.next() - 1
+    }
+
+    /// It is the last that has ended, and left this version.
+    pub fn push_version(&mut self, version: Version) -> Number {
+        let number = self.next_version();
+        let transaction = self.transactions.back_mut().expect("a transaction has ended");
+        transaction.versions.end = number + 1;
+        transaction.kept += u64::from(version.state == Issue::Kept);
+        transaction.not_home += 1;
+        self.versions.push_back(version);
+        number
     }
 
     /// The transaction at `by` absorbs a version of another, if that has not been issued; whether
@@ -167,39 +197,40 @@ impl Window {
     pub fn absorb(
         &mut self,
         by: Place,
-        (from, index): (Place, usize),
+        (from, number): (Place, Number),
         how: Commit,
         rules: &LocRules,
     ) -> bool {
         if from < self.durable || from == by {
             return false;
         }
+        let state = self.version(number).state;
         let other = self.get_mut(from);
-        let version = &mut other.versions[index];
-        match version.state {
+        match state {
             Issue::Absorbed => return false,
             Issue::Sent if rules.absorb_unissued => return false,
             Issue::Kept if how.pin && other.kept == 1 => return false,
             Issue::Kept => other.kept -= 1,
             Issue::Sent => (),
         }
-        version.state = Issue::Absorbed;
         add(&mut other.absorbed, by);
+        self.version_mut(number).state = Issue::Absorbed;
         add(&mut self.get_mut(by).absorbs, from);
         true
     }
 
     /// A version leaves for the log before its transaction is drained: its bytes, if it had not.
-    pub fn issue(&mut self, place: Place, index: usize) -> Option<LineData> {
-        let transaction = self.get_mut(place);
-        let version = &mut transaction.versions[index];
+    pub fn issue(&mut self, place: Place, number: Number) -> Option<LineData> {
+        let version = self.version_mut(number);
         if version.state != Issue::Kept {
             return None;
         }
         version.state = Issue::Sent;
+        let data = version.data;
+        let transaction = self.get_mut(place);
         transaction.kept -= 1;
         transaction.issued += 1;
-        Some(version.data)
+        Some(data)
     }
 
     /// The transactions that must be drained with those before `end`: up to the last that has
@@ -216,13 +247,17 @@ impl Window {
     }
 
     /// The entries of all transactions before `end`, which are drained by that.
-    pub fn compose(&mut self, end: Place, how: Commit, rules: &LocRules) -> Vec<Composed> {
-        let mut entries = Vec::new();
+    pub fn compose(
+        &mut self,
+        end: Place,
+        how: Commit,
+        rules: &LocRules,
+        entries: &mut Vec<Composed>,
+    ) {
         for place in self.drained..end {
-            self.compose_one(place, how, rules, &mut entries);
+            self.compose_one(place, how, rules, entries);
         }
         self.drained = self.drained.max(end);
-        entries
     }
 
     fn compose_one(
@@ -236,6 +271,7 @@ impl Window {
         if transaction.is_unmarked {
             return;
         }
+        let versions = transaction.versions.clone();
         let mut notes = std::mem::take(&mut transaction.carried);
         let pairs = transaction.absorbs.iter();
         notes.extend(pairs.map(|&(from, blocks)| Note::Pair { from, to: place, blocks }));
@@ -243,7 +279,7 @@ impl Window {
         let absorbed: u64 = transaction.absorbed.iter().map(|&(_, blocks)| blocks).sum();
         let elsewhere = match rules.count_entries {
             true => transaction.issued + absorbed,
-            false => transaction.versions.len() as u64 - transaction.kept,
+            false => versions.end - versions.start - transaction.kept,
         };
         if transaction.kept == 0
             && !how.pin
@@ -258,7 +294,7 @@ impl Window {
         }
         let mut count = elsewhere + transaction.kept + notes.len() as u64;
         if how.record {
-            if transaction.versions.is_empty() {
+            if versions.is_empty() {
                 // A group has room for one record: the transaction needs an entry in one of its
                 // own.
                 notes.push(Note::Count { of: place, count: 1 });
@@ -272,7 +308,9 @@ impl Window {
         entries.extend(notes.into_iter().map(|note| note.of(place)));
         // The block that is issued last has the TxCnt.
         let mut left = std::mem::take(&mut transaction.kept);
-        for version in &mut transaction.versions {
+        let place_of = |number: Number| (number - self.first_version) as usize;
+        let versions = place_of(versions.start)..place_of(versions.end);
+        for version in self.versions.range_mut(versions) {
             if version.state != Issue::Kept {
                 continue;
             }
@@ -304,10 +342,24 @@ impl Window {
         end
     }
 
+    /// The versions of the transactions before `end`.
+    pub fn versions_before(&self, end: Place) -> impl Iterator<Item = &Version> {
+        self.versions.range(..self.count_before(end))
+    }
+
+    /// How many versions those are.
+    fn count_before(&self, end: Place) -> usize {
+        let next = self.transactions.get((end - self.first) as usize);
+        (next.map_or(self.next_version(), |next| next.versions.start) - self.first_version) as usize
+    }
+
     /// Forgets the transactions before `end`.
     pub fn truncate(&mut self, end: Place) -> impl Iterator<Item = Transaction> + '_ {
         let count = end - self.first;
+        let versions = self.count_before(end);
         self.first = end;
+        self.first_version += versions as u64;
+        self.versions.drain(..versions);
         self.transactions.drain(..count as usize)
     }
 }

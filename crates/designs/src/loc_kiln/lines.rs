@@ -11,6 +11,8 @@ use slab::Slab;
 
 use super::{LocKiln, LocKilnEvent};
 use crate::loc::entry::{Entry, Place};
+use crate::loc::few::Few;
+use crate::loc::window::Number;
 use crate::parts::overflow::{self, Overflow, Slot};
 
 /// A version of a line in the last level.
@@ -34,7 +36,7 @@ struct LineState {
     running: Option<CoreId>,
     /// Versions of transactions that have ended and are not retired, oldest first: the place of the
     /// transaction, and which of its versions it is.
-    ended: VecDeque<(Place, usize)>,
+    ended: Few<(Place, Number)>,
     /// Those in the last level, oldest first; the first may be retired.
     held: VecDeque<Held>,
     /// The slot of the overflow area that has the bytes of the transaction that runs.
@@ -109,8 +111,8 @@ impl LastLevel {
         &mut self,
         line: Line,
         core: CoreId,
-        version: (Place, usize),
-    ) -> Option<(Place, usize)> {
+        version: (Place, Number),
+    ) -> Option<(Place, Number)> {
         let state = self.lines.entry(line).or_default();
         let ran = state.running.take_if(|running| *running == core);
         let before = state.ended.back().copied();
@@ -347,8 +349,8 @@ impl LocKiln {
                 self.counts.overflowed_running += 1;
                 self.overflow((line, data), About::of(None, false), at, below);
             }
-            (None, Some((place, index))) => {
-                if let Some(data) = self.transactions.window.issue(place, index) {
+            (None, Some((place, number))) => {
+                if let Some(data) = self.transactions.window.issue(place, number) {
                     self.transactions.expect(place);
                     self.counts.overflowed += 1;
                     let about = About::of(Some((place, 0)), true);

@@ -13,6 +13,8 @@ use crate::loc::window::{Composed, Issue, Transaction, Version, Window};
 pub struct Transactions {
     cores: PerCore<Core>,
     pub window: Window,
+    /// What a drain sends; empty in between.
+    composed: Vec<Composed>,
     /// Of each transaction in the window, by its receipt, entries that are on their way.
     expected: Slab<u64>,
     /// The register: transactions before this one are retired.
@@ -36,6 +38,7 @@ impl Transactions {
         Transactions {
             cores: PerCore::new(cores, |_| Core::default()),
             window: Window::default(),
+            composed: Vec::new(),
             expected: Slab::new(),
             retired: 0,
             notes: Vec::new(),
@@ -100,7 +103,7 @@ impl LocKiln {
         let core = tx.core;
         let speculative = self.params.sd > 1;
         self.transactions.cores[core].last = None;
-        let lines = std::mem::take(&mut self.transactions.cores[core].lines);
+        let mut lines = std::mem::take(&mut self.transactions.cores[core].lines);
         let stored = !lines.is_empty();
         if stored {
             self.counts.transactions += 1;
@@ -108,6 +111,9 @@ impl LocKiln {
             // Slots of the overflow area may be free now.
             self.tell_all(tx.at, below);
         }
+        // The next transaction has the list's room, and nothing of what is in it.
+        lines.clear();
+        self.transactions.cores[core].lines = lines;
         // One that stored nothing is as durable as what it loaded. Without speculation that is:
         // who stored it kept its locks until then.
         let until = if stored || speculative { self.transactions.window.next() } else { 0 };
@@ -146,14 +152,13 @@ impl LocKiln {
     }
 
     fn become_versions(&mut self, core: CoreId, lines: &[Line], below: &Below<LocKilnEvent>) {
-        let place = self.transactions.window.next();
-        let version = |&line| Version { line, data: below.line(line), state: Issue::Kept };
-        let versions = lines.iter().map(version).collect();
         let receipt = self.transactions.expected.insert(0);
         let window = &mut self.transactions.window;
-        window.push(Transaction::new(core, versions, None, 0, receipt));
-        for (index, &line) in lines.iter().enumerate() {
-            if let Some(before) = self.last.end(line, core, (place, index))
+        let place = window.push(Transaction::new(core, None, 0, receipt));
+        for &line in lines {
+            let version = Version { line, data: below.line(line), state: Issue::Kept };
+            let number = window.push_version(version);
+            if let Some(before) = self.last.end(line, core, (place, number))
                 && window.absorb(place, before, self.commit, &self.shared)
             {
                 self.counts.coalesced += 1;
@@ -193,10 +198,13 @@ impl LocKiln {
         self.counts.drains += 1;
         self.counts.closure_max = self.counts.closure_max.max(end - window.drained);
         let mut arrival = ready + self.walk + self.params.llc_write;
-        for Composed { by, entry, data } in window.compose(end, self.commit, &self.shared) {
+        let mut entries = std::mem::take(&mut self.transactions.composed);
+        window.compose(end, self.commit, &self.shared, &mut entries);
+        for Composed { by, entry, data } in entries.drain(..) {
             self.send(by, entry, data, arrival, below);
             arrival += self.params.flush_interval;
         }
+        self.transactions.composed = entries;
     }
 
     /// An entry of a transaction is where it survives.
@@ -254,14 +262,14 @@ impl LocKiln {
         }
         self.transactions.retired = end;
         self.transactions.notes.retain(|&(by, _)| by >= end);
-        let transactions: Vec<Transaction> = self.transactions.window.truncate(end).collect();
-        for transaction in &transactions {
-            self.transactions.expected.remove(transaction.receipt);
-            for version in &transaction.versions {
-                if self.last.retire(version.line, end) {
-                    below.caches.pinned.remove(&version.line);
-                }
+        let Transactions { window, expected, .. } = &mut self.transactions;
+        for version in window.versions_before(end) {
+            if self.last.retire(version.line, end) {
+                below.caches.pinned.remove(&version.line);
             }
+        }
+        for transaction in window.truncate(end) {
+            expected.remove(transaction.receipt);
         }
         self.bring_home(end, at, below);
         self.tell_all(at, below);
