@@ -303,6 +303,8 @@ impl LocKiln {
         below.caches.mark_dirty(line);
         self.last.old += u64::from(!state.held.is_empty());
         let place = state.held.partition_point(|held| held.by < by);
+        // Most lines have one: room for more from the start would be most of what there is.
+        state.held.reserve_exact(1);
         state.held.insert(place, Held { line, data, by, count, stamp: 0, moves_to: None });
         self.counts.old_versions_max = self.counts.old_versions_max.max(self.last.old);
         self.arrived(by, at, below);
