@@ -62,6 +62,8 @@ def machine(draw: random.Random) -> dict[str, str]:
         found["core.fenced_stores"] = "dispatch"
     if draw.random() < 0.2:
         found["core.clwb_retains"] = "no"
+    if draw.random() < 0.2:
+        found["core.stores_in_flight"] = "one"
     if draw.random() < 0.3:
         found["pm.addr_mapping"] = "RoCoRaBaCh"
     if draw.random() < 0.3:

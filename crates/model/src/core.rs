@@ -35,6 +35,10 @@ pub struct Core {
     in_order: bool,
     /// Whether a store that waits for a fence holds up what follows it.
     dispatches_in_order: bool,
+    /// Whether a store or flush leaves only when the one before it is answered.
+    one_store: bool,
+    /// Cycles from when a store leaves that hits until the next one may.
+    store_time: u64,
     instructions: u64,
     loads: u64,
     /// What retires late, in program order.
@@ -98,6 +102,7 @@ impl Core {
     /// A core at cycle 0.
     pub fn new(config: &Config) -> Core {
         let core = &config.core;
+        let one_store = core.model == 0 && core.stores_in_flight == 1;
         Core {
             front: 0,
             held: 0,
@@ -108,6 +113,8 @@ impl Core {
             sq: core.sq as usize,
             in_order: core.model == 1,
             dispatches_in_order: core.model == 1 || core.fenced_stores == 1,
+            one_store,
+            store_time: if one_store { config.cycles(config.l1d.latency).max(1) } else { 1 },
             instructions: 0,
             loads: 0,
             late: VecDeque::new(),
@@ -287,7 +294,10 @@ impl Core {
     /// [`Core::complete`]. Younger stores, and what orders them, wait for it in the store queue
     /// ([`Core::settle`]): they take effect when it is done, while what follows them dispatches.
     pub fn hold(&mut self, done: Option<Cycle>, stall: Stall) {
-        debug_assert!(self.is_settled(), "a fence waits for the one before it");
+        debug_assert!(
+            self.is_settled() || self.is_held_by_flush(),
+            "a fence waits for the one before it"
+        );
         let done = done.map_or(OPEN, |at| at.0);
         if done <= self.clock().0 {
             return;
@@ -303,11 +313,36 @@ impl Core {
         self.look();
     }
 
-    /// The fence or commit whose time was open is done at `at`: what came after it retires after
-    /// it, since nothing leaves the window before what is ahead of it.
+    /// Whether one store or flush is in flight at a time.
+    #[inline]
+    pub fn sends_one_store(&self) -> bool {
+        self.one_store
+    }
+
+    /// A flush has dispatched that is answered at a time that is known, or open until
+    /// [`Core::complete`], on a core that sends one store at a time. Younger stores and flushes
+    /// wait for it as for a fence; it retires by itself, so what follows dispatches.
+    pub fn hold_stores(&mut self, answered: Option<Cycle>) {
+        let answered = answered.map_or(OPEN, |at| at.0);
+        if answered > self.clock().0 {
+            self.barrier = Barrier::Until(answered, Stall::StoreBuffer);
+        }
+    }
+
+    /// Whether it is a flush that holds back a store. A fence behind it waits for it in any case.
+    #[inline]
+    pub fn is_held_by_flush(&self) -> bool {
+        matches!(self.barrier, Barrier::Until(_, Stall::StoreBuffer))
+    }
+
+    /// The fence, commit or flush whose time was open is done at `at`: what came after a fence or
+    /// commit retires after it, since nothing leaves the window before what is ahead of it.
     pub fn complete(&mut self, at: Cycle) {
         let Barrier::Until(OPEN, stall) = self.barrier else { return };
         self.barrier = Barrier::Until(at.0, stall);
+        if stall == Stall::StoreBuffer {
+            return;
+        }
         if let Some(open) = self.late.iter_mut().find(|late| late.retires == OPEN) {
             open.retires = at.0;
         }
@@ -478,7 +513,7 @@ impl Core {
         if self.misses_until > ready {
             ready = ready.max(self.arrival(line));
         }
-        self.stored = (self.stored + 1).max(ready + 1);
+        self.stored = self.stored.max(ready) + self.store_time;
         self.stores.push_back(self.stored);
     }
 
@@ -508,7 +543,12 @@ impl Core {
             done.max(Cycle(self.arrival(line)))
         };
         self.take_miss(place, line, arrives);
-        self.stored = (self.stored + 1).max(arrives.0.max(self.retired).max(self.clock().0));
+        let retired = self.retired.max(self.clock().0);
+        self.stored = (self.stored + 1).max(arrives.0.max(retired)).max(match self.one_store {
+            // It asks for its line when its turn comes. A load that wants it does so before.
+            true => self.stored.max(retired).max(start.0) + latency,
+            false => 0,
+        });
         self.stores.push_back(self.stored);
     }
 

@@ -275,6 +275,28 @@ fn clwb_may_drop_lines_as_clflushopt_does() {
     assert!(cycles("no") * 10 > cycles("yes") * 11, "where cores share the banks");
 }
 
+/// Where one store is in flight at a time, flushes do not overlap, which costs whoever flushes and
+/// not hardware that does it by itself; what is done is the same. A core in order has a buffer of
+/// its own.
+#[test]
+fn one_store_in_flight_costs_those_that_flush() {
+    let row = |design: &str, machine: &str, stores: &str| {
+        let spec = format!("machine={machine} cores=2 txs=300 core.stores_in_flight={stores}");
+        run(&format!("{design} hashmap {spec}"))
+    };
+    let slower = |design: &str, machine: &str| {
+        let (many, one) = (row(design, machine, "many"), row(design, machine, "one"));
+        for field in ["write_set", "instructions"] {
+            assert_eq!(many[field], one[field], "{design}: {field}");
+        }
+        let cycles = |row: &Value| row["cycles"].as_f64().expect("cycles");
+        cycles(&one) / cycles(&many)
+    };
+    let (flushes, does_not) = (slower("undo@x86", "hops"), slower("hops", "hops"));
+    assert!(flushes > 1.1 && flushes > does_not * 1.1, "{flushes} {does_not}");
+    assert!((slower("undo@x86", "loc") - 1.0).abs() < f64::EPSILON, "in order");
+}
+
 /// A store that waits, behind a fence or for room in a log, costs no more in the store queue than
 /// at dispatch.
 #[test]

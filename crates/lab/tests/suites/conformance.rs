@@ -157,6 +157,13 @@ fn cores_in_order_and_nobody_ahead() {
     all_hold(every(&names(), &[inorder, exact]));
 }
 
+/// Flushes are one after the other, of those designs that have any.
+#[test]
+fn one_store_in_flight() {
+    let flushing = ["undo@x86", "redo@x86", "count@x86", "s-wal", "hops"];
+    all_hold(every(&flushing, &["cores=2 nested=false core.stores_in_flight=one"]));
+}
+
 /// Designs whose log is a ring of a core's own that one transaction of the micro-benchmarks nearly
 /// fills, so that it goes round often.
 const RINGS: &[&str] = &["redo-log", "undo-log"];

@@ -245,3 +245,56 @@ fn nothing_passes_a_store_behind_a_fence_in_order_or_where_it_waits_at_dispatch(
         assert_eq!(core.front(), Cycle(500));
     }
 }
+
+fn store(core: &mut Core, line: u64, latency: u64) {
+    assert!(core.dispatch(false));
+    core.make_room_for_store();
+    let (place, start) = core.miss_start(Line(line), Cycle(0));
+    core.store_miss(place, Line(line), start, start + latency);
+}
+
+#[test]
+fn misses_of_stores_overlap_unless_one_store_is_in_flight() {
+    for (stores_in_flight, left) in [(0, [300, 301, 302]), (1, [300, 600, 604])] {
+        let mut core = core(|config| config.core.stores_in_flight = stores_in_flight);
+        let mut times = Vec::new();
+        for line in 0..2 {
+            store(&mut core, line, 300);
+            times.push(core.stored().0);
+        }
+        core.make_room_for_store();
+        core.store_hit(Line(0));
+        times.push(core.stored().0);
+        assert_eq!(times, left);
+        assert_eq!(core.clock(), Cycle(0), "they wait in the store queue");
+    }
+}
+
+/// Unlike a fence it has retired, and unlike a store its answer may be open.
+#[test]
+fn a_flush_that_is_in_flight_alone_holds_back_stores_and_nothing_else() {
+    let mut core = core(|config| (config.core.rob, config.core.stores_in_flight) = (100, 1));
+    core.hold_stores(None);
+    assert!(!core.is_settled() && core.is_held_by_flush());
+    assert_eq!((core.open(), core.work(400)), (Some(Stall::StoreBuffer), 0));
+    assert_eq!(miss(&mut core, 0, Cycle(0), 300), Cycle(400));
+    core.complete(Cycle(1000));
+    core.settle();
+    assert_eq!((core.front(), core.clock()), (Cycle(100), Cycle(1000)));
+    assert_eq!(core.drained(), Cycle(1000));
+    core.hold_stores(Some(Cycle(900)));
+    assert!(core.is_settled(), "it is answered already");
+}
+
+#[test]
+fn a_fence_behind_a_flush_in_flight_fills_the_reorder_buffer() {
+    let mut core = core(|config| (config.core.rob, config.core.stores_in_flight) = (100, 1));
+    core.hold_stores(None);
+    assert!(core.dispatch(false));
+    core.hold(None, Stall::Fence);
+    assert_eq!((core.open(), core.is_held_by_flush()), (Some(Stall::Fence), false));
+    assert_eq!(core.work(200), 101, "the fence and 99 more are in the reorder buffer");
+    core.complete(Cycle(1000));
+    assert_eq!(core.work(101), 0);
+    assert!(core.front() >= Cycle(1000));
+}

@@ -287,8 +287,10 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     fn fence(&self, kind: FenceKind) {
-        self.settle();
         let flush = matches!(kind, FenceKind::Flush(..));
+        if flush || !self.machine().cores[self.core].timing.is_held_by_flush() {
+            self.settle();
+        }
         let params = self.machine().setup().params;
         if if flush { D::has_flushes(params) } else { D::has_fences(params) } {
             self.machine().count_fence(flush);
@@ -297,6 +299,9 @@ impl<D: Design> OnCore<'_, D> {
         self.turn();
         let progress = self.machine().fence(self.core, kind);
         self.hold("fence", progress, Stall::Fence);
+        if flush {
+            self.machine().hold_stores(self.core);
+        }
     }
 
     fn lock(&mut self, lock: LockId) {

@@ -248,6 +248,23 @@ impl<D: Design> Machine<D> {
         progress
     }
 
+    /// A flush has dispatched: where one store is in flight at a time, so is one flush, and the next
+    /// store or flush leaves when it is answered.
+    pub(crate) fn hold_stores(&mut self, id: CoreId) {
+        let timing = &self.cores[id].timing;
+        let sent = timing.drained();
+        if !timing.sends_one_store() || !timing.is_settled() {
+            return;
+        }
+        if self.below.has_unacknowledged(id, sent) {
+            let answered = match self.below.fence(id, sent) {
+                Progress::Done(at) => Some(at),
+                Progress::Wait => None,
+            };
+            self.cores[id].timing.hold_stores(answered);
+        }
+    }
+
     /// A locked operation is a fence for what was flushed or stored past the caches: when that is
     /// durable, which hardware without flushes has nothing of.
     pub(crate) fn fence_before_lock(&mut self, id: CoreId) -> Progress {
