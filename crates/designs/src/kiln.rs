@@ -16,7 +16,7 @@
 
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity,
-    KeptBy, Leave, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    KeptBy, Leave, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::choice;
@@ -160,6 +160,13 @@ impl Design for Kiln {
         granularity: Granularity::Line,
         needs: Needs::Nothing,
     };
+    const NEEDLESS_WITH: &'static [NeedlessWith] = &[NeedlessWith {
+        field: "write_out",
+        choice: "never",
+        rule: "count_what_came_down",
+        why: "nothing waits in front of the last level, so what came down before the transaction \
+              ended is there before what its end cleans",
+    }];
     const HAS_FENCES: bool = false;
     const REVOKES: bool = true;
     const WATCHES_L2: bool = true;

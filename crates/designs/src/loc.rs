@@ -273,6 +273,17 @@ const IN_A_BURST: &[NeedlessWith] = &[NeedlessWith {
     why: "the metadata of a block are durable with it",
 }];
 
+const PINNED: &str = "the last block of a transaction stays, so no other carries anything of it";
+
+/// What LOC does not need with a choice of a parameter.
+const LOC_NEEDLESS_WITH: &[NeedlessWith] =
+    &[IN_A_BURST[0], pinned("carry_count"), pinned("rehome_pairs")];
+
+/// A rule that a block which is not absorbed makes needless.
+pub(crate) const fn pinned(rule: &'static str) -> NeedlessWith {
+    NeedlessWith { field: "bearer", choice: "pin", rule, why: PINNED }
+}
+
 impl Scheme for HWal {
     const CARD: Card =
         card("h-wal", "hardware redo log with a commit record", Durability::Synchronous);
@@ -338,7 +349,7 @@ impl Scheme for LocWal {
              out the transaction, too",
         ),
     ];
-    const NEEDLESS_WITH: &'static [NeedlessWith] = IN_A_BURST;
+    const NEEDLESS_WITH: &'static [NeedlessWith] = LOC_NEEDLESS_WITH;
     type Params = LocParams;
     fn how(params: &LocParams) -> How {
         let LocParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, .. } =

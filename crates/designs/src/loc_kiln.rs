@@ -16,7 +16,7 @@
 
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::choice;
@@ -30,8 +30,8 @@ use cells::Cells;
 use lines::LastLevel;
 use transactions::Transactions;
 
-use crate::loc::LocRules;
 use crate::loc::window::Commit;
+use crate::loc::{LocRules, pinned};
 use crate::parts::overflow;
 
 model::params! {
@@ -197,6 +197,7 @@ impl Design for LocKiln {
         "who absorbed a line and is not complete ends the prefix, and closure_trim then takes out the \
          transaction, too",
     )];
+    const NEEDLESS_WITH: &'static [NeedlessWith] = &[pinned("carry_count"), pinned("rehome_pairs")];
     const HAS_FENCES: bool = false;
     const REVOKES: bool = true;
     type Params = LocKilnParams;
