@@ -562,14 +562,26 @@ impl<E: Copy> Memory<E> {
         writes.into_iter().map(|(_, write)| write)
     }
 
-    /// Writes that no controller has accepted yet, those of one line in order, of whoever `takes`
-    /// takes.
-    pub fn under_way(&self, takes: impl Fn(&Notify<E>) -> bool) -> Vec<&Write> {
+    /// Writes that are not durable, those of one line in order, and whether `takes` takes all who
+    /// are told: those that wait for the cells (domain `media`), and those that no controller has
+    /// accepted yet.
+    pub fn under_way(&self, takes: impl Fn(&Notify<E>) -> bool) -> Vec<(&Write, bool)> {
+        let is_media = self.domain == Domain::Media;
+        let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
+        let mut queued: Vec<(&Write, &Slot<E>)> = slots
+            .filter(|_| is_media)
+            .filter_map(|slot| Some((slot.write.as_ref()?, slot)))
+            .collect();
+        // What is not under way to the cells comes after what is.
+        let end = |slot: &Slot<E>| slot.programming.map_or(u64::MAX, |(_, end)| end);
+        queued.sort_by_key(|(write, slot)| (end(slot), write.line));
+        let queued =
+            queued.into_iter().map(|(write, slot)| (write, slot.notify.iter().all(&takes)));
         let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
         let mut flying: Vec<&Sent<E>> = self.flights.iter().map(|(_, sent)| sent).collect();
         flying.sort_by_key(|sent| (sent.at, sent.number));
-        let taken = waiting.chain(flying).filter(|sent| takes(&sent.notify));
-        taken.map(|sent| &sent.write).collect()
+        let sent = waiting.chain(flying).map(|sent| (&sent.write, takes(&sent.notify)));
+        queued.chain(sent).collect()
     }
 
     /// Sends everything that is queued to the cells, outside of time, so that it is counted.

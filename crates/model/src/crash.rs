@@ -519,7 +519,7 @@ fn fail<'i, D: Design>(
     let located: Vec<Write> =
         combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
     let mut under_way = below.memory.under_way(is_unheard);
-    under_way.extend(&located);
+    under_way.extend(located.iter().map(|write| (write, true)));
     arrive_early(under_way, &mut image, choices);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
@@ -543,14 +543,15 @@ fn fail<'i, D: Design>(
     }
 }
 
-/// Some of the writes that are under way have arrived; of one line, the first ones.
-fn arrive_early(under_way: Vec<&Write>, image: &mut Image<'_>, choices: &mut Choices) {
+/// Some of the writes that are under way have arrived; of one line, the first ones. Those that may
+/// not have, since somebody would have heard of it, are not asked about.
+fn arrive_early(under_way: Vec<(&Write, bool)>, image: &mut Image<'_>, choices: &mut Choices) {
     let mut stopped: FxHashSet<Line> = FxHashSet::default();
-    for write in under_way {
+    for (write, may_have) in under_way {
         if stopped.contains(&write.line) {
             continue;
         }
-        if !choices.arrived() {
+        if !may_have || !choices.arrived() {
             stopped.insert(write.line);
             continue;
         }
@@ -570,7 +571,9 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
 /// the lowest addresses, as far as it goes. Write-combining buffers are no caches.
 fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image<'_>) {
     let is_of_caches = |notify: &Notify<D::Event>| !matches!(notify, Notify::Combining(_));
-    let under_way = below.memory.under_way(is_of_caches);
+    let under_way = below.memory.under_way(is_of_caches).into_iter();
+    let under_way: Vec<&Write> =
+        under_way.filter_map(|(write, is_saved)| is_saved.then_some(write)).collect();
     let dirty = below.caches.dirty_lines().into_iter();
     let saved = dirty.filter(|&line| line.is_persistent() && !design.leaves_behind(line));
     // The line whose bytes each physical line is to hold.

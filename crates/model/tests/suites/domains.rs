@@ -54,6 +54,36 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
     assert_eq!(told, Some((Cycle(113), vec![Notify::Design(7)])));
 }
 
+/// What waits for the cells may be there before what came earlier, and is before what comes later
+/// to its line.
+#[test]
+fn what_waits_for_the_cells_is_under_way() {
+    let under_way = |domain: Domain, taken: &dyn Fn(&Notify<u32>) -> bool| {
+        let mut memory = Memory::<u32>::new(&in_domain(domain)).expect("room");
+        let mut agenda = Agenda::default();
+        // Two that are accepted, of which the cells are given the first, and one on its way.
+        for (at, line, byte) in [(10, 0, 1), (11, 0, 2), (500, 0, 3)] {
+            let write = Write::whole(Line(line), [byte; 64], Class::Data);
+            memory.send(Cycle(at), write, Notify::Design(byte.into()), &mut agenda);
+        }
+        while let Some((at, event)) = agenda.take(Cycle(60)) {
+            match event {
+                Event::Arrive { controller, write } => {
+                    _ = memory.arrive(at, controller, write, &mut agenda);
+                }
+                Event::Drain { controller } => memory.drain(at, controller, &mut agenda),
+                _ => (),
+            }
+        }
+        let bytes = |&(write, is_taken): &(&Write, bool)| (write.data[0], is_taken);
+        memory.under_way(taken).iter().map(bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(under_way(Domain::Media, &|_| true), [(1, true), (2, true), (3, true)]);
+    let but_one = under_way(Domain::Media, &|notify| *notify != Notify::Design(2));
+    assert_eq!(but_one, [(1, true), (2, false), (3, true)]);
+    assert_eq!(under_way(Domain::Adr, &|_| true), [(3, true)], "what was accepted is durable");
+}
+
 /// Sixteen banks write two lines at about the same time, so that the power fails in the middle of
 /// one when the other is done. Returns what lines 1 and 2 held at each failure.
 fn failures(config: &Config) -> Vec<[[u64; 8]; 2]> {
