@@ -168,6 +168,9 @@ EARLY, OTHER = "some writes early", "another image"
 #: What such an image is if recovery, or booting, was interrupted.
 OVERTAKEN = "those since the last fence out of order"
 
+#: What the image of this number is: the power failed in the middle of the next write.
+TORN = 3, "some words of the next one there"
+
 
 def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: str) -> list[str]:
     """Return the first violation with its history, and the others as far as they differ."""
@@ -200,14 +203,15 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
 def _place(violation: Mapping[str, Any], other: str) -> str:
     """Return where the power went: the event, and in its recovery the write, or in booting."""
     nested = violation.get("nested")
-    overtaken = f", {OVERTAKEN}" if violation.get("nested_order") else ""
+    order, torn = violation.get("nested_order"), TORN[1]
+    which = f", {torn if order == TORN[0] else OVERTAKEN}" if order else ""
     if violation["event"]:
-        write = f", write {nested} of the recovery{overtaken}" if nested is not None else ""
+        write = f", write {nested} of the recovery{which}" if nested is not None else ""
         early = f", {other}" if violation["order"] else ""
         place = f"at event {violation['event']:,} (cycle {violation['cycle']:,}{early}{write})"
         of_life = "of"
     else:
-        place = "in the run" if nested is None else f"at write {nested} of booting{overtaken}"
+        place = "in the run" if nested is None else f"at write {nested} of booting{which}"
         of_life = "in"
     if not violation["after"]:
         return place

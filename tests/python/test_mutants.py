@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import indelible
+from indelible import crash_text
 
 CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
 
@@ -104,3 +105,27 @@ def test_where_every_rule_is_caught_nothing_is_advised(
         fake, "crash", lambda spec, control: json.dumps(json.loads(whole(spec, control)) | found)
     )
     assert "NOT CAUGHT" not in command(*CRASH)[1]
+
+
+@pytest.mark.parametrize(
+    ("number", "which"),
+    [
+        (0, ""),
+        (1, ", those since the last fence out of order"),
+        (3, ", some words of the next one there"),
+    ],
+)
+def test_what_an_interrupted_recovery_left_is_told(number: int, which: str) -> None:
+    found = {
+        "life": 1,
+        "after": [],
+        "event": 7,
+        "order": 0,
+        "cycle": 90,
+        "nested": 2,
+        "nested_order": number,
+        "text": "durability: lost",
+        "history": [],
+    }
+    line, *_ = crash_text.list_violations([found], 200, crash_text.EARLY)
+    assert line == f"  at event 7 (cycle 90, write 2 of the recovery{which}): durability: lost"

@@ -61,6 +61,14 @@ pub struct Remembered {
     pub number: u64,
 }
 
+impl Remembered {
+    /// Whether it is of more than one word.
+    pub fn has_words(&self) -> bool {
+        let first = self.mask.trailing_zeros() / 8 * 8;
+        self.mask.checked_shr(first).is_some_and(|mask| mask > 0xff)
+    }
+}
+
 /// Which physical lines hold the lines of pages, where those are not the lines of the same numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
@@ -203,6 +211,11 @@ impl<'a> Image<'a> {
     /// Has a write that another image of the same remembers take effect here.
     pub fn write_again(&mut self, write: &Remembered) {
         apply_masked(self.physical_mut(write.line), &write.data, write.mask);
+    }
+
+    /// Has of such a write the bytes take effect that `part` selects.
+    pub fn write_in_part(&mut self, write: &Remembered, part: u64) {
+        apply_masked(self.physical_mut(write.line), &write.data, write.mask & part);
     }
 
     /// Whether another image over the same bytes holds the same.

@@ -27,7 +27,8 @@ pub struct Violation {
     /// was.
     pub nested: Option<u64>,
     /// Which of the images of that interruption it is: 0 for the one that has all writes before it,
-    /// more for one in which those since the last fence arrived out of order.
+    /// 1 or 2 for one in which those since the last fence arrived out of order, 3 for one that has
+    /// the next one in some of its words, too.
     pub nested_order: u64,
     /// What is wrong, in a sentence.
     pub text: String,

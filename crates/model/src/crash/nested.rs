@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::config::Domain;
 use crate::design::{Design, Model, Setup};
 use crate::image::{Image, PowerLoss, Remembered};
-use crate::units::{Cycle, Line, LineMap, mix};
+use crate::units::{Cycle, Line, LineMap, mix, spread};
 
 use super::{Booted, Points, Probe};
 
@@ -13,9 +14,13 @@ use super::{Booted, Points, Probe};
 pub(super) struct Again {
     /// After so many of its writes.
     pub(super) writes: u64,
-    /// Which of the images it is that this may leave: in 0 all of them are there.
+    /// Which of the images it is that this may leave: in 0 all of them are there, and in [`TORN`]
+    /// some words of the next one, too.
     pub(super) order: u64,
 }
+
+/// The image in which the write that the power cut short is there in some of its words.
+pub(super) const TORN: u64 = 3;
 
 /// What writes to an image, and may be interrupted: a hook, and its name.
 type Writer<'s, D> = (&'static str, fn(&mut Image<'_>, &Setup<'s, D>) -> Result<(), PowerLoss>);
@@ -109,6 +114,11 @@ impl Probe {
                     }
                 }
                 self.recover_again(at, again, &left, is_known, setup);
+                if let Some(part) = torn(write, seed, setup) {
+                    let (again, mut torn) = (Again { order: TORN, ..again }, left.clone());
+                    torn.write_in_part(write, part);
+                    self.recover_again(at, again, &torn, is_known && !is_seen(write), setup);
+                }
                 left.write_again(write);
                 is_known &= !is_seen(write);
             }
@@ -179,6 +189,13 @@ fn ends_as_known<D: Design>(
     let (mut again, mut known) = (left.clone().powered(), image.clone());
     writes.iter().for_each(|write| known.write_again(write));
     recover_to_the_end::<D>(&mut again, setup).is_ok() && again.equals(&known)
+}
+
+/// The bytes that are there of a write that the cells are in the middle of, if it can be torn: any
+/// of its words.
+fn torn<D: Design>(write: &Remembered, seed: u64, setup: &Setup<'_, D>) -> Option<u64> {
+    let is_torn = setup.shape.config.domain() == Domain::Media && write.has_words();
+    is_torn.then(|| spread(mix(seed ^ mix(write.number)) as u8))
 }
 
 /// Whether the writes of an epoch may become durable in another order than theirs: those of one

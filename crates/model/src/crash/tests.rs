@@ -63,7 +63,7 @@ struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
 
-const RECOVERIES: [Recovery; 7] = [hasty, careless, careful, rash, wrong, moody, endless];
+const RECOVERIES: [Recovery; 8] = [hasty, careless, careful, rash, wrong, moody, endless, trusting];
 const HASTY: usize = 0;
 const CARELESS: usize = 1;
 const CAREFUL: usize = 2;
@@ -71,6 +71,7 @@ const RASH: usize = 3;
 const WRONG: usize = 4;
 const MOODY: usize = 5;
 const ENDLESS: usize = 6;
+const TRUSTING: usize = 7;
 
 /// Says that the two words are to be stored. Logs begin there.
 const MARK: Word = Word(256);
@@ -135,6 +136,25 @@ fn endless(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     loop {
         image.set_word(DATA[0], 7)?;
     }
+}
+
+/// Notes what it is about to store, in one line with the mark that says so, and relies on having
+/// both of that or nothing.
+fn trusting(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    let value = Word(MARK.0 + 1);
+    if image.word(MARK) == 1 {
+        let mut note = [0; 64];
+        (note[0], note[8]) = (2, 7);
+        image.set_line(MARK.line(), &note, u64::MAX)?;
+        image.fence();
+    }
+    if image.word(MARK) == 2 {
+        let value = image.word(value);
+        DATA.into_iter().try_for_each(|word| image.set_word(word, value))?;
+        image.fence();
+        image.set_word(MARK, 0)?;
+    }
+    Ok(())
 }
 
 impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
@@ -265,6 +285,24 @@ fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
         let found = interrupted::<Recovers<CAREFUL>>(&Config::default(), seed);
         assert_eq!(found, (3 + 2, vec![]));
     }
+}
+
+/// A line of recovery's is torn where one of the run's is.
+#[test]
+fn a_recovery_that_relies_on_a_whole_line_is_caught_under_media() {
+    let caught = |domain: Domain| {
+        let mut config = Config::default();
+        config.controller.domain = domain as u64;
+        let found: Vec<_> =
+            (0..16).map(|seed| interrupted::<Recovers<TRUSTING>>(&config, seed)).collect();
+        let points = if domain == Domain::Media { 4 + 2 + 1 } else { 4 + 2 };
+        assert!(found.iter().all(|(count, _)| *count == points), "{found:?}");
+        found.into_iter().flat_map(|(_, found)| found).collect::<Vec<_>>()
+    };
+    assert_eq!(caught(Domain::Adr), []);
+    let found = caught(Domain::Media);
+    assert!(found.contains(&(Some(0), nested::TORN, Some(DATA[0]))), "{found:?}");
+    assert!(found.iter().all(|(nested, order, _)| (*nested, *order) == (Some(0), nested::TORN)));
 }
 
 #[test]
