@@ -347,14 +347,18 @@ impl Pm {
             }
         }
         self.meters.media_fill_reads += u64::from(partial);
-        let mut duration = 0;
         let is_read = partial || self.encoder != 0;
-        if is_read && self.banks.is_open(first.address()) {
-            duration += self.banks.timing.hit;
-        } else if is_read {
-            duration += self.banks.timing.miss;
-            let bytes = masks.len() as u64 * LINE_BYTES;
-            self.meters.energy_fj += bytes * 8 * self.energy_read;
+        let opens = !self.banks.is_open(first.address());
+        let mut duration = match (is_read, opens) {
+            (false, _) => 0,
+            (true, true) => self.banks.timing.miss,
+            (true, false) => self.banks.timing.hit,
+        };
+        let bytes = masks.len() as u64 * LINE_BYTES;
+        let row = self.banks.row_bytes.max(bytes);
+        // A row is read to be opened, unless all of it is written.
+        if opens && (is_read || bytes < row) {
+            self.meters.energy_fj += row * 8 * self.energy_read;
         }
         if self.meters.media_bits > before {
             duration += self.banks.timing.write;

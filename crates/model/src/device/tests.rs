@@ -32,6 +32,25 @@ fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
     }
 }
 
+/// Whoever finds it open then has it for nothing.
+#[test]
+fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
+    // The encoder, the lines of a row, and the rows that two writes to it read.
+    for (encoder, lines, rows) in [(1, 32, 1), (0, 32, 1), (1, 1, 1), (0, 1, 0)] {
+        let mut pm = pm(|config| {
+            let pm = &mut config.pm;
+            (pm.buffer, pm.encoder, pm.row) = (0, encoder, lines * 64);
+            (pm.e_read, pm.e_set, pm.e_reset) = (3, 0, 0);
+        });
+        for line in [0, lines - 1] {
+            write(&mut pm, 0, line, 1, u64::MAX);
+        }
+        pm.read(0, Line(lines - 1), 0);
+        let row = pm.banks.row_bytes * 8 * 3;
+        assert_eq!(pm.meters.energy_fj, rows * row, "encoder {encoder}, {lines} lines");
+    }
+}
+
 #[test]
 fn a_read_that_the_buffer_answers_takes_the_buffers_time() {
     let mut pm = pm(|config| {
