@@ -165,8 +165,11 @@ def _speed(design: str) -> Quantity:
 
 PROSE: Sequence[tuple[str, Entry]] = [
     _moved("controller.domain=media", "controller.domain=media"),
+    _moved("core.stores_in_flight=many", "core.stores_in_flight=many"),
     _moved("core.fenced_stores=dispatch", "core.fenced_stores=dispatch"),
     _moved("core.clwb_retains=no", "core.clwb_retains=no"),
+    _moved("many, dispatch", "core.stores_in_flight=many core.fenced_stores=dispatch"),
+    _moved("many, no", "core.stores_in_flight=many core.clwb_retains=no"),
     _moved("core.model=inorder", "core.model=inorder"),
     _moved("cells of 500 ns", "pm.tWRITE=500ns"),
     _moved("cells of 160 ns, reads too", "pm.tWRITE=160ns pm.tREAD=160ns"),
