@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from indelible import stacks
 from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
-from indelible.comparison_text import stubbed_tables, titled, where
+from indelible.comparison_text import Grid, stubbed_tables, titled, where
 from indelible.metrics import METRICS
 from indelible.sweeps import Point
 from indelible.text import (
@@ -32,6 +32,9 @@ NAMED = 3
 
 #: On which side of 1 a ratio is.
 SIDES = {1: "above", 0: "level with", -1: "below"}
+
+#: How many columns say which change a row is.
+CHANGE_STUB = 3
 
 #: What the column of the second design over the first is called.
 RATIO = "ratio"
@@ -85,17 +88,33 @@ def causes(answer: Causes, width: int | None = None, top: int = TOP) -> str:
         blocks.insert(0, interrupted(answer.sweep, "cells"))
     if verdict := headline(answer):
         blocks.append(textwrap.fill(verdict, width, break_on_hyphens=False))
-    blocks += [_stacks(answer, width), _busy(answer, width), _changes(answer, width, top)]
-    notes = [*_notes(answer, width, top), *kept_notes(answer.taken, width)]
-    return "\n\n".join([*blocks, *(["\n".join(notes)] if notes else [])])
+    shown = seen(answer)[:top]
+    if stacked := stack_grid(answer):
+        blocks.append(_headed(stack_title(answer), stacked, width))
+    else:
+        blocks.append(f"{answer.stacked.title}: {BLANK}")
+    blocks += stubbed_tables(busy_grid(answer), width, 1)
+    blocks.append(_headed(changes_title(answer), change_grid(answer, shown), width, CHANGE_STUB))
+    told = [footnote(*note, width) for note in notes(answer, shown)]
+    below = [*told, *kept_notes(answer.taken, width)]
+    return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
 
 
 def _title(answer: Causes, width: int) -> str:
+    return titled(title(answer), where(answer.as_it_is, answer.cores), width)
+
+
+def _headed(title: str, rows: Grid, width: int, stub_columns: int = 1) -> str:
+    tables = stubbed_tables(rows, width, stub_columns)
+    return "\n\n".join([textwrap.fill(title, width), *tables])
+
+
+def title(answer: Causes) -> str:
+    """Return what is asked: a metric of one design, or of one over the other."""
     metric = METRICS[answer.sweep.metric]
     over = ", ".join(answer.sweep.workloads)
     what = f"{metric.title}: {' over '.join(reversed(marked_names(answer)))} on {over}"
-    said = ", ".join(filter(None, (what, metric.better)))
-    return titled(said, where(answer.as_it_is, answer.cores), width)
+    return ", ".join(filter(None, (what, metric.better)))
 
 
 def headline(answer: Causes) -> str | None:
@@ -128,45 +147,60 @@ def headline(answer: Causes) -> str | None:
     )
 
 
-def _stacks(answer: Causes, width: int) -> str:
+def stack_title(answer: Causes) -> str:
+    """Return what the first table is of, and relative to what."""
+    return f"{answer.stacked.title}; {marked_names(answer)[0]} = 100, lower is better"
+
+
+def stack_grid(answer: Causes) -> Grid | None:
+    """Return what transactions consist of as cells; none of which it is not known."""
     rows, of = answer.stacks(), answer.stacked
     if any(row["parts"] is None for row in rows):
-        return f"{of.title}: {BLANK}"
+        return None
     names = PARTS | WRITTEN
     used = [n for n in of.parts if any(row["parts"][n] >= stacks.SHOWN_FROM for row in rows)]
     lines = [(names[name], [row["parts"][name] for row in rows]) for name in used]
     lines.sort(key=lambda line: -abs(line[1][-1] - line[1][0]) if len(rows) > 1 else -line[1][0])
     lines.append(("all", [row["total"] for row in rows]))
-    title = f"{of.title}; {marked_names(answer)[0]} = 100, lower is better"
     headers = ["part", *marked_names(answer)]
     table = [[name, *(f"{value:.1f}" for value in values)] for name, values in lines]
     if len(rows) > 1:
         headers.append("difference")
         for line, (_, values) in zip(table, lines, strict=True):
             line.append(f"{values[-1] - values[0]:+.1f}")
-    shown = stubbed_tables([headers, *table], width, 1)
-    return "\n\n".join([textwrap.fill(title, width), *shown])
+    return [headers, *table]
 
 
-def _busy(answer: Causes, width: int) -> str:
+def busy_grid(answer: Causes) -> Grid:
+    """Return what was asked of the machine, and how busy it was, as cells."""
     rows = answer.busy()
     table = [
         [name, *(BLANK if row[key] is None else said(row[key]) for row in rows)]
         for key, (name, said) in BUSY.items()
         if any(row[key] for row in rows)
     ]
-    return "\n\n".join(stubbed_tables([["machine", *marked_names(answer)], *table], width, 1))
+    return [["machine", *marked_names(answer)], *table]
 
 
-def _changes(answer: Causes, width: int, top: int) -> str:
+def changes_title(answer: Causes) -> str:
+    """Return what the third table is of."""
+    return f"One field changed at a time, {changes_said(answer)}: what moves most"
+
+
+def changes_said(answer: Causes) -> str:
+    """Return how numbers are changed."""
     by = "halved and doubled" if answer.by == 2 else f"divided and multiplied by {answer.by}"
-    title = f"One field changed at a time, numbers {by}: what moves most"
+    return f"numbers {by}"
+
+
+def change_grid(answer: Causes, points: Sequence[Point]) -> Grid:
+    """Return what changes do, one in a row, as cells; `CHANGE_STUB` say which it is."""
     designs = marked_names(answer)
     table = [
         ["field", "as it is", "changed", *designs],
         ["nothing", "", "", *("1.00",) * len(designs)],
     ]
-    for point in _shown(answer, top):
+    for point in points:
         change = answer.changes[point]
         effects = [
             ratio_cell(answer.effect(point, design), answer.effect_half_width(point, design))
@@ -174,23 +208,45 @@ def _changes(answer: Causes, width: int, top: int) -> str:
         ]
         table.append([change.field, change.before, change.after, *effects])
     if len(designs) > 1:
-        points = [AS_IT_IS, *_shown(answer, top)]
-        ratios = [(answer.ratio(point), answer.ratio_half_width(point)) for point in points]
-        for line, cell in zip(table, [RATIO, *(ratio_cell(*pair) for pair in ratios)], strict=True):
+        pairs = [(answer.ratio(at), answer.ratio_half_width(at)) for at in (AS_IT_IS, *points)]
+        for line, cell in zip(table, [RATIO, *(ratio_cell(*pair) for pair in pairs)], strict=True):
             line.append(cell)
-    return "\n\n".join([textwrap.fill(title, width), *stubbed_tables(table, width, 3)])
+    return table
 
 
-def _shown(answer: Causes, top: int) -> list[Point]:
-    return [point for point in answer.ranked() if answer.is_seen(point)][:top]
+def seen(answer: Causes) -> list[Point]:
+    """Return the changes that move anything worth telling, what moves most first."""
+    return [point for point in answer.ranked() if answer.is_seen(point)]
 
 
-def _notes(answer: Causes, width: int, top: int) -> list[str]:
+def notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
+    """Return what there is to know of the tables, in which these changes are shown."""
     said = "each design relative to itself as it is"
     if len(answer.designs) > 1:
         first, second = marked_names(answer)
         said += f"; {RATIO}: {second} over {first}, both changed"
-    notes = [footnote("*", said, width), *_zero_notes(answer, width)]
+    told = [("*", said), *_zero_notes(answer)]
+    told += [(">", f"{name}: {gained}") for name, gained in gains(answer)]
+    moving = seen(answer)
+    longer = [at[0] for at in moving if answer.changes[at].field == "txs"]
+    if longer:
+        leaves = "does not leave it as it is" if len(longer) == 1 else "do not leave it as it is"
+        told.append(("!", f"{' and '.join(longer)} {leaves}: how long a run is matters (--txs)"))
+    if still := len(answer.ranked()) - len(moving):
+        told.append(("*", f"changes that move nothing by {100 * LEAST_SHIFT:g} %: {still}"))
+    if less := len(moving) - len(shown):
+        told.append(("*", f"changes that move less than those above: {less} (--top)"))
+    told += _interval_notes(answer, shown)
+    for one in answer.refused[:NAMED]:
+        told.append((BLANK, f"not run: {one.change}: {one.reason}"))
+    if (more := len(answer.refused) - NAMED) > 0:
+        told.append((BLANK, f"not run, too: {more} more; --json has why"))
+    told += durability_notes(answer.designs, answer.sweep.durability)
+    return [*told, *(("*", note) for note in _run_notes(answer))]
+
+
+def gains(answer: Causes) -> Iterator[tuple[str, str]]:
+    """Return what makes each design better, as far as hardware that was changed can."""
     for design in answer.designs:
         found = answer.improved_by(design)
         if found is not None:
@@ -200,28 +256,7 @@ def _notes(answer: Causes, width: int, top: int) -> list[str]:
             gained = (
                 f"most is gained by {named}" if named else "no field of the hardware improves it"
             )
-            notes.append(footnote(">", f"{_marked(answer, design)}: {gained}", width))
-    shown = _shown(answer, top)
-    seen = [point for point in answer.ranked() if answer.is_seen(point)]
-    longer = [at[0] for at in seen if answer.changes[at].field == "txs"]
-    if longer:
-        leaves = "does not leave it as it is" if len(longer) == 1 else "do not leave it as it is"
-        said = f"{' and '.join(longer)} {leaves}: how long a run is matters (--txs)"
-        notes.append(footnote("!", said, width))
-    if still := len(answer.ranked()) - len(seen):
-        said = f"changes that move nothing by {100 * LEAST_SHIFT:g} %: {still}"
-        notes.append(footnote("*", said, width))
-    if less := len(seen) - len(shown):
-        notes.append(
-            footnote("*", f"changes that move less than those above: {less} (--top)", width)
-        )
-    notes += [footnote(*note, width) for note in _interval_notes(answer, shown)]
-    for one in answer.refused[:NAMED]:
-        notes.append(footnote(BLANK, f"not run: {one.change}: {one.reason}", width))
-    if (more := len(answer.refused) - NAMED) > 0:
-        notes.append(footnote(BLANK, f"not run, too: {more} more; --json has why", width))
-    notes += durability_notes(answer.designs, answer.sweep.durability, width)
-    return notes + [footnote("*", note, width) for note in _run_notes(answer)]
+            yield _marked(answer, design), gained
 
 
 def _run_notes(answer: Causes) -> Iterator[str]:
@@ -236,14 +271,13 @@ def _run_notes(answer: Causes) -> Iterator[str]:
         yield f"with {', '.join(at[0] for at in points[:NAMED])}{more}: {note}"
 
 
-def _zero_notes(answer: Causes, width: int) -> list[str]:
+def _zero_notes(answer: Causes) -> list[Note]:
     """Return of whom nothing can be relative to what it is."""
     of = answer.as_it_is
     places = [(d, w) for d in answer.designs for w in answer.sweep.workloads]
     zeros = [place for place in places if of.value((*place, answer.cores)) == 0]
     return [
-        footnote(BLANK, f"{_marked(answer, d)} is 0 on {w}, to which nothing is relative", width)
-        for d, w in zeros
+        (BLANK, f"{_marked(answer, d)} is 0 on {w}, to which nothing is relative") for d, w in zeros
     ]
 
 

@@ -69,8 +69,8 @@ def with_notes(
     blocks = [block(cores, width) for cores in answer.cores]
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
-    notes = [*notes, *durability_notes(answer.designs, answer.durability, width)]
-    notes += _run_notes(answer, width)
+    daggers = durability_notes(answer.designs, answer.durability)
+    notes = [*notes, *(footnote(*note, width) for note in daggers), *_run_notes(answer, width)]
     below = ["\n".join(notes)] if notes else []
     return "\n\n".join([*blocks, *below, *kept_notes(answer.taken, width)])
 
@@ -233,12 +233,17 @@ STUB = 2
 
 
 def stubbed_tables(
-    rows: Sequence[Sequence[str]], width: int, stub_columns: int = STUB
+    rows: Sequence[Sequence[str]],
+    width: int,
+    stub_columns: int = STUB,
+    right_from: int | None = None,
 ) -> list[str]:
     """Return rows of names and numbers in as many tables as it takes to fit.
 
-    The first columns, which say whose a row is, stand in each.
+    The first columns, which say whose a row is, stand in each. Unless it is said from which column
+    on cells stand at the right, these stand at the left.
     """
+    left_columns = stub_columns if right_from is None else right_from
     grid = [*zip(*rows, strict=True)]
     stub = grid[:stub_columns]
     numbers = {column[0]: column for column in grid[stub_columns:]}
@@ -249,7 +254,7 @@ def stubbed_tables(
     for part in fitted([*numbers], sizes, room):
         spans = [*stubs, *(sizes[name] for name in part)]
         lines = zip(*stub, *(numbers[name] for name in part), strict=True)
-        head, *body = (table_line(line, spans, range(stub_columns, len(spans))) for line in lines)
+        head, *body = (table_line(line, spans, range(left_columns, len(spans))) for line in lines)
         rule = "-" * (sum(spans) + len(GAP) * (len(spans) - 1))
         tables.append("\n".join([head, rule, *body]))
     return tables

@@ -6,10 +6,12 @@ Returns strings and prints nothing.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from indelible import text
+from indelible.comparison_text import Grid, stubbed_tables
 from indelible.metrics import METRICS
 from indelible.sweeps import Point, Sweep
 
@@ -29,12 +31,37 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     Of two fields each has a grid, the first field's values down and the second's across.
     """
     width = width or text.terminal_width()
-    tables = _grids if len(answer.vary) == 2 else _tables
-    blocks = [_title(answer, width), *tables(answer, width)]
+    blocks = [_title(answer, width)]
     if answer.interrupted:
         blocks.insert(0, text.interrupted(answer, "cells"))
-    notes = [*_notes(answer, width), *text.kept_notes(answer.taken, width)]
-    return "\n\n".join([*blocks, *notes])
+    # Values of fields are numbers like those behind them.
+    tables = partial(stubbed_tables, width=width, stub_columns=stubs(answer), right_from=0)
+    for name, cells in grids(answer).items():
+        head = f"{name}\n" if name else ""
+        blocks += [head + table for table in tables(cells)]
+    told = [text.footnote(*note, width) for note in notes(answer)]
+    below = ["\n".join(told)] if told else []
+    return "\n\n".join([*blocks, *below, *text.kept_notes(answer.taken, width)])
+
+
+def grids(answer: Sweep) -> dict[str, Grid]:
+    """Return the tables as cells, by name; that of all points together has none.
+
+    Of two fields there is one for each column of the list, and one of who is ahead.
+    """
+    if len(answer.vary) == 2:
+        return _planes(answer)
+    shown = columns(answer)
+    rows = (
+        [*point, *(text.ratio_cell(*value(point)) for value in shown.values())]
+        for point in answer.points
+    )
+    return {"": [[*answer.vary, *shown], *rows]}
+
+
+def stubs(answer: Sweep) -> int:
+    """Return how many columns of each table say where one is."""
+    return 1 if len(answer.vary) == 2 else len(answer.vary)
 
 
 def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
@@ -100,83 +127,56 @@ def title_lines(answer: Sweep) -> list[str]:
     return lines
 
 
+def axes(answer: Sweep) -> str:
+    """Return what the rows and the columns of a grid of two fields are; of others nothing."""
+    if len(answer.vary) != 2:
+        return ""
+    down, across = answer.vary
+    return f"rows: {down} · columns: {across}"
+
+
 def _title(answer: Sweep, width: int) -> str:
-    lines = title_lines(answer)
-    lines.append(where(answer, answer.core_model()))
-    if len(answer.vary) == 2:
-        down, across = answer.vary
-        lines.append(f"rows: {down} · columns: {across}")
+    said = [where(answer, answer.core_model()), axes(answer)]
+    lines = [*title_lines(answer), *filter(None, said)]
     return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)
 
 
-def _tables(answer: Sweep, width: int) -> list[str]:
-    """Return the rows of all points, in as many tables as it takes for each to fit."""
-    stub = [*zip(answer.vary, *answer.points, strict=True)]
-    cells = {
-        name: [name, *(text.ratio_cell(*value(point)) for point in answer.points)]
-        for name, value in columns(answer).items()
-    }
-    return _fitted(stub, cells, width)
-
-
-def _grids(answer: Sweep, width: int) -> list[str]:
-    """Return a grid for each column of the list, and one of who is ahead; none is too wide."""
-    grids = {
+def _planes(answer: Sweep) -> dict[str, Grid]:
+    """Return a grid for each column of the list, and one of who is ahead."""
+    planes = {
         name: {point: text.ratio_cell(*value(point)) for point in answer.points}
         for name, value in columns(answer).items()
     }
     if ahead := answer.ahead():
-        grids[AHEAD] = {tuple(r["point"].values()): " ".join(leader(answer, r)) for r in ahead}
+        planes[AHEAD] = {tuple(r["point"].values()): " ".join(leader(answer, r)) for r in ahead}
     (down, rows), (_, across) = answer.vary.items()
-    return [
-        f"{name}\n{table}"
-        for name, shown in grids.items()
-        for table in _fitted(
-            [[down, *rows]],
-            {value: [value, *(shown[row, value] for row in rows)] for value in across},
-            width,
-        )
-    ]
+    return {
+        name: [[down, *across], *([row, *(shown[row, value] for value in across)] for row in rows)]
+        for name, shown in planes.items()
+    }
 
 
-def _fitted(
-    stub: Sequence[Sequence[str]], cells: Mapping[str, Sequence[str]], width: int
-) -> list[str]:
-    """Return columns behind those that say where one is, in as many tables as it takes."""
-    stubs = [max(map(len, column)) for column in stub]
-    sizes = {name: max(map(len, column)) for name, column in cells.items()}
-    tables = []
-    for part in text.fitted([*cells], sizes, width - sum(stubs) - 2 * (len(stubs) - 1)):
-        spans = [*stubs, *(sizes[name] for name in part)]
-        grid = [*stub, *(cells[name] for name in part)]
-        head, *rows = (
-            text.table_line(row, spans, range(len(spans))) for row in zip(*grid, strict=True)
-        )
-        tables.append("\n".join([head, "-" * (sum(spans) + 2 * (len(spans) - 1)), *rows]))
-    return tables
-
-
-def _notes(answer: Sweep, width: int) -> list[str]:
-    notes = [text.footnote(">", _passing(answer, c), width) for c in answer.crossings()]
-    notes += _ahead_notes(answer, width)
+def notes(answer: Sweep) -> list[text.Note]:
+    """Return what there is to know of the tables: who passes whom first."""
+    told = [(">", _passing(answer, crossing)) for crossing in answer.crossings()]
+    told += _ahead_notes(answer)
     said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
     widths = {
         f"{name} at {_said(answer, point)}": value(point)
         for name, value in columns(answer).items()
         for point in answer.points
     }
-    notes += [text.footnote(*note, width) for note in text.interval_notes(said, widths)]
+    told += text.interval_notes(said, widths)
     bases = [answer.base(cell) for cell in answer.cells() if cell[1] in answer.shown()]
     zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
     place = "there" if answer.normalize else f"at {base(answer)}"
-    notes += [text.footnote("-", f"{d} is 0 {place}: choose --normalize", width) for d in zeros]
-    notes += text.durability_notes(answer.designs, answer.durability, width)
-    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
-    notes += [text.footnote("*", note, width) for note in dict.fromkeys(told)]
-    return ["\n".join(notes)] if notes else []
+    told += [(text.BLANK, f"{design} is 0 {place}: choose --normalize") for design in zeros]
+    told += text.durability_notes(answer.designs, answer.durability)
+    own = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
+    return [*told, *(("*", note) for note in dict.fromkeys(own))]
 
 
-def _ahead_notes(answer: Sweep, width: int) -> list[str]:
+def _ahead_notes(answer: Sweep) -> list[text.Note]:
     """Return what the grid of who is ahead compares, and whom it leaves out."""
     ahead = answer.ahead()
     if not ahead:
@@ -188,14 +188,14 @@ def _ahead_notes(answer: Sweep, width: int) -> list[str]:
         said += f"; without {', '.join(bounds)}"
     if len(answer.seeds_shown) == 1:
         said += ". A lead of a few hundredths may be this seed's: --seeds 5 says how sure it is"
-    notes = [text.footnote(">", said, width)]
+    told = [(">", said)]
     if not answer.interrupted and any(row["lead"] is None for row in ahead):
         none = "a design has no value there, or 0, so that none is said to be ahead"
-        notes.append(text.footnote(text.BLANK, none, width))
+        told.append((text.BLANK, none))
     if not all(row.get("sure", True) or row["design"] is None for row in ahead):
         doubt = "the seeds do not agree who is ahead: more of them may (--seeds)"
-        notes.append(text.footnote(DOUBT, doubt, width))
-    return notes
+        told.append((DOUBT, doubt))
+    return told
 
 
 def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:

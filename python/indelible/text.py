@@ -266,13 +266,11 @@ def marked(durability: Mapping[str, str], design: str) -> str:
     return design + (DAGGER if weaker else "")
 
 
-def durability_notes(
-    designs: Sequence[str], durability: Mapping[str, str], width: int
-) -> list[str]:
+def durability_notes(designs: Sequence[str], durability: Mapping[str, str]) -> list[Note]:
     """Return what the daggers mean."""
     names = {kind: [d for d in designs if durability.get(d) == kind] for kind in DURABILITY_NOTES}
     return [
-        footnote(DAGGER, f"{', '.join(names[kind])}: {note}", width)
+        (DAGGER, f"{', '.join(names[kind])}: {note}")
         for kind, note in DURABILITY_NOTES.items()
         if names[kind]
     ]
