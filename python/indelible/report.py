@@ -1,4 +1,4 @@
-"""A comparison as one HTML page: what came out, what was simulated, and how to have it again.
+"""An answer as one HTML page: what came out, what was simulated, and how to have it again.
 
 The page loads nothing, and has the object of `--json` in it, which `read` returns. jinja2 and what
 draws figures are imported inside the functions, as they are for figures alone.
@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from indelible import files, plot, simulated, text
-from indelible.comparison_text import judged, verdict_text, where
+from indelible import comparison_page, files, plot
 from indelible.experiment import InputError
-from indelible.inlined import inlined
-from indelible.metrics import METRICS
-from indelible.results import Comparison, Verdict
-from indelible.views import RATIOS, VIEWS
+from indelible.results import Comparison
 
 SUFFIX = ".html"
 
@@ -29,72 +25,23 @@ SUFFIX = ".html"
 LIBRARIES = ("jinja2", "matplotlib", "textalloc")
 EXTRA = "report"
 
-#: The page, beside the style that it has in it.
-TEMPLATE = "report.html"
-
-#: The element that has the object of `--json`.
-ROWS = "comparison"
-
-#: What the figures show, in their order.
-FIGURES = {
-    RATIOS: "{metric} relative to {base}",
-    "writes": "PM writes of a transaction, all of {base} = 100",
-    "stalls": "Core time of a transaction, all of {base} = 100",
-    "usage": "How busy the machine was",
-    "latencies": "How long commits take",
-    "summary": "Throughput and PM writes relative to {base}, with the Pareto front",
-}
-
-#: What is relative to the writes of a design. One without durability writes next to nothing.
-OF_WRITES = ("writes", "summary")
-
-#: More names than these are counted in a title.
-NAMED = 6
-
-#: What stands beside the name of a design, by its verdict, and what that means.
-LEGEND = {
-    "ok": ("ok N", "the power failed N times, and what was recovered was right each time"),
-    "fail": ("FAIL M/N", "of N power failures M broke something: its speed is not that of a rival"),
-    "none": ("none", "not crash consistent by design: a bound and not a rival"),
-    "untested": ("untested", "no power was cut, or there was nothing to check"),
-}
-
-#: What of a design is not that of a rival that is crash-safe.
-UNSAFE, BOUND, WEAKER = "not crash-safe", "no durability", "weaker durability"
-WEAKER_NOTE = "a commit returns before it is durable"
+#: What has a page.
+Answer = Comparison
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A design's name, and what a reader has to know before any number of it."""
+class Kind:
+    """A kind of page."""
 
+    #: The name of its template, and of the element that has the object of `--json`.
     name: str
-    #: Of the verdict.
-    kind: str
-    said: str
-    #: Why its numbers are not those of a rival that is crash-safe, if they are not.
-    warning: str | None
+    #: The command that it is of.
+    verb: str
+    #: What its template is given beside that.
+    parts: Callable[[Any], dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Table:
-    """The table of one number of cores: whose a row is, if it is a design's, and its cells."""
-
-    where: str
-    heads: Sequence[str]
-    rows: Sequence[tuple[Judged | None, Sequence[str]]]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A view: its drawing or why there is none, and the tables behind it."""
-
-    name: str
-    title: str
-    svg: str | None
-    absent: str | None
-    tables: Sequence[Table]
-    notes: Sequence[text.Note]
+KINDS = {Comparison: Kind("comparison", "compare", comparison_page.parts)}
 
 
 def check(path: str | PathLike[str], flag: str = "") -> None:
@@ -109,16 +56,16 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
             raise plot.missing(error, flag or "a report", EXTRA) from None
 
 
-def save(answer: Comparison, path: str | PathLike[str]) -> None:
-    """Write the report of a comparison."""
+def save(answer: Answer, path: str | PathLike[str]) -> None:
+    """Write the report of an answer."""
     check(path)
     page = html(answer)
     with files.naming(path):
         Path(path).write_text(page, encoding="utf-8")
 
 
-def html(answer: Comparison) -> str:
-    """Return the report of a comparison: the same text for the same rows."""
+def html(answer: Answer) -> str:
+    """Return the report of an answer: the same text for the same rows."""
     if not answer.runs:
         raise InputError("there is no report: no run came to its end")
     import jinja2
@@ -132,25 +79,9 @@ def html(answer: Comparison) -> str:
         keep_trailing_newline=True,
     )
     pages.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    page = pages.get_template(TEMPLATE)
-    return page.render(
-        title=f"{_counted(answer.designs, 'designs')} on {_counted(answer.workloads, 'workloads')}",
-        asked=_asked(answer),
-        interrupted=text.interrupted(answer, "runs") if answer.interrupted else None,
-        main=_view(answer, RATIOS, "{metric} relative to {base}{better}"),
-        legend=_legend(answer),
-        summary=_view(answer, "summary", "All that a design trades, relative to {base}"),
-        figures=[_drawn(answer, name, title) for name, title in FIGURES.items()],
-        verdicts=_verdicts(answer),
-        machine=simulated.machine(answer),
-        designs=simulated.designs(answer),
-        workloads=simulated.workloads(answer),
-        campaigns=_campaigns(answer),
-        command=simulated.command(answer),
-        runs=[run.data for run in answer.runs.values()],
-        rows=ROWS,
-        comparison=answer.json(),
-    )
+    kind = KINDS[type(answer)]
+    page = pages.get_template(f"{kind.name}{SUFFIX}")
+    return page.render(kind=kind, json=answer.json(), **kind.parts(answer))
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
@@ -159,7 +90,8 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     with files.naming(path):
         found.feed(Path(path).read_bytes().decode("utf-8", errors="replace"))
     if not found.text:
-        raise InputError(f"{path}: is no report of a comparison")
+        verbs = ", ".join(f"`{kind.verb}`" for kind in KINDS.values())
+        raise InputError(f"{path}: is no report of {verbs}")
     return json.loads(found.text)
 
 
@@ -173,7 +105,8 @@ class _Rows(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Begin in that element."""
-        self._inside = tag == "script" and ("id", ROWS) in attrs
+        names = {("id", kind.name) for kind in KINDS.values()}
+        self._inside = tag == "script" and not names.isdisjoint(attrs)
 
     def handle_endtag(self, tag: str) -> None:
         """End with it."""
@@ -182,100 +115,3 @@ class _Rows(HTMLParser):
     def handle_data(self, data: str) -> None:
         """Take what is in it."""
         self.text += data if self._inside else ""
-
-
-def _counted(names: Sequence[str], what: str) -> str:
-    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {what}"
-
-
-def _asked(answer: Comparison) -> dict[str, str]:
-    """Return what was compared, in the words of the page's head."""
-    rows = [run.data for run in answer.runs.values()]
-    each = sorted({row["txs"] / row["cores"] for row in rows})
-    counts = (count for count in map(answer.cores_used, answer.cores) if count is not None)
-    return {
-        "designs": ", ".join(answer.designs),
-        "workloads": ", ".join(answer.workloads),
-        "machine": " · ".join(filter(None, [answer.machine, answer.core_model()])),
-        "cores": ", ".join(map(str, counts)),
-        "transactions": " to ".join(f"{n:,.0f}" for n in dict.fromkeys((each[0], each[-1])))
-        + " of each core",
-        "seeds": ", ".join(map(str, answer.seeds_shown)),
-        "simulator": "Indelible " + ", ".join(dict.fromkeys(row["version"] for row in rows)),
-    }
-
-
-def _view(answer: Comparison, name: str, title: str) -> Figure:
-    """Return a view without its drawing."""
-    answer = _based(answer, name)
-    view, metric = VIEWS[name], METRICS[answer.metric]
-    better = f", {metric.better}" if metric.better else ""
-    said = title.format(metric=metric.title, base=answer.normalize, better=better)
-    return Figure(name, said, None, None, [*_tables(answer, name)], view.notes(answer))
-
-
-def _drawn(answer: Comparison, name: str, title: str) -> Figure:
-    """Return a view with its drawing, or with the reason why there is none."""
-    found = _view(answer, name, title)
-    told = f"{found.title}: {', '.join(answer.designs)} on {', '.join(answer.workloads)}"
-    try:
-        svg = plot.svg(VIEWS[name].figure, _based(answer, name))
-    except InputError as error:
-        return replace(found, absent=str(error))
-    return replace(found, svg=inlined(svg, name, f"{told}. The table below has its numbers."))
-
-
-def _based(answer: Comparison, name: str) -> Comparison:
-    """Return a comparison in which what a view is relative to is something."""
-    durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
-    if name not in OF_WRITES or answer.normalize in durable or not durable:
-        return answer
-    return replace(answer, normalize=durable[0])
-
-
-def _tables(answer: Comparison, name: str) -> Iterator[Table]:
-    names = {judged(answer, design): design for design in answer.designs}
-    for cores in answer.cores:
-        heads, *rows = VIEWS[name].grid(answer, cores)
-        place = heads.index("design")
-        whose = [names.get(row[place]) for row in rows]
-        of = [design and _judged(answer, design, answer.verdict(design, cores)) for design in whose]
-        yield Table(where(answer, cores), heads, [*zip(of, rows, strict=True)])
-
-
-def _judged(answer: Comparison, design: str, verdict: Verdict) -> Judged:
-    is_weaker = answer.durability.get(design) == "asynchronous"
-    warning = {"fail": UNSAFE, "none": BOUND}.get(verdict.kind, WEAKER if is_weaker else None)
-    return Judged(design, verdict.kind, verdict_text(verdict).rstrip(text.DAGGER), warning)
-
-
-def _overall(answer: Comparison) -> list[Judged]:
-    """Return what is to be known of each design with all numbers of cores."""
-    of = {
-        design: Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
-        for design in answer.designs
-    }
-    return [_judged(answer, design, verdict) for design, verdict in of.items()]
-
-
-def _legend(answer: Comparison) -> list[text.Note]:
-    """Return what the words beside the names of designs mean, and what runs say of themselves."""
-    every = _overall(answer)
-    found = [LEGEND[kind] for kind in LEGEND if any(one.kind == kind for one in every)]
-    found += [(WEAKER, WEAKER_NOTE)] if any(one.warning == WEAKER for one in every) else []
-    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
-    return [*found, *(("*", note) for note in dict.fromkeys(told))]
-
-
-def _verdicts(answer: Comparison) -> list[tuple[str, Judged]]:
-    """Return the names of designs as figures have them, with their verdicts."""
-    return [(judged(answer, one.name), one) for one in _overall(answer)]
-
-
-def _campaigns(answer: Comparison) -> list[tuple[str, str, Verdict]]:
-    """Return the crash campaigns, each once."""
-    found: dict[tuple[str, str, Verdict], None] = {}
-    for (design, workload, _), verdict in answer.verdicts.items():
-        if verdict.kind != "none":
-            found[design, workload, verdict] = None
-    return [*found]

@@ -285,8 +285,12 @@ class OfSeeds(Shown, ABC):
     A number of a cell is the mean over the seeds, unless one is named.
     """
 
+    designs: tuple[str, ...]
+    workloads: tuple[str, ...]
+    machine: str
     seeds: tuple[int, ...]
     metric: str
+    settings: tuple[tuple[str, str], ...]
     #: By cell, with the seed behind what a cell is made of.
     runs: Mapping[AnyCell, Run]
 

@@ -1,14 +1,15 @@
-"""What was simulated in a comparison: the machine, the designs, the workloads, and the words."""
+"""What was simulated: the machine, the designs, the workloads, and the words."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from indelible import experiment
-from indelible.results import Comparison
+from indelible.experiment import Script
+from indelible.results import OfSeeds
 from indelible.settings import ITEMS, Pairs, of_cell
 from indelible.text import word
 
@@ -20,6 +21,46 @@ FACTS = ("guarantee", "paper", "source", "family", "durability", "granularity", 
 
 #: Settings of these sections are no field of a machine, but for how many items there are.
 OF_CELLS = ("design.", "workload.")
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What an answer is of, as it was asked for."""
+
+    machine: str
+    designs: Sequence[str]
+    workloads: Sequence[str]
+    settings: Pairs
+    #: What workloads read, by their names.
+    scripts: Mapping[str, Script]
+    #: Numbers of cores, none if the machine says it.
+    cores: Sequence[int | None]
+    txs: int | None
+    seeds: Sequence[int]
+    metric: str
+    exact: bool
+
+    @staticmethod
+    def of(answer: OfSeeds, cores: Sequence[int | None]) -> Simulated:
+        """Return what an answer is of that has a run, on these numbers of cores."""
+        runs = [run.experiment for run in answer.runs.values()]
+        return Simulated(
+            machine=answer.machine,
+            designs=answer.designs,
+            workloads=answer.workloads,
+            settings=answer.settings,
+            scripts={run.workload: run.script for run in runs if run.script is not None},
+            cores=[] if None in cores else cores,
+            txs=runs[0].txs,
+            seeds=answer.seeds,
+            metric=answer.metric,
+            exact=runs[0].exact,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sections of settings that are not of the machine."""
+        return (*self.designs, *self.workloads)
 
 
 @dataclass(frozen=True)
@@ -38,7 +79,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Part:
-    """The machine, a design or a workload of a comparison."""
+    """The machine, a design or a workload."""
 
     name: str
     summary: str
@@ -51,13 +92,13 @@ class Part:
         return [field for field in self.fields if field.unset is not None]
 
 
-def machine(answer: Comparison) -> Part:
+def machine(of: Simulated) -> Part:
     """Return the machine, whose fields come with their sources."""
-    settings = of_cell(answer.settings, "", "", (*answer.designs, *answer.workloads))
+    settings = of_cell(of.settings, "", "", of.names)
     own = tuple(
         (key, value) for key, value in settings if key == ITEMS or not key.startswith(OF_CELLS)
     )
-    about, usual = (_described(f"machine:{answer.machine}", given) for given in (own, ()))
+    about, usual = (_described(f"machine:{of.machine}", given) for given in (own, ()))
     unset = {_key(row): row["value"] for row in usual["rows"]}
     fields = [
         Field(
@@ -70,24 +111,21 @@ def machine(answer: Comparison) -> Part:
         )
         for row in about["rows"]
     ]
-    return Part(answer.machine, about["summary"], {}, fields)
+    return Part(of.machine, about["summary"], {}, fields)
 
 
-def designs(answer: Comparison) -> list[Part]:
+def designs(of: Simulated) -> list[Part]:
     """Return the designs in the order of the rows."""
-    return [_part(answer, "design", name, design=name) for name in answer.designs]
+    return [_part(of, "design", name, design=name) for name in of.designs]
 
 
-def workloads(answer: Comparison) -> list[Part]:
+def workloads(of: Simulated) -> list[Part]:
     """Return the workloads in the order of the rows, also with the file that one reads."""
-    return [_part(answer, "workload", name, workload=name) for name in answer.workloads]
+    return [_part(of, "workload", name, workload=name) for name in of.workloads]
 
 
-def _part(
-    answer: Comparison, kind: str, name: str, *, design: str = "", workload: str = ""
-) -> Part:
-    every = (*answer.designs, *answer.workloads)
-    settings = of_cell(answer.settings, design, workload, every)
+def _part(of: Simulated, kind: str, name: str, *, design: str = "", workload: str = "") -> Part:
+    settings = of_cell(of.settings, design, workload, of.names)
     own = tuple(pair for pair in settings if pair[0].startswith(f"{kind}."))
     about, usual = (_described(f"{kind}:{name}", given) for given in (own, ()))
     unset = {param["name"]: param["value"] for param in usual["params"]}
@@ -101,8 +139,8 @@ def _part(
         for param in about["params"]
     ]
     facts = {fact: word(about[fact]) for fact in FACTS if about.get(fact)}
-    scripts = (run.experiment.script for run in answer.runs.values() if run.workload == workload)
-    facts |= {script.flag: script.path for script in scripts if script is not None}
+    if (script := of.scripts.get(workload)) is not None:
+        facts[script.flag] = script.path
     return Part(name, about.get("summary") or "", facts, fields)
 
 
@@ -124,35 +162,24 @@ def _said(row: Mapping[str, Any]) -> str:
     return f"{row.get('doc', '')}{accepted}"
 
 
-def command(answer: Comparison) -> str:
-    """Return the command line that repeats a comparison that has a run, and its report."""
-    asked = next(iter(answer.runs.values())).experiment
-    words = ["indelible", "compare", *_names("--designs", answer.designs)]
-    words += [*_names("--workloads", answer.workloads), "--machine", answer.machine]
-    if None not in answer.cores:
-        words += _names("--cores", answer.cores)
-    words += ["--normalize", answer.normalize, "--seed", str(answer.seeds[0])]
-    words += [] if answer.metric == "throughput" else ["--metric", answer.metric]
-    words += [] if asked.txs is None else ["--txs", str(asked.txs)]
-    words += ["--seeds", str(len(answer.seeds))] if len(answer.seeds) > 1 else []
-    words += [part for pair in answer.settings for part in ("--set", "=".join(pair))]
-    read = dict.fromkeys(run.experiment.script for run in answer.runs.values())
-    words += [part for script in read if script for part in (script.flag, script.path)]
-    return shlex.join([*words, *_flags(answer), "--report", REPORT])
+def command(verb: str, of: Simulated, own: Sequence[str], more: Sequence[str] = ()) -> str:
+    """Return the command line that repeats an answer, and its report.
+
+    It has the words of its own between what all have, and more behind these.
+    """
+    words = ["indelible", verb, *names("--designs", of.designs)]
+    words += [*names("--workloads", of.workloads), "--machine", of.machine]
+    words += [*names("--cores", of.cores), *own]
+    words += ["--seed", str(of.seeds[0])] if of.seeds else []
+    words += [] if of.metric == "throughput" else ["--metric", of.metric]
+    words += [] if of.txs is None else ["--txs", str(of.txs)]
+    words += ["--seeds", str(len(of.seeds))] if len(of.seeds) > 1 else []
+    words += [part for pair in of.settings for part in ("--set", "=".join(pair))]
+    words += [part for script in of.scripts.values() for part in (script.flag, script.path)]
+    words += ["--exact"] if of.exact else []
+    return shlex.join([*words, *more, "--report", REPORT])
 
 
-def _names(flag: str, values: Sequence[object]) -> list[str]:
-    return [flag, ",".join(map(str, values))]
-
-
-def _flags(answer: Comparison) -> Iterator[str]:
-    """Return the words that stand alone; `--latencies` does so beside no other metric."""
-    asked = next(iter(answer.runs.values())).experiment
-    if asked.exact:
-        yield "--exact"
-    if asked.latencies and answer.metric == "throughput" and not answer.native:
-        yield "--latencies"
-    if answer.native:
-        yield "--native"
-    if all(verdict.kind == "none" for verdict in answer.verdicts.values()):
-        yield "--no-crash"
+def names(flag: str, values: Sequence[object]) -> list[str]:
+    """Return a flag with several values; of none nothing."""
+    return [flag, ",".join(map(str, values))] if values else []

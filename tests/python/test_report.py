@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from html.parser import HTMLParser
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,81 +12,15 @@ import pytest
 
 import indelible
 from conftest import needs_core, needs_full, refused
-from indelible import inlined, report, simulated
+from indelible import comparison_page, inlined, report
 from indelible.results import Comparison
 from indelible.views import VIEWS
+from pages import Element, Page, cells, command_of, have_heads, heads, is_alone, without_host
 
 Command = Callable[..., tuple[int, str, str]]
 
 DESIGNS = ["native", "undo@x86", "hops", "silo", "leaky"]
 ASKED = ("compare", "--designs", ",".join(DESIGNS), "--workloads", "hash,btree")
-
-#: Elements of HTML that have no end.
-VOID = ("meta", "link", "img", "br", "input")
-
-#: Attributes by which a page loads something, or names something.
-LINKS = ("src", "href", "xlink:href", "srcset", "data", "action", "poster")
-
-
-@dataclass
-class Element:
-    """An element of a page, with what is in it."""
-
-    tag: str
-    attributes: dict[str, str | None]
-    content: list[Element | str] = field(default_factory=list)
-
-    @property
-    def children(self) -> list[Element]:
-        """The elements that are in it themselves."""
-        return [one for one in self.content if isinstance(one, Element)]
-
-    def all(self, tag: str | None = None, **attributes: str) -> Iterator[Element]:
-        """Return the elements of a tag that are in it, in the order of the page."""
-        for child in self.children:
-            has = all(child.attributes.get(key) == value for key, value in attributes.items())
-            if has and tag in (None, child.tag):
-                yield child
-            yield from child.all(tag, **attributes)
-
-    def one(self, tag: str, **attributes: str) -> Element:
-        (found,) = self.all(tag, **attributes)
-        return found
-
-    @property
-    def text(self) -> str:
-        """All text that is in it, with single blanks."""
-        return " ".join(self._text().split())
-
-    def _text(self) -> str:
-        return "".join(one if isinstance(one, str) else one._text() for one in self.content)
-
-
-class Page(HTMLParser):
-    """What reads a page, and refuses one whose elements do not end as they begin."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.root = Element("", {})
-        self._open = [self.root]
-        self.feed(text)
-        self.close()
-        assert self._open == [self.root]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self._open.append(self._open[-1].children[-1])
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert len(dict(attrs)) == len(attrs), tag
-        self._open[-1].content.append(Element(tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop().tag == tag
-
-    def handle_data(self, data: str) -> None:
-        self._open[-1].content.append(data)
 
 
 def compared(**asked: object) -> Comparison:
@@ -100,19 +31,10 @@ def page_of(answer: Comparison) -> Element:
     return Page(report.html(answer)).root
 
 
-def cells(table: Element) -> list[list[str]]:
-    rows = [*table.all("tr")]
-    return [[cell.text for cell in row.children] for row in rows]
-
-
 def row_of(table: Element, design: str) -> Element:
     """Return the first row of a design."""
     named = (row for row in table.all("tr") if any(h.text.startswith(design) for h in heads(row)))
     return next(named)
-
-
-def heads(row: Element) -> list[Element]:
-    return [*row.all("th", scope="row")]
 
 
 def test_the_page_has_its_parts_in_their_order(fake: ModuleType) -> None:
@@ -131,7 +53,7 @@ def test_the_page_has_its_parts_in_their_order(fake: ModuleType) -> None:
     assert [figure.attributes["id"] for figure in figures] == [
         *("ratios", "writes", "stalls", "usage", "latencies", "summary")
     ]
-    assert {*report.FIGURES} == {*VIEWS}
+    assert {*comparison_page.FIGURES} == {*VIEWS}
     for figure in figures:
         drawing = figure.one("svg", role="img")
         assert "undo@x86" in drawing.attributes["aria-label"]
@@ -202,38 +124,13 @@ def test_without_campaigns_designs_are_untested(fake: ModuleType) -> None:
 
 
 def test_the_page_loads_nothing_and_has_no_id_twice(fake: ModuleType) -> None:
-    text = report.html(compared(latencies=True))
-    page = Page(text).root
-    every = [*page.all()]
-    links = {value for one in every for key, value in one.attributes.items() if key in LINKS}
-    ids = [one.attributes["id"] for one in every if "id" in one.attributes]
-    named = {link for link in links if link.startswith("#")} | {
-        match
-        for one in every
-        for value in one.attributes.values()
-        for match in re.findall(r"url\((#[^)]*)\)", value or "")
-    }
-    assert links
-    assert named <= {f"#{one}" for one in ids}
-    assert links <= named
-    assert len({*ids}) == len(ids)
-    assert "http" not in text
-    assert "@import" not in text
-    assert [one.attributes for one in page.all("script")] == [
-        {"type": "application/json", "id": "comparison"}
-    ]
-    assert not [key for one in every for key in one.attributes if key.startswith("on")]
+    is_alone(report.html(compared(latencies=True)), "comparison")
 
 
 def test_tables_have_heads_that_say_of_what_they_are(fake: ModuleType) -> None:
-    page = page_of(compared(latencies=True))
-    tables = [*page.all("table")]
+    tables = [*page_of(compared(latencies=True)).all("table")]
     assert len(tables) > 10
-    for table in tables:
-        first, *rows = table.all("tr")
-        assert {head.attributes["scope"] for head in first.children} == {"col"}
-        assert all(heads(row) for row in rows)
-        assert {len(row.children) for row in rows} == {len(first.children)}
+    have_heads(tables)
 
 
 def test_the_same_rows_give_the_same_bytes(fake: ModuleType, tmp_path: Path) -> None:
@@ -255,7 +152,7 @@ def test_the_rows_are_those_of_the_json(command: Command, tmp_path: Path) -> Non
     assert report.read(path) == json.loads(shown)
     other = tmp_path / "other.html"
     other.write_text("<p>Nothing.</p>", encoding="utf-8")
-    assert refused(lambda: report.read(other)) == f"{other}: is no report of a comparison"
+    assert refused(lambda: report.read(other)) == f"{other}: is no report of `compare`"
     gone = tmp_path / "gone.html"
     assert refused(lambda: report.read(gone)) == f"{gone}: no such file or directory"
 
@@ -357,21 +254,10 @@ def test_the_command_of_a_report_makes_the_same(
     monkeypatch.chdir(tmp_path)
     assert main(["compare", *words, "--txs", "20", "--report", "first.html"]) == 0
     again = Page(Path("first.html").read_text(encoding="utf-8")).root
-    line = next(again.one("section", id="again").all("code")).text
-    assert main(["compare", *words_of(line)]) == 0
+    assert main(["compare", *command_of(again, "compare")]) == 0
     capsys.readouterr()
     pages = [without_host(Path(name)) for name in ("first.html", "report.html")]
     assert pages[0] == pages[1]
-
-
-def words_of(line: str) -> list[str]:
-    words = shlex.split(line)
-    assert words[:2] == ["indelible", "compare"]
-    return words[2:]
-
-
-def without_host(path: Path) -> str:
-    return re.sub(r'"host": \{[^}]*\}', "", path.read_text(encoding="utf-8"))
 
 
 def test_a_view_without_a_figure_says_why(fake: ModuleType) -> None:
@@ -490,7 +376,7 @@ def test_a_drawing_within_a_page_has_names_of_its_own() -> None:
 
 
 def test_the_command_is_said_of_what_was_compared(fake: ModuleType) -> None:
-    assert simulated.command(compared()) == (
-        "indelible compare --designs native,undo@x86,hops,silo,leaky --workloads hash,btree"
-        " --machine silo --normalize native --seed 1 --report report.html"
-    )
+    assert command_of(page_of(compared()), "compare") == [
+        *("--designs", "native,undo@x86,hops,silo,leaky", "--workloads", "hash,btree"),
+        *("--machine", "silo", "--normalize", "native", "--seed", "1", "--report", "report.html"),
+    ]

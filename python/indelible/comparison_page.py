@@ -1,0 +1,156 @@
+"""What the page of a comparison shows: every view, with the verdicts on its designs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from indelible import page, simulated, text
+from indelible.comparison_text import judged, verdict_text, where
+from indelible.metrics import METRICS
+from indelible.page import Figure, Judged, Table
+from indelible.results import Comparison, Verdict
+from indelible.simulated import Simulated
+from indelible.views import RATIOS, VIEWS
+
+#: What the figures show, in their order.
+FIGURES = {
+    RATIOS: "{metric} relative to {base}",
+    "writes": "PM writes of a transaction, all of {base} = 100",
+    "stalls": "Core time of a transaction, all of {base} = 100",
+    "usage": "How busy the machine was",
+    "latencies": "How long commits take",
+    "summary": "Throughput and PM writes relative to {base}, with the Pareto front",
+}
+
+#: What is relative to the writes of a design. One without durability writes next to nothing.
+OF_WRITES = ("writes", "summary")
+
+#: What stands beside the name of a design, by its verdict, and what that means.
+LEGEND = {
+    "ok": ("ok N", "the power failed N times, and what was recovered was right each time"),
+    "fail": ("FAIL M/N", "of N power failures M broke something: its speed is not that of a rival"),
+    "none": ("none", "not crash consistent by design: a bound and not a rival"),
+    "untested": ("untested", "no power was cut, or there was nothing to check"),
+}
+
+#: What of a design is not that of a rival that is crash-safe.
+UNSAFE, BOUND, WEAKER = "not crash-safe", "no durability", "weaker durability"
+WEAKER_NOTE = "a commit returns before it is durable"
+
+#: The columns that say whose a row is; they come first.
+LABELS = ("design", "workload")
+
+
+def parts(answer: Comparison) -> dict[str, Any]:
+    """Return what the template of the page is given."""
+    of = Simulated.of(answer, answer.cores)
+    named = (
+        page.counted(answer.designs, "designs"),
+        page.counted(answer.workloads, "workloads"),
+    )
+    counts = (count for count in map(answer.cores_used, answer.cores) if count is not None)
+    return {
+        "title": " on ".join(named),
+        "asked": page.asked(answer, counts, {}),
+        "interrupted": text.interrupted(answer, "runs") if answer.interrupted else None,
+        "main": _view(answer, RATIOS, "{metric} relative to {base}{better}"),
+        "legend": _legend(answer),
+        "summary": _view(answer, "summary", "All that a design trades, relative to {base}"),
+        "figures": [_drawn(answer, name, title) for name, title in FIGURES.items()],
+        "verdicts": _verdicts(answer),
+        **page.parts(of),
+        "campaigns": _campaigns(answer),
+        "command": _command(answer, of),
+        "run_heads": page.RUN_HEADS,
+        "runs": page.listed(answer.runs.values()),
+    }
+
+
+def _view(answer: Comparison, name: str, title: str) -> Figure:
+    """Return a view without its drawing."""
+    answer = _based(answer, name)
+    view, metric = VIEWS[name], METRICS[answer.metric]
+    better = f", {metric.better}" if metric.better else ""
+    said = title.format(metric=metric.title, base=answer.normalize, better=better)
+    return Figure(name, said, None, None, [*_tables(answer, name)], view.notes(answer))
+
+
+def _drawn(answer: Comparison, name: str, title: str) -> Figure:
+    """Return a view with its drawing, or with the reason why there is none."""
+    based = _based(answer, name)
+    return page.drawn(_view(answer, name, title), VIEWS[name].figure, based, answer)
+
+
+def _based(answer: Comparison, name: str) -> Comparison:
+    """Return a comparison in which what a view is relative to is something."""
+    durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
+    if name not in OF_WRITES or answer.normalize in durable or not durable:
+        return answer
+    return replace(answer, normalize=durable[0])
+
+
+def _tables(answer: Comparison, name: str) -> Iterator[Table]:
+    names = {judged(answer, design): design for design in answer.designs}
+    for cores in answer.cores:
+        heads, *rows = VIEWS[name].grid(answer, cores)
+        labels = [*takewhile(LABELS.__contains__, heads)]
+        place = labels.index("design")
+        whose = [names.get(row[place]) for row in rows]
+        of = [design and _judged(answer, design, answer.verdict(design, cores)) for design in whose]
+        yield Table(where(answer, cores), labels, heads, [*zip(of, rows, strict=True)])
+
+
+def _judged(answer: Comparison, design: str, verdict: Verdict) -> Judged:
+    is_weaker = answer.durability.get(design) == "asynchronous"
+    warning = {"fail": UNSAFE, "none": BOUND}.get(verdict.kind, WEAKER if is_weaker else None)
+    return Judged(design, verdict.kind, verdict_text(verdict).rstrip(text.DAGGER), warning)
+
+
+def _overall(answer: Comparison) -> list[Judged]:
+    """Return what is to be known of each design with all numbers of cores."""
+    of = {
+        design: Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
+        for design in answer.designs
+    }
+    return [_judged(answer, design, verdict) for design, verdict in of.items()]
+
+
+def _legend(answer: Comparison) -> list[text.Note]:
+    """Return what the words beside the names of designs mean, and what runs say of themselves."""
+    every = _overall(answer)
+    found = [LEGEND[kind] for kind in LEGEND if any(one.kind == kind for one in every)]
+    found += [(WEAKER, WEAKER_NOTE)] if any(one.warning == WEAKER for one in every) else []
+    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
+    return [*found, *(("*", note) for note in dict.fromkeys(told))]
+
+
+def _verdicts(answer: Comparison) -> list[tuple[str, Judged]]:
+    """Return the names of designs as figures have them, with their verdicts."""
+    return [(judged(answer, one.name), one) for one in _overall(answer)]
+
+
+def _campaigns(answer: Comparison) -> list[tuple[str, str, Verdict]]:
+    """Return the crash campaigns, each once."""
+    found: dict[tuple[str, str, Verdict], None] = {}
+    for (design, workload, _), verdict in answer.verdicts.items():
+        if verdict.kind != "none":
+            found[design, workload, verdict] = None
+    return [*found]
+
+
+def _command(answer: Comparison, of: Simulated) -> str:
+    """Return the command line that repeats it.
+
+    `--latencies` stands alone beside no other metric, and beside no measurement.
+    """
+    asked = next(iter(answer.runs.values())).experiment
+    flags = {
+        "--latencies": asked.latencies and answer.metric == "throughput" and not answer.native,
+        "--native": answer.native,
+        "--no-crash": all(verdict.kind == "none" for verdict in answer.verdicts.values()),
+    }
+    said = [flag for flag, is_said in flags.items() if is_said]
+    return simulated.command("compare", of, ["--normalize", answer.normalize], said)
