@@ -11,9 +11,10 @@ OF_DOCUMENTS = ("metadata", "style")
 #: What may be in the name of a file, and in no XML.
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
-#: How clip paths and hatches are named by what has them, and markers by where they are.
+#: How clip paths and hatches are named by what has them, and markers by where they are. What else
+#: may be there is an image, as its data.
 NAMED = re.compile(r"url\(#([^)]+)\)")
-PLACED = "href"
+PLACED, HERE = "href", "#"
 
 
 def inlined(svg: str, name: str, said: str) -> str:
@@ -38,8 +39,8 @@ def inlined(svg: str, name: str, said: str) -> str:
         for key, value in element.attrib.items():
             if key == "id":
                 element.set(key, f"{name}-{value}")
-            elif key == PLACED:
-                element.set(key, f"#{name}-{value.removeprefix('#')}")
+            elif key == PLACED and value.startswith(HERE):
+                element.set(key, f"{HERE}{name}-{value.removeprefix(HERE)}")
             else:
                 element.set(key, NAMED.sub(rf"url(#{name}-\1)", value))
     root.attrib |= {"role": "img", "aria-label": said}
@@ -49,8 +50,8 @@ def inlined(svg: str, name: str, said: str) -> str:
 def _names(attributes: dict[str, str]) -> list[str]:
     """Return the ids that the attributes of an element name."""
     found = [id for value in attributes.values() for id in NAMED.findall(value)]
-    if PLACED in attributes:
-        found.append(attributes[PLACED].removeprefix("#"))
+    if (placed := attributes.get(PLACED, "")).startswith(HERE):
+        found.append(placed.removeprefix(HERE))
     return found
 
 

@@ -365,12 +365,14 @@ def test_a_drawing_within_a_page_has_names_of_its_own() -> None:
         "<metadata>of all</metadata><defs><style>*{fill: red}</style>"
         '<path id="m1"/><clipPath id="p1"/></defs><g id="unused" fill="#001122">'
         '<use xlink:href="#m1" clip-path="url(#p1)" style="fill: url(#h1)"/>'
+        '<image id="i1" xlink:href="data:image/png;base64,iVBO"/>'
         "<text>id=&quot;m1&quot; url(#p1) &lt;b&gt;\x07</text></g></svg>"
     )
     assert inlined.inlined(svg, "it", 'a "figure"') == (
         '<svg role="img" aria-label="a &quot;figure&quot;"><defs><path id="it-m1" />'
         '<clipPath id="it-p1" /></defs><g fill="#001122">'
         '<use href="#it-m1" clip-path="url(#it-p1)" style="fill: url(#it-h1)" />'
+        '<image href="data:image/png;base64,iVBO" />'
         '<text>id="m1" url(#p1) &lt;b&gt;\ufffd</text></g></svg>'
     )
 
