@@ -47,14 +47,10 @@ LABELS = ("design", "workload")
 def parts(answer: Comparison) -> dict[str, Any]:
     """Return what the template of the page is given."""
     of = Simulated.of(answer, answer.cores)
-    named = (
-        page.counted(answer.designs, "designs"),
-        page.counted(answer.workloads, "workloads"),
-    )
     counts = (count for count in map(answer.cores_used, answer.cores) if count is not None)
     return {
-        "title": " on ".join(named),
-        "asked": page.asked(answer, counts, {}),
+        "title": page.named(answer),
+        "asked": page.asked(answer, counts, answer.seeds_shown, {}),
         "interrupted": text.interrupted(answer, "runs") if answer.interrupted else None,
         "main": _view(answer, RATIOS, "{metric} relative to {base}{better}"),
         "legend": _legend(answer),

@@ -14,6 +14,7 @@ from indelible.text import (
     BLANK,
     DAGGER,
     GAP,
+    INTERVAL,
     Note,
     command,
     durability_notes,
@@ -37,9 +38,6 @@ Grid = list[list[str]]
 
 #: The mark of the note on what was measured.
 NATIVE_MARK = "‡"
-
-#: What stands before how sure the means are.
-INTERVAL = "± 95 %"
 
 
 def comparison(answer: Comparison, width: int | None = None) -> str:

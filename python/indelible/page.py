@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Answer = TypeVar("Answer")
+
+#: What the first columns of a table are in its style, where they are no designs with a verdict.
+LABEL = "label"
+
+#: How wide an SVG says it is, in how many points of an inch, and the part of the width of a paper
+#: below which it is narrow.
+WIDTH, POINTS, NARROW = re.compile(r'width="([0-9.]+)pt"'), 72, 0.75
+
+#: What a page says in its head of runs whose power was not cut.
+UNTESTED = {"crash test": "none here: indelible compare has one"}
 
 #: More names than these are counted in a title.
 NAMED = 6
@@ -59,6 +70,8 @@ class Figure:
     absent: str | None
     tables: Sequence[Table]
     notes: Sequence[text.Note]
+    #: Whether it is drawn for one column of a paper, and not to be as wide as the page.
+    is_narrow: bool = False
 
 
 def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of: OfSeeds) -> Figure:
@@ -69,15 +82,41 @@ def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of:
     except InputError as error:
         return replace(figure, absent=str(error))
     said = f"{told}. The table below has its numbers."
-    return replace(figure, svg=inlined(svg, figure.name, said))
+    width = float(WIDTH.search(svg)[1])
+    is_narrow = width < NARROW * plot.WIDTH_INCHES * POINTS
+    return replace(figure, svg=inlined(svg, figure.name, said), is_narrow=is_narrow)
 
 
-def counted(names: Sequence[str], what: str) -> str:
+def table(
+    where: str, labels: Sequence[str], heads: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Table:
+    """Return a table of rows of which none has a verdict."""
+    return Table(where, labels, heads, [(None, row) for row in rows])
+
+
+def named(answer: OfSeeds) -> str:
+    """Return the designs and the workloads of an answer, for a title."""
+    return f"{_counted(answer.designs, 'designs')} on {counted_workloads(answer)}"
+
+
+def counted_workloads(answer: OfSeeds) -> str:
+    """Return the workloads of an answer, for a title."""
+    return _counted(answer.workloads, "workloads")
+
+
+def _counted(names: Sequence[str], what: str) -> str:
     """Return names for a title, or how many there are if they are many."""
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {what}"
 
 
-def asked(answer: OfSeeds, cores: Iterable[int], more: Mapping[str, str]) -> dict[str, str]:
+def quantity_cell(value: float | None, unit: str) -> str:
+    """Return a number in its unit, or a dash for nothing."""
+    return text.BLANK if value is None else text.quantity(value, unit)
+
+
+def asked(
+    answer: OfSeeds, cores: Iterable[int], seeds: Iterable[object], more: Mapping[str, str]
+) -> dict[str, str]:
     """Return what was asked for, in the words of a page's head, with what there is more of it."""
     rows = [run.data for run in answer.runs.values()]
     each = sorted({row["txs"] / row["cores"] for row in rows})
@@ -89,7 +128,7 @@ def asked(answer: OfSeeds, cores: Iterable[int], more: Mapping[str, str]) -> dic
         "cores": ", ".join(map(str, cores)),
         "transactions": " to ".join(f"{n:,.0f}" for n in dict.fromkeys((each[0], each[-1])))
         + " of each core",
-        "seeds": ", ".join(map(str, answer.seeds_shown)),
+        "seeds": ", ".join(map(str, seeds)),
         "simulator": "Indelible " + ", ".join(dict.fromkeys(row["version"] for row in rows)),
     }
 

@@ -15,9 +15,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from indelible import comparison_page, files, plot
+from indelible import comparison_page, files, plot, sweep_page
 from indelible.experiment import InputError
 from indelible.results import Comparison
+from indelible.sweeps import Sweep
 
 SUFFIX = ".html"
 
@@ -26,7 +27,7 @@ LIBRARIES = ("jinja2", "matplotlib", "textalloc")
 EXTRA = "report"
 
 #: What has a page.
-Answer = Comparison
+Answer = Comparison | Sweep
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,10 @@ class Kind:
     parts: Callable[[Any], dict[str, Any]]
 
 
-KINDS = {Comparison: Kind("comparison", "compare", comparison_page.parts)}
+KINDS = {
+    Comparison: Kind("comparison", "compare", comparison_page.parts),
+    Sweep: Kind("sweep", "sweep", sweep_page.parts),
+}
 
 
 def check(path: str | PathLike[str], flag: str = "") -> None:
@@ -90,8 +94,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     with files.naming(path):
         found.feed(Path(path).read_bytes().decode("utf-8", errors="replace"))
     if not found.text:
-        verbs = ", ".join(f"`{kind.verb}`" for kind in KINDS.values())
-        raise InputError(f"{path}: is no report of {verbs}")
+        raise InputError(f"{path}: is no page that `--report` wrote")
     return json.loads(found.text)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from indelible import experiment
 from indelible.experiment import Script
 from indelible.results import OfSeeds
-from indelible.settings import ITEMS, Pairs, of_cell
+from indelible.settings import ITEMS, Pairs, canonical, of_cell
 from indelible.text import word
 
 #: The name of the file in the command that repeats a report.
@@ -39,6 +39,8 @@ class Simulated:
     seeds: Sequence[int]
     metric: str
     exact: bool
+    #: Settings that vary, each with its values in words.
+    varied: Pairs = ()
 
     @staticmethod
     def of(answer: OfSeeds, cores: Sequence[int | None]) -> Simulated:
@@ -72,6 +74,8 @@ class Field:
     #: What it would have been, if it was set to something else.
     unset: str | None
     about: str
+    #: What else it was, if it varies.
+    varies: str = ""
     #: Of a machine's field.
     unit: str = ""
     source: str = ""
@@ -91,6 +95,11 @@ class Part:
         """The fields that were set to something else."""
         return [field for field in self.fields if field.unset is not None]
 
+    @property
+    def varied(self) -> list[Field]:
+        """The fields that vary."""
+        return [field for field in self.fields if field.varies]
+
 
 def machine(of: Simulated) -> Part:
     """Return the machine, whose fields come with their sources."""
@@ -100,12 +109,14 @@ def machine(of: Simulated) -> Part:
     )
     about, usual = (_described(f"machine:{of.machine}", given) for given in (own, ()))
     unset = {_key(row): row["value"] for row in usual["rows"]}
+    varied = dict(canonical(of_cell(of.varied, "", "", of.names), usual["rows"]))
     fields = [
         Field(
             _key(row),
             word(row["value"]),
             _other(row["value"], unset.get(_key(row), row["value"])),
             _said(row),
+            varied.get(_key(row), ""),
             row["unit"],
             row["source"],
         )
@@ -129,12 +140,14 @@ def _part(of: Simulated, kind: str, name: str, *, design: str = "", workload: st
     own = tuple(pair for pair in settings if pair[0].startswith(f"{kind}."))
     about, usual = (_described(f"{kind}:{name}", given) for given in (own, ()))
     unset = {param["name"]: param["value"] for param in usual["params"]}
+    varied = dict(of_cell(of.varied, design, workload, of.names))
     fields = [
         Field(
             f"{kind}.{param['name']}",
             word(param["value"]),
             _other(param["value"], unset[param["name"]]),
             _said(param),
+            varied.get(f"{kind}.{param['name']}", ""),
         )
         for param in about["params"]
     ]

@@ -39,7 +39,8 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     for name, cells in grids(answer).items():
         head = f"{name}\n" if name else ""
         blocks += [head + table for table in tables(cells)]
-    told = [text.footnote(*note, width) for note in notes(answer)]
+    passed = [(">", said) for said in passings(answer)]
+    told = [text.footnote(*note, width) for note in [*passed, *notes(answer)]]
     below = ["\n".join(told)] if told else []
     return "\n\n".join([*blocks, *below, *text.kept_notes(answer.taken, width)])
 
@@ -157,9 +158,8 @@ def _planes(answer: Sweep) -> dict[str, Grid]:
 
 
 def notes(answer: Sweep) -> list[text.Note]:
-    """Return what there is to know of the tables: who passes whom first."""
-    told = [(">", _passing(answer, crossing)) for crossing in answer.crossings()]
-    told += _ahead_notes(answer)
+    """Return what there is to know of the tables."""
+    told = _ahead_notes(answer)
     said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
     widths = {
         f"{name} at {_said(answer, point)}": value(point)
@@ -196,6 +196,11 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
         doubt = "the seeds do not agree who is ahead: more of them may (--seeds)"
         told.append((DOUBT, doubt))
     return told
+
+
+def passings(answer: Sweep) -> list[str]:
+    """Return who passes whom and where, if a single field varies."""
+    return [_passing(answer, crossing) for crossing in answer.crossings()]
 
 
 def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:

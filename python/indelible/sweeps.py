@@ -15,7 +15,7 @@ from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
 from indelible.results import OfSeeds, Run, known
 from indelible.rows import rows_as_csv
-from indelible.settings import as_word
+from indelible.settings import Pairs, as_word
 
 #: A lead that is told as 1.00 is none (ours).
 LEAST_LEAD = 1.005
@@ -47,6 +47,8 @@ class Sweep(OfSeeds):
     durability: Mapping[str, str]
     interrupted: bool = False
     taken: Taken | None = None
+    #: What was set, as it was said, beside what varies.
+    settings: Pairs = ()
 
     def cells(self) -> list[SweepCell]:
         """Return the cells in the order of the rows."""
@@ -193,6 +195,12 @@ class Sweep(OfSeeds):
         from indelible import plot, sweep_plot
 
         plot.save(sweep_plot.figure, self, path)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write what `--report` does: all of it as one HTML page, with its rows as JSON."""
+        from indelible import report
+
+        report.save(self, path)
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row for each cell, and `gmean` for the means of designs; of seeds their mean."""

@@ -28,6 +28,9 @@ Note = tuple[str, str]
 #: The mark of a value whose confidence interval is wide, before the value.
 UNSURE_MARK = "~"
 
+#: What stands before how sure means are.
+INTERVAL = "± 95 %"
+
 #: No ratio that is less is told.
 LEAST_RATIO = 1e-4
 

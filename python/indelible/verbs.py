@@ -427,6 +427,7 @@ def sweep(
         durability={row["name"]: row["durability"] for row in rows["designs"]},
         interrupted=interrupted,
         taken=taken,
+        settings=settings,
     )
     if interrupted:
         raise pool.Interrupted(answer)

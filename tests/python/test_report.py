@@ -15,7 +15,7 @@ from conftest import needs_core, needs_full, refused
 from indelible import comparison_page, inlined, report
 from indelible.results import Comparison
 from indelible.views import VIEWS
-from pages import Element, Page, cells, command_of, have_heads, heads, is_alone, without_host
+from pages import Element, Page, cells, command_of, have_heads, heads, is_alone
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -152,7 +152,7 @@ def test_the_rows_are_those_of_the_json(command: Command, tmp_path: Path) -> Non
     assert report.read(path) == json.loads(shown)
     other = tmp_path / "other.html"
     other.write_text("<p>Nothing.</p>", encoding="utf-8")
-    assert refused(lambda: report.read(other)) == f"{other}: is no report of `compare`"
+    assert refused(lambda: report.read(other)) == f"{other}: is no page that `--report` wrote"
     gone = tmp_path / "gone.html"
     assert refused(lambda: report.read(gone)) == f"{gone}: no such file or directory"
 
@@ -229,35 +229,6 @@ def test_what_was_set_of_a_design_and_a_workload_is_marked_there() -> None:
     assert "an acknowledged transaction is durable, whole" in told
     ids = [run.id for run in answer.runs.values()]
     assert all(id in page.one("section", id="again").text for id in ids)
-
-
-@needs_core
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--designs", "silo", "--workloads", "hash", "--cores", "1,2", "--seeds", "2"],
-        [*("--designs", "native,silo", "--workloads", "hash", "--no-crash", "--latencies")],
-        [
-            *("--designs", "silo", "--workloads", "hash", "--normalize", "native", "--exact"),
-            *("--set", "silo.entries=4", "--metric", "pm-writes", "--seed", "7"),
-        ],
-    ],
-)
-def test_the_command_of_a_report_makes_the_same(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-) -> None:
-    from indelible.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    assert main(["compare", *words, "--txs", "20", "--report", "first.html"]) == 0
-    again = Page(Path("first.html").read_text(encoding="utf-8")).root
-    assert main(["compare", *command_of(again, "compare")]) == 0
-    capsys.readouterr()
-    pages = [without_host(Path(name)) for name in ("first.html", "report.html")]
-    assert pages[0] == pages[1]
 
 
 def test_a_view_without_a_figure_says_why(fake: ModuleType) -> None:

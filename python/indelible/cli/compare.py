@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import experiment, report, verbs
+from indelible import experiment, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import METRICS, metric_named
@@ -101,7 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     outputs.add_options(parser)
     outputs.add_table(parser)
-    outputs.add_report(parser)
+    outputs.add_report(parser, "the whole comparison", "every view as a figure and a table")
     parser.add_argument(
         "--no-crash",
         action="store_true",
@@ -124,8 +124,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `compare`."""
     metric_named(args.metric)
-    if args.report is not None:
-        report.check(args.report, "--report")
     outputs.check(args)
     view = VIEWS[_view_asked(args)]
     if args.plot is not None:
@@ -133,7 +131,7 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Comparison) -> int:
         more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
-        outputs.show(args, answer, view.text, view.figure, more, view.rows, report.save)
+        outputs.show(args, answer, view.text, view.figure, more, view.rows)
         return 0 if answer.passed else 1
 
     return options.answer(

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from indelible import files, plot
+from indelible import files, plot, report
 from indelible.cli import complain, letters, options
 from indelible.experiment import InputError
 from indelible.rows import rows_as_csv
@@ -61,13 +61,13 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add `--report`."""
+def add_report(parser: argparse.ArgumentParser, what: str, shown: str) -> None:
+    """Add `--report`, which writes what is asked for, and on its page shows it as this."""
     parser.add_argument(
         "--report",
         metavar="FILE",
-        help="also write the whole comparison as one HTML page: every view as a figure and a table,"
-        " what was simulated, and the rows as JSON",
+        help=f"also write {what} as one HTML page: {shown}, what was simulated, and the rows as"
+        " JSON",
     )
 
 
@@ -84,6 +84,7 @@ def check(args: argparse.Namespace) -> None:
     if args.table is not None:
         options.require_writable("--table", args.table)
     if args.report is not None:
+        report.check(args.report, "--report")
         options.require_writable("--report", args.report)
     names = ("plot", "csv", "table", "report")
     files = {f"--{name}": getattr(args, name) for name in names}
@@ -99,7 +100,6 @@ def show(
     draw: Callable[[Answer], Figure],
     more: Mapping[str, Any] | None = None,
     table: Callable[[Answer], Iterable[Mapping[str, Any]]] | None = None,
-    report: Callable[[Answer, str], None] | None = None,
 ) -> None:
     """Print an answer, in JSON with what there is more of it, and write what was asked for."""
     alone = args.csv == STDOUT
@@ -121,7 +121,7 @@ def show(
         if not args.json and not alone:
             options.show(f"\nfigure: {args.plot}")
     if args.report is not None:
-        report(answer, args.report)
+        report.save(answer, args.report)
         if not args.json and not alone:
             options.show(f"\nreport: {args.report}")
 

@@ -37,6 +37,8 @@ examples:
       --vary controller.noc_latency=5ns,20ns,60ns --plot plane.png
   indelible sweep --designs lad,silo --workloads hash \\
       --vary silo.entries=10,20 --seeds 5
+  indelible sweep --designs lad,silo --workloads hash,btree --cores 8 \\
+      --vary silo.entries=10,20,40 --report entries.html
 """
 
 
@@ -66,6 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     outputs.add_options(parser)
     outputs.add_table(parser)
+    outputs.add_report(parser, "the whole sweep", "the tables, the figure and every value")
     options.add_keep(parser)
     options.add_dask(parser)
     options.add_seeds(parser)

@@ -1,0 +1,114 @@
+"""What the page of a sweep shows: its tables, who passes whom, its figure, what varied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from indelible import page, simulated, sweep_plot, sweep_text, tables, text
+from indelible.metrics import METRICS
+from indelible.page import LABEL, UNTESTED, Figure, Table
+from indelible.simulated import Simulated
+from indelible.sweeps import Sweep
+
+#: The name of the figure.
+NAME = "values"
+
+
+def parts(answer: Sweep) -> dict[str, Any]:
+    """Return what the template of the page is given."""
+    of = _simulated(answer)
+    title, *said = sweep_text.title_lines(answer)
+    said += [_where(answer)] if len(answer.vary) == 2 else []
+    values = {key: ", ".join(each) for key, each in answer.vary.items()}
+    # A point may have cores and a seed of its own.
+    used = {
+        key: dict.fromkeys(run.data[key] for run in answer.runs.values())
+        for key in ("cores", "seed")
+    }
+    seeds = used["seed"] if "seed" in answer.vary else answer.seeds_shown
+    varies = " · ".join(f"{key}: {each}" for key, each in values.items())
+    main = Figure(NAME, title, None, None, [*_shown(answer)], sweep_text.notes(answer))
+    behind = replace(main, tables=[_whole(answer)], notes=[])
+    heads, runs = _runs(answer)
+    return {
+        "title": f"{page.named(answer)} over {', '.join(answer.vary)}",
+        "asked": page.asked(answer, used["cores"], seeds, {"varies": varies}) | UNTESTED,
+        "interrupted": text.interrupted(answer, "cells") if answer.interrupted else None,
+        "main": main,
+        "headline": None,
+        "of": " · ".join(said),
+        "metric": answer.metric,
+        "passings": _passings(answer),
+        "figure": page.drawn(behind, sweep_plot.figure, answer, answer),
+        **page.parts(of),
+        "command": _command(answer, of),
+        "run_heads": heads,
+        "runs": runs,
+    }
+
+
+def _simulated(answer: Sweep) -> Simulated:
+    """Return what was simulated; what varies is not said by what else was asked for."""
+    asked = next(iter(answer.runs.values())).experiment
+    of = Simulated.of(answer, [None if "cores" in answer.vary else asked.cores])
+    return replace(
+        of,
+        txs=None if "txs" in answer.vary else of.txs,
+        seeds=() if "seed" in answer.vary else of.seeds,
+        varied=tuple((key, ", ".join(values)) for key, values in answer.vary.items()),
+    )
+
+
+def _where(answer: Sweep) -> str:
+    return sweep_text.where(answer, answer.core_model())
+
+
+def _shown(answer: Sweep) -> Iterator[Table]:
+    """Return the tables of a terminal."""
+    labels = (LABEL,) * sweep_text.stubs(answer)
+    for name, (heads, *rows) in sweep_text.grids(answer).items():
+        said = " · ".join(filter(None, [name, sweep_text.axes(answer)]))
+        yield page.table(said or _where(answer), labels, heads, rows)
+
+
+def _whole(answer: Sweep) -> Table:
+    """Return every value, in its own unit and relative to what is 1.00, and the means."""
+    unit = METRICS[answer.metric].unit
+    has_intervals = len(answer.seeds_shown) > 1
+    heads = [*answer.vary, "design", "workload", answer.metric, "relative"]
+    rows = []
+    for row in tables.swept(answer):
+        value, ratio, width = (row[key] for key in ("value", "normalized", "half_width_95"))
+        cells = [*row["point"].values(), row["design"], row["workload"]]
+        cells += [page.quantity_cell(value, unit), text.ratio_cell(ratio, width)]
+        rows.append([*cells, *([text.half_width_cell(width, ratio)] if has_intervals else [])])
+    heads += [text.INTERVAL] if has_intervals else []
+    return page.table(_where(answer), (LABEL,) * (len(answer.vary) + 2), heads, rows)
+
+
+def _passings(answer: Sweep) -> list[str] | None:
+    """Return who passes whom, unless nobody can, or more of them may."""
+    found = sweep_text.passings(answer)
+    could = len(answer.vary) == 1 and len(answer.designs) > 1 and not answer.interrupted
+    return found if found or could else None
+
+
+def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
+    """Return what is said of each run, also at which point it is."""
+    design, workload, *others = page.RUN_HEADS
+    own = [key for key in answer.vary if key not in others]
+    rows = []
+    for (point, *_), run in answer.runs.items():
+        said = answer.named(point) | run.data
+        rows.append([said[head] for head in (design, workload, *own, *others)])
+    return [design, workload, *own, *others], rows
+
+
+def _command(answer: Sweep, of: Simulated) -> str:
+    """Return the command line that repeats it."""
+    varied = [("--vary", f"{key}={','.join(values)}") for key, values in answer.vary.items()]
+    words = [word for pair in varied for word in pair]
+    words += [] if answer.normalize is None else ["--normalize", answer.normalize]
+    return simulated.command("sweep", of, words)
