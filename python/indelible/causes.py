@@ -24,7 +24,7 @@ from indelible.means import (
     mean_ratio_of_seeds,
 )
 from indelible.metrics import METRICS
-from indelible.results import Comparison
+from indelible.results import Comparison, Run, SeededCell
 from indelible.rows import rows_as_csv
 from indelible.shown import Shown
 from indelible.sweeps import LEAST_LEAD, Point, Sweep
@@ -60,6 +60,8 @@ class Causes(Shown):
     refused: tuple[Refused, ...]
     by: int
     cores: int | None
+    #: The fields and sections that were asked for alone, if any were.
+    fields: tuple[str, ...] | None = None
 
     @property
     def designs(self) -> tuple[str, ...]:
@@ -97,7 +99,13 @@ class Causes(Shown):
             verdicts={},
             durability=of.durability,
             interrupted=of.interrupted,
+            settings=of.settings,
         )
+
+    @property
+    def runs(self) -> Mapping[SeededCell, Run]:
+        """These runs, which are `runs` in the JSON, too."""
+        return self.as_it_is.runs
 
     def effect(self, point: Point, design: str) -> float | None:
         """Return the metric of a design with a change, relative to what it is without."""
@@ -279,6 +287,12 @@ class Causes(Shown):
         from indelible import causes_plot, plot
 
         plot.save(causes_plot.figure, self, path)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write what `--report` does: all of it as one HTML page, with its answer as JSON."""
+        from indelible import report
+
+        report.save(self, path)
 
     def __repr__(self) -> str:
         return f"<Causes of {', '.join(self.designs)}>"

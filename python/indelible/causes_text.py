@@ -95,7 +95,7 @@ def causes(answer: Causes, width: int | None = None, top: int = TOP) -> str:
         blocks.append(f"{answer.stacked.title}: {BLANK}")
     blocks += stubbed_tables(busy_grid(answer), width, 1)
     blocks.append(_headed(changes_title(answer), change_grid(answer, shown), width, CHANGE_STUB))
-    told = [footnote(*note, width) for note in notes(answer, shown)]
+    told = [footnote(*note, width) for note in _notes(answer, shown)]
     below = [*told, *kept_notes(answer.taken, width)]
     return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
 
@@ -219,30 +219,40 @@ def seen(answer: Causes) -> list[Point]:
     return [point for point in answer.ranked() if answer.is_seen(point)]
 
 
-def notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
-    """Return what there is to know of the tables, in which these changes are shown."""
+def _notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
+    """Return what there is to know of all tables, in the last of which these changes are."""
+    told = relative_notes(answer)
+    told += [(">", f"{name}: {gained}") for name, gained in gains(answer)]
+    told += moving_notes(answer)
+    if less := len(seen(answer)) - len(shown):
+        told.append(("*", f"changes that move less than those above: {less} (--top)"))
+    told += widest_notes(answer, shown)
+    for one in answer.refused[:NAMED]:
+        told.append((BLANK, f"not run: {one.change}: {one.reason}"))
+    if (more := len(answer.refused) - NAMED) > 0:
+        told.append((BLANK, f"not run, too: {more} more; --json has why"))
+    return told + own_notes(answer)
+
+
+def relative_notes(answer: Causes) -> list[Note]:
+    """Return what the numbers of changes are relative to, and of what there are none."""
     said = "each design relative to itself as it is"
     if len(answer.designs) > 1:
         first, second = marked_names(answer)
         said += f"; {RATIO}: {second} over {first}, both changed"
-    told = [("*", said), *_zero_notes(answer)]
-    told += [(">", f"{name}: {gained}") for name, gained in gains(answer)]
-    moving = seen(answer)
+    return [("*", said), *_zero_notes(answer)]
+
+
+def moving_notes(answer: Causes) -> list[Note]:
+    """Return whether the length of a run is among what moves, and how many changes are not."""
+    moving, told = seen(answer), []
     longer = [at[0] for at in moving if answer.changes[at].field == "txs"]
     if longer:
         leaves = "does not leave it as it is" if len(longer) == 1 else "do not leave it as it is"
         told.append(("!", f"{' and '.join(longer)} {leaves}: how long a run is matters (--txs)"))
     if still := len(answer.ranked()) - len(moving):
         told.append(("*", f"changes that move nothing by {100 * LEAST_SHIFT:g} %: {still}"))
-    if less := len(moving) - len(shown):
-        told.append(("*", f"changes that move less than those above: {less} (--top)"))
-    told += _interval_notes(answer, shown)
-    for one in answer.refused[:NAMED]:
-        told.append((BLANK, f"not run: {one.change}: {one.reason}"))
-    if (more := len(answer.refused) - NAMED) > 0:
-        told.append((BLANK, f"not run, too: {more} more; --json has why"))
-    told += durability_notes(answer.designs, answer.sweep.durability)
-    return [*told, *(("*", note) for note in _run_notes(answer))]
+    return told
 
 
 def gains(answer: Causes) -> Iterator[tuple[str, str]]:
@@ -257,6 +267,12 @@ def gains(answer: Causes) -> Iterator[tuple[str, str]]:
                 f"most is gained by {named}" if named else "no field of the hardware improves it"
             )
             yield _marked(answer, design), gained
+
+
+def own_notes(answer: Causes) -> list[Note]:
+    """Return what designs do not promise, and what runs say of themselves."""
+    told = durability_notes(answer.designs, answer.sweep.durability)
+    return [*told, *(("*", note) for note in _run_notes(answer))]
 
 
 def _run_notes(answer: Causes) -> Iterator[str]:
@@ -281,7 +297,8 @@ def _zero_notes(answer: Causes) -> list[Note]:
     ]
 
 
-def _interval_notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
+def widest_notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
+    """Return which confidence interval of these changes is the widest, if there are any."""
     said = f"95 %: the widest confidence interval over {len(answer.sweep.seeds_shown)} seeds is"
     widths = {}
     for at in shown:

@@ -65,6 +65,7 @@ def why(
     workloads = names_of("workloads", workloads, known["workloads"])
     metric_named(metric)
     by = whole("by", by, 2, BY_MAX)
+    fields = None if fields is None else tuple(listed("fields", fields))
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     machine = named("machine", machine)
@@ -109,9 +110,10 @@ def why(
         durability={row["name"]: row["durability"] for row in experiment.designs(designs)},
         interrupted=interrupted,
         taken=taken,
+        settings=settings,
     )
     changed = {point: change for point, change in left.items() if change is not None}
-    answer = Causes(sweep, changed, tuple(refused), by, template.cores)
+    answer = Causes(sweep, changed, tuple(refused), by, template.cores, fields)
     if interrupted:
         raise pool.Interrupted(answer)
     return answer
@@ -139,7 +141,7 @@ class Question:
         """Return what the runs depend on, or of that what has one of some names."""
         of = (self.template, self.rows, self.designs, self.workloads, self.scripts)
         found = changes.fields(*of, metric)
-        return found if names is None else changes.among(found, listed("fields", names), self.rows)
+        return found if names is None else changes.among(found, names, self.rows)
 
     def asked(self, change: Change | None, design: str, workload: str, seed: int) -> Experiment:
         """Return what is run of a cell with a change, or as it is."""

@@ -15,7 +15,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from indelible import comparison_page, files, plot, sweep_page
+from indelible import causes_page, comparison_page, files, plot, sweep_page
+from indelible.causes import Causes
 from indelible.experiment import InputError
 from indelible.results import Comparison
 from indelible.sweeps import Sweep
@@ -27,7 +28,7 @@ LIBRARIES = ("jinja2", "matplotlib", "textalloc")
 EXTRA = "report"
 
 #: What has a page.
-Answer = Comparison | Sweep
+Answer = Comparison | Sweep | Causes
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Kind:
 KINDS = {
     Comparison: Kind("comparison", "compare", comparison_page.parts),
     Sweep: Kind("sweep", "sweep", sweep_page.parts),
+    Causes: Kind("why", "why", causes_page.parts),
 }
 
 

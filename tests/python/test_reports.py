@@ -1,4 +1,4 @@
-"""The page of a sweep, and what holds of each page."""
+"""The pages of a sweep and of `why`, and what holds of each page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import pytest
 import indelible
 from conftest import needs_core, refused
 from indelible import report, sweep_text, text
+from indelible.causes import Causes
+from indelible.changes import Change, Refused
 from indelible.sweeps import Sweep
 from pages import Element, Page, cells, command_of, have_heads, is_alone, without_host
 
 Command = Callable[..., tuple[int, str, str]]
 
 BOTH = ["silo", "leaky"]
+PAIR = ["undo@x86", "silo"]
 ENTRIES = {"silo.entries": [4, 12, 20]}
 PLANE = ENTRIES | {"controller.wpq": [32, 64]}
 
@@ -27,15 +30,20 @@ def swept(vary: dict | None = None, **more: object) -> Sweep:
     return indelible.sweep(BOTH, ["hash", "btree"], vary or ENTRIES, **more)
 
 
+def asked_why(**more: object) -> Causes:
+    return indelible.why(PAIR, ["hash", "btree"], **more)
+
+
 #: Answers that have a page, and the words of their commands.
-ANSWERS = {"sweep": swept}
+ANSWERS = {"sweep": swept, "why": asked_why}
 WORDS = {
     "sweep": ("sweep", "--designs", "silo,leaky", "--workloads", "hash", "--vary", "cores=4,8"),
+    "why": ("why", "--designs", "undo@x86,silo", "--workloads", "hash"),
 }
 each = pytest.mark.parametrize("verb", [*ANSWERS])
 
 
-def page_of(answer: Sweep) -> Element:
+def page_of(answer: Sweep | Causes) -> Element:
     return Page(report.html(answer)).root
 
 
@@ -44,7 +52,7 @@ def facts(element: Element) -> dict[str, str]:
     return {row.one("dt").text: row.one("dd").text for row in element.all("div") if row.children}
 
 
-# What holds of each.
+# What holds of both.
 
 
 @each
@@ -54,6 +62,8 @@ def test_the_page_has_its_parts_in_their_order(fake: ModuleType, verb: str) -> N
     order = [one.attributes["id"] for one in page.one("main").children]
     own = {
         "sweep": ["values-table", "crossings", "figures"],
+        "why": [f"{name}-table" for name in ("values", "stacks", "busy", "changes")]
+        + ["better", "figures"],
     }
     assert order == [*own[verb], "machine", "designs", "workloads", "again"]
     head = facts(page.one("header"))
@@ -166,7 +176,12 @@ def test_what_users_name_is_text(
     monkeypatch.setattr(fake, "WORKLOADS", fake.WORKLOADS | {NAME: 1e6})
     monkeypatch.setattr(fake, "DESIGNS", fake.DESIGNS | {NAME: ("synchronous", 0.5)})
     designs, workloads = [NAME, "silo"], [NAME, "hash"]
-    answer = indelible.sweep(designs, workloads, {"fake.<b>": [NAME, "2"]})
+    if verb == "sweep":
+        answer = indelible.sweep(designs, workloads, {"fake.<b>": [NAME, "2"]})
+    else:
+        answer = indelible.why(designs, workloads)
+        change = Change("machine", "pm.<b>", NAME, NAME)
+        answer = replace(answer, refused=(Refused(change, f"no {NAME}"),))
     for run in answer.runs.values():
         run.data["notes"] = [f"a note {NAME}"]
     shown = report.html(answer)
@@ -176,6 +191,8 @@ def test_what_users_name_is_text(
     assert len([*page.all("script")]) == 1
     assert not [*page.all("b")]
     assert NAME not in shown
+    if verb == "why":
+        assert f"no {NAME}" in page.one("section", id="again").text
 
 
 @needs_core
@@ -193,6 +210,10 @@ def test_what_users_name_is_text(
         [
             *("sweep", "--vary", "pm.write_latency=50ns,100ns", "--cores", "1", "--seeds", "2"),
             *("--set", "silo.entries=4", "--metric", "pm-writes", "--txs", "20"),
+        ],
+        [
+            *("why", "--fields", "silo,pm.tWRITE", "--set", "silo.entries=4", "--cores", "1"),
+            *("--seeds", "2", "--by", "4", "--metric", "pm-writes", "--txs", "20"),
         ],
     ],
 )
@@ -336,4 +357,117 @@ def test_a_part_of_a_sweep_says_that_it_is_one(fake: ModuleType) -> None:
     page = page_of(replace(answer, runs=part, interrupted=True))
     assert "interrupted: 8 of 12 cells had ended" in page.one("header").text
     nothing = replace(answer, runs={}, interrupted=True)
+    assert refused(lambda: report.html(nothing)) == "there is no report: no run came to its end"
+
+
+# Why.
+
+
+def test_what_the_ratio_is_and_where_it_stays_is_said(fake: ModuleType) -> None:
+    page = page_of(indelible.why(PAIR, ["hash"]))
+    assert page.one("h1").text == "Why undo@x86 and silo differ on hash"
+    section = page.one("section", id="values-table")
+    assert section.one("h2").text == "Throughput: silo over undo@x86 on hash, higher is better"
+    assert section.one("p").text == (
+        "As it is silo over undo@x86 is 2.38, and above 1 with every one of 12 changes:"
+        " 1.58 (undo@x86.entries=40) to 3.36 (controller.wpq=32)."
+    )
+    assert cells(section.one("table")) == [
+        ["as it is", "hash"],
+        ["undo@x86", "4.92 Mtx/s"],
+        ["silo", "11.7 Mtx/s"],
+    ]
+
+
+def test_the_tables_of_why_are_those_of_the_terminal(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"])
+    page, printed = page_of(answer), " ".join(str(answer).split())
+    for name in ("stacks", "busy", "changes"):
+        section = page.one("section", id=f"{name}-table")
+        rows = cells(section.one("table"))
+        assert len(rows) > 3
+        for row in rows:
+            assert " ".join(filter(None, row)) in printed
+    assert section.one("h2").text in printed
+    better = facts(page.one("section", id="better"))
+    assert better["silo"] == ("most is gained by silo.entries=40 (1.21), silo.entries=10 (1.05)")
+    assert "changes that move nothing by 2 %: 4" in section.text
+
+
+def test_every_change_is_behind_the_figure(fake: ModuleType) -> None:
+    answer = asked_why(by=3)
+    page = page_of(answer)
+    rows = cells(page.one("figure").one("table"))
+    assert len(rows) == 2 + len(answer.rows) > 10
+    assert {tuple(row[:3]) for row in rows[2:]} == {
+        (row["field"], row["before"], row["after"]) for row in answer.rows
+    }
+    fields = facts(page.one("header"))["fields"]
+    assert fields.startswith("every one, one at a time: numbers divided and multiplied by 3")
+    some = facts(page_of(asked_why(fields=["controller", "silo"])).one("header"))["fields"]
+    assert some.startswith("controller, silo, one at a time: numbers halved and doubled")
+
+
+def test_what_moves_less_than_the_most_is_counted(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indelible import causes_page
+
+    monkeypatch.setattr(causes_page, "TOP", 3)
+    section = page_of(indelible.why(PAIR, ["hash"])).one("section", id="changes-table")
+    assert len(cells(section.one("table"))) == 2 + 3
+    assert "changes that move less than those above, below the figure: 5" in section.text
+    assert "--top" not in section.text
+
+
+def test_changed_fields_are_marked_in_what_was_simulated(fake: ModuleType) -> None:
+    page = page_of(asked_why(set={"silo.entries": 4}))
+    marks = [mark.text for mark in page.one("section", id="machine").all("em")]
+    assert marks == ["varies: 32, 128", "varies: 200000, 800000"]
+    designs = {
+        part.one("h3").text: next(part.one("table").all("td")).text
+        for part in page.one("section", id="designs").all("section")
+    }
+    assert designs == {
+        "undo@x86": "20 varies: 10, 40",
+        "silo": "20 varies: 2, 8",
+    }
+
+
+def test_runs_are_counted_and_changes_that_were_not_run_told(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"])
+    page = page_of(answer).one("section", id="again")
+    count = len(answer.sweep.runs)
+    assert (
+        f"It is of {count} runs, and runs in the JSON are those without a change: 2." in page.text
+    )
+    assert not [*page.all("table")]
+    change = Change("machine", "pm.banks", "16", "8")
+    page = page_of(replace(answer, refused=(Refused(change, "one bank is needed"),)))
+    assert cells(page.one("section", id="again").one("table"))[1:] == [
+        ["pm.banks", "16", "8", "one bank is needed"]
+    ]
+
+
+def test_of_one_design_there_is_no_ratio(fake: ModuleType) -> None:
+    page = page_of(indelible.why(["silo"], ["hash"], metric="pm-writes"))
+    assert page.one("h1").text == "What silo on hash depends on"
+    section = page.one("section", id="values-table")
+    assert not [*section.all("p")]
+    assert cells(section.one("table"))[1][0] == "silo"
+    assert page.one("section", id="stacks-table").one("h2").text.startswith("PM writes")
+    assert cells(page.one("section", id="changes-table").one("table"))[0][-1] == "silo"
+
+
+def test_a_part_of_an_answer_says_that_it_is_one(fake: ModuleType) -> None:
+    answer = indelible.why(PAIR, ["hash"])
+    here = {cell: run for cell, run in answer.sweep.runs.items() if cell[0] == ("as it is",)}
+    part = replace(answer, sweep=replace(answer.sweep, runs=here, interrupted=True))
+    page = page_of(part)
+    assert f"interrupted: 2 of {len(answer.sweep.runs)} cells had ended" in page.one("header").text
+    figure = page.one("figure")
+    assert "no change moves anything that could be drawn" in figure.text
+    half = {cell: run for cell, run in here.items() if cell[1] == "silo"}
+    assert page_of(replace(part, sweep=replace(part.sweep, runs=half))).one("h1").text
+    nothing = replace(part, sweep=replace(part.sweep, runs={}))
     assert refused(lambda: report.html(nothing)) == "there is no report: no run came to its end"

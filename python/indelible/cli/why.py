@@ -31,6 +31,8 @@ examples:
   indelible why --designs kiln --workloads hash --machine loc --by 4 --top 30
   indelible why --designs h-wal,loc-wal --workloads hash --machine loc \\
       --seeds 3 --plot why.pdf --keep rows
+  indelible why --designs undo@x86,silo --workloads btree --cores 8 \\
+      --report why.html
 """
 
 
@@ -69,9 +71,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.whole(1),
         default=causes_text.TOP,
         metavar="N",
-        help=f"how many changes to show ({causes_text.TOP}); --json and --csv have all",
+        help=f"how many changes to show ({causes_text.TOP}); --json, --csv and --report have all",
     )
     outputs.add_options(parser)
+    outputs.add_report(parser, "the whole answer", "the tables, the figure and every change")
     options.add_keep(parser)
     options.add_dask(parser)
     options.add_seeds(parser)

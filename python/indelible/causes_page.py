@@ -1,0 +1,107 @@
+"""What the page of `why` shows: what runs consist of, what they depend on, and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from indelible import causes_plot, causes_text, page, simulated, text
+from indelible.causes import Causes
+from indelible.causes_text import CHANGE_STUB, TOP
+from indelible.comparison_text import Grid, where
+from indelible.metrics import METRICS
+from indelible.page import LABEL, UNTESTED, Figure
+from indelible.simulated import Simulated
+
+#: The name of the figure, and of the table of what moves most.
+NAME = "changes"
+
+
+def parts(answer: Causes) -> dict[str, Any]:
+    """Return what the template of the page is given."""
+    here, title = answer.as_it_is, causes_text.title(answer)
+    cores = dict.fromkeys(run.data["cores"] for run in here.runs.values())
+    seeds, of = here.seeds_shown, _simulated(answer)
+    behind = _view(answer, NAME, title, causes_text.change_grid(answer, answer.ranked()))
+    return {
+        "title": _title(answer),
+        "asked": page.asked(here, cores, seeds, {"fields": _fields(answer)}) | UNTESTED,
+        "interrupted": text.interrupted(answer.sweep, "cells") if answer.interrupted else None,
+        "main": _view(answer, "values", title, _values(answer)),
+        "headline": causes_text.headline(answer),
+        "of": None,
+        "views": [*_views(answer)],
+        "gains": [*causes_text.gains(answer)],
+        "figure": page.drawn(behind, causes_plot.figure, answer, here),
+        **page.parts(of),
+        "command": _command(answer, of),
+        "runs": len(answer.sweep.runs),
+        "runs_as_they_are": len(here.runs),
+        "refused": answer.refused,
+    }
+
+
+def _title(answer: Causes) -> str:
+    if len(answer.designs) == 1:
+        return f"What {page.named(answer.sweep)} depends on"
+    first, second = answer.designs
+    return f"Why {first} and {second} differ on {page.counted_workloads(answer.sweep)}"
+
+
+def _fields(answer: Causes) -> str:
+    """Return which fields were changed, and how."""
+    among = ", ".join(answer.fields or ["every one"])
+    how = f"{causes_text.changes_said(answer)}, words replaced by each other one"
+    return f"{among}, one at a time: {how}"
+
+
+def _simulated(answer: Causes) -> Simulated:
+    """Return what was simulated, each field with all that it became."""
+    changed: dict[str, list[str]] = {}
+    for change in answer.changes.values():
+        changed.setdefault(change.field, []).append(change.after)
+    varied = tuple((field, ", ".join(values)) for field, values in changed.items())
+    return replace(Simulated.of(answer.as_it_is, [answer.cores]), varied=varied)
+
+
+def _values(answer: Causes) -> Grid:
+    """Return what the designs are as they are, in the unit of the metric."""
+    here, unit = answer.as_it_is, METRICS[answer.sweep.metric].unit
+    rows = []
+    for design, name in zip(here.designs, causes_text.marked_names(answer), strict=True):
+        values = (here.value((design, workload, answer.cores)) for workload in here.workloads)
+        rows.append([name, *(page.quantity_cell(value, unit) for value in values)])
+    return [["as it is", *here.workloads], *rows]
+
+
+def _views(answer: Causes) -> Iterator[Figure]:
+    """Return the tables of a terminal; what moves less than the most is behind the figure."""
+    if (stacked := causes_text.stack_grid(answer)) is not None:
+        notes = [("*", answer.stacked.note)]
+        yield _view(answer, "stacks", causes_text.stack_title(answer), stacked, notes)
+    yield _view(answer, "busy", "How busy the machine was", causes_text.busy_grid(answer))
+    seen = causes_text.seen(answer)
+    shown = seen[:TOP]
+    told = causes_text.relative_notes(answer) + causes_text.moving_notes(answer)
+    if less := len(seen) - len(shown):
+        told.append(("*", f"changes that move less than those above, below the figure: {less}"))
+    told += causes_text.widest_notes(answer, shown) + causes_text.own_notes(answer)
+    grid = causes_text.change_grid(answer, shown)
+    yield _view(answer, NAME, causes_text.changes_title(answer), grid, told)
+
+
+def _view(
+    answer: Causes, name: str, title: str, grid: Grid, notes: Sequence[text.Note] = ()
+) -> Figure:
+    """Return a table, the first columns of which say what a row is of."""
+    heads, *rows = grid
+    labels = (LABEL,) * (CHANGE_STUB if name == NAME else 1)
+    table = page.table(where(answer.as_it_is, answer.cores), labels, heads, rows)
+    return Figure(name, title, None, None, [table], notes)
+
+
+def _command(answer: Causes, of: Simulated) -> str:
+    """Return the command line that repeats it."""
+    fields = simulated.names("--fields", answer.fields or ())
+    return simulated.command("why", of, ["--by", str(answer.by), *fields])
