@@ -101,7 +101,8 @@ def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
     own = [key for key in answer.vary if key not in others]
     rows = []
     for (point, *_), run in answer.runs.items():
-        said = answer.named(point) | run.data
+        # Of transactions a run has all, and a point those of each core.
+        said = run.data | answer.named(point)
         rows.append([said[head] for head in (design, workload, *own, *others)])
     return [design, workload, *own, *others], rows
 

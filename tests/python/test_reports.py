@@ -351,6 +351,19 @@ def test_cores_and_seeds_that_vary_are_those_of_the_points(fake: ModuleType) -> 
     assert words[words.index("--txs") + 1] == "80"
 
 
+@needs_core
+def test_transactions_that_vary_are_those_of_each_core() -> None:
+    answer = indelible.sweep(["silo"], ["hash"], {"txs": [10, 20]}, "tiny", cores=2)
+    page = page_of(answer)
+    runs = cells(page.one("section", id="again").one("table"))
+    assert [row[:4] for row in runs] == [
+        ["design", "workload", "txs", "cores"],
+        ["silo", "hash", "10", "2"],
+        ["silo", "hash", "20", "2"],
+    ]
+    assert facts(page.one("header"))["transactions"] == "10 to 20 of each core"
+
+
 def test_a_part_of_a_sweep_says_that_it_is_one(fake: ModuleType) -> None:
     answer = swept()
     part = {cell: run for cell, run in answer.runs.items() if cell[0] != ("20",)}
