@@ -133,9 +133,9 @@ config! {
         /// queue, while what follows dispatches, or at dispatch, with all that follows.
         fenced_stores "fenced_stores" [], Unit::Choice(&["queue", "dispatch"]), 0, 0..=1,
             "ours: stores of x86 cores enter the store queue before they may leave it";
-        /// How many stores and flushes of the window core are between its store queue and the caches
-        /// or controllers at a time. With many, a store asks for its line when it dispatches, and
-        /// flushes overlap; with one, each leaves when the one before it is answered.
+        /// How many stores and flushes of the window core are on their way from its store queue at
+        /// a time. With many, a store asks for its line when it dispatches, and flushes overlap;
+        /// with one, each leaves when the one before it is answered.
         stores_in_flight "stores_in_flight" [], Unit::Choice(&["many", "one"]), 0, 0..=1,
             "ours: x86 cores ask for lines early and overlap flushes; gem5's O3 with TSO has one";
         /// Whether the beginning and the end of a transaction are full barriers: they wait until

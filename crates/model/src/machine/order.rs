@@ -248,8 +248,8 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A flush has dispatched: where one store is in flight at a time, so is one flush, and the next
-    /// store or flush leaves when it is answered.
+    /// A flush has dispatched: where one store is in flight at a time, so is one flush, and the
+    /// next store or flush leaves when it is answered.
     pub(crate) fn hold_stores(&mut self, id: CoreId) {
         let timing = &self.cores[id].timing;
         let sent = timing.drained();
