@@ -186,6 +186,7 @@ DISTANCES = Grid(
             SMALL,
         ),
         _distances("in-order cores", "core.model=inorder", buffers=()),
+        _distances("one store in flight", "core.stores_in_flight=one", buffers=()),
         _distances("64 banks", "pm.banks_per_rank=64", buffers=()),
     ],
 )

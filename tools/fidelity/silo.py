@@ -76,6 +76,7 @@ SETTINGS = {
     "`pm.banks_per_rank=16` `core.model=window` (default)": "",
     "`pm.banks_per_rank=64` `core.model=window`": "pm.banks_per_rank=64",
     "`pm.banks_per_rank=16` `core.fenced_stores=dispatch`": "core.fenced_stores=dispatch",
+    "`pm.banks_per_rank=16` `core.stores_in_flight=one`": "core.stores_in_flight=one",
     "`pm.banks_per_rank=16` `core.clwb_retains=no`": "core.clwb_retains=no",
     "`controller.noc_latency=40ns` (5 ns by default)": "controller.noc_latency=40ns",
     "`controller.noc_latency=100ns`": "controller.noc_latency=100ns",
