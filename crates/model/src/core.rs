@@ -544,11 +544,10 @@ impl Core {
         };
         self.take_miss(place, line, arrives);
         let retired = self.retired.max(self.clock().0);
-        self.stored = (self.stored + 1).max(arrives.0.max(retired)).max(match self.one_store {
-            // It asks for its line when its turn comes. A load that wants it does so before.
-            true => self.stored.max(retired).max(start.0) + latency,
-            false => 0,
-        });
+        let leaves = arrives.0.max(retired).max(self.stored + 1);
+        // One at a time it asks for its line when its turn comes; a load that wants it does before.
+        let alone = self.stored.max(retired).max(start.0) + latency;
+        self.stored = if self.one_store { leaves.max(alone) } else { leaves };
         self.stores.push_back(self.stored);
     }
 
