@@ -272,8 +272,8 @@ LOC = Paper(
 
 WHISPER = ("echo", "ycsb", "ctree", "hashmap", "vacation", "memcached", "tpcc")
 
-#: What decides (docs/fidelity.md), and is as in gem5 and the artefact of ASAP otherwise: whether
-#: stores and flushes overlap, and what happens to the line that a clwb has written back.
+#: What decides (docs/fidelity.md): whether stores and flushes overlap, which in gem5 they do not,
+#: and what happens to the line that a clwb has written back, which is not known of the paper.
 STORES_OVERLAP = (("core.stores_in_flight", "many"),)
 CLWB_DROPS = (("core.clwb_retains", "no"),)
 

@@ -14,7 +14,8 @@ use crate::units::{Cycle, Line};
 /// The window is a model of timestamps. An instruction dispatches when there is room in the
 /// reorder buffer and in the load or store queue; a load starts when its address is known and takes
 /// what the hierarchy says; retirement is in order; stores leave in order after they retire, their
-/// lines having been asked for when they dispatched (TSO). A fence or a commit retires when it is
+/// lines having been asked for when they dispatched (TSO), or one by one, each asking when its turn
+/// comes ([`Core::sends_one_store`]). A fence or a commit retires when it is
 /// done; until then younger loads and arithmetic go on as far as the reorder buffer reaches, and
 /// younger stores wait for it in the store queue ([`Core::hold`]). So the core has two times: the
 /// [`front`](Core::front), at which instructions dispatch, and the [`clock`](Core::clock) of what
