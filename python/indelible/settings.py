@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -67,15 +67,22 @@ def canonical(settings: Pairs, machine: Iterable[Mapping[str, Any]]) -> Pairs:
     """Return settings in which each field of a machine has its own name, and no other tool's."""
     fields = [(row["section"], row["key"], row["aliases"]) for row in machine]
     keys = {f"{at}.{alias}": f"{at}.{key}" for at, key, aliases in fields for alias in aliases}
-    return tuple((keys.get(key, key), value) for key, value in settings)
+
+    def own_name(key: str) -> str:
+        whose, dot, field = key.partition(".")
+        # The field may be that of the machine of one design.
+        return keys[key] if key in keys else whose + dot + keys.get(field, field)
+
+    return tuple((own_name(key), value) for key, value in settings)
 
 
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:
     """Return the settings of one design on one workload.
 
     A section that is the name of a design or a workload speaks of that alone: `silo.entries` is
-    `design.entries` of `silo`, and nothing to the others that are `compared`. A design in the file
-    `mine.py` is `mine` there.
+    `design.entries` of `silo`, and nothing to the others that are `compared`; `silo.pm.tWRITE` is
+    `pm.tWRITE` of the machine that `silo` is on, whatever that of the others is. A design in the
+    file `mine.py` is `mine` there.
     """
     named = ((called(design), "design"), (workload, "workload"))
     own = {name: section for name, section in named if name}
@@ -88,15 +95,17 @@ def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[st
                 " otherwise"
             )
 
-    def kept() -> Iterator[tuple[str, str]]:
-        for key, value in settings:
-            section, dot, field = key.partition(".")
-            if section in own:
-                yield own[section] + dot + field, value
-            elif section not in others:
-                yield key, value
-
-    return tuple(kept())
+    of_machine, of_all = [], []
+    for key, value in settings:
+        section, dot, field = key.partition(".")
+        if section in own and "." in field:
+            of_machine.append((field, value))
+        elif section in own:
+            of_all.append((own[section] + dot + field, value))
+        elif section not in others:
+            of_all.append((key, value))
+    said = {key for key, _ in of_machine}
+    return (*(pair for pair in of_all if pair[0] not in said), *of_machine)
 
 
 def varied(vary: object) -> dict[str, tuple[str, ...]]:

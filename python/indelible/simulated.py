@@ -10,6 +10,7 @@ from typing import Any
 from indelible import experiment
 from indelible.experiment import Script
 from indelible.results import OfSeeds
+from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, canonical, of_cell
 from indelible.text import word
 
@@ -103,26 +104,8 @@ class Part:
 
 def machine(of: Simulated) -> Part:
     """Return the machine, whose fields come with their sources."""
-    settings = of_cell(of.settings, "", "", of.names)
-    own = tuple(
-        (key, value) for key, value in settings if key == ITEMS or not key.startswith(OF_CELLS)
-    )
-    about, usual = (_described(f"machine:{of.machine}", given) for given in (own, ()))
-    unset = {_key(row): row["value"] for row in usual["rows"]}
-    varied = dict(canonical(of_cell(of.varied, "", "", of.names), usual["rows"]))
-    fields = [
-        Field(
-            _key(row),
-            word(row["value"]),
-            _other(row["value"], unset.get(_key(row), row["value"])),
-            _said(row),
-            varied.get(_key(row), ""),
-            row["unit"],
-            row["source"],
-        )
-        for row in about["rows"]
-    ]
-    return Part(of.machine, about["summary"], {}, fields)
+    summary = _described(f"machine:{of.machine}", _of_machine(_of_all(of)))["summary"]
+    return Part(of.machine, summary, {}, _fields_of_machine(of, _of_all(of), (), of.varied))
 
 
 def designs(of: Simulated) -> list[Part]:
@@ -151,10 +134,57 @@ def _part(of: Simulated, kind: str, name: str, *, design: str = "", workload: st
         )
         for param in about["params"]
     ]
+    fields += _fields_of_its_machine(of, settings, design, workload)
     facts = {fact: word(about[fact]) for fact in FACTS if about.get(fact)}
     if (script := of.scripts.get(workload)) is not None:
         facts[script.flag] = script.path
     return Part(name, about.get("summary") or "", facts, fields)
+
+
+def _fields_of_its_machine(
+    of: Simulated, settings: Pairs, design: str, workload: str
+) -> list[Field]:
+    """Return what the machine of one design or workload has otherwise than that of all."""
+    name = called(design) or workload
+    varied = tuple(pair for pair in of.varied if pair[0].partition(".")[0] == name)
+    varied = of_cell(varied, design, workload)
+    fields = _fields_of_machine(of, settings, _of_all(of), varied)
+    own = [field for field in fields if field.name != ITEMS]
+    return [field for field in own if field.unset is not None or field.varies]
+
+
+def _fields_of_machine(of: Simulated, settings: Pairs, unset: Pairs, varied: Pairs) -> list[Field]:
+    """Return the machine's fields with settings, and what they would be with others."""
+    rows, usual = (
+        _described(f"machine:{of.machine}", _of_machine(given))["rows"]
+        for given in (settings, unset)
+    )
+    values = {_key(row): row["value"] for row in usual}
+    varies = dict(canonical(of_cell(varied, "", "", of.names), usual))
+    return [
+        Field(
+            _key(row),
+            word(row["value"]),
+            _other(row["value"], values.get(_key(row), row["value"])),
+            _said(row),
+            varies.get(_key(row), ""),
+            row["unit"],
+            row["source"],
+        )
+        for row in rows
+    ]
+
+
+def _of_all(of: Simulated) -> Pairs:
+    """Return the settings that are not those of one design or workload."""
+    return of_cell(of.settings, "", "", of.names)
+
+
+def _of_machine(settings: Pairs) -> Pairs:
+    """Return the settings that are fields of a machine, or how many items it says there are."""
+    return tuple(
+        (key, value) for key, value in settings if key == ITEMS or not key.startswith(OF_CELLS)
+    )
 
 
 def _described(name: str, settings: Pairs) -> Mapping[str, Any]:

@@ -231,6 +231,21 @@ def test_what_was_set_of_a_design_and_a_workload_is_marked_there() -> None:
     assert all(id in page.one("section", id="again").text for id in ids)
 
 
+def test_what_was_set_of_the_machine_of_one_design_is_marked_there(fake: ModuleType) -> None:
+    page = page_of(compared(set={"silo.controller.wpq": 8, "controller.wpq": 32}))
+    found = {
+        section: [
+            [cell.text for cell in row.children[:2]]
+            for row in page.one("section", id=section).all("tr", **{"class": "changed"})
+        ]
+        for section in ("machine", "designs")
+    }
+    assert found == {
+        "machine": [["controller.wpq", "32 set; it was 64"]],
+        "designs": [["controller.wpq", "8 set; it was 32"]],
+    }
+
+
 def test_a_view_without_a_figure_says_why(fake: ModuleType) -> None:
     figure = page_of(compared()).one("figure", id="latencies")
     assert not [*figure.all("svg")]

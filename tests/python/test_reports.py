@@ -334,6 +334,15 @@ def test_fields_that_vary_are_marked_in_what_was_simulated(fake: ModuleType) -> 
     assert [mark.text for mark in alias.all("em")] == ["varies: 32, 64"]
 
 
+def test_a_field_of_the_machine_of_one_design_is_marked_where_it_varies(fake: ModuleType) -> None:
+    page = page_of(swept({"silo.controller.entries": [32, 64]}))
+    assert not [*page.one("section", id="machine").all("em")]
+    rows = [row for row in page.one("section", id="designs").all("tr") if [*row.all("em")]]
+    assert [[cell.text for cell in row.children[:2]] for row in rows] == [
+        ["controller.wpq", "64 varies: 32, 64"]
+    ]
+
+
 def test_cores_and_seeds_that_vary_are_those_of_the_points(fake: ModuleType) -> None:
     page = page_of(swept({"cores": [4, 8], "seed": [3, 5]}, txs=80))
     head = facts(page.one("header"))

@@ -134,6 +134,29 @@ def test_a_field_is_said_once(command: Command, fake: ModuleType, words: list[st
     assert complaints == "indelible: error: design.entries is set twice; keep one\n"
 
 
+def test_each_design_may_have_its_own_machine(command: Command, fake: ModuleType) -> None:
+    words = ["compare", "--designs", "leaky,silo", "--workloads", "hash", "--cores", "4"]
+    words += ["--no-crash", "--set", "silo.controller.wpq=8", "--set", "controller.wpq=64"]
+    assert command(*words)[0] == 0
+    said = {spec["design"]: spec["settings"] for _, spec in fake.asked}
+    assert said == {"leaky": {"controller.wpq": "64"}, "silo": {"controller.wpq": "8"}}
+    del fake.asked[:]
+    words = ["run", "--design", "silo", "--workload", "hash", "--set", "hash.controller.wpq=8"]
+    assert command(*words)[0] == 0
+    assert fake.asked[-1][1]["settings"] == {"controller.wpq": "8"}
+    twice = [*words, "--set", "silo.controller.wpq=4"]
+    assert command(*twice)[2] == "indelible: error: controller.wpq is set twice; keep one\n"
+
+
+def test_the_machine_of_one_design_varies_alone(command: Command, fake: ModuleType) -> None:
+    assert command(*SWEEP, "--vary", "silo.controller.wpq=8,16", "--set", "pm.size=1")[0] == 0
+    said = {
+        (spec["design"], spec["settings"].get("controller.wpq"), spec["settings"]["pm.size"])
+        for _, spec in fake.asked
+    }
+    assert said == {("silo", "8", "1"), ("silo", "16", "1"), ("leaky", None, "1")}
+
+
 def test_each_design_has_its_own_value_of_a_field(command: Command, fake: ModuleType) -> None:
     assert command(*SWEEP, *ENTRIES, "--vary", "leaky.entries=1,2")[0] == 0
     said = {(spec["design"], spec["settings"]["design.entries"]) for _, spec in fake.asked}

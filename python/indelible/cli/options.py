@@ -195,7 +195,7 @@ def add_settings(
         default=[],
         metavar="SECTION.FIELD=VALUE",
         help=f"override {of}; may be repeated. SECTION may also be the name of {named}; the value"
-        " then applies to it alone",
+        " then applies to it alone. NAME.SECTION.FIELD is a field of its machine alone",
     )
 
 
