@@ -6,11 +6,12 @@
 //! persistent memory between two of them, its log included; where it stored nothing there is none.
 //! A hardware design executes no fences, so it has no epochs.
 //!
-//! An epoch is a *singleton* if it stores to one line. It *depends* on an earlier epoch if both
-//! store to a line, the earlier one at most [`WINDOW_PS`] before: on one of its own core, of
-//! another, or on both. That is what WHISPER reports of its applications (specs/ordering.md,
-//! headline numbers); the window is that of its analysis, from memory. Dependences through loads
-//! are not counted, and a line is looked at when an epoch first stores to it.
+//! An epoch is a *singleton* if it stores to one line. It *depends* on the epoch that ended last of
+//! those that stored to one of its lines, if that was at most [`WINDOW_PS`] before its own end. If it
+//! has several lines, it may depend on epochs of its own core and of others. That is what WHISPER
+//! reports of its applications (specs/ordering.md, headline numbers), and how its analysis counts
+//! (github.com/snalli/eliza, cross_thd_dep_memopt.py, where 50 us are the window preferred).
+//! Dependences through loads are not counted.
 //!
 //! `pm_stores` and `dram_stores` are stores that cores execute here. Of volatile memory a program
 //! has only its locks here, so their ratio is not WHISPER's share of writes that go to persistent
@@ -21,7 +22,7 @@ use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore};
 /// How long an epoch can be depended on, in picoseconds: 50 microseconds.
 pub const WINDOW_PS: u64 = 50_000_000;
 
-/// Lines of a core that are remembered, at least, before those that are too old are forgotten.
+/// Lines that are remembered, at least, before those that are too old are forgotten.
 const REMEMBERED: usize = 1 << 14;
 
 /// What was counted.
@@ -49,72 +50,66 @@ pub struct Totals {
 #[derive(Clone, Debug)]
 pub struct Epochs {
     window_cycles: u64,
-    cores: PerCore<Thread>,
-    totals: Totals,
-}
-
-/// The epochs of one core.
-#[derive(Clone, Debug, Default)]
-struct Thread {
-    /// The lines of the epoch that goes on.
-    lines: LineSet,
-    self_dependent: bool,
-    cross_dependent: bool,
-    /// When each line was last stored to.
-    stored: LineMap<Cycle>,
+    /// The lines of the epoch of each core that goes on.
+    lines: PerCore<LineSet>,
+    /// Of the epoch that ended last of those that stored to a line: whose it was, and when it ended.
+    ended: LineMap<(CoreId, Cycle)>,
     /// How many of them there may be before those that are too old are forgotten.
-    stored_max: usize,
+    ended_max: usize,
+    totals: Totals,
 }
 
 impl Epochs {
     /// Nothing counted yet, on a machine with so many cores.
     pub fn new(cores: u8, window_cycles: u64) -> Epochs {
-        let cores = PerCore::new(cores, |_| Thread::default());
-        Epochs { window_cycles, cores, totals: Totals::default() }
+        let lines = PerCore::new(cores, |_| LineSet::default());
+        let (ended, ended_max) = (LineMap::default(), REMEMBERED);
+        Epochs { window_cycles, lines, ended, ended_max, totals: Totals::default() }
     }
 
     /// A core stores to a line.
-    pub fn store(&mut self, core: CoreId, line: Line, at: Cycle) {
+    pub fn store(&mut self, core: CoreId, line: Line) {
         if !line.is_persistent() {
             self.totals.dram_stores += 1;
             return;
         }
         self.totals.pm_stores += 1;
-        if !self.cores[core].lines.insert(line) {
-            self.cores[core].stored.insert(line, at);
-            return;
-        }
-        let window = self.window_cycles;
-        let recent =
-            |thread: &Thread| thread.stored.get(&line).is_some_and(|&then| then + window >= at);
-        let by_others = self.cores.iter().any(|(other, thread)| other != core && recent(thread));
-        let thread = &mut self.cores[core];
-        thread.self_dependent |= recent(thread);
-        thread.cross_dependent |= by_others;
-        if thread.stored.len() >= thread.stored_max {
-            thread.stored.retain(|_, then| *then + window >= at);
-            // Twice what is left, so that a line is looked at a few times at most.
-            thread.stored_max = REMEMBERED.max(2 * thread.stored.len());
-        }
-        thread.stored.insert(line, at);
+        self.lines[core].insert(line);
     }
 
     /// A core executes an ordering point.
-    pub fn order(&mut self, core: CoreId) {
+    pub fn order(&mut self, core: CoreId, at: Cycle) {
         self.totals.ordering_points += 1;
-        let thread = &mut self.cores[core];
-        let lines = thread.lines.len() as u64;
+        let lines = self.lines[core].len() as u64;
         if lines == 0 {
             return;
+        }
+        self.forget(at);
+        let window = self.window_cycles;
+        let (mut on_itself, mut on_others) = (false, false);
+        for line in self.lines[core].drain() {
+            let before = self.ended.insert(line, (core, at));
+            match before.filter(|&(_, then)| then + window >= at) {
+                Some((whose, _)) if whose == core => on_itself = true,
+                Some(_) => on_others = true,
+                None => (),
+            }
         }
         self.totals.epochs += 1;
         self.totals.lines += lines;
         self.totals.singletons += u64::from(lines == 1);
-        self.totals.self_dependent += u64::from(thread.self_dependent);
-        self.totals.cross_dependent += u64::from(thread.cross_dependent);
-        thread.lines.clear();
-        thread.self_dependent = false;
-        thread.cross_dependent = false;
+        self.totals.self_dependent += u64::from(on_itself);
+        self.totals.cross_dependent += u64::from(on_others);
+    }
+
+    /// Forgets what ended too long ago, once there is much.
+    fn forget(&mut self, at: Cycle) {
+        if self.ended.len() >= self.ended_max {
+            let window = self.window_cycles;
+            self.ended.retain(|_, (_, then)| *then + window >= at);
+            // Twice what is left, so that a line is looked at a few times at most.
+            self.ended_max = REMEMBERED.max(2 * self.ended.len());
+        }
     }
 
     /// Counting begins anew; what was stored stays known, so that later epochs can depend on it.
@@ -137,12 +132,12 @@ mod tests {
     const HERE: CoreId = CoreId(0);
     const THERE: CoreId = CoreId(1);
 
-    /// Stores to lines in one epoch, a cycle after each other from `at` on, and the fence.
+    /// Stores to lines in one epoch, and the fence, which is at `at`.
     fn epoch(epochs: &mut Epochs, core: CoreId, at: u64, lines: &[u64]) {
-        for (cycle, &line) in (at..).zip(lines) {
-            epochs.store(core, Line(line), Cycle(cycle));
+        for &line in lines {
+            epochs.store(core, Line(line));
         }
-        epochs.order(core);
+        epochs.order(core, Cycle(at));
     }
 
     fn counted(epochs: &Epochs) -> [u64; 5] {
@@ -159,9 +154,9 @@ mod tests {
     #[test]
     fn an_ordering_point_without_stores_ends_no_epoch() {
         let mut epochs = Epochs::new(1, WINDOW);
-        epochs.order(HERE);
+        epochs.order(HERE, Cycle(0));
         epoch(&mut epochs, HERE, 0, &[1]);
-        epochs.order(HERE);
+        epochs.order(HERE, Cycle(1));
         assert_eq!(counted(&epochs), [3, 1, 1, 0, 0]);
     }
 
@@ -182,16 +177,24 @@ mod tests {
         assert_eq!(counted(&epochs), [2, 2, 0, 1, 0]);
         epoch(&mut epochs, THERE, 20, &[3]);
         assert_eq!(counted(&epochs), [3, 3, 1, 1, 1]);
+        // Who stored to a line last is who counts.
         epoch(&mut epochs, HERE, 30, &[3]);
-        assert_eq!(counted(&epochs), [4, 4, 2, 2, 2]);
+        assert_eq!(counted(&epochs), [4, 4, 2, 1, 2]);
+        epoch(&mut epochs, HERE, 40, &[3]);
+        assert_eq!(counted(&epochs), [5, 5, 3, 2, 2]);
+        epoch(&mut epochs, THERE, 50, &[4]);
+        epoch(&mut epochs, HERE, 60, &[3, 4]);
+        assert_eq!(counted(&epochs), [7, 7, 4, 3, 3]);
     }
 
     #[test]
-    fn an_epoch_that_still_goes_on_is_depended_on() {
+    fn an_epoch_that_still_goes_on_is_not_depended_on() {
         let mut epochs = Epochs::new(2, WINDOW);
-        epochs.store(HERE, Line(1), Cycle(0));
+        epochs.store(HERE, Line(1));
         epoch(&mut epochs, THERE, 5, &[1]);
-        assert_eq!(counted(&epochs), [1, 1, 1, 0, 1]);
+        assert_eq!(counted(&epochs), [1, 1, 1, 0, 0]);
+        epochs.order(HERE, Cycle(6));
+        assert_eq!(counted(&epochs), [2, 2, 2, 0, 1]);
     }
 
     #[test]
@@ -202,12 +205,12 @@ mod tests {
             epoch(&mut epochs, HERE, later, &[1]);
             assert_eq!(epochs.totals().self_dependent, depends, "{later} cycles later");
         }
-        // The last store to the line counts, not the first.
+        // The last epoch counts, not the first.
         let mut epochs = Epochs::new(1, WINDOW);
-        epochs.store(HERE, Line(1), Cycle(0));
-        epoch(&mut epochs, HERE, WINDOW, &[1]);
-        epoch(&mut epochs, HERE, WINDOW + 50, &[1]);
-        assert_eq!(epochs.totals().self_dependent, 1);
+        for at in [0, WINDOW, WINDOW + 50] {
+            epoch(&mut epochs, HERE, at, &[1]);
+        }
+        assert_eq!(epochs.totals().self_dependent, 2);
     }
 
     #[test]
@@ -215,17 +218,17 @@ mod tests {
         let mut epochs = Epochs::new(1, WINDOW);
         for step in 0..4 * REMEMBERED as u64 {
             epoch(&mut epochs, HERE, 10 * step, &[step, step.saturating_sub(9)]);
-            assert!(epochs.cores[HERE].stored.len() <= REMEMBERED);
+            assert!(epochs.ended.len() <= REMEMBERED + 2);
         }
-        // Every one but the first: the line of nine epochs ago was stored to 91 cycles ago.
+        // Every one but the first: the epoch of nine ago ended 90 cycles ago.
         assert_eq!(epochs.totals().self_dependent, 4 * REMEMBERED as u64 - 1);
     }
 
     #[test]
     fn volatile_stores_are_counted_apart() {
         let mut epochs = Epochs::new(1, WINDOW);
-        epochs.store(HERE, Line::of(DRAM_BASE), Cycle(0));
-        epochs.order(HERE);
+        epochs.store(HERE, Line::of(DRAM_BASE));
+        epochs.order(HERE, Cycle(0));
         assert_eq!(counted(&epochs), [1, 0, 0, 0, 0]);
         assert_eq!((epochs.totals().pm_stores, epochs.totals().dram_stores), (0, 1));
     }

@@ -140,7 +140,7 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let now = core.timing.clock();
         if let Some(epochs) = &mut self.epochs {
-            epochs.store(id, line, now);
+            epochs.store(id, line);
         }
         if !persistent {
             return Progress::Done(now);

@@ -219,7 +219,7 @@ impl<D: Design> Machine<D> {
             self.send_combined_line(id, line);
         } else {
             if let Some(epochs) = &mut self.epochs {
-                epochs.order(id);
+                epochs.order(id, at);
             }
             self.send_all_combined(id, drained);
         }

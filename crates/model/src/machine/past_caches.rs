@@ -57,7 +57,7 @@ impl<D: Design> Machine<D> {
         self.cores[id].timing.store_past();
         self.cores[id].timing.delay_store(room);
         if let Some(epochs) = &mut self.epochs {
-            epochs.store(id, line, now);
+            epochs.store(id, line);
         }
         let first = Word::of(at.address);
         let mut before = Vec::with_capacity(values.len());
