@@ -253,6 +253,7 @@ QUEUE = Grid(
 
 NO_BUFFER = "pm.xpbuffer_entries=0"
 BUFFER_OF_SILO = "silo.pm.xpbuffer_entries=64"
+SHORT_QUEUE = "controller.write_buffer_size=32"
 #: As many bytes, in lines as wide as what is written without a buffer.
 NARROW_OF_SILO = "silo.pm.xpbuffer_entries=256 silo.pm.xpline=64B"
 
@@ -292,6 +293,7 @@ BUFFER = Grid(
             ("none", NO_BUFFER, ""),
             ("Silo alone", NO_BUFFER, BUFFER_OF_SILO),
             ("Silo alone, in lines of 64 bytes", NO_BUFFER, NARROW_OF_SILO),
+            ("Silo alone, a queue of 32", f"{NO_BUFFER} {SHORT_QUEUE}", BUFFER_OF_SILO),
         )
     ],
 )
