@@ -15,6 +15,10 @@ pub(super) struct Buffer {
     pub entries: VecDeque<Entry>,
     /// Entries that have not been sent.
     pub unsent: usize,
+    /// Whether it may find an entry to send although a store has changed one only: since it last
+    /// looked, one has become durable, which may have kept back a younger one of its line, or it
+    /// looked ahead of time.
+    pub may_find: bool,
     /// The thread's timestamp: the epoch that is open.
     pub epoch: u64,
     /// What its epochs wait for, in the order of the epochs.
@@ -76,6 +80,7 @@ impl Buffer {
         Buffer {
             entries: VecDeque::new(),
             unsent: 0,
+            may_find: false,
             epoch: 1,
             dependences: VecDeque::new(),
             requested: 0,
