@@ -3,7 +3,7 @@
 //! ```text
 //! element, `element` bytes: at element number i of the array
 //!   0  id: 1 to the number of elements; which id is where is what swaps change
-//!   8  filler, the same in every element: word w is a fixed function of w
+//!   8  padding, the same in every element: word w is a fixed function of w
 //! ```
 //!
 //! A swap loads both elements and stores both, word by word. Elements share all bytes but the id,
@@ -16,8 +16,8 @@ use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, check_multiple_of_8, locked, shared_params};
-use crate::rng::{Keys, Random, mix};
+use crate::keyed::{OPERATION_WORK, Plan, check_multiple_of_8, locked, padding, shared_params};
+use crate::rng::{Keys, Random};
 use crate::walk::Walk;
 
 shared_params! {
@@ -87,7 +87,7 @@ impl Array {
             }
             for word in 1..self.params.element / WORD_BYTES {
                 let found = walk.word(at + word * WORD_BYTES);
-                if found != filler(word) {
+                if found != padding(word) {
                     return Err(format!("word {word} of element {index} is {found:#x}"));
                 }
             }
@@ -105,7 +105,7 @@ impl Workload for Array {
                 let at = array.plus(index * self.params.element);
                 pm.store(at, index + 1);
                 for word in 1..self.params.element / WORD_BYTES {
-                    pm.store(at.plus(word * WORD_BYTES), filler(word));
+                    pm.store(at.plus(word * WORD_BYTES), padding(word));
                 }
             }
             self.arrays.push(array.address);
@@ -187,9 +187,4 @@ pub(crate) fn swap(pm: &mut Pm<'_>, first: Ptr, second: Ptr, bytes: u64) {
         pm.store(first.plus(offset), right);
         pm.store(second.plus(offset), left);
     }
-}
-
-/// Word `word` of every element.
-fn filler(word: u64) -> u64 {
-    mix(word)
 }

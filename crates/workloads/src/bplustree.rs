@@ -17,7 +17,7 @@ use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Pm, Ptr, Step};
 
 use crate::heap::Heap;
-use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::keyed::{COMPARE_WORK, Structure, Toggled, Values, keyed_params};
 use crate::nodes::{self, Node, copy, shift_down, shift_up};
 use crate::walk::Walk;
 
@@ -47,7 +47,7 @@ keyed_params! {
 pub struct Tree {
     root: u64,
     order: u64,
-    value: u64,
+    values: Values,
     merges: bool,
 }
 
@@ -71,7 +71,7 @@ impl Structure for Tree {
         let tree = Tree {
             root: root.address,
             order: params.order / 2 * 2,
-            value: params.value,
+            values: Values::of(params),
             merges: params.delete == 0,
         };
         let leaf = tree.new_node(heap, true)?;
@@ -91,7 +91,7 @@ impl Structure for Tree {
         if found {
             if !self.is_inline() {
                 let record = pm.load_ptr(self.slot(leaf.at, index));
-                heap.free(record, self.value);
+                heap.free(record, self.values.bytes);
             }
             self.delete(pm, heap, key);
             return Ok(false);
@@ -100,8 +100,8 @@ impl Structure for Tree {
         let word = if self.is_inline() {
             stamp
         } else {
-            let record = heap.alloc(self.value)?;
-            store_value(pm, record, self.value, key, stamp);
+            let record = heap.alloc(self.values.bytes)?;
+            self.values.store(pm, record, key, stamp);
             record.address
         };
         self.insert(pm, heap, key, word)?;
@@ -149,7 +149,7 @@ impl Tree {
     }
 
     fn is_inline(&self) -> bool {
-        self.value == WORD_BYTES
+        self.values.bytes == WORD_BYTES
     }
 
     fn node_bytes(&self) -> u64 {
@@ -495,9 +495,9 @@ impl Tree {
             let slot = self.slot(Ptr::to(leaf), index as u64).address;
             let value = if self.is_inline() { slot } else { walk.word(slot) };
             if !self.is_inline() {
-                walk.visit(value, self.value, "a value")?;
+                walk.visit(value, self.values.bytes, "a value")?;
             }
-            found.items.push((key, check_value(walk, value, self.value, key)?));
+            found.items.push((key, self.values.check(walk, value, key)?));
         }
         Ok(())
     }

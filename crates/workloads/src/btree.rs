@@ -16,7 +16,7 @@ use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Pm, Ptr, Step};
 
 use crate::heap::Heap;
-use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::keyed::{COMPARE_WORK, Structure, Toggled, Values, keyed_params};
 use crate::nodes::{Node, copy, shift_down, shift_up};
 use crate::walk::Walk;
 
@@ -37,7 +37,7 @@ keyed_params! {
 pub struct Tree {
     root: u64,
     order: u64,
-    value: u64,
+    values: Values,
 }
 
 impl Structure for Tree {
@@ -51,7 +51,7 @@ impl Structure for Tree {
     type Params = BTreeParams;
 
     fn create(params: &BTreeParams, _items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
-        Tree::new(params.order, params.value, pm, heap)
+        Tree::new(params.order, Values::of(params), pm, heap)
     }
 
     fn root_record(&self) -> u64 {
@@ -62,12 +62,12 @@ impl Structure for Tree {
         match self.find(pm, key) {
             Some(value) => {
                 self.delete(pm, heap, key);
-                heap.free(value, self.value);
+                heap.free(value, self.values.bytes);
                 Ok(false)
             }
             None => {
-                let value = heap.alloc(self.value)?;
-                store_value(pm, value, self.value, key, stamp);
+                let value = heap.alloc(self.values.bytes)?;
+                self.values.store(pm, value, key, stamp);
                 self.insert(pm, heap, key, value)?;
                 Ok(true)
             }
@@ -77,7 +77,7 @@ impl Structure for Tree {
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
         let mut items = Vec::new();
         self.check_values(walk, |walk, value, key| {
-            items.push((key, check_value(walk, value, self.value, key)?));
+            items.push((key, self.values.check(walk, value, key)?));
             Ok(())
         })?;
         Ok(items)
@@ -86,13 +86,13 @@ impl Structure for Tree {
 
 /// What every user of a tree does; only [`Structure`] deletes.
 impl Tree {
-    /// Makes an empty tree with nodes of `order` children and values of `value` bytes.
+    /// Makes an empty tree with nodes of `order` children.
     ///
     /// # Errors
     /// When the heap is full.
-    pub fn new(order: u64, value: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+    pub fn new(order: u64, values: Values, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
         let root = heap.alloc(LINE_BYTES)?;
-        let tree = Tree { root: root.address, order: order / 2 * 2, value };
+        let tree = Tree { root: root.address, order: order / 2 * 2, values };
         let leaf = tree.new_node(heap, true)?;
         leaf.store_head(pm);
         pm.store_ptr(root, leaf.at);
@@ -101,7 +101,7 @@ impl Tree {
 
     /// Bytes of a value.
     pub fn value_bytes(&self) -> u64 {
-        self.value
+        self.values.bytes
     }
 
     /// The value of a key.

@@ -30,8 +30,7 @@ use model::workload::{
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked,
-    store_value,
+    COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, Values, check_multiple_of_8, locked,
 };
 use crate::numbers::Numbers;
 use crate::rng::{Random, mix};
@@ -324,7 +323,7 @@ impl Store {
         let (place, found) = self.find(pm, put.number);
         let table = if found.is_null() { self.add(pm, heap, place, put.number)? } else { found };
         let value = heap.alloc(self.value)?;
-        store_value(pm, value, self.value, put.number, put.stamp);
+        Values::distinct(self.value).store(pm, value, put.number, put.stamp);
         let version = heap.alloc(VERSION_BYTES)?;
         let count = pm.load(table.plus(VERSION_COUNT)) + 1;
         let newest = pm.load_ptr(table.plus(NEWEST));
@@ -467,7 +466,7 @@ impl Store {
             }
             let value = walk.word(version + VALUE);
             walk.visit(value, self.value, "a value")?;
-            let stamp = check_value(walk, value, self.value, number)?;
+            let stamp = Values::distinct(self.value).check(walk, value, number)?;
             newest.get_or_insert((stamp, made));
             (before, version) = (made, walk.word(version + OLDER));
         }

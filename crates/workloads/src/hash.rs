@@ -15,9 +15,7 @@ use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Pm, Ptr, Step};
 
 use crate::heap::Heap;
-use crate::keyed::{
-    COMPARE_WORK, HASH_WORK, Structure, Toggled, check_value, keyed_params, store_value,
-};
+use crate::keyed::{COMPARE_WORK, HASH_WORK, Structure, Toggled, Values, keyed_params};
 use crate::walk::Walk;
 
 /// The workload, for the registry.
@@ -46,7 +44,7 @@ pub struct Table {
     /// The number of buckets and their distance, which a compiled program has in registers.
     buckets: u64,
     stride: u64,
-    value: u64,
+    values: Values,
 }
 
 impl Table {
@@ -57,7 +55,7 @@ impl Table {
     pub fn new(
         buckets: u64,
         stride: u64,
-        value: u64,
+        values: Values,
         pm: &mut Pm<'_>,
         heap: &mut Heap,
     ) -> Step<Table> {
@@ -72,12 +70,12 @@ impl Table {
         }
         pm.store_ptr(root, first);
         pm.store(root.plus(8), buckets);
-        Ok(Table { root: root.address, buckets, stride, value })
+        Ok(Table { root: root.address, buckets, stride, values })
     }
 
     /// Bytes of a node.
     pub fn node_bytes(&self) -> u64 {
-        VALUE + self.value
+        VALUE + self.values.bytes
     }
 
     /// The number of a key's bucket.
@@ -172,7 +170,7 @@ impl Structure for Table {
     fn create(params: &HashParams, items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Table> {
         let buckets = if params.buckets == 0 { items } else { params.buckets };
         let stride = if params.bucket == 1 { LINE_BYTES } else { WORD_BYTES };
-        Table::new(buckets.next_power_of_two(), stride, params.value, pm, heap)
+        Table::new(buckets.next_power_of_two(), stride, Values::of(params), pm, heap)
     }
 
     fn root_record(&self) -> u64 {
@@ -184,7 +182,7 @@ impl Structure for Table {
         let is_new = node.is_null();
         if is_new {
             let node = self.insert(pm, heap, key)?;
-            store_value(pm, node.plus(VALUE), self.value, key, stamp);
+            self.values.store(pm, node.plus(VALUE), key, stamp);
         } else {
             let next = pm.load_ptr(node.plus(NEXT));
             pm.store_ptr(place, next);
@@ -196,7 +194,7 @@ impl Structure for Table {
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
         let mut items = Vec::new();
         self.check_chains(walk, |walk, node, key| {
-            items.push((key, check_value(walk, node + VALUE, self.value, key)?));
+            items.push((key, self.values.check(walk, node + VALUE, key)?));
             Ok(())
         })?;
         Ok(items)

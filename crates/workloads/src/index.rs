@@ -10,6 +10,7 @@ use model::workload::{Pm, Ptr, Step};
 use crate::btree::Tree;
 use crate::hash::{Table as Chains, VALUE};
 use crate::heap::Heap;
+use crate::keyed::Values;
 use crate::walk::Walk;
 
 /// What kind of index a table has.
@@ -49,12 +50,13 @@ impl Table {
     /// # Errors
     /// When the heap is full.
     pub fn new(kind: Kind, rows: u64, bytes: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Table> {
+        let values = Values::distinct(bytes);
         Ok(match kind {
             Kind::Hash => {
                 let buckets = rows.next_power_of_two();
-                Table::Hash(Chains::new(buckets, WORD_BYTES, bytes, pm, heap)?)
+                Table::Hash(Chains::new(buckets, WORD_BYTES, values, pm, heap)?)
             }
-            Kind::BTree { order } => Table::BTree(Tree::new(order, bytes, pm, heap)?),
+            Kind::BTree { order } => Table::BTree(Tree::new(order, values, pm, heap)?),
         })
     }
 

@@ -52,6 +52,10 @@ macro_rules! keyed_params {
                 distribution = "uniform" of $crate::rng::Keys::NAMES;
                 /// Bytes of a value, a multiple of 8 (Silo-23: 64; SSP-19: 8).
                 value = 64 in 8..=4096;
+                /// What a value has behind its first word, a stamp: words that follow from its key
+                /// and its stamp (distinct), or words that all values share, as the elements of
+                /// `array` do (padded: of 64 bytes, Janus-19's array, queue and hash table set 8).
+                contents = "distinct" of $crate::keyed::Values::CONTENTS;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
                 alignment = "auto" of $crate::heap::Alignment::NAMES;
                 /// Operations of a transaction (ours: write sets of any size; papers have one).
@@ -173,32 +177,71 @@ impl Stamps {
     }
 }
 
-/// A word of a value. The first is its stamp, and the others follow from key and stamp, so that a
-/// value of which only a part was written shows it.
-fn value_word(key: u64, stamp: u64, index: u64) -> u64 {
-    if index == 0 { stamp } else { mix(mix(key) ^ stamp.wrapping_add(index << 32)) }
+/// What the values of a structure are like. The first word of a value is its stamp.
+#[derive(Clone, Copy, Debug)]
+pub struct Values {
+    /// Bytes of a value, a multiple of 8.
+    pub bytes: u64,
+    is_padded: bool,
 }
 
-/// Stores a value of `bytes` bytes, a multiple of 8.
-pub fn store_value(pm: &mut Pm<'_>, at: Ptr, bytes: u64, key: u64, stamp: u64) {
-    for index in 0..bytes / WORD_BYTES {
-        pm.store(at.plus(index * WORD_BYTES), value_word(key, stamp, index));
+impl Values {
+    /// The names of what they have behind the stamp, as on the command line.
+    pub const CONTENTS: &[&str] = &["distinct", "padded"];
+
+    /// Values whose words follow from key and stamp, so that one of which only a part was written
+    /// shows it.
+    pub fn distinct(bytes: u64) -> Values {
+        Values { bytes, is_padded: false }
     }
-}
 
-/// Checks a value whose node was visited and returns its stamp.
-pub fn check_value(walk: &Walk<'_>, at: u64, bytes: u64, key: u64) -> Result<u64, String> {
-    let stamp = walk.word(at);
-    for index in 1..bytes / WORD_BYTES {
-        let (found, expect) = (walk.word(at + index * 8), value_word(key, stamp, index));
-        if found != expect {
-            return Err(format!(
-                "the value at {at:#x} (key {key}, stamp {stamp:#x}) is torn: word {index} is \
-                 {found:#x} and should be {expect:#x}"
-            ));
+    /// The values that the parameters `value` and `contents` ask for.
+    pub fn of(params: &impl Params) -> Values {
+        Values { bytes: params.get("value"), is_padded: params.get("contents") == 1 }
+    }
+
+    fn word(self, key: u64, stamp: u64, index: u64) -> u64 {
+        match index {
+            0 => stamp,
+            _ if self.is_padded => padding(index),
+            _ => mix(mix(key) ^ stamp.wrapping_add(index << 32)),
         }
     }
-    Ok(stamp)
+
+    /// Stores a value.
+    pub fn store(self, pm: &mut Pm<'_>, at: Ptr, key: u64, stamp: u64) {
+        for index in 0..self.bytes / WORD_BYTES {
+            pm.store(at.plus(index * WORD_BYTES), self.word(key, stamp, index));
+        }
+    }
+
+    /// Checks a value whose node was visited and returns its stamp.
+    ///
+    /// # Errors
+    /// A sentence that says which of its words is wrong.
+    pub fn check(self, walk: &Walk<'_>, at: u64, key: u64) -> Result<u64, String> {
+        let stamp = walk.word(at);
+        if self.is_padded && Stamps::split(stamp).1 == 0 {
+            return Err(format!("the value at {at:#x} (key {key}) has no stamp: {stamp:#x}"));
+        }
+        for index in 1..self.bytes / WORD_BYTES {
+            let (found, expect) = (walk.word(at + index * 8), self.word(key, stamp, index));
+            if found != expect {
+                return Err(format!(
+                    "the value at {at:#x} (key {key}, stamp {stamp:#x}) is torn: word {index} is \
+                     {found:#x} and should be {expect:#x}"
+                ));
+            }
+        }
+        Ok(stamp)
+    }
+}
+
+/// Word `index` of everything that is padded. It is not 0, so that storing it is silent where a
+/// block had padding in the same place before, and not in memory that nobody used; there a check
+/// tells padding that is missing.
+pub fn padding(index: u64) -> u64 {
+    mix(index)
 }
 
 /// A structure that maps keys to values, in persistent memory.

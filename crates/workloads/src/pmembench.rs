@@ -20,9 +20,7 @@ use model::units::{CoreId, LINE_BYTES};
 use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{
-    OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked, store_value,
-};
+use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Values, check_multiple_of_8, locked};
 use crate::marks::{Marks, publish};
 use crate::rng::Random;
 use crate::walk::Walk;
@@ -233,7 +231,8 @@ impl<M: Map> Inserted<M> {
             for &(key, value) in &items {
                 if self.value > 0 {
                     walk.visit(value, self.value, "a value").map_err(told)?;
-                    let stamp = check_value(&walk, value, self.value, key).map_err(told)?;
+                    let stamp =
+                        Values::distinct(self.value).check(&walk, value, key).map_err(told)?;
                     seen.stamps.push(stamp);
                 } else if value != root.address {
                     return Err(told(format!("the value of key {key:#x} is {value:#x}")));
@@ -276,7 +275,7 @@ fn new_value(
         return Ok(root);
     }
     let value = heap.alloc(bytes)?;
-    store_value(pm, value, bytes, key, stamp);
+    Values::distinct(bytes).store(pm, value, key, stamp);
     Ok(value)
 }
 

@@ -15,8 +15,7 @@ use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, 
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, check_value, locked, shared_params,
-    store_value,
+    OPERATION_WORK, Plan, Seen, Stamps, Values, check_multiple_of_8, locked, shared_params,
 };
 use crate::rng::Random;
 use crate::walk::Walk;
@@ -34,6 +33,9 @@ shared_params! {
     pub struct QueueParams {
         /// Bytes of a value, a multiple of 8 (Silo-23: 64; ATOM-17: 512 and 4096).
         value = 64 in 8..=4096;
+        /// What a value has behind its first word, a stamp: words that follow from the stamp
+        /// (distinct), or words that all values share, as the elements of `array` do (padded).
+        contents = "distinct" of Values::CONTENTS;
         /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
         alignment = "auto" of Alignment::NAMES;
         /// Operations of a transaction (ours: write sets of any size; papers have one).
@@ -74,7 +76,7 @@ impl Declared for Queue {
 impl Queue {
     /// Links the initial items, in an order of nodes that is not the order of their addresses.
     fn fill(&mut self, pm: &mut Pm<'_>, queue: usize) -> Step {
-        let list = List::create(self.params.value, pm, &mut self.heaps[queue])?;
+        let list = List::create(Values::of(&self.params), pm, &mut self.heaps[queue])?;
         let mut nodes = Vec::new();
         for item in 0..self.plan.items {
             let core = self.plan.supplier(queue, item);
@@ -138,7 +140,7 @@ impl Queue {
 #[derive(Clone, Debug)]
 pub struct List {
     root: u64,
-    value: u64,
+    values: Values,
 }
 
 impl List {
@@ -146,15 +148,15 @@ impl List {
     ///
     /// # Errors
     /// When the heap is full.
-    pub fn create(value: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<List> {
+    pub fn create(values: Values, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<List> {
         let root = heap.alloc(LINE_BYTES)?;
         pm.store_ptr(root.plus(FIRST), Ptr::NULL);
         pm.store_ptr(root.plus(LAST), Ptr::NULL);
-        Ok(List { root: root.address, value })
+        Ok(List { root: root.address, values })
     }
 
     fn node_bytes(&self) -> u64 {
-        VALUE + self.value
+        VALUE + self.values.bytes
     }
 
     /// Appends an element.
@@ -170,7 +172,7 @@ impl List {
     fn link(&self, pm: &mut Pm<'_>, node: Ptr, stamp: u64) {
         let root = Ptr::to(self.root);
         pm.store_ptr(node.plus(NEXT), Ptr::NULL);
-        store_value(pm, node.plus(VALUE), self.value, NO_KEY, stamp);
+        self.values.store(pm, node.plus(VALUE), NO_KEY, stamp);
         let last = pm.load_ptr(root.plus(LAST));
         let place = if last.is_null() { root.plus(FIRST) } else { last.plus(NEXT) };
         pm.store_ptr(place, node);
@@ -185,7 +187,7 @@ impl List {
             return None;
         }
         let stamp = pm.load(node.plus(VALUE));
-        for word in 1..self.value / 8 {
+        for word in 1..self.values.bytes / 8 {
             pm.load(node.plus(VALUE + 8 * word));
         }
         let next = pm.load_ptr(node.plus(NEXT));
@@ -208,7 +210,7 @@ impl List {
         let mut stamps = Vec::new();
         while node != 0 {
             walk.visit(node, self.node_bytes(), "a node")?;
-            stamps.push(check_value(walk, node + VALUE, self.value, NO_KEY)?);
+            stamps.push(self.values.check(walk, node + VALUE, NO_KEY)?);
             last = node;
             node = walk.word(node + NEXT);
         }

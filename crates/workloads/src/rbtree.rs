@@ -17,7 +17,7 @@ use model::units::LINE_BYTES;
 use model::workload::{About, Pm, Ptr, Step, Stop};
 
 use crate::heap::Heap;
-use crate::keyed::{COMPARE_WORK, Structure, Toggled, check_value, keyed_params, store_value};
+use crate::keyed::{COMPARE_WORK, Structure, Toggled, Values, keyed_params};
 use crate::walk::Walk;
 
 /// The workload, for the registry.
@@ -42,7 +42,7 @@ keyed_params! {
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: u64,
-    value: u64,
+    values: Values,
 }
 
 impl Structure for Tree {
@@ -56,7 +56,7 @@ impl Structure for Tree {
     type Params = RbTreeParams;
 
     fn create(params: &RbTreeParams, _items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
-        Tree::new(params.value, pm, heap)
+        Tree::new(Values::of(params), pm, heap)
     }
 
     fn root_record(&self) -> u64 {
@@ -71,7 +71,7 @@ impl Structure for Tree {
             }
             Found::Place { parent, side } => {
                 let node = self.make(pm, heap, key)?;
-                store_value(pm, node.plus(VALUE), self.value, key, stamp);
+                self.values.store(pm, node.plus(VALUE), key, stamp);
                 self.link(pm, node, parent, side);
                 Ok(true)
             }
@@ -81,7 +81,7 @@ impl Structure for Tree {
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
         let mut items = Vec::new();
         self.check_nodes(walk, |walk, value, key| {
-            items.push((key, check_value(walk, value, self.value, key)?));
+            items.push((key, self.values.check(walk, value, key)?));
             Ok(())
         })?;
         Ok(items)
@@ -97,14 +97,14 @@ enum Found {
 }
 
 impl Tree {
-    /// Makes an empty tree of values of `value` bytes.
+    /// Makes an empty tree.
     ///
     /// # Errors
     /// When the heap is full.
-    pub fn new(value: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+    pub fn new(values: Values, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
         let root = heap.alloc(LINE_BYTES)?;
         pm.store_ptr(root, Ptr::NULL);
-        Ok(Tree { root: root.address, value })
+        Ok(Tree { root: root.address, values })
     }
 
     /// The place of a key's value.
@@ -156,14 +156,14 @@ impl Tree {
 
     /// A node with a key, whose value is for the caller to store before he links it.
     fn make(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) -> Step<Ptr> {
-        let node = heap.alloc(VALUE + self.value)?;
+        let node = heap.alloc(VALUE + self.values.bytes)?;
         pm.store(node.plus(KEY), key);
         Ok(node)
     }
 
     fn remove(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: Ptr) {
         self.unlink(pm, node);
-        heap.free(node, VALUE + self.value);
+        heap.free(node, VALUE + self.values.bytes);
     }
 
     fn root(&self, pm: &mut Pm<'_>) -> Ptr {

@@ -27,7 +27,7 @@ use model::workload::{
 
 use crate::hash::{Table, VALUE};
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, shared_params};
+use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Values, shared_params};
 use crate::numbers::Numbers;
 use crate::properties::{Distribution, Properties};
 use crate::rng::{Random, Zipf, fnv, mix};
@@ -116,8 +116,9 @@ impl Ycsb {
     fn fill(&mut self, pm: &mut Pm<'_>, store: usize) -> Step {
         let (layout, records) = (self.layout(), self.plan.items);
         let buckets = records.next_power_of_two();
+        let values = Values::distinct(layout.record_bytes());
         let heap = &mut self.heaps[store];
-        let table = Table::new(buckets, WORD_BYTES, layout.record_bytes(), pm, heap)?;
+        let table = Table::new(buckets, WORD_BYTES, values, pm, heap)?;
         let mut numbers: Vec<u64> = (0..records).collect();
         self.plan.filling(store, Ycsb::ABOUT.name).shuffle(&mut numbers);
         let mut field = Vec::new();

@@ -87,7 +87,8 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash workload.item=4",
         "unknown parameter `item` of workload hash; did you mean `items`? there are: items, \
-         alignment, shared, distribution, bucket, buckets, operations, alloc_meta, value, count",
+         contents, alignment, shared, distribution, bucket, buckets, operations, alloc_meta, value, \
+         count",
     ),
     (
         "silo hash workload.shared=yes",

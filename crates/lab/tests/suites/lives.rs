@@ -20,7 +20,7 @@ const SMALL: &[&str] = &[
     "hashmap txs=20 workload.items=30",
     "memcached txs=20 workload.items=30",
     "probe txs=5 workload.items=200",
-    "queue txs=20",
+    "queue txs=20 workload.contents=padded",
     "rbtree txs=20 workload.alloc_meta=logged workload.count=stored workload.value=8",
     "sdg txs=20 workload.edges=undirected",
     "sps txs=20",

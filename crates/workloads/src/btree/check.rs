@@ -68,7 +68,7 @@ impl Tree {
             }
             if let Some(key) = key {
                 let value = walk.word(self.value(Ptr::to(node), index).address);
-                walk.visit(value, self.value, "a value")?;
+                walk.visit(value, self.values.bytes, "a value")?;
                 inspect(walk, value, key)?;
             }
             low = key;

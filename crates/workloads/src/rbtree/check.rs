@@ -36,7 +36,7 @@ impl Tree {
         if node == 0 {
             return Ok(0);
         }
-        walk.visit(node, VALUE + self.value, "a node")?;
+        walk.visit(node, VALUE + self.values.bytes, "a node")?;
         if bounds.depth > DEPTH_MAX {
             return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
         }

@@ -19,7 +19,7 @@
 use model::workload::{Pm, Ptr, Step, Stop};
 
 use crate::heap::Heap;
-use crate::keyed::COMPARE_WORK;
+use crate::keyed::{COMPARE_WORK, Values};
 use crate::rbtree::Tree;
 use crate::rng::Random;
 
@@ -95,7 +95,7 @@ impl Database {
     /// # Errors
     /// When the heap is full.
     pub fn new(pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Database> {
-        let mut tree = || Tree::new(ADDRESS_BYTES, pm, heap);
+        let mut tree = || Tree::new(Values::distinct(ADDRESS_BYTES), pm, heap);
         Ok(Database { rows: [tree()?, tree()?, tree()?], customers: tree()? })
     }
 

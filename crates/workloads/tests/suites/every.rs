@@ -18,9 +18,10 @@ const VARIANTS: &[&str] = &[
      index=btree warehouses=3 districts=2 remote=30 actions=mixed user_percent=50 queries=4 \
      alloc_meta=logged count=stored",
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
-     index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once",
+     index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once \
+     contents=padded",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
-    "operations=5 items=20 straddle=yes alloc_meta=logged",
+    "operations=5 items=20 straddle=yes alloc_meta=logged contents=padded",
     "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
      buckets=4 growth=at-once alloc_meta=volatile set_percent=60 overwrite_percent=40 \
@@ -263,6 +264,9 @@ fn bytes_that_are_no_words_are_refused() {
 /// What a keyed structure may have in persistent memory beside itself.
 const META: &str = "alloc_meta=logged count=stored value=8";
 
+/// Values of which only a stamp changes.
+const PADDED: &str = "contents=padded";
+
 /// Parts that are looked at, about: a large transaction has a thousand.
 const PARTS_MAX: u32 = 20_000;
 
@@ -272,18 +276,23 @@ const TOLD: &[(&str, &str, u32)] = &[
     ("array", "", 100),
     ("bplustree", "", 85),
     ("bplustree", META, 95),
+    ("bplustree", PADDED, 85),
     ("btree", "", 40),
     ("btree", META, 80),
+    ("btree", PADDED, 40),
     ("ctree", "", 5),
     ("echo", "", 80),
     ("hash", "", 70),
     ("hash", META, 75),
+    ("hash", PADDED, 15),
     ("hashmap", "", 45),
     ("memcached", "", 90),
     ("memcached", "buckets=2 set_percent=50 overwrite_percent=50 update_interval=9", 90),
     ("queue", "", 5),
+    ("queue", PADDED, 5),
     ("rbtree", "", 30),
     ("rbtree", META, 70),
+    ("rbtree", PADDED, 30),
     ("sdg", "", 45),
     ("sps", "", 100),
     ("tpcc", "", 100),

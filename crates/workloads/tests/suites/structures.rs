@@ -9,7 +9,7 @@ use model::units::{CoreId, Word};
 use model::workload::Pm;
 use workloads::heap::{Alignment, Heap};
 use workloads::index::{Kind, Table};
-use workloads::keyed::Structure;
+use workloads::keyed::{Structure, Values};
 use workloads::queue::List;
 use workloads::walk::Walk;
 use workloads::{bplustree, btree, hash, rbtree};
@@ -125,7 +125,7 @@ fn a_table_is_a_map_whatever_its_index() {
 fn queue_is_a_queue() {
     let (mut view, mut heap, mut random) = ground();
     let mut pm = Pm::plain(&mut view, CoreId(0));
-    let list = List::create(24, &mut pm, &mut heap).expect("room");
+    let list = List::create(Values::distinct(24), &mut pm, &mut heap).expect("room");
     let mut model = VecDeque::new();
     for stamp in 1..=6_000 {
         // Lengths drift up and down, and to nothing.
@@ -239,8 +239,7 @@ fn hash_faults_are_told() {
 
 #[test]
 fn queue_faults_are_told() {
-    type Spoil = fn(u64, &mut Image<'_>);
-    let cases: [(&str, Spoil); 5] = [
+    let cases: &[(&str, Spoil)] = &[
         ("the tail is", |root, image| set(image, root + 8, get(image, root))),
         ("follows its element", |root, image| {
             let second = get(image, get(image, root));
@@ -252,10 +251,36 @@ fn queue_faults_are_told() {
         }),
         ("a node at", |root, image| set(image, root, 8)),
     ];
+    queue_faults("", cases);
+}
+
+#[test]
+fn faults_of_padded_values_are_told() {
+    queue_faults(
+        "contents=padded",
+        &[
+            ("has no stamp: 0x0", |root, image| set(image, get(image, root) + 8, 0)),
+            ("follows its element", |root, image| {
+                let first = get(image, root) + 8;
+                set(image, first, get(image, first) - 1);
+            }),
+            ("torn: word 1 is 0x0", |root, image| set(image, get(image, root) + 16, 0)),
+            ("torn: word 7 is", |root, image| {
+                let last = get(image, root) + 64;
+                set(image, last, get(image, last - 8));
+            }),
+        ],
+    );
+}
+
+/// A fault, made in the image of a queue whose root record lies here.
+type Spoil = fn(u64, &mut Image<'_>);
+
+fn queue_faults(text: &str, cases: &[(&str, Spoil)]) {
     let site = site(1, 50);
     let root = Heap::new(site.heap.clone(), Alignment::Auto).alloc(64).expect("room").address;
     for (told, spoil) in cases {
-        let mut bench = Bench::new(entry("queue"), "", &site).expect("a bench");
+        let mut bench = Bench::new(entry("queue"), text, &site).expect("a bench");
         bench.run(101).expect("transactions");
         let mut image = Image::over(&bench.view.pm);
         spoil(root, &mut image);
