@@ -217,7 +217,7 @@ fn how_to_need_less(resolved: &Resolved) -> String {
         Some((file, _)) => format!("have {file} insert less"),
         None => {
             let has = |name: &&str| entry.fields.iter().any(|field| field.name == *name);
-            match ["items", "rows", "stock", "words"].into_iter().find(has) {
+            match ["items", "stock", "rows", "words"].into_iter().find(has) {
                 Some(size) => format!("lower --set workload.{size}=..."),
                 None => "ask for fewer cores".into(),
             }

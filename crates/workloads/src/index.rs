@@ -1,8 +1,9 @@
 //! A table: rows of one size, found by a key. Its index is a hash table or a B-tree, the structures
-//! of the workloads of these names.
+//! of the workloads of these names, or it has none and is an array.
 //!
 //! In a hash table a row is a node's value, so it lies in the lines of its node; beside a B-tree it
-//! is a block of its own. Nothing is deleted from a table.
+//! is a block of its own. Nothing is deleted from a table, but in an array a row may take the place
+//! of an older one.
 
 use model::units::WORD_BYTES;
 use model::workload::{Pm, Ptr, Step};
@@ -11,6 +12,7 @@ use crate::btree::Tree;
 use crate::hash::{Table as Chains, VALUE};
 use crate::heap::Heap;
 use crate::keyed::Values;
+use crate::slots::Slots;
 use crate::walk::Walk;
 
 /// What kind of index a table has.
@@ -23,15 +25,21 @@ pub enum Kind {
         /// Children of a node.
         order: u64,
     },
+    /// No index: an array with a slot for each row that is expected.
+    Array,
 }
 
 impl Kind {
     /// The names, as on the command line.
-    pub const NAMES: [&'static str; 2] = ["hash", "btree"];
+    pub const NAMES: [&'static str; 3] = ["hash", "btree", "array"];
 
     /// The kind that a parameter's value means.
     pub fn of(choice: u64, order: u64) -> Kind {
-        if choice == 0 { Kind::Hash } else { Kind::BTree { order } }
+        match choice {
+            0 => Kind::Hash,
+            1 => Kind::BTree { order },
+            _ => Kind::Array,
+        }
     }
 }
 
@@ -42,6 +50,8 @@ pub enum Table {
     Hash(Chains),
     /// Found by descending.
     BTree(Tree),
+    /// Found by the number of its slot.
+    Array(Slots),
 }
 
 impl Table {
@@ -57,6 +67,7 @@ impl Table {
                 Table::Hash(Chains::new(buckets, WORD_BYTES, values, pm, heap)?)
             }
             Kind::BTree { order } => Table::BTree(Tree::new(order, values, pm, heap)?),
+            Kind::Array => Table::Array(Slots::new(rows, bytes, pm, heap)?),
         })
     }
 
@@ -68,6 +79,7 @@ impl Table {
                 (!node.is_null()).then(|| node.plus(VALUE))
             }
             Table::BTree(tree) => tree.find(pm, key),
+            Table::Array(slots) => slots.find(pm, key),
         }
     }
 
@@ -83,6 +95,7 @@ impl Table {
                 tree.insert(pm, heap, key, row)?;
                 Ok(row)
             }
+            Table::Array(slots) => Ok(slots.insert(pm, key)),
         }
     }
 
@@ -91,7 +104,15 @@ impl Table {
     pub fn group_of(&self, key: u64) -> u64 {
         match self {
             Table::Hash(chains) => chains.bucket_of(key),
-            Table::BTree(_) => key,
+            Table::BTree(_) | Table::Array(_) => key,
+        }
+    }
+
+    /// How many rows it keeps, if rows of newer keys take the places of older ones.
+    pub fn keeps(&self) -> Option<u64> {
+        match self {
+            Table::Hash(_) | Table::BTree(_) => None,
+            Table::Array(slots) => Some(slots.count()),
         }
     }
 
@@ -109,6 +130,7 @@ impl Table {
                 chains.check_chains(walk, |walk, node, key| inspect(walk, node + VALUE, key))
             }
             Table::BTree(tree) => tree.check_values(walk, inspect),
+            Table::Array(slots) => slots.check(walk, inspect),
         }
     }
 }

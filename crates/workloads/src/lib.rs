@@ -13,7 +13,8 @@ pub mod keyed;
 mod nodes;
 mod numbers;
 pub mod pmembench;
-// Over the structures of `hash` and `btree`.
+mod slots;
+// Over slots and the structures of `hash` and `btree`.
 pub mod index;
 
 // The workloads.

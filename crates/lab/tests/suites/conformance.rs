@@ -195,12 +195,12 @@ fn small_structures() {
     all_hold(micro(RINGS, &small));
 }
 
-/// Orders at warehouses that cores share, with stock from other warehouses, over either index.
+/// Orders at warehouses that cores share, with stock from other warehouses, over any index.
 #[test]
 fn new_orders_that_meet() {
     let mut lines = Vec::new();
     for name in names() {
-        for (seed, index) in [(1, "hash"), (2, "btree")] {
+        for (seed, index) in [(1, "hash"), (2, "btree"), (3, "array workload.rows=lean")] {
             lines.push(format!(
                 "{name} tpcc txs=4 cores=4 seed={seed} nested=false workload.index={index} \
                  workload.shared=shared workload.warehouses=2 workload.districts=2 \

@@ -26,6 +26,7 @@ const SMALL: &[&str] = &[
     "sps txs=20",
     "sqlite txs=6 workload.rows=20",
     "tpcc txs=6 workload.districts=2 workload.stock=20 workload.lines=2",
+    "tpcc txs=10 workload.rows=lean workload.index=array workload.stock=20 workload.lines=3",
     "vacation txs=20 workload.actions=mixed workload.user_percent=60",
     "ycsb txs=10 workload.fieldcount=2 workload.fieldlength=12",
 ];

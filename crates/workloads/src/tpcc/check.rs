@@ -7,6 +7,10 @@
 //! is among the new orders. Beyond these: the counts of a stock row are the sums over the order
 //! lines that it supplied since the start, its quantity follows from them, and every column that
 //! follows from its key is what it should be. Conditions 1 and 8 to 12 are about payments.
+//!
+//! Of a database without order lines, or of which newer orders have taken the places of some since
+//! the start, less is known: a stock row has to agree with itself, and all of them together say how
+//! many lines the orders have.
 
 use std::ops::Range;
 
@@ -27,7 +31,12 @@ pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<Vec<u64>, Strin
     check_numbered(walk, &database.items, "item", scale.items, |walk, row, item| {
         must_hold(walk, row, 0..ITEM_WORDS, |word| constant::item(item, word))
     })?;
-    let mut sold = vec![Sold::default(); (scale.warehouses * scale.items) as usize];
+    let mut books = Books {
+        sold: vec![Sold::default(); (scale.warehouses * scale.items) as usize],
+        lines: 0,
+        is_complete: true,
+        has_lines: !database.is_lean,
+    };
     for (warehouse, made) in (0..).zip(&database.warehouses) {
         let told = |error| format!("warehouse {}: {error}", warehouse + 1);
         walk.visit(made.row, PLACE_BYTES, "a warehouse").map_err(told)?;
@@ -35,19 +44,46 @@ pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<Vec<u64>, Strin
             .map_err(told)?;
         for (district, made) in (0..).zip(&made.districts) {
             let place = Place { scale, warehouse, district };
-            let orders = place.check(walk, made, &mut sold).map_err(|error| {
+            let orders = place.check(walk, made, &mut books).map_err(|error| {
                 format!("district {} of warehouse {}: {error}", district + 1, warehouse + 1)
             })?;
-            stamps.extend(orders.iter().map(|found| found.order.entered));
+            stamps.extend(orders.found.iter().map(|found| found.order.entered));
         }
     }
+    let mut ordered: u64 = 0;
     for (warehouse, made) in (0..).zip(&database.warehouses) {
         check_numbered(walk, &made.stock, "stock of item", scale.items, |walk, row, item| {
-            sold[sold_index(scale, warehouse, item)].check(walk, row, warehouse, item)
+            let sold = &books.sold[sold_index(scale, warehouse, item)];
+            let orders = sold.check(walk, row, books.is_exact())?;
+            ordered = ordered.saturating_add(orders);
+            check_stock(walk, row, warehouse, item)
         })
         .map_err(|error| format!("warehouse {}: {error}", warehouse + 1))?;
     }
+    if ordered < books.lines || books.is_complete && ordered > books.lines {
+        let lines = books.lines;
+        return Err(format!("the orders have {lines} lines, and stock was taken {ordered} times"));
+    }
     Ok(stamps)
+}
+
+/// What a database says of orders since the start.
+struct Books {
+    /// What their lines say, of each stock row.
+    sold: Vec<Sold>,
+    /// How many lines they have.
+    lines: u64,
+    /// Whether all of them are there.
+    is_complete: bool,
+    /// Whether their lines are.
+    has_lines: bool,
+}
+
+impl Books {
+    /// Whether the lines say all of a stock row.
+    fn is_exact(&self) -> bool {
+        self.is_complete && self.has_lines
+    }
 }
 
 /// What order lines say was taken from a stock row.
@@ -63,26 +99,40 @@ fn sold_index(scale: Scale, warehouse: u64, item: u64) -> usize {
 }
 
 impl Sold {
-    fn check(&self, walk: &Walk<'_>, row: u64, warehouse: u64, item: u64) -> Result<(), String> {
-        for (column, expect, what) in [
-            (YEAR_TO_DATE, self.quantity, "its quantity sold"),
-            (ORDERS, self.orders, "its count of orders"),
-            (REMOTE_ORDERS, self.remote, "its count of remote orders"),
-        ] {
-            must_be(walk.word(row + column), expect, what)?;
+    /// Checks the counts of a stock row: just these if they are exact, and else at least these. How
+    /// many orders there were.
+    fn check(&self, walk: &Walk<'_>, row: u64, is_exact: bool) -> Result<u64, String> {
+        let [sold, orders, remote] =
+            [YEAR_TO_DATE, ORDERS, REMOTE_ORDERS].map(|column| walk.word(row + column));
+        if is_exact {
+            must_be(sold, self.quantity, "its quantity sold")?;
+            must_be(orders, self.orders, "its count of orders")?;
+            must_be(remote, self.remote, "its count of remote orders")?;
+            return Ok(orders);
         }
-        // Each order took its quantity, and each refill gave as much: the rest of a division says
-        // what is there.
-        let quantity = walk.word(row + QUANTITY);
-        let first = constant::quantity(warehouse, item);
-        let fits = (QUANTITY_MIN..=QUANTITY_MAX).contains(&quantity)
-            && (quantity + self.quantity) % REFILL == first % REFILL;
+        let fits = (orders..=orders.saturating_mul(QUANTITY_ASKED_MAX)).contains(&sold)
+            && (self.remote..=orders).contains(&remote)
+            && self.quantity <= sold
+            && self.orders <= orders;
         if !fits {
-            let sold = self.quantity;
-            return Err(format!("{quantity} are left of {first} after {sold} were sold"));
+            return Err(format!("{sold} sold in {orders} orders, {remote} of them remote"));
         }
-        must_hold(walk, row, stock_texts(), |word| constant::stock(warehouse, item, word))
+        Ok(orders)
     }
+}
+
+/// Checks a stock row's quantity, and its texts.
+fn check_stock(walk: &Walk<'_>, row: u64, warehouse: u64, item: u64) -> Result<(), String> {
+    // Each order took its quantity, and each refill gave as much: the rest of a division says what
+    // is there.
+    let [quantity, sold] = [QUANTITY, YEAR_TO_DATE].map(|column| walk.word(row + column));
+    let first = constant::quantity(warehouse, item);
+    let fits = (QUANTITY_MIN..=QUANTITY_MAX).contains(&quantity)
+        && (quantity + sold % REFILL) % REFILL == first % REFILL;
+    if !fits {
+        return Err(format!("{quantity} are left of {first} after {sold} were sold"));
+    }
+    must_hold(walk, row, stock_texts(), |word| constant::stock(warehouse, item, word))
 }
 
 /// A district that is checked.
@@ -91,6 +141,25 @@ struct Place {
     scale: Scale,
     warehouse: u64,
     district: u64,
+}
+
+/// The orders of a district.
+struct Orders {
+    /// The number of the first one that is there.
+    first: u64,
+    /// All that are there, by their numbers.
+    found: Vec<Found>,
+}
+
+impl Orders {
+    /// The number of the last one.
+    fn last(&self) -> u64 {
+        self.first + self.found.len() as u64 - 1
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Found> {
+        self.found.get_mut(number.checked_sub(self.first)? as usize)
+    }
 }
 
 /// An order that was found, its row's address, and what its lines say.
@@ -108,8 +177,8 @@ impl Place {
         self,
         walk: &mut Walk<'_>,
         made: &District,
-        sold: &mut [Sold],
-    ) -> Result<Vec<Found>, String> {
+        books: &mut Books,
+    ) -> Result<Orders, String> {
         walk.visit(made.row, PLACE_BYTES, "a district")?;
         let tax = constant::tax(self.warehouse, Some(self.district));
         must_be(walk.word(made.row + DISTRICT_TAX), tax, "its tax")?;
@@ -124,17 +193,18 @@ impl Place {
                 must_hold(walk, row, 0..CUSTOMER_READ, |word| constant::customer(key, word))
             },
         )?;
-        let mut orders = self.check_orders(walk, &made.orders)?;
-        if orders.len() as u64 + 1 != next {
-            let last = orders.len();
-            return Err(format!("the next order is {next} and the last one is {last}"));
-        }
-        self.check_new_orders(walk, &made.new_orders, &orders)?;
-        made.lines.check(walk, |walk, row, key| {
-            self.check_line(walk, row, key, &mut orders, sold)
+        let mut orders = self.check_orders(walk, &made.orders, next)?;
+        books.is_complete &= orders.first <= self.scale.orders + 1;
+        let numbered = (orders.first..).zip(&orders.found);
+        let since = numbered.filter(|&(number, _)| number > self.scale.orders);
+        books.lines += since.map(|(_, found)| found.order.lines).sum::<u64>();
+        self.check_new_orders(walk, &made.new_orders, &mut orders)?;
+        let Some(lines) = &made.lines else { return Ok(orders) };
+        lines.check(walk, |walk, row, key| {
+            self.check_line(walk, row, key, &mut orders, &mut books.sold)
                 .map_err(|error| format!("line {} of order {}: {error}", key & 15, key >> 4))
         })?;
-        for (order, found) in (1..).zip(&orders) {
+        for (order, found) in (orders.first..).zip(&orders.found) {
             let lines = found.order.lines;
             if found.lines != (1 << lines) - 1 {
                 return Err(format!("order {order} has not just the lines 1 to {lines}"));
@@ -146,8 +216,8 @@ impl Place {
         Ok(orders)
     }
 
-    /// Checks each order and that their numbers have no gap, and returns them.
-    fn check_orders(self, walk: &mut Walk<'_>, table: &Table) -> Result<Vec<Found>, String> {
+    /// Checks each order and that their numbers have no gap up to the next one, and returns them.
+    fn check_orders(self, walk: &mut Walk<'_>, table: &Table, next: u64) -> Result<Orders, String> {
         let mut found = Vec::new();
         let (least, most) = self.scale.lines;
         table.check(walk, |walk, row, number| {
@@ -164,8 +234,17 @@ impl Place {
             Ok(())
         })?;
         found.sort_unstable_by_key(|&(number, _)| number);
-        must_count(found.iter().map(|&(number, _)| number), 1, "order")?;
-        Ok(found.into_iter().map(|(_, found)| found).collect())
+        let last = found.last().map_or(0, |&(number, _)| number);
+        if last.checked_add(1) != Some(next) {
+            return Err(format!("the next order is {next} and the last one is {last}"));
+        }
+        // A table that has lost orders to newer ones is full.
+        let first = match table.keeps() {
+            Some(slots) if found.len() as u64 == slots => found[0].0,
+            _ => 1,
+        };
+        must_count(found.iter().map(|&(number, _)| number), first, "order")?;
+        Ok(Orders { first, found: found.into_iter().map(|(_, found)| found).collect() })
     }
 
     /// Whether an order is undelivered: New-Order delivers none.
@@ -177,21 +256,21 @@ impl Place {
         self,
         walk: &mut Walk<'_>,
         table: &Table,
-        orders: &[Found],
+        orders: &mut Orders,
     ) -> Result<(), String> {
         let mut numbers = Vec::new();
         table.check(walk, |walk, row, number| {
-            let order = number.checked_sub(1).and_then(|index| orders.get(index as usize));
-            if order.is_none_or(|order| order.row != walk.word(row)) {
+            if orders.get_mut(number).is_none_or(|order| order.row != walk.word(row)) {
                 return Err(format!("new order {number} is not the order of that number"));
             }
             numbers.push(number);
             Ok(())
         })?;
         numbers.sort_unstable();
-        let (first, found) = (self.scale.first_undelivered(), numbers.len() as u64);
+        let (last, found) = (orders.last(), numbers.len() as u64);
+        let kept = table.keeps().map_or(1, |slots| (last + 1).saturating_sub(slots));
+        let first = self.scale.first_undelivered().max(kept);
         must_count(numbers.into_iter(), first, "new order")?;
-        let last = orders.len() as u64;
         if first + found != last + 1 {
             return Err(format!("{found} of the orders {first} to {last} are new orders"));
         }
@@ -203,13 +282,16 @@ impl Place {
         walk: &Walk<'_>,
         row: u64,
         key: u64,
-        orders: &mut [Found],
+        orders: &mut Orders,
         sold: &mut [Sold],
     ) -> Result<(), String> {
         let line = LineRow::of([0, 1, 2].map(|word| walk.word(row + word * WORD_BYTES)));
         let (order, number) = (key >> 4, key & 15);
-        let found = order.checked_sub(1).and_then(|index| orders.get_mut(index as usize));
-        let found = found.ok_or("there is no such order")?;
+        if (1..orders.first).contains(&order) {
+            // A newer order of fewer lines has left it.
+            return Ok(());
+        }
+        let found = orders.get_mut(order).ok_or("there is no such order")?;
         let fits = number > 0
             && (1..=self.scale.items).contains(&line.item)
             && (1..=self.scale.warehouses).contains(&line.supply)
@@ -243,7 +325,7 @@ fn check_numbered(
     table: &Table,
     what: &str,
     count: u64,
-    inspect: impl Fn(&Walk<'_>, u64, u64) -> Result<(), String>,
+    mut inspect: impl FnMut(&Walk<'_>, u64, u64) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut numbers = Vec::new();
     table.check(walk, |walk, row, number| {

@@ -208,8 +208,10 @@ impl Terminal {
         pm.load(Ptr::to(warehouse.row + WAREHOUSE_TAX));
         pm.load(place.plus(DISTRICT_TAX));
         let number = pm.load(place.plus(NEXT_ORDER));
-        let customer = found(district.customers.find(pm, order.customer), "customer")?;
-        load(pm, customer, CUSTOMER_READ);
+        if !database.is_lean {
+            let customer = found(district.customers.find(pm, order.customer), "customer")?;
+            load(pm, customer, CUSTOMER_READ);
+        }
         self.prices.clear();
         if !self.reads_in_turn {
             for line in &order.lines {
@@ -236,7 +238,8 @@ impl Terminal {
             };
             pm.work(LINE_WORK);
             let printed = take_from_stock(pm, database, order, line)?;
-            let row = district.lines.insert(pm, &mut self.heap, line_key(number, count))?;
+            let Some(lines) = &district.lines else { continue };
+            let row = lines.insert(pm, &mut self.heap, line_key(number, count))?;
             let entry = LineRow {
                 item: line.item,
                 supply: line.supply + 1,
@@ -266,7 +269,9 @@ fn price(pm: &mut Pm<'_>, database: &Database, line: &Line) -> Option<u64> {
         return None;
     };
     let price = pm.load(item);
-    load(pm, item.plus(WORD_BYTES), ITEM_WORDS - 1);
+    if !database.is_lean {
+        load(pm, item.plus(WORD_BYTES), ITEM_WORDS - 1);
+    }
     Some(price)
 }
 
@@ -280,9 +285,12 @@ fn take_from_stock(
     let stock = &database.warehouses[line.supply as usize].stock;
     let row = found(stock.find(pm, line.item), "stock")?;
     let quantity = pm.load(row.plus(QUANTITY));
-    let printed = row.plus(information(order.district));
-    let printed = [0, 1, 2].map(|word| pm.load(printed.plus(word * WORD_BYTES)));
-    load(pm, row.plus(STOCK_DATA), DATA_WORDS);
+    let mut printed = [0; 3];
+    if !database.is_lean {
+        let place = row.plus(information(order.district));
+        printed = [0, 1, 2].map(|word| pm.load(place.plus(word * WORD_BYTES)));
+        load(pm, row.plus(STOCK_DATA), DATA_WORDS);
+    }
     pm.store(row.plus(QUANTITY), left(quantity, line.quantity));
     add(pm, row.plus(YEAR_TO_DATE), line.quantity);
     add(pm, row.plus(ORDERS), 1);

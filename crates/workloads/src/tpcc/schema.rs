@@ -109,6 +109,8 @@ impl Scale {
 pub struct Database {
     /// How large it was at the start.
     pub scale: Scale,
+    /// Whether orders have no lines, and New-Order reads neither customers nor texts.
+    pub is_lean: bool,
     /// The items.
     pub items: Table,
     /// The warehouses.
@@ -144,8 +146,8 @@ pub struct District {
     pub orders: Table,
     /// Those of them that are not delivered.
     pub new_orders: Table,
-    /// The lines of its orders.
-    pub lines: Table,
+    /// The lines of its orders, if they are stored.
+    pub lines: Option<Table>,
 }
 
 /// The key of an order line.
@@ -303,6 +305,8 @@ pub struct Loader<'a, 'b> {
     pub scale: Scale,
     /// The kind of its indexes.
     pub kind: Kind,
+    /// Whether it is to be without order lines.
+    pub is_lean: bool,
     /// What the first orders are drawn from.
     pub random: Random,
     /// The stamps of each core.
@@ -327,7 +331,7 @@ impl Loader<'_, '_> {
         let warehouses = (0..self.scale.warehouses)
             .map(|warehouse| self.load_warehouse(warehouse, supplier(warehouse)))
             .collect::<Step<_>>()?;
-        Ok(Database { scale: self.scale, items, warehouses })
+        Ok(Database { scale: self.scale, is_lean: self.is_lean, items, warehouses })
     }
 
     fn table(&mut self, core: usize, rows: u64, bytes: u64) -> Step<Table> {
@@ -358,13 +362,19 @@ impl Loader<'_, '_> {
         let row = self.heaps[core].alloc(PLACE_BYTES)?;
         self.pm.store(row.plus(NEXT_ORDER), scale.orders + 1);
         self.pm.store(row.plus(DISTRICT_TAX), constant::tax(warehouse, Some(district)));
-        let lines = scale.orders * (scale.lines.0 + scale.lines.1) / 2;
+        let lines = match self.kind {
+            Kind::Array => line_key(scale.orders, 0),
+            Kind::Hash | Kind::BTree { .. } => scale.orders * (scale.lines.0 + scale.lines.1) / 2,
+        };
         let made = District {
             row: row.address,
             customers: self.table(core, scale.customers, CUSTOMER_BYTES)?,
             orders: self.table(core, scale.orders, ORDER_BYTES)?,
             new_orders: self.table(core, undelivered, NEW_ORDER_BYTES)?,
-            lines: self.table(core, lines, LINE_ROW_BYTES)?,
+            lines: match self.is_lean {
+                true => None,
+                false => Some(self.table(core, lines, LINE_ROW_BYTES)?),
+            },
         };
         for customer in 1..=scale.customers {
             let row = made.customers.insert(self.pm, &mut self.heaps[core], customer)?;
@@ -400,9 +410,10 @@ impl Loader<'_, '_> {
             let entry = district.new_orders.insert(self.pm, heap, order)?;
             self.pm.store_ptr(entry, row);
         }
+        let Some(lines) = &district.lines else { return Ok(()) };
         for line in 1..=first.lines {
             let item = 1 + self.random.below(self.scale.items);
-            let row = district.lines.insert(self.pm, heap, line_key(order, line))?;
+            let row = lines.insert(self.pm, heap, line_key(order, line))?;
             let made = LineRow {
                 item,
                 supply: warehouse + 1,

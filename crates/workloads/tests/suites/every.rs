@@ -21,10 +21,11 @@ const VARIANTS: &[&str] = &[
      index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once \
      contents=padded",
     "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
-    "operations=5 items=20 straddle=yes alloc_meta=logged contents=padded",
+    "operations=5 items=20 straddle=yes alloc_meta=logged contents=padded \
+     index=array rows=lean orders=7 districts=3",
     "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
-     buckets=4 growth=at-once alloc_meta=volatile set_percent=60 overwrite_percent=40 \
+     index=array buckets=4 growth=at-once alloc_meta=volatile set_percent=60 overwrite_percent=40 \
      update_interval=9",
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
     "variant=nt64 entries_per_fence=2 log=circular array_writes=flushed verify=order",
@@ -218,7 +219,8 @@ fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
 fn what_cores_share_is_behind_locks_line_by_line() {
     for entry in ALL.iter().filter(|entry| is_transactional(entry)) {
         let variant = if entry.about.shared { "" } else { "shared=shared" };
-        for more in ["", " index=btree actions=mixed user_percent=60 queries=3"] {
+        let mixed = " index=btree actions=mixed user_percent=60 queries=3";
+        for more in ["", mixed, " index=array", " index=array rows=lean"] {
             let variant = format!("{variant} remote=50 districts=2{more}");
             assert!(shares_behind_locks(entry, &variant), "{} {variant}", entry.about.name);
         }
@@ -297,6 +299,10 @@ const TOLD: &[(&str, &str, u32)] = &[
     ("sps", "", 100),
     ("tpcc", "", 100),
     ("tpcc", "index=btree warehouses=2 remote=30 districts=3", 100),
+    ("tpcc", "index=array orders=160 districts=2", 100),
+    ("tpcc", "rows=lean", 100),
+    ("tpcc", "index=array rows=lean orders=160 districts=2", 100),
+    ("tpcc", "index=array rows=lean", 40),
     ("vacation", "", 100),
     ("vacation", "actions=mixed user_percent=40 queries=3", 60),
     ("ycsb", "", 100),

@@ -121,6 +121,34 @@ fn a_table_is_a_map_whatever_its_index() {
     }
 }
 
+/// Keys in order: those of the newest rows are there, as many as there are slots.
+#[test]
+fn an_array_keeps_the_newest_rows() {
+    for rows in [0, 1, 7, 300] {
+        let (mut view, mut heap, _) = ground();
+        let mut pm = Pm::plain(&mut view, CoreId(0));
+        let table = Table::new(Kind::Array, rows, 24, &mut pm, &mut heap).expect("room");
+        let slots = table.keeps().expect("an array");
+        assert_eq!(slots, rows.max(1));
+        for key in 1..=3 * slots {
+            let row = table.insert(&mut pm, &mut heap, key).expect("room");
+            pm.store(row.plus(16), key + 1);
+            let kept = (1..=key + 2).map(|key| table.find(&mut pm, key).is_some());
+            let expect = (1..=key + 2).map(|other| other <= key && other + slots > key);
+            assert!(kept.eq(expect), "{rows} rows, key {key}");
+        }
+        let image = Image::over(&view.pm);
+        let mut found = Vec::new();
+        let sound = table.check(&mut Walk::new(&image, &HEAP), |walk, row, key| {
+            assert_eq!(walk.word(row + 16), key + 1);
+            found.push(key);
+            Ok(())
+        });
+        found.sort_unstable();
+        assert_eq!((sound, found), (Ok(()), (2 * slots + 1..=3 * slots).collect()));
+    }
+}
+
 #[test]
 fn queue_is_a_queue() {
     let (mut view, mut heap, mut random) = ground();

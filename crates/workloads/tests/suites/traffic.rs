@@ -154,6 +154,27 @@ fn a_new_order_writes_its_rows_and_its_indexes() {
     }
 }
 
+/// As in Janus-19's suite: 1 word of the district, an order, a new order, and for each of 5 to 15
+/// lines 3 words of stock. A slot has its key beside what a row has.
+#[test]
+fn a_lean_new_order_in_arrays_stores_no_more_than_stock_and_order() {
+    let site = Site { heap: 4096..256 << 20, ..site(2, 100_000) };
+    let seen = watch("tpcc", "index=array rows=lean rollback=0", &site, 2_000);
+    for seen in &seen {
+        let (orders, lines) = (1 + 3 + 2, (seen.stores - 6) / 3);
+        assert!((5..=15).contains(&lines) && seen.stores == orders + 3 * lines);
+        assert!(seen.lines() as u64 <= 3 + lines);
+        assert!(seen.loads < 100, "no customers and no texts: {} loads", seen.loads);
+    }
+    let words = mean(&seen, |seen| seen.words.len() as u64);
+    assert!((34.0..37.0).contains(&words), "{words} words");
+    let lines = mean(&seen, |seen| seen.lines() as u64);
+    assert!((12.0..13.5).contains(&lines), "{lines} lines");
+    let hashed = watch("tpcc", "rows=lean rollback=0", &site, 2_000);
+    let more = mean(&hashed, |seen| seen.stores) - mean(&seen, |seen| seen.stores);
+    assert!((4.0..5.0).contains(&more), "key, next node and pointer twice, for key: {more}");
+}
+
 fn with_script(text: &str) -> Site {
     Site { script: Some(("mix".to_owned(), text.to_owned())), ..site(2, 500) }
 }
