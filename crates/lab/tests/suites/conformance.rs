@@ -200,7 +200,9 @@ fn small_structures() {
 fn new_orders_that_meet() {
     let mut lines = Vec::new();
     for name in names() {
-        for (seed, index) in [(1, "hash"), (2, "btree"), (3, "array workload.rows=lean")] {
+        for (seed, index) in
+            [(1, "hash"), (2, "btree"), (3, "array workload.rows=lean workload.stock_counts=apart")]
+        {
             lines.push(format!(
                 "{name} tpcc txs=4 cores=4 seed={seed} nested=false workload.index={index} \
                  workload.shared=shared workload.warehouses=2 workload.districts=2 \

@@ -18,9 +18,8 @@ use model::units::WORD_BYTES;
 
 use super::schema::{
     CARRIERS, CUSTOMER_READ, DISTRICT_TAX, Database, District, INFORMATION_WORDS, ITEM_WORDS,
-    LineRow, NEXT_ORDER, ORDERS, OrderRow, PLACE_BYTES, QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MAX,
-    QUANTITY_MIN, REFILL, REMOTE_ORDERS, Scale, WAREHOUSE_TAX, YEAR_TO_DATE, constant,
-    information_of, stock_texts,
+    LineRow, NEXT_ORDER, OrderRow, PLACE_BYTES, QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MAX,
+    QUANTITY_MIN, REFILL, Scale, StockColumns, WAREHOUSE_TAX, constant, information_of,
 };
 use crate::index::Table;
 use crate::walk::Walk;
@@ -53,10 +52,14 @@ pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<Vec<u64>, Strin
     let mut ordered: u64 = 0;
     for (warehouse, made) in (0..).zip(&database.warehouses) {
         check_numbered(walk, &made.stock, "stock of item", scale.items, |walk, row, item| {
-            let sold = &books.sold[sold_index(scale, warehouse, item)];
-            let orders = sold.check(walk, row, books.is_exact())?;
-            ordered = ordered.saturating_add(orders);
-            check_stock(walk, row, warehouse, item)
+            let counts = Sold::of(walk, row, database.columns);
+            books.sold[sold_index(scale, warehouse, item)].check(counts, books.is_exact())?;
+            ordered = ordered.saturating_add(counts.orders);
+            check_quantity(walk.word(row + QUANTITY), counts.quantity, warehouse, item)?;
+            for (word, text) in database.columns.texts() {
+                must_hold(walk, row, word..word + 1, |_| constant::stock(warehouse, item, text))?;
+            }
+            Ok(())
         })
         .map_err(|error| format!("warehouse {}: {error}", warehouse + 1))?;
     }
@@ -86,7 +89,7 @@ impl Books {
     }
 }
 
-/// What order lines say was taken from a stock row.
+/// What was taken from a stock row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sold {
     quantity: u64,
@@ -99,16 +102,22 @@ fn sold_index(scale: Scale, warehouse: u64, item: u64) -> usize {
 }
 
 impl Sold {
-    /// Checks the counts of a stock row: just these if they are exact, and else at least these. How
-    /// many orders there were.
-    fn check(&self, walk: &Walk<'_>, row: u64, is_exact: bool) -> Result<u64, String> {
-        let [sold, orders, remote] =
-            [YEAR_TO_DATE, ORDERS, REMOTE_ORDERS].map(|column| walk.word(row + column));
+    /// What its counts say.
+    fn of(walk: &Walk<'_>, row: u64, columns: StockColumns) -> Sold {
+        let [quantity, orders, remote] =
+            [columns.year_to_date, columns.orders, columns.remote_orders]
+                .map(|column| walk.word(row + column));
+        Sold { quantity, orders, remote }
+    }
+
+    /// Checks the counts of a stock row against what order lines say: all if they are exact, and
+    /// the least that was taken if not.
+    fn check(&self, counts: Sold, is_exact: bool) -> Result<(), String> {
+        let Sold { quantity: sold, orders, remote } = counts;
         if is_exact {
             must_be(sold, self.quantity, "its quantity sold")?;
             must_be(orders, self.orders, "its count of orders")?;
-            must_be(remote, self.remote, "its count of remote orders")?;
-            return Ok(orders);
+            return must_be(remote, self.remote, "its count of remote orders");
         }
         let fits = (orders..=orders.saturating_mul(QUANTITY_ASKED_MAX)).contains(&sold)
             && (self.remote..=orders).contains(&remote)
@@ -117,22 +126,21 @@ impl Sold {
         if !fits {
             return Err(format!("{sold} sold in {orders} orders, {remote} of them remote"));
         }
-        Ok(orders)
+        Ok(())
     }
 }
 
-/// Checks a stock row's quantity, and its texts.
-fn check_stock(walk: &Walk<'_>, row: u64, warehouse: u64, item: u64) -> Result<(), String> {
+/// Checks what is left of a stock of which so many were sold.
+fn check_quantity(quantity: u64, sold: u64, warehouse: u64, item: u64) -> Result<(), String> {
     // Each order took its quantity, and each refill gave as much: the rest of a division says what
     // is there.
-    let [quantity, sold] = [QUANTITY, YEAR_TO_DATE].map(|column| walk.word(row + column));
     let first = constant::quantity(warehouse, item);
     let fits = (QUANTITY_MIN..=QUANTITY_MAX).contains(&quantity)
         && (quantity + sold % REFILL) % REFILL == first % REFILL;
     if !fits {
         return Err(format!("{quantity} are left of {first} after {sold} were sold"));
     }
-    must_hold(walk, row, stock_texts(), |word| constant::stock(warehouse, item, word))
+    Ok(())
 }
 
 /// A district that is checked.

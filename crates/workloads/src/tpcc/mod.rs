@@ -41,7 +41,7 @@ use crate::keyed::{Plan, Seen, Stamps};
 use crate::rng::Random;
 use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
-use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale};
+use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale, StockColumns};
 
 /// Of the machine's items, one in so many is an item of a warehouse, if the user does not say: a
 /// database has between four and five times as many rows as items, so that the rows are about as
@@ -89,6 +89,10 @@ model::params! {
         /// neither customers nor texts (lean: with `index=array` and `rollback=0` it stores what
         /// the TPC-C of Janus-19's suite stores).
         rows = "all" of ["all", "lean"];
+        /// Whether a row of stock has what an order changes in one line (together), or the counts
+        /// of what was sold behind the texts for order lines, in another (apart: TPC-C lists its
+        /// columns so, and Janus-19's suite stores them so).
+        stock_counts = "together" of StockColumns::NAMES;
         /// The index of every table but warehouses and districts, which are few and lie at known
         /// places. An array has none: a row is found by its number, and a new order takes the place
         /// of the one that is as many orders older as there were at the start.
@@ -201,6 +205,7 @@ impl Workload for Tpcc {
                 scale: self.scale,
                 kind: Kind::of(self.params.index, self.params.order),
                 is_lean: self.params.rows == 1,
+                columns: StockColumns::of(self.params.stock_counts),
                 random: self.plan.filling(structure, Tpcc::ABOUT.name),
                 stamps: &mut self.stamps,
                 heaps: &mut self.heaps,

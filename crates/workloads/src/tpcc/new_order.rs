@@ -6,9 +6,8 @@ use model::units::WORD_BYTES;
 use model::workload::{LockId, Pm, Program, Ptr, Step, Stop};
 
 use super::schema::{
-    CUSTOMER_READ, DATA_WORDS, DISTRICT_TAX, Database, ITEM_WORDS, LineRow, NEXT_ORDER, ORDERS,
-    OrderRow, QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MIN, REFILL, REMOTE_ORDERS, STOCK_DATA, Scale,
-    WAREHOUSE_TAX, YEAR_TO_DATE, information, line_key,
+    CUSTOMER_READ, DATA_WORDS, DISTRICT_TAX, Database, ITEM_WORDS, LineRow, NEXT_ORDER, OrderRow,
+    QUANTITY, QUANTITY_ASKED_MAX, QUANTITY_MIN, REFILL, STOCK_DATA, Scale, WAREHOUSE_TAX, line_key,
 };
 use crate::heap::Heap;
 use crate::keyed::{OPERATION_WORK, Stamps};
@@ -282,20 +281,20 @@ fn take_from_stock(
     order: &Order,
     line: &Line,
 ) -> Step<[u64; 3]> {
-    let stock = &database.warehouses[line.supply as usize].stock;
+    let (columns, stock) = (database.columns, &database.warehouses[line.supply as usize].stock);
     let row = found(stock.find(pm, line.item), "stock")?;
     let quantity = pm.load(row.plus(QUANTITY));
     let mut printed = [0; 3];
     if !database.is_lean {
-        let place = row.plus(information(order.district));
+        let place = row.plus(columns.information(order.district));
         printed = [0, 1, 2].map(|word| pm.load(place.plus(word * WORD_BYTES)));
         load(pm, row.plus(STOCK_DATA), DATA_WORDS);
     }
     pm.store(row.plus(QUANTITY), left(quantity, line.quantity));
-    add(pm, row.plus(YEAR_TO_DATE), line.quantity);
-    add(pm, row.plus(ORDERS), 1);
+    add(pm, row.plus(columns.year_to_date), line.quantity);
+    add(pm, row.plus(columns.orders), 1);
     if line.supply != order.warehouse {
-        add(pm, row.plus(REMOTE_ORDERS), 1);
+        add(pm, row.plus(columns.remote_orders), 1);
     }
     Ok(printed)
 }

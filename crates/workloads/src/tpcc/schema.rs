@@ -9,6 +9,8 @@
 //! stock (item)                      0 quantity   8 year to date   16 orders
 //!                                   24 remote orders   32 information for each of 10
 //!                                   districts, 24 bytes each   272 data                   328
+//!     or, with its counts apart     0 quantity   8 information   248 year to date
+//!                                   256 orders   264 remote orders   272 data             328
 //! order (number)                    0 customer, lines, all local, carrier   8 entry date   16
 //! new order (number)                0 address of the order's row                            8
 //! order line (16 x order + number)  0 item, supplying warehouse, quantity
@@ -44,11 +46,9 @@ pub const ITEM_WORDS: u64 = 11;
 
 const STOCK_BYTES: u64 = 328;
 pub const QUANTITY: u64 = 0;
-pub const YEAR_TO_DATE: u64 = 8;
-pub const ORDERS: u64 = 16;
-pub const REMOTE_ORDERS: u64 = 24;
-const INFORMATION: u64 = 32;
+/// Words of what is printed on an order line, for one of ten districts.
 pub const INFORMATION_WORDS: u64 = 3;
+const INFORMATION_DISTRICTS: u64 = 10;
 pub const STOCK_DATA: u64 = 272;
 /// Words of 50 characters of data.
 pub const DATA_WORDS: u64 = 7;
@@ -104,6 +104,51 @@ impl Scale {
     }
 }
 
+/// Where a row of stock has the columns that are not always in one place.
+#[derive(Clone, Copy, Debug)]
+pub struct StockColumns {
+    /// How many were sold.
+    pub year_to_date: u64,
+    /// In how many order lines.
+    pub orders: u64,
+    /// In how many of other warehouses.
+    pub remote_orders: u64,
+    /// What is printed on order lines, of each district.
+    information: u64,
+}
+
+impl StockColumns {
+    /// The names of where the counts are, as on the command line.
+    pub const NAMES: &[&str] = &["together", "apart"];
+
+    const TOGETHER: StockColumns =
+        StockColumns { year_to_date: 8, orders: 16, remote_orders: 24, information: 32 };
+    const APART: StockColumns =
+        StockColumns { year_to_date: 248, orders: 256, remote_orders: 264, information: 8 };
+
+    /// What a parameter's value means.
+    pub fn of(choice: u64) -> StockColumns {
+        if choice == 0 { StockColumns::TOGETHER } else { StockColumns::APART }
+    }
+
+    /// Where it has what is printed on an order line of a district.
+    pub fn information(self, district: u64) -> u64 {
+        self.information + district * INFORMATION_WORDS * WORD_BYTES
+    }
+
+    /// The words of its texts, by their number, and which of the texts' words each of them is.
+    pub fn texts(self) -> impl Iterator<Item = (u64, u64)> {
+        let first = self.information / WORD_BYTES;
+        let information = INFORMATION_DISTRICTS * INFORMATION_WORDS;
+        let data = STOCK_DATA / WORD_BYTES;
+        let information = (0..information).map(move |word| (first + word, FIRST_TEXT + word));
+        information.chain((data..data + DATA_WORDS).map(|word| (word, word)))
+    }
+}
+
+/// The number of the first word of a stock row's texts, wherever it lies.
+const FIRST_TEXT: u64 = StockColumns::TOGETHER.information / WORD_BYTES;
+
 /// A database. Where its tables are, a compiled program has in registers or in its own memory.
 #[derive(Debug)]
 pub struct Database {
@@ -111,6 +156,8 @@ pub struct Database {
     pub scale: Scale,
     /// Whether orders have no lines, and New-Order reads neither customers nor texts.
     pub is_lean: bool,
+    /// Where its stock has its columns.
+    pub columns: StockColumns,
     /// The items.
     pub items: Table,
     /// The warehouses.
@@ -153,11 +200,6 @@ pub struct District {
 /// The key of an order line.
 pub fn line_key(order: u64, number: u64) -> u64 {
     order << 4 | number
-}
-
-/// Where a stock row has what is printed on an order line of a district.
-pub fn information(district: u64) -> u64 {
-    INFORMATION + district * INFORMATION_WORDS * WORD_BYTES
 }
 
 /// A row of an order.
@@ -288,14 +330,9 @@ pub mod constant {
     }
 }
 
-/// The words of a stock row that are texts, by their number.
-pub fn stock_texts() -> std::ops::Range<u64> {
-    INFORMATION / WORD_BYTES..STOCK_BYTES / WORD_BYTES
-}
-
 /// What stock says to print on the lines of a district's orders.
 pub fn information_of(warehouse: u64, item: u64, district: u64) -> [u64; 3] {
-    let first = information(district) / WORD_BYTES;
+    let first = FIRST_TEXT + district * INFORMATION_WORDS;
     [0, 1, 2].map(|word| constant::stock(warehouse, item, first + word))
 }
 
@@ -307,6 +344,8 @@ pub struct Loader<'a, 'b> {
     pub kind: Kind,
     /// Whether it is to be without order lines.
     pub is_lean: bool,
+    /// Where its stock is to have its columns.
+    pub columns: StockColumns,
     /// What the first orders are drawn from.
     pub random: Random,
     /// The stamps of each core.
@@ -331,7 +370,8 @@ impl Loader<'_, '_> {
         let warehouses = (0..self.scale.warehouses)
             .map(|warehouse| self.load_warehouse(warehouse, supplier(warehouse)))
             .collect::<Step<_>>()?;
-        Ok(Database { scale: self.scale, is_lean: self.is_lean, items, warehouses })
+        let (scale, is_lean, columns) = (self.scale, self.is_lean, self.columns);
+        Ok(Database { scale, is_lean, columns, items, warehouses })
     }
 
     fn table(&mut self, core: usize, rows: u64, bytes: u64) -> Step<Table> {
@@ -345,8 +385,8 @@ impl Loader<'_, '_> {
         for item in 1..=self.scale.items {
             let row = stock.insert(self.pm, &mut self.heaps[core], item)?;
             self.pm.store(row.plus(QUANTITY), constant::quantity(warehouse, item));
-            for word in stock_texts() {
-                let text = constant::stock(warehouse, item, word);
+            for (word, text) in self.columns.texts() {
+                let text = constant::stock(warehouse, item, text);
                 self.pm.store(row.plus(word * WORD_BYTES), text);
             }
         }

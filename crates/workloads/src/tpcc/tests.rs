@@ -49,9 +49,11 @@ impl Books {
     fn read(database: &Database, image: &Image<'_>) -> Books {
         let mut walk = Walk::new(image, &HEAP);
         let mut books = Books::default();
+        let columns = database.columns;
+        let places = [0, columns.year_to_date, columns.orders, columns.remote_orders];
         for (w, warehouse) in (0..).zip(&database.warehouses) {
             let read = warehouse.stock.check(&mut walk, |walk, row, item| {
-                books.stock.insert((w, item), [0, 8, 16, 24].map(|place| walk.word(row + place)));
+                books.stock.insert((w, item), places.map(|place| walk.word(row + place)));
                 Ok(())
             });
             read.expect("sound");
@@ -142,6 +144,7 @@ fn new_order_does_what_the_standard_says() {
         &format!("index=2 orders=9 {meeting} item_reads=1"),
         "index=2 orders=1000",
         &format!("rows=1 {meeting}"),
+        &format!("stock_counts=1 {meeting}"),
         &format!("rows=1 {meeting} index=2 orders=9"),
     ] {
         let (workload, mut view) = filled(&format!("{text} warehouses=6"), 3);

@@ -170,6 +170,9 @@ fn a_lean_new_order_in_arrays_stores_no_more_than_stock_and_order() {
     assert!((34.0..37.0).contains(&words), "{words} words");
     let lines = mean(&seen, |seen| seen.lines() as u64);
     assert!((12.0..13.5).contains(&lines), "{lines} lines");
+    let apart = watch("tpcc", "index=array rows=lean rollback=0 stock_counts=apart", &site, 2_000);
+    let lines = mean(&apart, |seen| seen.lines() as u64);
+    assert!((22.0..23.5).contains(&lines), "two lines of each stock, {lines} in all");
     let hashed = watch("tpcc", "rows=lean rollback=0", &site, 2_000);
     let more = mean(&hashed, |seen| seen.stores) - mean(&seen, |seen| seen.stores);
     assert!((4.0..5.0).contains(&more), "key, next node and pointer twice, for key: {more}");
