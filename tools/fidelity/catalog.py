@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fidelity import claims, hops, loc, others, rivals, silo, ssp, write_sets
+from fidelity import claims, hops, left_open, loc, others, rivals, silo, ssp, write_sets
 from fidelity.tables import Facts, Table
 
 ALL: tuple[Table | Facts, ...] = (
     *claims.PARTS,
     *silo.PARTS,
     *rivals.PARTS,
+    *left_open.PARTS,
     *write_sets.PARTS,
     others.BATTERIES,
     *loc.PARTS,

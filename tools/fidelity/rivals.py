@@ -249,58 +249,10 @@ QUEUE = Grid(
     [_queue(entries) for entries in QUEUES],
 )
 
-# The buffer on the DIMM.
-
-NO_BUFFER = "pm.xpbuffer_entries=0"
-BUFFER_OF_SILO = "silo.pm.xpbuffer_entries=64"
-SHORT_QUEUE = "controller.write_buffer_size=32"
-#: As many bytes, in lines as wide as what is written without a buffer.
-NARROW_OF_SILO = "silo.pm.xpbuffer_entries=256 silo.pm.xpline=64B"
-
-
-def _buffer(label: str, settings: str, own: str, cores: int, txs: int = TXS) -> Sequence[Entry]:
-    """Return all over base, and Silo over each, with a setting of all and with Silo's own."""
-
-    def against(design: str, under: str) -> Over:
-        alone = own if design == "silo" else ""
-        return over(design, under, settings, cores=cores, txs=txs, own=alone)
-
-    rivals = [against("silo", rival) for rival in RIVALS[:-1]]
-    return [
-        label,
-        *(shown("{:.2f}", against(name, "base").times()) for name in RIVALS),
-        *(shown("{:.2f}", one.times()) for one in rivals),
-        shown("{:.0f}, {:.0f}, {:.0f} %", *(one.change(lines) for one in rivals)),
-    ]
-
-
-BUFFER = Grid(
-    (
-        "the buffer is that of",
-        *(f"`{name}`" for name in RIVALS),
-        *(f"Silo over `{name}`" for name in RIVALS[:-1]),
-        "Silo's lines of cells, against the three",
-    ),
-    [
-        _buffer(f"{whose}, {said}", settings, own, cores, txs)
-        for cores, txs, said in (
-            (1, TXS, "1 core"),
-            (8, TXS, "8 cores"),
-            (8, LONG, "8 cores, 10,000 transactions"),
-        )
-        for whose, settings, own in (
-            ("all", "", ""),
-            ("none", NO_BUFFER, ""),
-            ("Silo alone", NO_BUFFER, BUFFER_OF_SILO),
-            ("Silo alone, in lines of 64 bytes", NO_BUFFER, NARROW_OF_SILO),
-            ("Silo alone, a queue of 32", f"{NO_BUFFER} {SHORT_QUEUE}", BUFFER_OF_SILO),
-        )
-    ],
-)
-
 # What the prose quotes.
 
 SCAN = "morlog.commit_scan=8"
+NO_BUFFER = "pm.xpbuffer_entries=0"
 
 
 def _left(workload: str) -> Quantity:
@@ -576,7 +528,6 @@ PARTS = (
     ),
     RIVALS_PROSE,
     Table("rivals.queue", "what the size of the write-pending queue moves", QUEUE),
-    Table("rivals.buffer", "what it moves whose the buffer on the DIMM is", BUFFER),
     Table(
         "silo.ways",
         "Silo and its rivals on longer ways to the controller",

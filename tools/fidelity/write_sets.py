@@ -106,17 +106,21 @@ LARGER = Grid(
 # tpcc.
 
 
+#: What public suites store.
+LEAN = "array workload.rows=lean workload.rollback=0"
+
+
 def _tpcc(index: str, design: str = "silo", cores: int = 8) -> Cell:
     return Cell(design, "tpcc", cores, said(f"workload.index={index}"), machine="silo", txs=TXS)
 
 
-def _written(index: str) -> list[Entry]:
+def _written(index: str, label: str = "") -> list[Entry]:
     words, average, most, stores = (
         of_run(_tpcc(index), lambda row, name=name: row["write_set"][name])
         for name in ("words_avg", "lines_avg", "lines_max", "stores_avg")
     )
     return [
-        f"`index={index}`",
+        label or f"`index={index}`",
         shown("{:.0f}", words),
         shown("{:.1f} (max {})", average, most),
         shown("{:.0f}", stores),
@@ -128,6 +132,8 @@ TPCC = Grid(
     [
         _written("hash"),
         _written("btree"),
+        _written(LEAN, "`rows=lean index=array rollback=0`"),
+        _written(f"{LEAN} workload.stock_counts=apart", "the same, `stock_counts=apart`"),
         ("expected (specs, from the standard's rows)", "", "25 to 40", ""),
         ("HOOP", "", "", "10 to 35"),
         (
