@@ -6,12 +6,12 @@
 //! persistent memory between two of them, its log included; where it stored nothing there is none.
 //! A hardware design executes no fences, so it has no epochs.
 //!
-//! An epoch is a *singleton* if it stores to one line. It *depends* on the epoch that ended last of
-//! those that stored to one of its lines, if that was at most [`WINDOW_PS`] before its own end. If it
-//! has several lines, it may depend on epochs of its own core and of others. That is what WHISPER
-//! reports of its applications (specs/ordering.md, headline numbers), and how its analysis counts
-//! (github.com/snalli/eliza, cross_thd_dep_memopt.py, where 50 us are the window preferred).
-//! Dependences through loads are not counted.
+//! An epoch is a *singleton* if it stores to one line. It *depends* on the epoch that ended last
+//! of those that stored to one of its lines, if that was at most [`WINDOW_PS`] before its own end.
+//! If it has several lines, it may depend on epochs of its own core and of others. That is what
+//! WHISPER reports of its applications (specs/ordering.md, headline numbers), and how its analysis
+//! counts (github.com/snalli/eliza, cross_thd_dep_memopt.py, where 50 us are the window
+//! preferred). Dependences through loads are not counted.
 //!
 //! `pm_stores` and `dram_stores` are stores that cores execute here. Of volatile memory a program
 //! has only its locks here, so their ratio is not WHISPER's share of writes that go to persistent
@@ -52,7 +52,8 @@ pub struct Epochs {
     window_cycles: u64,
     /// The lines of the epoch of each core that goes on.
     lines: PerCore<LineSet>,
-    /// Of the epoch that ended last of those that stored to a line: whose it was, and when it ended.
+    /// Of the epoch that ended last of those that stored to a line: whose it was, and when it
+    /// ended.
     ended: LineMap<(CoreId, Cycle)>,
     /// How many of them there may be before those that are too old are forgotten.
     ended_max: usize,
