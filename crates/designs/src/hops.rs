@@ -205,11 +205,8 @@ impl Design for Hops {
             self.order_after(core, word.line(), true, at, below);
         }
         if self.buffers[core].merge(word, new, leaves, &self.rules) {
-            // The entry leaves later, if anything: by itself that lets none be sent.
+            // The entry leaves later, if anything, which lets none be sent.
             self.counts.merged += 1;
-            if self.buffers[core].may_find {
-                self.kick(core, at, below);
-            }
         } else {
             self.append(store, below);
             self.arm_timer(core, at, below);
@@ -295,10 +292,8 @@ impl Design for Hops {
         match event {
             HopsEvent::Drain(core) => self.drain(core, at, below),
             HopsEvent::Durable(core, stamp) => {
-                let buffer = &mut self.buffers[core];
-                let index = buffer.position(stamp);
-                buffer.entries[index].state = State::Durable;
-                buffer.may_find = true;
+                let index = self.buffers[core].position(stamp);
+                self.buffers[core].entries[index].state = State::Durable;
                 below.at(at + self.path, HopsEvent::Acknowledged(core, stamp));
             }
             HopsEvent::Acknowledged(core, stamp) => self.acknowledged(core, stamp, at, below),

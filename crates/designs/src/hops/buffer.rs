@@ -15,10 +15,6 @@ pub(super) struct Buffer {
     pub entries: VecDeque<Entry>,
     /// Entries that have not been sent.
     pub unsent: usize,
-    /// Whether it may find an entry to send although a store has changed one only: since it last
-    /// looked, one has become durable, which may have kept back a younger one of its line, or it
-    /// looked ahead of time.
-    pub may_find: bool,
     /// The thread's timestamp: the epoch that is open.
     pub epoch: u64,
     /// What its epochs wait for, in the order of the epochs.
@@ -80,7 +76,6 @@ impl Buffer {
         Buffer {
             entries: VecDeque::new(),
             unsent: 0,
-            may_find: false,
             epoch: 1,
             dependences: VecDeque::new(),
             requested: 0,
@@ -122,10 +117,11 @@ impl Buffer {
         found.expect("an entry stays until it is acknowledged")
     }
 
-    /// Whether an older entry of the same line is on its way.
+    /// Whether an older entry of the same line is on its way, or may be for what the buffer knows:
+    /// it hears of durability with the acknowledgement.
     pub fn is_overtaking(&self, index: usize) -> bool {
         let line = self.entries[index].line;
-        self.entries.range(..index).any(|older| older.line == line && older.state == State::Sent)
+        self.entries.range(..index).any(|older| older.line == line && older.state != State::Unsent)
     }
 
     /// The epoch in which the core last stored to a line that it was the last to store to, as far

@@ -19,7 +19,6 @@ enum Next {
 impl Hops {
     /// Has a buffer look for an entry to send, if it has any and is not to do so anyway.
     pub(super) fn kick(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
-        self.buffers[core].may_find = at > self.now;
         let buffer = &self.buffers[core];
         let at = at.max(buffer.next_send);
         if buffer.unsent == 0 || buffer.blocked || buffer.drain_at.is_some_and(|due| due <= at) {
