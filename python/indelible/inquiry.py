@@ -153,7 +153,7 @@ class Question:
             # A machine with more cores is what is asked for, and no error.
             if change.field == CORES and counts[CORES] > changes.cores_max(self.rows):
                 changed = (("core.cores_max", change.after),)
-        elif change is not None and not self._is_unheard(change, workload):
+        elif change is not None and not self._is_unheard(change, design, workload):
             changed = self._of(((change.field, change.after),), design, workload)
         keys = {key for key, _ in changed}
         own = tuple(p for p in self._of(at.settings, design, workload) if p[0] not in keys)
@@ -168,11 +168,12 @@ class Question:
             exact=at.exact,
         )
 
-    def _is_unheard(self, change: Change, workload: str) -> bool:
-        """Return whether a change is of something that a workload has otherwise."""
+    def _is_unheard(self, change: Change, design: str, workload: str) -> bool:
+        """Return whether a change is of something that a design or a workload has otherwise."""
         named = {key for key, _ in self.template.settings}
         is_of_others = change.field == ITEMS and changes.has_own_items(named, workload)
-        return change.field in RUN_FIELDS or is_of_others
+        has_own = {f"{name}.{change.field}" for name in (called(design), workload)} & named
+        return change.field in RUN_FIELDS or is_of_others or bool(has_own)
 
     def check(self, change: Change | None = None) -> None:
         """Refuse what cannot be run, with a change or as it is."""

@@ -272,6 +272,14 @@ def test_items_are_those_of_the_workload_that_has_its_own(fake: ModuleType) -> N
         indelible.why(["silo"], ["hash"], **asked | {"fields": ["workload.items"]})
 
 
+def test_a_design_with_its_own_field_of_the_machine_keeps_it(fake: ModuleType) -> None:
+    # Under the name that another tool has for it.
+    asked = {"set": {"silo.controller.entries": 8}, "fields": ["controller.wpq"]}
+    indelible.why(PAIR, ["hash"], **asked)
+    queues = {(spec["design"], spec["settings"].get("controller.wpq")) for _, spec in fake.asked}
+    assert queues == {("silo", "8"), *(("undo@x86", wpq) for wpq in (None, "32", "128"))}
+
+
 def test_what_is_set_twice_is_refused(command: Command, fake: ModuleType) -> None:
     twice = ["--set", "silo.entries=5", "--set", "design.entries=50"]
     assert command(*WHY, *twice)[2] == "indelible: error: design.entries is set twice; keep one\n"

@@ -165,6 +165,7 @@ def _speed(design: str) -> Quantity:
 
 PROSE: Sequence[tuple[str, Entry]] = [
     _moved("controller.domain=media", "controller.domain=media"),
+    _moved("the same, undo@x86 alone", "undo@x86.controller.domain=media"),
     _moved("core.stores_in_flight=many", "core.stores_in_flight=many"),
     _moved("core.fenced_stores=dispatch", "core.fenced_stores=dispatch"),
     _moved("core.clwb_retains=no", "core.clwb_retains=no"),

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fidelity.rivals import LONG, NO_BUFFER, RIVALS, over
-from fidelity.tables import Entry, Grid, Table, said, shown
-from indelible.evaluation import TXS, Cell, Over, average, lines, removed
+from fidelity.tables import Entry, Facts, Grid, Table, of_run, said, shown
+from fidelity.write_sets import logs_left
+from indelible.evaluation import (
+    TXS,
+    Cell,
+    Over,
+    Quantity,
+    average,
+    lines,
+    per_transaction,
+    removed,
+)
 from indelible.papers import SILO_WORKLOADS
 from indelible.settings import of_cell
 
@@ -95,7 +105,28 @@ STORES = Grid(
     ],
 )
 
+
+def _left(workload: str, settings: str) -> Quantity:
+    """Return how many of Silo's logs are left of a transaction."""
+    run = Cell("silo", workload, 8, said(settings), machine="silo", txs=TXS)
+    return of_run(run, per_transaction(logs_left))
+
+
+LEAN_ALONE = "workload.rows=lean workload.index=array workload.rollback=0"
+
 PARTS = (
     Table("rivals.buffer", "what it moves whose the buffer on the DIMM is", BUFFER),
     Table("rivals.stores", "what moves the distances of what programs store", STORES),
+    Facts(
+        "rivals.left",
+        "of what is left of Silo's logs where programs store less",
+        [
+            ("padded hash", shown("{:.1f}", _left("hash", "workload.contents=padded"))),
+            ("lean tpcc", shown("{:.0f}", _left("tpcc", LEAN_ALONE))),
+            (
+                "lean tpcc, orders of five lines",
+                shown("{:.0f}", _left("tpcc", f"{LEAN_ALONE} workload.lines=5")),
+            ),
+        ],
+    ),
 )

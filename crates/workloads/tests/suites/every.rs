@@ -25,7 +25,8 @@ const VARIANTS: &[&str] = &[
      index=array rows=lean stock_counts=apart orders=7 districts=3",
     "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
     "order=6 delete=lazy value=24 degree=30 merge=1 versions=1 element=104 edges=undirected \
-     index=array stock_counts=apart buckets=4 growth=at-once alloc_meta=volatile set_percent=60 overwrite_percent=40 \
+     index=array stock_counts=apart buckets=4 growth=at-once alloc_meta=volatile \
+     set_percent=60 overwrite_percent=40 \
      update_interval=9",
     "variant=movnti4 entries_per_fence=8 logging=undo verify=order",
     "variant=nt64 entries_per_fence=2 log=circular array_writes=flushed verify=order",
