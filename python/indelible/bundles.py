@@ -251,7 +251,7 @@ class Verified(Object):
         return not self["differences"] and self["exit_code"] == self["exit_code_then"]
 
     def __str__(self) -> str:
-        from indelible import bundles_text
+        from indelible.text import bundles as bundles_text
 
         return bundles_text.verified(self)
 

@@ -284,13 +284,14 @@ class Causes(Shown):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf."""
-        from indelible import causes_plot, plot
+        from indelible import plots
+        from indelible.plots import causes as causes_plot
 
-        plot.save(causes_plot.figure, self, path)
+        plots.save(causes_plot.figure, self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write what `--report` does: all of it as one HTML page, with its answer as JSON."""
-        from indelible import report
+        from indelible.pages import report
 
         report.save(self, path)
 
@@ -298,6 +299,6 @@ class Causes(Shown):
         return f"<Causes of {', '.join(self.designs)}>"
 
     def __str__(self) -> str:
-        from indelible import causes_text
+        from indelible.text import causes as causes_text
 
         return causes_text.causes(self)

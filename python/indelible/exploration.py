@@ -86,7 +86,7 @@ class Exploration(Object):
         return bool(self["rows"]) and all(row["checked"] for row in self["rows"])
 
     def __str__(self) -> str:
-        from indelible import exploration_text
+        from indelible.text import exploration as exploration_text
 
         return exploration_text.explored(self)
 

@@ -82,7 +82,8 @@ class Health(Object):
         return all(row["ok"] is not False for row in self["checks"])
 
     def __str__(self) -> str:
-        from indelible import health_text, text
+        from indelible import text
+        from indelible.text import health as health_text
 
         return health_text.health(self, text.terminal_width())
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from indelible.comparison_text import Grid, by_cell, cell_grid, titled, where, with_notes
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison
 from indelible.text import BLANK, Note, footnote, terminal_width
+from indelible.text.comparison import Grid, by_cell, cell_grid, titled, where, with_notes
 
 #: What is told of a distribution by the words of a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}

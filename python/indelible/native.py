@@ -100,15 +100,16 @@ class Answer(Shown):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf."""
-        from indelible import native_plot, plot
+        from indelible import plots
+        from indelible.plots import native as native_plot
 
-        plot.save(native_plot.figure, self, path)
+        plots.save(native_plot.figure, self, path)
 
     def __repr__(self) -> str:
         return f"<Answer {self.asked.command()}>"
 
     def __str__(self) -> str:
-        from indelible import native_text
+        from indelible.text import native as native_text
 
         return native_text.answer(self)
 

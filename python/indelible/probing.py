@@ -115,17 +115,18 @@ class Probed(Shown):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf; its runs are those of `curves`."""
-        from indelible import plot, probe_plot
+        from indelible import plots
+        from indelible.plots import probe as probe_plot
 
         if not self.drawn:
             raise InputError("there is nothing to draw: ask for the runs with curves=True")
-        plot.save(probe_plot.figure, self, path)
+        plots.save(probe_plot.figure, self, path)
 
     def __repr__(self) -> str:
         return f"<Probed {', '.join(memory.machine for memory in self.memories)}>"
 
     def __str__(self) -> str:
-        from indelible import probe_text
+        from indelible.text import probe as probe_text
 
         return probe_text.probed(self)
 

@@ -74,7 +74,7 @@ class Recorded(Object):
     """The object of `record --json`, which prints as its table."""
 
     def __str__(self) -> str:
-        from indelible import recording_text
+        from indelible.text import recording as recording_text
 
         return recording_text.recorded(self)
 

@@ -41,9 +41,10 @@ class OfClaims(Shown, ABC):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf."""
-        from indelible import plot, reproduction_plot
+        from indelible import plots
+        from indelible.plots import reproduction as reproduction_plot
 
-        plot.save(reproduction_plot.figure, self, path)
+        plots.save(reproduction_plot.figure, self, path)
 
 
 @dataclass(frozen=True, repr=False)

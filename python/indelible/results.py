@@ -49,9 +49,9 @@ class Run(Answer):
         return f"<Run {self.experiment.command()}>"
 
     def __str__(self) -> str:
-        from indelible import text
+        from indelible.text import run as run_text
 
-        return text.run(self)
+        return run_text.run(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,7 +129,7 @@ class Crash(Answer):
         return f"<Crash {self.campaign.command()}>"
 
     def __str__(self) -> str:
-        from indelible import crash_text
+        from indelible.text import crash as crash_text
 
         return crash_text.crash(self)
 
@@ -180,7 +180,7 @@ class Litmus(Answer):
         return f"<Litmus {self.tests.command()}>"
 
     def __str__(self) -> str:
-        from indelible import litmus_text
+        from indelible.text import litmus as litmus_text
 
         return litmus_text.litmus(self)
 
@@ -509,13 +509,13 @@ class Comparison(OfSeeds):
         `view` is `ratios`, `stalls`, `writes`, `usage`, `summary` or, of what was compared with
         `latencies=True`, `latencies`.
         """
-        from indelible import plot
+        from indelible import plots
 
-        plot.save(self._view(view).figure, self, path)
+        plots.save(self._view(view).figure, self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write what `--report` does: all of it as one HTML page, with its rows as JSON."""
-        from indelible import report
+        from indelible.pages import report
 
         report.save(self, path)
 
@@ -593,6 +593,6 @@ class Comparison(OfSeeds):
         return f"<Comparison of {', '.join(self.designs)} over {', '.join(self.workloads)}>"
 
     def __str__(self) -> str:
-        from indelible import comparison_text
+        from indelible.text import comparison as comparison_text
 
         return comparison_text.comparison(self)

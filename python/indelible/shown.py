@@ -62,8 +62,9 @@ class Battery(Object):
 
     def __str__(self) -> str:
         from indelible import text
+        from indelible.text import battery as battery_text
 
-        return text.battery(self, text.terminal_width())
+        return battery_text.battery(self, text.terminal_width())
 
 
 class Characterization(_Interruptible):
@@ -71,15 +72,17 @@ class Characterization(_Interruptible):
 
     def __str__(self) -> str:
         from indelible import text
+        from indelible.text import characterization as characterization_text
 
-        return text.characterization(self, text.terminal_width())
+        return characterization_text.characterization(self, text.terminal_width())
 
 
 class Explanation(Object):
     """The object of `explain --json`, which prints as its tables."""
 
     def __str__(self) -> str:
-        from indelible import explain_text, text
+        from indelible import text
+        from indelible.text import explain as explain_text
 
         return explain_text.explanation(self, text.terminal_width())
 
@@ -89,5 +92,6 @@ class Benchmark(_Interruptible):
 
     def __str__(self) -> str:
         from indelible import text
+        from indelible.text import benchmark as benchmark_text
 
-        return text.bench(self["rows"], text.terminal_width())
+        return benchmark_text.bench(self["rows"], text.terminal_width())

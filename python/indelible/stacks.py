@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from indelible.comparison_text import (
+from indelible.means import mean_of_seeds
+from indelible.metrics import transactions
+from indelible.results import Cell, Comparison, Run
+from indelible.text import BLANK, Note, footnote, quantity, terminal_width
+from indelible.text.comparison import (
     Grid,
     by_cell,
     judged,
@@ -16,10 +20,6 @@ from indelible.comparison_text import (
     with_notes,
     zero_note,
 )
-from indelible.means import mean_of_seeds
-from indelible.metrics import transactions
-from indelible.results import Cell, Comparison, Run
-from indelible.text import BLANK, Note, footnote, quantity, terminal_width
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from indelible.comparison_text import (
-    INTERVAL,
-    Grid,
-    judged,
-    stubbed_tables,
-    titled,
-    verdict_text,
-    where,
-    with_cores,
-    with_notes,
-    zero_notes,
-)
 from indelible.metrics import METRICS
 from indelible.results import Comparison
 from indelible.text import (
@@ -33,6 +21,18 @@ from indelible.text import (
     ratio_cell,
     size,
     terminal_width,
+)
+from indelible.text.comparison import (
+    INTERVAL,
+    Grid,
+    judged,
+    stubbed_tables,
+    titled,
+    verdict_text,
+    where,
+    with_cores,
+    with_notes,
+    zero_notes,
 )
 
 #: Numbers that are relative to one design, and by which metric runs have them.

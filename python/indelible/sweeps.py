@@ -192,13 +192,14 @@ class Sweep(OfSeeds):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf; one field varies, or two."""
-        from indelible import plot, sweep_plot
+        from indelible import plots
+        from indelible.plots import sweep as sweep_plot
 
-        plot.save(sweep_plot.figure, self, path)
+        plots.save(sweep_plot.figure, self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write what `--report` does: all of it as one HTML page, with its rows as JSON."""
-        from indelible import report
+        from indelible.pages import report
 
         report.save(self, path)
 
@@ -235,6 +236,6 @@ class Sweep(OfSeeds):
         return f"<Sweep of {', '.join(self.vary)}: {', '.join(self.designs)}>"
 
     def __str__(self) -> str:
-        from indelible import sweep_text
+        from indelible.text import sweep as sweep_text
 
         return sweep_text.sweep(self)

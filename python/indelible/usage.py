@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from indelible.comparison_text import Grid, by_cell, cell_grid, titled, where, with_notes
 from indelible.latencies import runs_of
 from indelible.means import mean_of_seeds
 from indelible.metrics import METRICS, per_transaction
 from indelible.results import Cell, Comparison
 from indelible.text import BLANK, Note, paragraph, ratio, terminal_width
+from indelible.text.comparison import Grid, by_cell, cell_grid, titled, where, with_notes
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from indelible import (
-    comparison_text,
-    latencies,
-    latencies_plot,
-    plot,
-    stacks,
-    stacks_plot,
-    summary,
-    summary_plot,
-    tables,
-    usage,
-    usage_plot,
-)
-from indelible.comparison_text import Grid
+from indelible import latencies, stacks, summary, tables, usage
 from indelible.names import one_of
+from indelible.plots import comparison as comparison_plot
+from indelible.plots import latencies as latencies_plot
+from indelible.plots import stacks as stacks_plot
+from indelible.plots import summary as summary_plot
+from indelible.plots import usage as usage_plot
 from indelible.results import Comparison
 from indelible.text import Note
+from indelible.text import comparison as comparison_text
+from indelible.text.comparison import Grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +47,7 @@ VIEWS = {
     RATIOS: View(
         "a metric",
         comparison_text.comparison,
-        plot.figure,
+        comparison_plot.figure,
         tables.compared,
         comparison_text.grid,
         comparison_text.notes,

@@ -9,7 +9,9 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import latencies, plot, stacks, stacks_plot
+from indelible import latencies, stacks
+from indelible.plots import comparison as comparison_plot
+from indelible.plots import stacks as stacks_plot
 
 SILO, HASH = ["silo"], ["hash"]
 
@@ -75,7 +77,7 @@ def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "draw", [plot.figure, stacks_plot.stalls_figure, stacks_plot.writes_figure]
+    "draw", [comparison_plot.figure, stacks_plot.stalls_figure, stacks_plot.writes_figure]
 )
 def test_a_figure_has_its_style_by_itself(fake: ModuleType, draw: object) -> None:
     compared = indelible.compare(["native", "silo"], HASH, crash=False)

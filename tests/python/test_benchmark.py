@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import benchmark, text
+from indelible import benchmark
+from indelible.text import benchmark as benchmark_text
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -21,7 +22,7 @@ def test_a_cell_of_the_benchmark_is_a_row(fake: ModuleType) -> None:
     assert tuple(row) == benchmark.COLUMNS
     assert row["slowdown_vs_plain"] == pytest.approx(1.9 / 1.18)
     row["time_vs_native"] = 1.5
-    assert "62.0 M      1.6x      1.50x  88 MB" in text.bench([row], 80)
+    assert "62.0 M      1.6x      1.50x  88 MB" in benchmark_text.bench([row], 80)
 
 
 def test_each_design_is_measured_beside_native(

@@ -15,8 +15,9 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import compiler, experiment, health, health_text, pool
+from indelible import compiler, experiment, health, pool
 from indelible.cli import main
+from indelible.text import health as health_text
 
 #: How a check is spoilt: a verb of the simulator, which of its requests, and what is answered.
 Spoilt = tuple[str, Callable[[Mapping[str, Any]], bool], Mapping[str, Any]]

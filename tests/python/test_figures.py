@@ -11,7 +11,9 @@ import pytest
 
 import indelible
 from conftest import HERE, needs_core
-from indelible import native_plot, plot
+from indelible import plots
+from indelible.plots import comparison as comparison_plot
+from indelible.plots import native as native_plot
 from indelible.views import VIEWS
 
 Command = Callable[..., tuple[int, str, str]]
@@ -27,7 +29,7 @@ def test_a_cell_without_a_ratio_has_a_mark_and_no_bar(fake: ModuleType) -> None:
     for (_, workload, _, _), run in answer.runs.items():
         if workload == "hash":
             run.data["commit_latency_cycles"]["mean"] = 0.0
-    (axes,) = plot.figure(answer).axes
+    (axes,) = comparison_plot.figure(answer).axes
     drawn = [patch.get_height() for patch in axes.patches if patch.get_height() > 0]
     assert drawn == [1.0, 1.0]
     # Both designs on `hash`, and both of their means.
@@ -73,7 +75,7 @@ def test_names_of_files_are_no_formulas(tmp_path: Path, monkeypatch: pytest.Monk
         indelible.sweep(designs, ["hash"], vary, txs=20).save("it.svg")
         assert name in Path("it.svg").read_text(encoding="utf-8")
     why = indelible.why(["undo@x86", name], ["hash"], fields=["controller.domain"], **small)
-    for suffix in plot.SUFFIXES:
+    for suffix in plots.SUFFIXES:
         why.save(f"it{suffix}")
     assert name in Path("it.svg").read_text(encoding="utf-8")
 

@@ -11,7 +11,8 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import latencies, latencies_plot
+from indelible import latencies
+from indelible.plots import latencies as latencies_plot
 
 Command = Callable[..., tuple[int, str, str]]
 ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--no-crash")

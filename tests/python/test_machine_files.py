@@ -8,7 +8,8 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import text, timeline
+from indelible import timeline
+from indelible.text import run as run_text
 
 pytestmark = needs_core
 
@@ -30,7 +31,7 @@ def far(tmp_path: Path) -> str:
 
 def test_what_is_shown_of_a_machine_in_a_file_is_its_path(far: str) -> None:
     run = indelible.run("silo", "scribble", far, cores=1, txs=5)
-    assert text.run(run).startswith(f"silo · scribble · machine {far} · 1 core · seed 1\n")
+    assert run_text.run(run).startswith(f"silo · scribble · machine {far} · 1 core · seed 1\n")
     assert run.machine == "far"
     crash = indelible.crash("silo", "scribble", far, cores=1, txs=2, points=1)
     assert str(crash).startswith(f"silo · scribble · machine {far} · 1 core · seed 1\n")

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import crash_text
+from indelible.text import crash as crash_text
 
 CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
 

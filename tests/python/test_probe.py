@@ -13,10 +13,11 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import experiment, pool, probe_text, probes
+from indelible import experiment, pool, probes
 from indelible.cli import main
 from indelible.probing import Probed
 from indelible.settings import number
+from indelible.text import probe as probe_text
 
 pytestmark = needs_core
 

@@ -12,7 +12,9 @@ import pytest
 
 import indelible
 from conftest import needs_core, needs_full, refused
-from indelible import comparison_page, inlined, report
+from indelible.pages import comparison as comparison_page
+from indelible.pages import report
+from indelible.pages.inline import inlined
 from indelible.results import Comparison
 from indelible.views import VIEWS
 from pages import Element, Page, cells, command_of, have_heads, heads, is_alone
@@ -354,7 +356,7 @@ def test_a_drawing_within_a_page_has_names_of_its_own() -> None:
         '<image id="i1" xlink:href="data:image/png;base64,iVBO"/>'
         "<text>id=&quot;m1&quot; url(#p1) &lt;b&gt;\x07</text></g></svg>"
     )
-    assert inlined.inlined(svg, "it", 'a "figure"') == (
+    assert inlined(svg, "it", 'a "figure"') == (
         '<svg role="img" aria-label="a &quot;figure&quot;"><defs><path id="it-m1" />'
         '<clipPath id="it-p1" /></defs><g fill="#001122">'
         '<use href="#it-m1" clip-path="url(#it-p1)" style="fill: url(#it-h1)" />'

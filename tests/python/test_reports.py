@@ -12,10 +12,12 @@ import pytest
 
 import indelible
 from conftest import needs_core, refused
-from indelible import report, sweep_text, text
+from indelible import text
 from indelible.causes import Causes
 from indelible.changes import Change, Refused
+from indelible.pages import report
 from indelible.sweeps import Sweep
+from indelible.text import sweep as sweep_text
 from pages import Element, Page, cells, command_of, have_heads, is_alone, without_host
 
 Command = Callable[..., tuple[int, str, str]]
@@ -433,7 +435,7 @@ def test_every_change_is_behind_the_figure(fake: ModuleType) -> None:
 def test_what_moves_less_than_the_most_is_counted(
     fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indelible import causes_page
+    from indelible.pages import causes as causes_page
 
     monkeypatch.setattr(causes_page, "TOP", 3)
     section = page_of(indelible.why(PAIR, ["hash"])).one("section", id="changes-table")

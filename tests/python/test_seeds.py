@@ -16,10 +16,13 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import comparison_text, means, plot, pool, sweep_plot
+from indelible import means, pool
 from indelible.cli import main
 from indelible.experiment import Experiment
+from indelible.plots import comparison as comparison_plot
+from indelible.plots import sweep as sweep_plot
 from indelible.results import Comparison, Run
+from indelible.text import comparison as comparison_text
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -193,7 +196,7 @@ def test_one_seed_is_as_without(command: Command, tmp_path: Path) -> None:
 
 
 def test_intervals_are_drawn() -> None:
-    (axes,) = plot.figure(compared(SPEEDS)).axes
+    (axes,) = comparison_plot.figure(compared(SPEEDS)).axes
     assert "95 % intervals over seeds 1 to 3" in axes.get_title(loc="left")
     # The base is what it is divided by, so that only the other design has intervals.
     (bars,) = [bars for bars in axes.containers if getattr(bars, "errorbar", None)]
@@ -208,13 +211,13 @@ def test_intervals_are_drawn() -> None:
 
 def test_every_bar_fits_its_axis(fake: ModuleType) -> None:
     rising = indelible.compare(["native", "undo@x86", "silo"], "sqlite", seeds=3, crash=False)
-    (axes,) = plot.figure(rising).axes
+    (axes,) = comparison_plot.figure(rising).axes
     cell = ("silo", "sqlite", None)
     assert axes.get_ylim()[1] > rising.ratio(cell) + rising.ratio_half_width(cell)
     # An interval may reach below 0, and no bar does.
     wild = compared({**SPEEDS, ("silo", "hash"): (10.0, 900.0, 40.0)})
     assert wild.ratio(("silo", "hash", 8)) < wild.ratio_half_width(("silo", "hash", 8))
-    (axes,) = plot.figure(wild).axes
+    (axes,) = comparison_plot.figure(wild).axes
     assert axes.get_ylim()[0] == 0
 
 

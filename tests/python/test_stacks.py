@@ -9,7 +9,8 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import stacks, stacks_plot
+from indelible import stacks
+from indelible.plots import stacks as stacks_plot
 from indelible.stacks import STALLS, WRITES
 
 Command = Callable[..., tuple[int, str, str]]

@@ -17,8 +17,9 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import means, summary, summary_plot
+from indelible import means, summary
 from indelible.batteries import Saved
+from indelible.plots import summary as summary_plot
 from indelible.results import Comparison
 
 Command = Callable[..., tuple[int, str, str]]

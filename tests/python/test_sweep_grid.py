@@ -15,8 +15,9 @@ from matplotlib import colormaps
 
 import indelible
 from conftest import needs_core
-from indelible import sweep_plot, text
+from indelible import text
 from indelible.metrics import METRICS
+from indelible.plots import sweep as sweep_plot
 from indelible.results import Run
 from indelible.sweeps import Sweep
 

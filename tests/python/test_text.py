@@ -14,6 +14,7 @@ import pytest
 import indelible
 from indelible import text
 from indelible.cli import parser
+from indelible.text import run as run_text
 
 GOLDEN = Path(__file__).parent / "golden"
 EVERY_DESIGN = "native,undo@ideal,undo@x86,redo@x86,hops,silo,leaky"
@@ -307,6 +308,6 @@ def test_an_energy_has_the_unit_that_fits(fake: ModuleType) -> None:
     }
     for microjoules, told in said.items():
         run.data["energy_uj"] = microjoules
-        assert f"\nenergy      {told}\n" in text.run(run, 80)
+        assert f"\nenergy      {told}\n" in run_text.run(run, 80)
     run.data["energy_uj"] = 0.0
-    assert "energy" not in text.run(run, 80)
+    assert "energy" not in run_text.run(run, 80)

@@ -13,8 +13,9 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import usage, usage_plot
+from indelible import usage
 from indelible.experiment import InputError
+from indelible.plots import usage as usage_plot
 
 Command = Callable[..., tuple[int, str, str]]
 ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--no-crash")

@@ -13,8 +13,10 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import causes_plot, causes_text, changes, pool
+from indelible import changes, pool
 from indelible.changes import Field
+from indelible.plots import causes as causes_plot
+from indelible.text import causes as causes_text
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from itertools import product
 
 from fidelity.tables import SEED, Block
-from indelible import comparison_text, experiment
+from indelible import experiment
 from indelible.evaluation import Cell, Rows
 from indelible.results import Comparison, Run, Verdict
+from indelible.text import comparison as comparison_text
 
 #: Columns of the document's text.
 WIDTH = 80

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import indelible
 from fidelity.tables import Block, Entry, Facts, Grid, Table, of_run, ratio, said, shown
-from indelible import experiment, text, verbs
+from indelible import experiment, verbs
 from indelible.evaluation import Cell, Quantity, Rows
 from indelible.native import SIMULATED
 from indelible.results import characterized
+from indelible.text import battery as battery_text
+from indelible.text import characterization as characterization_text
 
 #: Columns of the document's text.
 WIDTH = 80
@@ -24,7 +26,7 @@ def _table_of(printed: str) -> str:
 
 
 def _batteries(_rows: Rows) -> str:
-    return _table_of(text.battery(indelible.battery(machine="silo", cores=8), WIDTH))
+    return _table_of(battery_text.battery(indelible.battery(machine="silo", cores=8), WIDTH))
 
 
 # Write sets of profiles.
@@ -68,7 +70,7 @@ def _write_sets(rows: Rows) -> str:
         "rows": [characterized(rows(cell), published) for cell in _profiles().values()],
         "cancelled": False,
     }
-    return _table_of(text.characterization(answer, WIDTH))
+    return _table_of(characterization_text.characterization(answer, WIDTH))
 
 
 # The loop of cached logs.

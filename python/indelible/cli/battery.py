@@ -7,6 +7,7 @@ import argparse
 from indelible import text, verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
+from indelible.text import battery as battery_text
 
 HELP = "the energy that a design needs at a power failure, and the size of battery for it"
 DESCRIPTION = (
@@ -51,5 +52,5 @@ def call(args: argparse.Namespace) -> int:
     if args.json:
         options.show_json(answer)
     else:
-        options.show(text.battery(answer, text.terminal_width()))
+        options.show(battery_text.battery(answer, text.terminal_width()))
     return 0

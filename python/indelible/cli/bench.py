@@ -7,6 +7,7 @@ import sys
 
 from indelible import benchmark, text
 from indelible.cli import options
+from indelible.text import benchmark as benchmark_text
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
@@ -52,5 +53,5 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json({"rows": rows, "cancelled": cancelled})
         else:
-            options.show(text.bench(rows, text.terminal_width()))
+            options.show(benchmark_text.bench(rows, text.terminal_width()))
     return 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import explain_text, text, verbs
+from indelible import text, verbs
 from indelible.cli import options
 from indelible.experiment import InputError
 from indelible.names import closest_first
+from indelible.text import explain as explain_text
 
 HELP = "list the designs, ordering hardware, workloads, profiles and machines"
 DESCRIPTION = (

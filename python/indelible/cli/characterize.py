@@ -7,6 +7,7 @@ from typing import Any
 
 from indelible import text, verbs
 from indelible.cli import options
+from indelible.text import characterization as characterization_text
 
 HELP = "what the transactions of a workload write, next to published values"
 DESCRIPTION = (
@@ -59,7 +60,7 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer)
         else:
-            options.show(text.characterization(answer, text.terminal_width()))
+            options.show(characterization_text.characterization(answer, text.terminal_width()))
         return 0
 
     return options.answer(

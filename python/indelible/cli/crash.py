@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import crash_text, verbs
+from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
 from indelible.results import Crash
+from indelible.text import crash as crash_text
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import explain_text, text, verbs
+from indelible import text, verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE, InputError
+from indelible.text import explain as explain_text
 
 HELP = "everything known about a design, a workload, a machine or ordering hardware"
 DESCRIPTION = (

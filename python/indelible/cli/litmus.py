@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import litmus_text, verbs
+from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import RANDOM_MAX
 from indelible.results import Litmus
+from indelible.text import litmus as litmus_text
 
 HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import native, native_plot, plot
+from indelible import native, plots
 from indelible.cli import options, outputs
 from indelible.experiment import InputError
+from indelible.plots import native as native_plot
 
 HELP = "measure this computer's processor: cached and uncacheable logs"
 DESCRIPTION = (
@@ -65,7 +66,7 @@ def call(args: argparse.Namespace) -> int:
         asked = "needs a benchmark" if args.benchmark is None else f"has no `{args.benchmark}`"
         raise InputError(f"`indelible native` {asked}; there is `indelible native logging`")
     if args.plot is not None:
-        plot.check(args.plot, "--plot")
+        plots.check(args.plot, "--plot")
         options.require_writable("--plot", args.plot)
 
     def show(answer: native.Answer) -> int:
@@ -76,7 +77,7 @@ def call(args: argparse.Namespace) -> int:
         if answer.interrupted:
             outputs.tell_unwritten(args.plot)
         elif args.plot is not None:
-            plot.save(native_plot.figure, answer, args.plot)
+            plots.save(native_plot.figure, answer, args.plot)
             if not args.json:
                 options.show(f"\nfigure: {args.plot}")
         return 0

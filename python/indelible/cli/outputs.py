@@ -12,9 +12,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from indelible import files, plot, report
+from indelible import files, plots
 from indelible.cli import complain, letters, options
 from indelible.experiment import InputError
+from indelible.pages import report
 from indelible.rows import rows_as_csv
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def add_report(parser: argparse.ArgumentParser, what: str, shown: str) -> None:
 def check(args: argparse.Namespace) -> None:
     """Refuse files that cannot be written, before anything is run."""
     if args.plot is not None:
-        plot.check(args.plot, "--plot")
+        plots.check(args.plot, "--plot")
         options.require_writable("--plot", args.plot)
     if args.csv == STDOUT:
         if args.json:
@@ -117,7 +118,7 @@ def show(
     if args.table is not None:
         _write("--table", args.table, rows_as_csv(table(answer)))
     if args.plot is not None:
-        plot.save(draw, answer, args.plot)
+        plots.save(draw, answer, args.plot)
         if not args.json and not alone:
             options.show(f"\nfigure: {args.plot}")
     if args.report is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import probe_plot, probe_text, probing
+from indelible import probing
 from indelible.cli import options, outputs
+from indelible.plots import probe as probe_plot
 from indelible.probes import GROUPS
 from indelible.probing import MACHINE, Probed
+from indelible.text import probe as probe_text
 
 HELP = "latency and bandwidth of a machine's memory, next to measurements of real ones"
 DESCRIPTION = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import reproduction_plot, verbs
+from indelible import verbs
 from indelible.cli import options, outputs
 from indelible.experiment import InputError
 from indelible.papers import PAPERS
+from indelible.plots import reproduction as reproduction_plot
 from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
 
 HELP = "what a paper claims, and what comes out here"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
 from indelible.results import Run
+from indelible.text import run as run_text
 
 HELP = "one workload on one design"
 DESCRIPTION = (
@@ -54,7 +55,7 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer.json())
         else:
-            options.show(text.run(answer))
+            options.show(run_text.run(answer))
         return 0
 
     return options.answer(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import sweep_plot, sweep_text, verbs
+from indelible import verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import metric_named
+from indelible.plots import sweep as sweep_plot
 from indelible.sweeps import Sweep
+from indelible.text import sweep as sweep_text
 
 HELP = "the same runs at several values of a parameter"
 DESCRIPTION = (

@@ -6,9 +6,10 @@ import argparse
 import time
 from pathlib import Path
 
-from indelible import bundles, bundles_text
+from indelible import bundles
 from indelible.cli import INTERRUPTED, bundle, options
 from indelible.experiment import InputError
+from indelible.text import bundles as bundles_text
 
 HELP = "repeat the command of a bundle and compare the answers"
 DESCRIPTION = (

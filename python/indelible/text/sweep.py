@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from indelible import text
-from indelible.comparison_text import Grid, stubbed_tables
 from indelible.metrics import METRICS
 from indelible.sweeps import Point, Sweep
+from indelible.text.comparison import Grid, stubbed_tables
 
 #: What stands over the grid of who is ahead, where the two best are level, and behind the name of
 #: a design that seeds do not agree on.

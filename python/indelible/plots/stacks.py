@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from indelible import comparison_text, text
-from indelible.plot import (
+from indelible import text
+from indelible.plots import (
     COLOURS,
     HATCHES,
     HEIGHT_INCHES,
@@ -16,6 +16,7 @@ from indelible.plot import (
     styled,
 )
 from indelible.stacks import MEAN_LABEL, STALLS, WRITES, Stacked, stacks
+from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

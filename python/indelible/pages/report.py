@@ -15,9 +15,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from indelible import causes_page, comparison_page, files, plot, sweep_page
+from indelible import files, plots
 from indelible.causes import Causes
 from indelible.experiment import InputError
+from indelible.pages import causes as causes_page
+from indelible.pages import comparison as comparison_page
+from indelible.pages import sweep as sweep_page
 from indelible.results import Comparison
 from indelible.sweeps import Sweep
 
@@ -59,7 +62,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
         try:
             importlib.import_module(library)
         except ImportError as error:
-            raise plot.missing(error, flag or "a report", EXTRA) from None
+            raise plots.missing(error, flag or "a report", EXTRA) from None
 
 
 def save(answer: Answer, path: str | PathLike[str]) -> None:
@@ -76,17 +79,17 @@ def html(answer: Answer) -> str:
         raise InputError("there is no report: no run came to its end")
     import jinja2
 
-    pages = jinja2.Environment(
-        loader=jinja2.PackageLoader("indelible", "templates"),
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("indelible.pages", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     kind = KINDS[type(answer)]
-    page = pages.get_template(f"{kind.name}{SUFFIX}")
+    page = environment.get_template(f"{kind.name}{SUFFIX}")
     return page.render(kind=kind, json=answer.json(), **kind.parts(answer))
 
 

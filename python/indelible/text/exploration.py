@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible import text
-from indelible.crash_text import NOTHING_ANNOUNCED, NOTHING_CHECKED, OTHER, list_violations
 from indelible.exploration import SURE, Exploration
+from indelible.text.crash import NOTHING_ANNOUNCED, NOTHING_CHECKED, OTHER, list_violations
 
 #: Seeds of which it is told what is wrong; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from indelible import plot, simulated, text
+from indelible import plots, text
 from indelible.experiment import InputError
-from indelible.inlined import inlined
+from indelible.pages import simulated
+from indelible.pages.inline import inlined
+from indelible.pages.simulated import Simulated
 from indelible.results import OfSeeds, Run
-from indelible.simulated import Simulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -78,12 +79,12 @@ def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of:
     """Return a figure with its drawing, or with the reason why there is none."""
     told = f"{figure.title}: {', '.join(of.designs)} on {', '.join(of.workloads)}"
     try:
-        svg = plot.svg(draw, answer)
+        svg = plots.svg(draw, answer)
     except InputError as error:
         return replace(figure, absent=str(error))
     said = f"{told}. The table below has its numbers."
     width = float(WIDTH.search(svg)[1])
-    is_narrow = width < NARROW * plot.WIDTH_INCHES * POINTS
+    is_narrow = width < NARROW * plots.WIDTH_INCHES * POINTS
     return replace(figure, svg=inlined(svg, figure.name, said), is_narrow=is_narrow)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from indelible import comparison_text, text
+from indelible import text
 from indelible.experiment import InputError
-from indelible.plot import blocks, label, look_of, styled
+from indelible.plots import blocks, label, look_of, styled
+from indelible.text import comparison as comparison_text
 from indelible.usage import numbers
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from indelible import sweep_text, text
+from indelible import text
 from indelible.experiment import InputError
 from indelible.means import is_unsure
 from indelible.metrics import METRICS
-from indelible.plot import (
+from indelible.plots import (
     COLOURS,
     DECADE,
     HEIGHT_INCHES,
@@ -27,6 +27,7 @@ from indelible.plot import (
 )
 from indelible.settings import number
 from indelible.sweeps import Point, Sweep
+from indelible.text import sweep as sweep_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

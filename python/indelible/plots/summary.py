@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from indelible import comparison_text, text
+from indelible import text
 from indelible.metrics import METRICS
-from indelible.plot import (
+from indelible.plots import (
     COLOURS,
     DECADE,
     INTERVAL_LOOK,
@@ -20,6 +20,7 @@ from indelible.plot import (
     styled,
 )
 from indelible.summary import HALF_WIDTH, RATIOS, over, rows_of
+from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

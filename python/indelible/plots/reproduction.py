@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from indelible.plot import COLOURS, MARKERS, WIDTH_INCHES, styled
+from indelible.plots import COLOURS, MARKERS, WIDTH_INCHES, styled
 from indelible.reproduction import Reproduction, Reproductions
 
 if TYPE_CHECKING:

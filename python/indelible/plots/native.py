@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indelible.native import CACHED, PUBLISHED, UNCACHEABLE, Answer
-from indelible.plot import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, number_decades, styled
+from indelible.plots import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, number_decades, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

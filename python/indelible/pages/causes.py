@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from indelible import causes_plot, causes_text, page, simulated, text
+from indelible import pages, text
 from indelible.causes import Causes
-from indelible.causes_text import CHANGE_STUB, TOP
-from indelible.comparison_text import Grid, where
 from indelible.metrics import METRICS
-from indelible.page import LABEL, UNTESTED, Figure
-from indelible.simulated import Simulated
+from indelible.pages import LABEL, UNTESTED, Figure, simulated
+from indelible.pages.simulated import Simulated
+from indelible.plots import causes as causes_plot
+from indelible.text import causes as causes_text
+from indelible.text.causes import CHANGE_STUB, TOP
+from indelible.text.comparison import Grid, where
 
 #: The name of the figure, and of the table of what moves most.
 NAME = "changes"
@@ -26,15 +28,15 @@ def parts(answer: Causes) -> dict[str, Any]:
     behind = _view(answer, NAME, title, causes_text.change_grid(answer, answer.ranked()))
     return {
         "title": _title(answer),
-        "asked": page.asked(here, cores, seeds, {"fields": _fields(answer)}) | UNTESTED,
+        "asked": pages.asked(here, cores, seeds, {"fields": _fields(answer)}) | UNTESTED,
         "interrupted": text.interrupted(answer.sweep, "cells") if answer.interrupted else None,
         "main": _view(answer, "values", title, _values(answer)),
         "headline": causes_text.headline(answer),
         "of": None,
         "views": [*_views(answer)],
         "gains": [*causes_text.gains(answer)],
-        "figure": page.drawn(behind, causes_plot.figure, answer, here),
-        **page.parts(of),
+        "figure": pages.drawn(behind, causes_plot.figure, answer, here),
+        **pages.parts(of),
         "command": _command(answer, of),
         "runs": len(answer.sweep.runs),
         "runs_as_they_are": len(here.runs),
@@ -44,9 +46,9 @@ def parts(answer: Causes) -> dict[str, Any]:
 
 def _title(answer: Causes) -> str:
     if len(answer.designs) == 1:
-        return f"What {page.named(answer.sweep)} depends on"
+        return f"What {pages.named(answer.sweep)} depends on"
     first, second = answer.designs
-    return f"Why {first} and {second} differ on {page.counted_workloads(answer.sweep)}"
+    return f"Why {first} and {second} differ on {pages.counted_workloads(answer.sweep)}"
 
 
 def _fields(answer: Causes) -> str:
@@ -71,7 +73,7 @@ def _values(answer: Causes) -> Grid:
     rows = []
     for design, name in zip(here.designs, causes_text.marked_names(answer), strict=True):
         values = (here.value((design, workload, answer.cores)) for workload in here.workloads)
-        rows.append([name, *(page.quantity_cell(value, unit) for value in values)])
+        rows.append([name, *(pages.quantity_cell(value, unit) for value in values)])
     return [["as it is", *here.workloads], *rows]
 
 
@@ -97,7 +99,7 @@ def _view(
     """Return a table, the first columns of which say what a row is of."""
     heads, *rows = grid
     labels = (LABEL,) * (CHANGE_STUB if name == NAME else 1)
-    table = page.table(where(answer.as_it_is, answer.cores), labels, heads, rows)
+    table = pages.table(where(answer.as_it_is, answer.cores), labels, heads, rows)
     return Figure(name, title, None, None, [table], notes)
 
 

@@ -13,10 +13,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from indelible import comparison_text, files, text
+from indelible import files
 from indelible.experiment import InputError
-from indelible.metrics import METRICS
 from indelible.results import Comparison, OfSeeds
+from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +43,8 @@ UNSAFE_HATCH = "////"
 #: Values that are further apart than this by a factor stand on a logarithmic axis.
 DECADE = 10
 
-#: How a confidence interval is drawn on a bar.
+#: How a confidence interval is drawn.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
-
-#: Up to so many bars in a block, each has its value on it.
-BARS_WITH_VALUES = 25
 
 STYLE = {
     "font.size": 8,
@@ -123,13 +120,6 @@ def svg(draw: Callable[[Answer], Figure], answer: Answer) -> str:
     return out.getvalue()
 
 
-@styled
-def figure(answer: Comparison) -> Figure:
-    """Return grouped bars, a block for each number of cores, the geometric mean at the right."""
-    require_ratios(answer, answer.normalize)
-    return blocks(answer, _bars, HEIGHT_INCHES, labels_in_row=5)
-
-
 def blocks(
     answer: Comparison,
     draw: Callable[[Axes, Comparison, int | None], None],
@@ -161,54 +151,6 @@ def blocks(
         named.values(), named.keys(), loc="outside upper center", ncols=columns, frameon=False
     )
     return drawing
-
-
-def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
-    groups = [*answer.workloads, "gmean"]
-    bar = 0.8 / len(answer.designs)
-    # The mean stands a little apart from what it is the mean of.
-    places = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
-    roomy = len(answer.designs) * len(groups) <= BARS_WITH_VALUES
-    for index, design in enumerate(answer.designs):
-        ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
-        ratios.append(answer.gmean(design, cores))
-        reaches = _reaches(answer, design, cores)
-        offset = (index - (len(answer.designs) - 1) / 2) * bar
-        container = axes.bar(
-            [place + offset for place in places],
-            [math.nan if ratio is None else ratio for ratio in ratios],
-            bar,
-            label=label(answer, design),
-            **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
-            **look_of(answer, design, index),
-        )
-        # Among few bars there is room for every value, among many for those of the means.
-        tops = [*zip(container.patches, ratios, reaches, strict=True)]
-        has_value = [index > 0 and roomy] * len(answer.workloads) + [True]
-        for (patch, ratio, reach), is_told in zip(tops, has_value, strict=True):
-            middle = patch.get_x() + patch.get_width() / 2
-            if ratio is None:
-                mark(axes, text.BLANK, middle, 0.0)
-            elif is_told and ratio:
-                # Side by side, the labels of many narrow bars would overlap.
-                mark(axes, text.ratio(ratio), middle, ratio + reach, len(answer.designs) > 4)
-    if axes.get_ylim()[0] < 0:
-        # Where seeds differ much, an interval reaches below 0, and no bar does.
-        axes.set_ylim(bottom=0)
-    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
-    axes.grid(axis="y", color="0.9", linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.margins(x=0.01)
-    axes.set_xticks(places, groups)
-    axes.tick_params(axis="x", length=0)
-    metric = METRICS[answer.metric]
-    axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")
-    seeds = answer.seeds_shown
-    sure = f"95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else None
-    notes = ", ".join(filter(None, (metric.better, sure)))
-    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
-    title = f"{where} ({notes})" if notes else where
-    axes.set_title(title, fontsize=7, loc="left", color="0.3")
 
 
 def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> None:
@@ -255,12 +197,6 @@ def require_ratios(answer: OfSeeds, base: str) -> None:
         f"there is no figure: {base} {'is 0' if known else 'has no value'} here; choose another"
         " with --normalize"
     )
-
-
-def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
-    """Return how far the confidence intervals of a design's bars go to either side."""
-    widths = [answer.ratio_half_width((design, workload, cores)) for workload in answer.workloads]
-    return [width or 0.0 for width in [*widths, answer.gmean_half_width(design, cores)]]
 
 
 def label(answer: Comparison, design: str) -> str:

@@ -9,12 +9,12 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from indelible.causes import AS_IT_IS, Causes
-from indelible.causes_text import TOP, marked_names
-from indelible.comparison_text import where
 from indelible.experiment import InputError
 from indelible.metrics import METRICS
-from indelible.plot import COLOURS, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
+from indelible.plots import COLOURS, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
 from indelible.sweeps import Point
+from indelible.text.causes import TOP, marked_names
+from indelible.text.comparison import where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

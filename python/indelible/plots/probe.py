@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indelible.plot import COLOURS, HEIGHT_INCHES, MARKERS, WIDTH_INCHES, styled
+from indelible.plots import COLOURS, HEIGHT_INCHES, MARKERS, WIDTH_INCHES, styled
 from indelible.probes import BYTES
 from indelible.probing import DRAWN, Probed
 

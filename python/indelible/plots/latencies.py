@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from indelible import comparison_text, text
+from indelible import text
 from indelible.experiment import InputError
 from indelible.latencies import commits, distribution, has_later, is_told
-from indelible.plot import COLOURS, WIDTH_INCHES, label, number_decades, styled
+from indelible.plots import COLOURS, WIDTH_INCHES, label, number_decades, styled
+from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from indelible import page, simulated, text
-from indelible.comparison_text import judged, verdict_text, where
+from indelible import pages, text
 from indelible.metrics import METRICS
-from indelible.page import Figure, Judged, Table
+from indelible.pages import Figure, Judged, Table, simulated
+from indelible.pages.simulated import Simulated
 from indelible.results import Comparison, Verdict
-from indelible.simulated import Simulated
+from indelible.text.comparison import judged, verdict_text, where
 from indelible.views import RATIOS, VIEWS
 
 #: What the figures show, in their order.
@@ -49,19 +49,19 @@ def parts(answer: Comparison) -> dict[str, Any]:
     of = Simulated.of(answer, answer.cores)
     counts = (count for count in map(answer.cores_used, answer.cores) if count is not None)
     return {
-        "title": page.named(answer),
-        "asked": page.asked(answer, counts, answer.seeds_shown, {}),
+        "title": pages.named(answer),
+        "asked": pages.asked(answer, counts, answer.seeds_shown, {}),
         "interrupted": text.interrupted(answer, "runs") if answer.interrupted else None,
         "main": _view(answer, RATIOS, "{metric} relative to {base}{better}"),
         "legend": _legend(answer),
         "summary": _view(answer, "summary", "All that a design trades, relative to {base}"),
         "figures": [_drawn(answer, name, title) for name, title in FIGURES.items()],
         "verdicts": _verdicts(answer),
-        **page.parts(of),
+        **pages.parts(of),
         "campaigns": _campaigns(answer),
         "command": _command(answer, of),
-        "run_heads": page.RUN_HEADS,
-        "runs": page.listed(answer.runs.values()),
+        "run_heads": pages.RUN_HEADS,
+        "runs": pages.listed(answer.runs.values()),
     }
 
 
@@ -77,7 +77,7 @@ def _view(answer: Comparison, name: str, title: str) -> Figure:
 def _drawn(answer: Comparison, name: str, title: str) -> Figure:
     """Return a view with its drawing, or with the reason why there is none."""
     based = _based(answer, name)
-    return page.drawn(_view(answer, name, title), VIEWS[name].figure, based, answer)
+    return pages.drawn(_view(answer, name, title), VIEWS[name].figure, based, answer)
 
 
 def _based(answer: Comparison, name: str) -> Comparison:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from indelible import stacks
 from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
-from indelible.comparison_text import Grid, stubbed_tables, titled, where
 from indelible.metrics import METRICS
 from indelible.sweeps import Point
 from indelible.text import (
@@ -23,6 +22,7 @@ from indelible.text import (
     ratio_cell,
     terminal_width,
 )
+from indelible.text.comparison import Grid, stubbed_tables, titled, where
 
 #: So many changes have a row, unless it is said.
 TOP = 12

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from indelible import page, simulated, sweep_plot, sweep_text, tables, text
+from indelible import pages, tables, text
 from indelible.metrics import METRICS
-from indelible.page import LABEL, UNTESTED, Figure, Table
-from indelible.simulated import Simulated
+from indelible.pages import LABEL, UNTESTED, Figure, Table, simulated
+from indelible.pages.simulated import Simulated
+from indelible.plots import sweep as sweep_plot
 from indelible.sweeps import Sweep
+from indelible.text import sweep as sweep_text
 
 #: The name of the figure.
 NAME = "values"
@@ -33,16 +35,16 @@ def parts(answer: Sweep) -> dict[str, Any]:
     behind = replace(main, tables=[_whole(answer)], notes=[])
     heads, runs = _runs(answer)
     return {
-        "title": f"{page.named(answer)} over {', '.join(answer.vary)}",
-        "asked": page.asked(answer, used["cores"], seeds, {"varies": varies}) | UNTESTED,
+        "title": f"{pages.named(answer)} over {', '.join(answer.vary)}",
+        "asked": pages.asked(answer, used["cores"], seeds, {"varies": varies}) | UNTESTED,
         "interrupted": text.interrupted(answer, "cells") if answer.interrupted else None,
         "main": main,
         "headline": None,
         "of": " · ".join(said),
         "metric": answer.metric,
         "passings": _passings(answer),
-        "figure": page.drawn(behind, sweep_plot.figure, answer, answer),
-        **page.parts(of),
+        "figure": pages.drawn(behind, sweep_plot.figure, answer, answer),
+        **pages.parts(of),
         "command": _command(answer, of),
         "run_heads": heads,
         "runs": runs,
@@ -70,7 +72,7 @@ def _shown(answer: Sweep) -> Iterator[Table]:
     labels = (LABEL,) * sweep_text.stubs(answer)
     for name, (heads, *rows) in sweep_text.grids(answer).items():
         said = " · ".join(filter(None, [name, sweep_text.axes(answer)]))
-        yield page.table(said or _where(answer), labels, heads, rows)
+        yield pages.table(said or _where(answer), labels, heads, rows)
 
 
 def _whole(answer: Sweep) -> Table:
@@ -82,10 +84,10 @@ def _whole(answer: Sweep) -> Table:
     for row in tables.swept(answer):
         value, ratio, width = (row[key] for key in ("value", "normalized", "half_width_95"))
         cells = [*row["point"].values(), row["design"], row["workload"]]
-        cells += [page.quantity_cell(value, unit), text.ratio_cell(ratio, width)]
+        cells += [pages.quantity_cell(value, unit), text.ratio_cell(ratio, width)]
         rows.append([*cells, *([text.half_width_cell(width, ratio)] if has_intervals else [])])
     heads += [text.INTERVAL] if has_intervals else []
-    return page.table(_where(answer), (LABEL,) * (len(answer.vary) + 2), heads, rows)
+    return pages.table(_where(answer), (LABEL,) * (len(answer.vary) + 2), heads, rows)
 
 
 def _passings(answer: Sweep) -> list[str] | None:
@@ -97,7 +99,7 @@ def _passings(answer: Sweep) -> list[str] | None:
 
 def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
     """Return what is said of each run, also at which point it is."""
-    design, workload, *others = page.RUN_HEADS
+    design, workload, *others = pages.RUN_HEADS
     own = [key for key in answer.vary if key not in others]
     rows = []
     for (point, *_), run in answer.runs.items():

@@ -1,0 +1,333 @@
+"""Answers as text for a terminal of a given width: what all have in common.
+
+Each kind of answer is a module. They return strings and print nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from indelible.kept import Taken
+from indelible.means import UNSURE, is_unsure
+from indelible.results import OfSeeds
+
+DAGGER = "†"
+
+BLANK = "-"
+
+#: What there is to know of a table: a mark or a label, and what it stands for.
+Note = tuple[str, str]
+
+#: The mark of a value whose confidence interval is wide, before the value.
+UNSURE_MARK = "~"
+
+#: What stands before how sure means are.
+INTERVAL = "± 95 %"
+
+#: No ratio that is less is told.
+LEAST_RATIO = 1e-4
+
+#: The least that is left to a column whose text is wrapped.
+LAST_COLUMN = 20
+
+#: And one whose names are broken since nothing else has helped.
+BROKEN_COLUMN = 12
+
+#: What is between columns, and what is if they do not fit otherwise.
+GAP = "  "
+NARROW_GAP = " "
+
+DURABILITY_NOTES = {
+    "none": "no durability: not crash consistent by design, a bound and not a rival",
+    "asynchronous": "weaker durability: a commit returns before it is durable",
+}
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal; 80 where there is none."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+# Numbers.
+
+
+def quantity(value: float, unit: str) -> str:
+    """Return a number with a decimal prefix: 12.3 Mtx/s."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= factor:
+            return f"{digits(value / factor)} {prefix}{unit}"
+    return f"{digits(value)} {unit}"
+
+
+def seconds(value: float) -> str:
+    """Return a time with the prefix that suits it."""
+    return _of_one(value, "s")
+
+
+def joules(value: float) -> str:
+    """Return an energy with the prefix that suits it."""
+    return _of_one(value, "J")
+
+
+def size(of: float) -> str:
+    """Return bytes with the binary prefix that suits them."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if of >= factor:
+            return f"{of / factor:.4g} {unit}"
+    return f"{of:.0f} B"
+
+
+def _of_one(value: float, unit: str) -> str:
+    """Return what is some of a unit, or a part of it."""
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u")):
+        if value >= factor:
+            return f"{digits(value / factor)} {prefix}{unit}"
+    return f"{digits(value / 1e-9)} n{unit}"
+
+
+def digits(value: float) -> str:
+    """Return three significant digits, two of what is less than 0.1, without an exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else ratio(value)
+
+
+def percentages(parts: Mapping[str, float]) -> dict[str, float]:
+    """Return the parts in percent with one decimal, rounded so that they sum to 100.0."""
+    total = sum(parts.values())
+    if not total:
+        return dict.fromkeys(parts, 0.0)
+    exact = {name: 1000 * value / total for name, value in parts.items()}
+    tenths = {name: int(value) for name, value in exact.items()}
+    largest_rest = sorted(exact, key=lambda name: tenths[name] - exact[name])
+    for name in largest_rest[: 1000 - sum(tenths.values())]:
+        tenths[name] += 1
+    return {name: value / 10 for name, value in tenths.items()}
+
+
+def ratio(value: float) -> str:
+    """Return a ratio with two digits behind the point, as in a table of a paper.
+
+    One below 0.1 has two that say something, as far as a column has room for them.
+    """
+    if 0 < value < LEAST_RATIO:
+        return f"<{LEAST_RATIO:g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.{_decimals(value)}f}"
+
+
+def _decimals(value: float) -> int:
+    """Return how many digits behind the point a ratio has."""
+    if value <= 0 or value >= 0.1:
+        return 2
+    # The exponent of what is rounded: 0.0999 is 0.10.
+    return 1 - int(f"{max(value, LEAST_RATIO):.1e}".partition("e")[2])
+
+
+def ratio_cell(value: float | None, half_width: float | None = None) -> str:
+    """Return a ratio, marked if its confidence interval is wide, or a dash for nothing."""
+    mark = UNSURE_MARK if is_unsure(value, half_width) else ""
+    return BLANK if value is None else mark + ratio(value)
+
+
+def half_width_cell(value: float | None, of: float | None = None) -> str:
+    """Return half of an interval with the digits of what it is of.
+
+    One that rounds to nothing is not said to be nothing.
+    """
+    if value is None:
+        return BLANK
+    if value >= 100:
+        return ratio(value)
+    digits = 2 if of is None else _decimals(of)
+    least = 10**-digits
+    return f"<{least:.{digits}f}" if 0 < value < least / 2 else f"{value:.{digits}f}"
+
+
+# Tables.
+
+
+def columns(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    width: int,
+    right: Sequence[int] = (),
+) -> str:
+    """Return a table that fits: the last column is wrapped first, then the widest, then others."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    sizes, gap = _sizes([[*cells] for cells in zip(headers, *rows, strict=True)], width)
+    lines = []
+    for row in (headers, *rows):
+        cells = [_wrapped(cell, size) for cell, size in zip(row, sizes, strict=True)]
+        lines += [table_line(part, sizes, right, gap) for part in zip_longest(*cells, fillvalue="")]
+        if row is headers:
+            lines.append("-" * (sum(sizes) + len(gap) * (len(sizes) - 1)))
+    return "\n".join(lines)
+
+
+def _sizes(table: Sequence[Sequence[str]], width: int) -> tuple[list[int], str]:
+    """Return how wide the columns of a table are, and what is between them.
+
+    What does not fit is wrapped between words, then has narrow gaps, and last are names broken.
+    """
+    sizes = [max(map(len, cells)) for cells in table]
+    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in table]
+    last = len(sizes) - 1
+    ranked = sorted(range(last), key=lambda index: -sizes[index])
+    widest = ranked[0] if ranked else last
+    gaps = len(GAP) * last
+
+    def narrow(index: int, least: int) -> None:
+        excess = sum(sizes) + gaps - width
+        if excess > 0:
+            sizes[index] = min(sizes[index], max(sizes[index] - excess, least))
+
+    narrow(last, LAST_COLUMN)
+    narrow(widest, max(words[widest], LAST_COLUMN))
+    for index in [*ranked, last]:
+        narrow(index, words[index])
+    if sum(sizes) + gaps <= width:
+        return sizes, GAP
+    gaps = len(NARROW_GAP) * last
+    narrow(widest, BROKEN_COLUMN)
+    return sizes, NARROW_GAP
+
+
+def _wrapped(cell: str, size: int) -> list[str]:
+    """Return a cell in lines; a name stays whole if it fits, and is broken behind a `_` if not."""
+    parts = rf"\S{{1,{size}}}$|\S{{0,{size - 1}}}_|\S{{1,{size}}}"
+    words = (" ".join(re.findall(parts, word)) for word in cell.split())
+    return textwrap.wrap(" ".join(words), size, break_on_hyphens=False) or [""]
+
+
+def table_line(
+    cells: Sequence[str], sizes: Sequence[int], right: Sequence[int], gap: str = GAP
+) -> str:
+    """Return cells padded to their sizes, those of `right` from the left."""
+    pairs = enumerate(zip(cells, sizes, strict=True))
+    padded = [cell.rjust(size) if i in right else cell.ljust(size) for i, (cell, size) in pairs]
+    return gap.join(padded).rstrip()
+
+
+def fitted(designs: Sequence[str], sizes: Mapping[str, int], room: int) -> list[list[str]]:
+    """Return the designs in as many parts as it takes for each part to fit."""
+    parts: list[list[str]] = [[]]
+    left = room
+    for design in designs:
+        need = sizes[design] + 2
+        if need > left and parts[-1]:
+            parts.append([])
+            left = room
+        parts[-1].append(design)
+        left -= need
+    return parts
+
+
+def word(value: object) -> str:
+    """Return a value of a table: yes or no, or a dash for nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return BLANK if value is None or value == "" else str(value)
+
+
+def paragraph(label: str, body: str, width: int) -> str:
+    """Return a label and its text, wrapped with a hanging indent."""
+    hang = " " * LABEL
+    return textwrap.fill(
+        label.ljust(LABEL) + body, width, subsequent_indent=hang, break_on_hyphens=False
+    )
+
+
+LABEL = 12
+
+
+def command(label: str, command: str, width: int) -> str:
+    """Return a command that can be copied into a shell from however many lines it takes."""
+    # An option stays with its value.
+    lines, room = [""], max(width - LABEL - 2, 20)
+    for word in re.split(r" (?=--)", command):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return label.ljust(LABEL) + (" \\\n" + " " * LABEL).join(lines)
+
+
+# Names and notes.
+
+
+def marked(durability: Mapping[str, str], design: str) -> str:
+    """Return the name of a design, with a dagger for weaker durability."""
+    weaker = durability.get(design, "synchronous") != "synchronous"
+    return design + (DAGGER if weaker else "")
+
+
+def durability_notes(designs: Sequence[str], durability: Mapping[str, str]) -> list[Note]:
+    """Return what the daggers mean."""
+    names = {kind: [d for d in designs if durability.get(d) == kind] for kind in DURABILITY_NOTES}
+    return [
+        (DAGGER, f"{', '.join(names[kind])}: {note}")
+        for kind, note in DURABILITY_NOTES.items()
+        if names[kind]
+    ]
+
+
+def machine_title(machine: str, cores: int) -> str:
+    """Return what a run was made on: the machine as it was asked for, a file by its path."""
+    return f"machine {machine} · {cores} core{'' if cores == 1 else 's'}"
+
+
+def run_title(row: Mapping[str, Any], machine: str) -> str:
+    """Return what was run, and on what."""
+    where = machine_title(machine, row["cores"])
+    return f"{row['design']} · {row['workload']} · {where} · seed {row['seed']}"
+
+
+def seeds_said(seeds: Sequence[int]) -> str:
+    """Return one seed, or the first and the last of several that follow each other."""
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def interrupted(answer: OfSeeds, what: str) -> str:
+    """Return how much there is of what was interrupted, and whose table it makes."""
+    total = len(answer.cells()) * len(answer.seeds)
+    of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
+    return f"interrupted: {len(answer.runs)} of {total} {what} had ended{of}"
+
+
+def kept_notes(taken: Taken | None, width: int) -> list[str]:
+    """Return what was not run because its answer is kept; nothing is said if none is."""
+    if taken is None:
+        return []
+    return [textwrap.fill(str(taken), width, break_on_hyphens=False, break_long_words=False)]
+
+
+def interval_notes(
+    said: str, widths: Mapping[str, tuple[float | None, float | None]]
+) -> list[Note]:
+    """Return a note on confidence intervals that ends with the widest for its value.
+
+    The values come with the half of their intervals, by where they are.
+    """
+    known = {place: pair for place, pair in widths.items() if pair[0] and pair[1] is not None}
+    if not known:
+        return []
+    place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])
+    notes = [("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half, value)}")]
+    if any(is_unsure(*pair) for pair in known.values()):
+        limit = f"± {100 * UNSURE:.0f} %"
+        wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
+        notes.append((UNSURE_MARK, wide))
+    return notes
+
+
+def footnote(mark: str, body: str, width: int) -> str:
+    """Return a note that begins with its mark."""
+    return textwrap.fill(
+        f"{mark} {body}",
+        width,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

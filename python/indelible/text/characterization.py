@@ -1,0 +1,39 @@
+"""What transactions write, as text for a terminal. Returns strings and prints nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from indelible.text import columns, machine_title, word
+
+
+def characterization(answer: Mapping[str, Any], width: int) -> str:
+    """Return what transactions write, with what was published of it where there is something."""
+    averages = ("lines_avg", "lines_max", "pages_avg", "pages_max", "words_avg", "stores_avg")
+    rows = []
+    for row in answer["rows"]:
+        cells = [f"{row[name]:.1f}" if name.endswith("_avg") else row[name] for name in averages]
+        published = row["published"] or {}
+        rows.append(
+            [row["workload"], *cells, f"{100 * row['pm_share']:.1f}"]
+            + [word(published.get(name)) for name in ("lines", "pages", "pages_max")]
+        )
+    headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
+    headers += ["| lines", "pages", "max"]
+    where = machine_title(answer["machine"], answer["cores"])
+    title = f"{where} · seed {answer['seed']} · {answer['txs']:,} transactions"
+    notes = (
+        "Averages and maxima of a transaction; PM %: of the simulated stores, loads are not"
+        " counted; to volatile memory they are of locks, or recorded. Behind the bar is what was"
+        " published, pages' maximum last."
+    )
+    blocks = [
+        f"Write sets: {title} a core",
+        columns(headers, rows, width, right=range(1, len(headers))),
+        textwrap.fill(notes, width),
+    ]
+    if answer["cancelled"]:
+        blocks.append("interrupted: what had ended is shown")
+    return "\n\n".join(blocks)
