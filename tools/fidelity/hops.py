@@ -25,6 +25,7 @@ from indelible.evaluation import (
     Rows,
     Value,
     bytes_accepted,
+    bytes_of,
     throughput,
 )
 from indelible.papers import WHISPER
@@ -37,6 +38,9 @@ NAMES = ("hops", "hops depends=sticky", "undo@ideal")
 
 #: Transactions of a core in the sweeps of the prose.
 SHORT = 500
+
+#: And of a core where caches are to fill up.
+LONG = 10_000
 
 
 def over(
@@ -211,15 +215,44 @@ PROSE: Sequence[tuple[str, Entry]] = [
         shown("{:.2f}, {:.2f}", _speed("undo@bbb"), _speed("undo@x86")),
     ),
     ("undo@bbb over undo@eadr", _bbb("undo@bbb", "undo@eadr")),
-    (
-        "bytes of undo@bbb over undo@eadr on echo",
-        shown(
-            "{:.1f}",
-            over("undo@bbb", "undo@eadr", workloads=("echo",), txs=SHORT).times(bytes_accepted),
-        ),
-    ),
     ("bytes of undo@bbb over undo@x86", _bbb("undo@bbb", BASE, bytes_accepted)),
 ]
+
+# What battery-backed persist buffers write.
+
+#: What programs write, whether a buffer sends it or a cache whose line leaves, and not their logs.
+OF_PROGRAMS = bytes_of("data", "home_write_back")
+
+#: As the machine is, and so small that what is stored has to leave.
+CACHES = ("", "llc.size=512KiB")
+
+
+def _written(label: str, workloads: Sequence[str]) -> list[Entry]:
+    """Return what BBB writes over what eADR does, logs too and without them, for each cache."""
+    return [label] + [
+        shown("{:.2f}", times)
+        for settings in CACHES
+        for value in (bytes_accepted, OF_PROGRAMS)
+        for times in [
+            over("undo@bbb", "undo@eadr", settings, workloads=workloads, txs=LONG).times(value)
+        ]
+    ]
+
+
+WRITTEN = Grid(
+    (
+        "bytes of `undo@bbb` over `undo@eadr`",
+        "last level of 2 MiB",
+        "without the log",
+        "of 512 KiB",
+        "without the log",
+    ),
+    [
+        ("published", "", "", "", "about 1"),
+        _written("geometric mean of the seven", WHISPER),
+        *(_written(f"`{name}`", (name,)) for name in WHISPER),
+    ],
+)
 
 # Ordering points.
 
@@ -274,5 +307,6 @@ EPOCHS = Grid(
 PARTS = (
     Table("hops.main", "HOPS over software that fences", MAIN),
     Facts("hops.prose", "of HOPS, published and measured", PROSE),
+    Table("hops.bbb", "what battery-backed persist buffers write", WRITTEN),
     Table("whisper.epochs", "ordering points of WHISPER's kernels", EPOCHS),
 )
