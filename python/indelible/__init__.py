@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from indelible.probing import Probed, probe
     from indelible.recording import Recorded, record
     from indelible.results import Comparison, Crash, Litmus, Run
-    from indelible.starting import New, new
+    from indelible.starting import New, NewInRust, new
     from indelible.sweeps import Sweep
     from indelible.timeline import Timeline, trace
     from indelible.verbs import (
@@ -57,6 +57,7 @@ __all__ = [
     "Interrupted",
     "Litmus",
     "New",
+    "NewInRust",
     "Probed",
     "Recorded",
     "Run",
@@ -98,7 +99,7 @@ _HOMES = {
     "probing": ("Probed", "probe"),
     "recording": ("Recorded", "record"),
     "results": ("Comparison", "Crash", "Litmus", "Run"),
-    "starting": ("New", "new"),
+    "starting": ("New", "NewInRust", "new"),
     "sweeps": ("Sweep",),
     "timeline": ("Timeline", "trace"),
 }

@@ -11,6 +11,8 @@ from typing import Any
 from indelible.experiment import InputError, named
 from indelible.files import naming, require_writable
 from indelible.scripts import SUFFIX, sections
+from indelible.starting_in_rust import SUFFIX as RUST
+from indelible.starting_in_rust import NewInRust, new_in_rust
 
 #: What can be begun with, and what each is; the template of a kind is the file of its name.
 KINDS = {"design": "a hardware undo log", "order": "ordering hardware with a flush and a fence"}
@@ -56,14 +58,24 @@ class New:
         )
 
 
-def new(kind: str, name: str) -> New:
+def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     """Write a design, or ordering hardware (`order`), in Python to begin with.
 
-    The name is `mine`, or the path of a file `mine.py`.
+    The name is `mine`, or the path of a file `mine.py`. With `rust` the design is the same one in
+    Rust, among those of the checkout that the current folder is in.
     """
     if named("kind", kind) not in KINDS:
         raise InputError(f"unknown kind `{kind}`; there are: {', '.join(KINDS)}")
     name = named("name", name)
+    if rust and kind != "design":
+        raise InputError(
+            "only a design is begun in Rust; CONTRIBUTING.md says what ordering hardware takes"
+        )
+    if rust:
+        return new_in_rust(name)
+    if name.endswith(RUST):
+        stem = name.removesuffix(RUST)
+        raise InputError(f"for a design in Rust: `indelible new {kind} {stem} --rust`")
     path = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
     design = "".join(word[:1].upper() + word[1:] for word in path.stem.replace("-", "_").split("_"))
     if not design.isidentifier() or keyword.iskeyword(design):

@@ -252,6 +252,9 @@ pub fn mix(value: u64) -> u64 {
 /// A set of lines, hashed the same way in every run.
 pub type LineSet = rustc_hash::FxHashSet<Line>;
 
+/// A set of words, hashed the same way in every run.
+pub type WordSet = rustc_hash::FxHashSet<Word>;
+
 /// Something for each word, hashed the same way in every run.
 pub type WordMap<T> = rustc_hash::FxHashMap<Word, T>;
 

@@ -27,5 +27,6 @@ mod shadow;
 mod silo;
 mod sql;
 mod ssp;
+mod template;
 mod tidy;
 mod trace;

@@ -1,0 +1,169 @@
+"""The verb `new` in Rust: a design among those of a checkout, to begin with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from indelible import _core as core
+from indelible.experiment import InputError
+from indelible.files import naming, require_writable
+from indelible.scripts import sections
+
+#: How the name of a file of Rust ends.
+SUFFIX = ".rs"
+
+#: Where designs are in a checkout, the list of them there, and the one that is copied.
+SOURCES = Path("crates/designs/src")
+REGISTRY = f"lib{SUFFIX}"
+TEMPLATE = "template"
+
+#: Where the repository is, for who has none.
+REPOSITORY = "https://github.com/indelible-lab/indelible"
+
+#: What a design may be called: it is a module of Rust, with `_` for `-`.
+NAME = re.compile("[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+#: What no module may be called (Rust reference, keywords), nor one beside these crates.
+RESERVED = re.compile(
+    "abstract|as|async|await|become|box|break|const|continue|crate|do|dyn|else|enum|extern|false"
+    "|final|fn|for|gen|if|impl|in|let|loop|macro|match|mod|move|mut|override|priv|pub|ref|return"
+    "|self|static|struct|super|trait|true|try|type|typeof|unsafe|unsized|use|virtual|where|while"
+    "|yield|alloc|core|model|slab|std"
+)
+
+#: A type that the macros of the template name, beside those in its own text.
+IN_MACROS = "Default"
+
+
+@dataclass(frozen=True)
+class NewInRust:
+    """A design that was written among those of a checkout, and the list that names it now."""
+
+    file: str
+    registry: str
+    design: str
+    name: str
+    kind: str = "design"
+
+    def json(self) -> dict[str, Any]:
+        """Return it as the command prints it."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return what was written, and what to do with it."""
+        name, module = self.name, Path(self.file).name
+        return "\n".join(
+            [
+                f"{self.file}: the design {name}, a hardware undo log; change it",
+                f"{self.registry}: two lines that name it",
+                "",
+                "make build",
+                f"indelible explain {name}",
+                f"indelible compare --designs undo@x86,silo,{name} --workloads hash,btree",
+                f"indelible crash --design {name} --workload scribble --mutants",
+                f"ONLY={name} cargo test -p indelible-lab conformance::",
+                f"ONLY={name} cargo test -p indelible-lab mutants::",
+                "",
+                "Before `make test` passes, as CONTRIBUTING.md (A design) says, it also takes:",
+                f"- `{name}` in the table of README.md (What there is)",
+                f"- `{module}` in ARCHITECTURE.md (Code map)",
+                "- its snapshots: UPDATE=1 cargo test -p indelible-lab scenarios::",
+            ]
+        )
+
+
+def new_in_rust(name: str) -> NewInRust:
+    """Write a design in Rust into the checkout of the current folder, and into its list."""
+    name = name.removesuffix(SUFFIX).replace("_", "-")
+    module = name.replace("-", "_")
+    if not NAME.fullmatch(name) or RESERVED.fullmatch(module):
+        raise InputError(
+            f"`{name}` is no name for a design in Rust; take small letters, such as `mine`, digits"
+            " and `-` behind them, and no word of Rust's"
+        )
+    if name in _names("designs") + _names("orders") + _names("workloads"):
+        raise InputError(f"there is a `{name}` already; name the design otherwise")
+    if name in sections():
+        raise InputError(f"settings have a section `{name}`; name the design otherwise")
+    folder = _sources()
+    source = folder / f"{TEMPLATE}{SUFFIX}"
+    with naming(source):
+        template = source.read_text(encoding="utf-8")
+    design = "".join(word.capitalize() for word in name.split("-"))
+    if design == IN_MACROS or re.search(rf"\b{design}\b", template):
+        raise InputError(
+            f"the type of `{name}` would be `{design}`, which its file has already; name the design"
+            " otherwise"
+        )
+    text = re.sub(rf"\b{TEMPLATE.capitalize()}\b", design, template)
+    text = text.replace(f'name: "{TEMPLATE}"', f'name: "{name}"')
+    path, registry = folder / f"{module}{SUFFIX}", folder / REGISTRY
+    for file in (path, registry):
+        require_writable("new design", str(file))
+    with naming(registry):
+        listed = _listed(registry, name, f"entry::<{module}::{design}>()")
+    with naming(path):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InputError(f"{path}: is there already; name another") from None
+    with naming(registry):
+        registry.write_text(listed, encoding="utf-8")
+    return NewInRust(str(path), str(registry), design, name)
+
+
+def _names(kind: str) -> list[str]:
+    """Return the names of the designs, or the like, in their order."""
+    return [row["name"] for row in json.loads(core.list(kind))["rows"]]
+
+
+def _sources() -> Path:
+    """Return where designs are in the checkout that the current folder is in."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / SOURCES / REGISTRY).is_file():
+            return Path(os.path.relpath(folder / SOURCES, here))
+    own = Path(__file__).resolve().parents[2]
+    is_checkout = (own / SOURCES / REGISTRY).is_file()
+    raise InputError(
+        f"a design in Rust becomes part of the sources, and {here} is in no checkout of them: "
+        + (f"cd {own}" if is_checkout else f"git clone {REPOSITORY}, and `make build` there")
+    )
+
+
+def _listed(registry: Path, name: str, entry: str) -> str:
+    """Return the list of the designs with one more, where it belongs: a module and an entry."""
+    lines = registry.read_text(encoding="utf-8").splitlines(keepends=True)
+    module = name.replace("-", "_")
+    modules = {
+        found[1]: place
+        for place, line in enumerate(lines)
+        if (found := re.fullmatch(r"pub mod (\w+);\n", line))
+    }
+    try:
+        first = lines.index("pub static ALL: &[Entry] = &[\n") + 1
+        entries = range(first, lines.index("];\n", first))
+    except ValueError:
+        modules = {}
+    if not modules:
+        raise InputError(f"{registry}: has no list `ALL`; CONTRIBUTING.md says what to write")
+    if module in modules:
+        raise InputError(f"{registry}: has a module `{module}`; name the design otherwise")
+    names = _names("designs")
+    if len(names) != len(entries):
+        raise InputError(
+            f"{registry}: lists {len(entries)} designs, and this command has {len(names)}:"
+            " `make build` first"
+        )
+    before = next((at for at, other in zip(entries, names, strict=True) if other > name), None)
+    lines.insert(entries.stop if before is None else before, f"    {entry},\n")
+    # The modules come before the list, so that their places are what they were.
+    later = [place for other, place in modules.items() if other > module]
+    lines.insert(min(later, default=max(modules.values()) + 1), f"pub mod {module};\n")
+    return "".join(lines)
