@@ -235,12 +235,28 @@ mod tests {
     }
 
     #[test]
+    fn an_announcement_of_an_older_transaction_is_none_of_the_one_that_runs() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        running(&mut oracle, A, 2, &[(W[1], 2)]);
+        oracle.announce(A, TxId(1), &zeros());
+        oracle.committing(A);
+        assert!(verdict(&mut oracle, &[]).starts_with("durability"));
+        oracle.acknowledge(A, &zeros());
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1)]), "");
+    }
+
+    #[test]
     fn a_hole_is_found() {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
         acknowledged(&mut oracle, A, 2, &[(W[1], 2)]);
         let text = verdict(&mut oracle, &[(W[1], 2)]);
-        assert!(text.starts_with("order"), "{text}");
+        assert_eq!(
+            text,
+            "order: the image holds 0x2 at 0x48, stored by transaction 2 of core 0, and at 0x8 not \
+             what transaction 1 of core 0 stored, which that one depends on"
+        );
     }
 
     #[test]
@@ -248,7 +264,11 @@ mod tests {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1), (W[1], 1)]);
         assert!(verdict(&mut oracle, &[(W[0], 1)]).starts_with("atomicity"));
-        assert!(verdict(&mut oracle, &[(W[1], 1)]).starts_with("atomicity"));
+        assert_eq!(
+            verdict(&mut oracle, &[(W[1], 1)]),
+            "atomicity: of transaction 1 of core 0, whose durability was not announced, the image \
+             holds the store to 0x48 and not the one to 0x8"
+        );
         // The second transaction stores over half of the first: what is left of that is torn.
         acknowledged(&mut oracle, A, 2, &[(W[0], 2), (W[2], 2)]);
         assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1), (W[2], 2)]), "");
@@ -277,9 +297,46 @@ mod tests {
     fn a_store_over_another_cores_depends_on_it() {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1), (W[1], 1)]);
-        acknowledged(&mut oracle, B, 1, &[(W[0], 2)]);
-        assert!(!verdict(&mut oracle, &[(W[0], 2)]).is_empty());
+        acknowledged(&mut oracle, B, 1, &[(W[0], 2), (W[2], 2)]);
+        assert!(!verdict(&mut oracle, &[(W[0], 2), (W[2], 2)]).is_empty());
+        assert!(!verdict(&mut oracle, &[(W[2], 2)]).is_empty(), "what else it stored is not there");
+        assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1), (W[2], 2)]), "");
+        oracle.announce(B, TxId(1), &zeros());
+        assert!(verdict(&mut oracle, &[(W[0], 2), (W[2], 2)]).starts_with("durability"));
+    }
+
+    #[test]
+    fn who_saw_the_newest_store_depends_on_it_though_an_older_one_is_durable() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        acknowledged(&mut oracle, A, 2, &[(W[0], 2)]);
+        oracle.announce(A, TxId(1), &zeros());
+        oracle.load(B, W[0]);
+        acknowledged(&mut oracle, B, 1, &[(W[1], 1)]);
         assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1)]), "");
+        assert!(verdict(&mut oracle, &[(W[0], 1), (W[1], 1)]).starts_with("order"));
+    }
+
+    /// The rest of a word is what the transaction sees there: its own last store, or what was
+    /// acknowledged last, announced or not.
+    #[test]
+    fn a_store_to_some_bytes_keeps_the_others() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 0x11_1111), (W[0], 0x22_2222)]);
+        oracle.begin(B, TxId(1));
+        oracle.store(B, W[0], 0x33, 0xff);
+        oracle.store(B, W[0], 0x4400, 0xff00);
+        oracle.store(B, W[0], 0x55, 0xff);
+        oracle.committing(B);
+        oracle.acknowledge(B, &zeros());
+        for (value, is_right) in [(0x22_2222, true), (0x22_4455, true), (0x22_4433, false)] {
+            assert_eq!(verdict(&mut oracle, &[(W[0], value)]).is_empty(), is_right, "{value:#x}");
+        }
+        oracle.announce(B, TxId(1), &zeros());
+        oracle.begin(A, TxId(2));
+        oracle.store(A, W[0], 0x66, 0xff);
+        oracle.committing(A);
+        assert_eq!(verdict(&mut oracle, &[(W[0], 0x22_4466)]), "");
     }
 
     #[test]
@@ -306,6 +363,8 @@ mod tests {
         assert!(verdict(&mut oracle, &[(W[2], 2)]).starts_with("order"));
         assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[2], 2)]), "");
         assert!(verdict(&mut oracle, &[(W[0], 1), (W[1], 1)]).starts_with("atomicity"));
+        oracle.announce(B, TxId(1), &zeros());
+        assert!(verdict(&mut oracle, &[]).starts_with("durability"), "what it loaded is promised");
         oracle.announce(B, TxId(2), &zeros());
         assert!(verdict(&mut oracle, &[(W[2], 2)]).starts_with("durability"));
     }

@@ -1,6 +1,8 @@
 //! What an image may hold, and when nothing can be wrong.
 
 use super::*;
+use crate::image::Placement;
+use crate::units::{PAGE_BYTES, Page};
 
 const A: CoreId = CoreId(0);
 
@@ -142,4 +144,78 @@ fn of_a_line_that_was_stored_to_outside_of_a_transaction_the_other_words_are_pro
 fn a_word_that_nobody_stored_to_stays() {
     assert!(verdict(true, true, &[(1, 1), (9, 1), (20, 5)]).is_some());
     assert_eq!(verdict(true, true, &[(1, 1), (9, 1), (300, 5)]), None, "logs are not data");
+}
+
+#[test]
+fn a_line_that_is_elsewhere_is_compared() {
+    let durable = Contents::new(0, 2 * PAGE_BYTES).expect("room");
+    let mut expected = Contents::new(0, 2 * PAGE_BYTES).expect("room");
+    expected.set_word(Word(1), 5);
+    let oracle = Oracle::new(&expected, 1, PAGE_BYTES, Durability::Synchronous).expect("room");
+    let mut moved = Contents::new(0, 2 * PAGE_BYTES).expect("room");
+    moved.set_word(Word(PAGE_BYTES / 8 + 1), 5);
+    for (durable, is_right) in [(&durable, false), (&moved, true)] {
+        let mut placement = Placement::default();
+        placement.place(Page(0), Page(1), Page(1), 0);
+        let mut image = Image::over(durable);
+        image.see_through(placement);
+        assert_eq!(oracle.check(&image).is_ok(), is_right);
+    }
+}
+
+/// A transaction of core 0 begins, and stores to two words of a line.
+fn stored_by(oracle: &mut Oracle, id: u64) {
+    oracle.begin(A, TxId(id));
+    oracle.store(A, Word(1), id, u64::MAX);
+    oracle.store(A, Word(2), 7, u64::MAX);
+}
+
+#[test]
+fn a_history_has_the_last_transactions_that_stored_to_the_word_with_their_lines() {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, 2048, Durability::Asynchronous);
+    let mut oracle = oracle.expect("room");
+    let count = RECENT as u64 + 1;
+    for id in 1..=count + 1 {
+        stored_by(&mut oracle, id);
+        oracle.committing(A);
+        oracle.acknowledge(A, &zeros);
+        if id <= count {
+            oracle.announce(A, TxId(id), &zeros);
+        }
+    }
+    stored_by(&mut oracle, count + 2);
+    let told = |id: u64, state: &str| {
+        format!("core 0 transaction {id} ({state}, 2 stores): [0x8] = {id:#x}, [0x10] = 0x7")
+    };
+    let mut expect: Vec<String> = (2..=count).map(|id| told(id, "durable")).collect();
+    expect.extend([told(count + 1, "acknowledged"), told(count + 2, "running")]);
+    assert_eq!(oracle.history(Word(1)), expect);
+    oracle.committing(A);
+    assert_eq!(oracle.history(Word(1)).last(), Some(&told(count + 2, "committing")));
+    assert_eq!(oracle.history(Word(3)), [""; 0]);
+}
+
+/// A value that a transaction stored and another stored over is an old one, and no aborted one's.
+#[test]
+fn what_is_lost_is_told() {
+    let zeros = Contents::new(0, 4096).expect("room");
+    for (durability, left) in [
+        (Durability::Synchronous, "an acknowledged transaction"),
+        (Durability::Asynchronous, "a transaction that was announced as durable"),
+    ] {
+        let mut oracle = Oracle::new(&zeros, 1, 2048, durability).expect("room");
+        for id in 1..=2 {
+            stored_by(&mut oracle, id);
+            oracle.committing(A);
+            oracle.acknowledge(A, &zeros);
+            oracle.announce(A, TxId(id), &zeros);
+        }
+        let mut image = Image::over(&zeros);
+        image.set_word(Word(1), 1).expect("power");
+        let text = format!(
+            "durability: the image holds 0x1 at 0x8 and should hold 0x2, which {left} left"
+        );
+        assert_eq!(oracle.check(&image), Err((Word(1), text)));
+    }
 }
