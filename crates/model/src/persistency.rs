@@ -306,6 +306,11 @@ mod tests {
         run.fenced(core);
     }
 
+    /// That the line of a word be written back.
+    fn flush(word: Word, how: Flush) -> FenceKind {
+        FenceKind::Flush(word.line(), crate::meters::Class::Data, how)
+    }
+
     fn allows(run: &Persistency, a: u64, b: u64) -> bool {
         run.check(&[(A, a), (B, b)]).is_ok()
     }
@@ -326,8 +331,36 @@ mod tests {
     fn stores_of_one_epoch_are_not_ordered() {
         let mut run = Persistency::new(Model::Epoch, 1);
         run.store(ZERO, A, 0, 1);
+        fence(&mut run, ZERO, flush(A, Flush::WriteBack));
         run.store(ZERO, B, 0, 1);
-        assert!(allows(&run, 0, 1) && allows(&run, 1, 0));
+        assert!(allows(&run, 0, 1) && allows(&run, 1, 0), "a flush opens none");
+    }
+
+    /// What comes before a store comes before those after it, whatever its word holds later.
+    #[test]
+    fn a_word_reaches_the_newest_of_the_places_that_others_need() {
+        let mut run = Persistency::new(Model::Epoch, 1);
+        for value in 1..3 {
+            run.store(ZERO, A, value - 1, value);
+            fence(&mut run, ZERO, FenceKind::Order);
+        }
+        run.store(ZERO, B, 0, 1);
+        assert!(allows(&run, 2, 1) && !allows(&run, 1, 1));
+    }
+
+    #[test]
+    fn an_epoch_of_loads_passes_on_what_came_before_it() {
+        let c = Word(16);
+        let mut run = Persistency::new(Model::Epoch, 2);
+        run.store(ZERO, A, 0, 1);
+        fence(&mut run, ZERO, FenceKind::Order);
+        run.store(ONE, c, 0, 1);
+        run.load(ZERO, c);
+        fence(&mut run, ZERO, FenceKind::Order);
+        run.store(ZERO, B, 0, 1);
+        assert!(!allows(&run, 0, 1), "from the epoch before");
+        assert!(run.check(&[(c, 0), (B, 1)]).is_err(), "from the loads");
+        assert!(run.check(&[(A, 1), (c, 1), (B, 1)]).is_ok());
     }
 
     /// The store that is over another is durable, and so is what came before the other.
@@ -341,6 +374,7 @@ mod tests {
         run.store(ONE, B, 1, 2);
         assert!(run.check(&[(A, 0)]).is_ok());
         fence(&mut run, ONE, FenceKind::Durable);
+        assert!(run.check(&[(A, 0)]).is_err());
         run.store(ONE, c, 0, 1);
         assert!(run.check(&[(A, 0), (c, 1)]).is_err(), "whatever the other words hold");
         assert!(run.check(&[(A, 1), (c, 0)]).is_ok());
@@ -356,6 +390,9 @@ mod tests {
         fence(&mut run, ONE, FenceKind::Order);
         run.store(ONE, B, 1, 2);
         assert!(allows(&run, 0, 1) && !allows(&run, 0, 2));
+        assert!(run.check(&[(A, 0)]).is_ok());
+        fence(&mut run, ONE, FenceKind::Durable);
+        assert!(run.check(&[(A, 0)]).is_err(), "it is durable with what it comes before");
     }
 
     #[test]
@@ -364,8 +401,7 @@ mod tests {
             let mut run = Persistency::new(model, 2);
             run.store(ZERO, A, 0, 1);
             run.store(ONE, A, 1, 2);
-            let flush = FenceKind::Flush(A.line(), crate::meters::Class::Data, Flush::WriteBack);
-            fence(&mut run, ONE, flush);
+            fence(&mut run, ONE, flush(A, Flush::WriteBack));
             assert!(allows(&run, 1, 0) && allows(&run, 0, 0));
             fence(&mut run, ONE, FenceKind::Durable);
             assert!(run.check(&[(A, 2)]).is_ok());
@@ -379,8 +415,7 @@ mod tests {
         for word in (0..16).map(Word) {
             let mut run = Persistency::new(Model::Fenced, 1);
             run.store(ZERO, word, 0, 1);
-            let flush = FenceKind::Flush(A.line(), crate::meters::Class::Data, Flush::WriteBack);
-            fence(&mut run, ZERO, flush);
+            fence(&mut run, ZERO, flush(A, Flush::WriteBack));
             fence(&mut run, ZERO, FenceKind::Durable);
             assert_eq!(run.check(&[(word, 0)]).is_err(), word.line() == A.line(), "{word:?}");
         }
@@ -394,10 +429,48 @@ mod tests {
         run.store(ZERO, B, 0, 1);
         fence(&mut run, ZERO, FenceKind::Order);
         run.store(ZERO, A, 1, 0);
+        assert!(allows(&run, 0, 0), "the first 0, before B");
         assert!(allows(&run, 0, 1), "the second 0, after B");
         assert!(!allows(&run, 0, 2));
         let (_, text) = run.check(&[(A, 0), (B, 7)]).expect_err("nobody stored it");
         assert!(text.ends_with("which nobody stored"), "{text}");
+    }
+
+    #[test]
+    fn a_store_past_the_caches_is_durable_behind_a_fence() {
+        for (model, kind) in [
+            (Model::Fenced, FenceKind::Order),
+            (Model::Fenced, FenceKind::Durable),
+            (Model::Visible, FenceKind::Order),
+            (Model::Visible, FenceKind::Durable),
+            (Model::Epoch, FenceKind::Durable),
+        ] {
+            let mut run = Persistency::new(model, 1);
+            run.store_past_caches(ZERO, A, 0, 1);
+            assert!(run.check(&[(A, 0)]).is_ok(), "{model:?}");
+            fence(&mut run, ZERO, kind);
+            assert!(run.check(&[(A, 0)]).is_err(), "{model:?} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_flush_in_order_is_a_fence_and_another_is_none() {
+        for how in [Flush::EvictInOrder, Flush::Evict, Flush::WriteBack] {
+            let mut run = Persistency::new(Model::Fenced, 1);
+            run.store(ZERO, A, 0, 1);
+            fence(&mut run, ZERO, flush(A, how));
+            assert_eq!(run.check(&[(A, 0)]).is_err(), how == Flush::EvictInOrder, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn a_history_says_who_stored_and_what_is_durable() {
+        let mut run = Persistency::new(Model::Epoch, 2);
+        run.store(ZERO, A, 0, 7);
+        fence(&mut run, ZERO, FenceKind::Durable);
+        run.store(ONE, A, 7, 8);
+        let told = ["store 0 by core 0: 0x7, durable", "store 1 by core 1: 0x8"];
+        assert_eq!(run.history(A), told);
     }
 
     #[test]
