@@ -156,3 +156,115 @@ impl Versions {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contents::Contents;
+    use crate::meters::Class;
+
+    const A: CoreId = CoreId(0);
+    const B: CoreId = CoreId(1);
+    /// Words of three lines.
+    const W: [Word; 3] = [Word(1), Word(9), Word(17)];
+
+    fn view() -> View {
+        View::new(4096, 4096).expect("room")
+    }
+
+    fn store(versions: &mut Versions, view: &mut View, word: Word, value: u64) {
+        let old = view.set_word(word, value);
+        versions.stored(word, old, view);
+    }
+
+    fn flush(how: Flush) -> FenceKind {
+        FenceKind::Flush(W[0].line(), Class::Data, how)
+    }
+
+    /// What the words hold in each image that there could be.
+    fn images(versions: &Versions) -> Vec<[u64; 3]> {
+        let durable = Contents::new(0, 4096).expect("room");
+        let laid = |number| {
+            let mut image = Image::over(&durable);
+            versions.lay(number, 1, &mut image).then(|| W.map(|word| image.word(word)))
+        };
+        (1..).map_while(laid).collect()
+    }
+
+    #[test]
+    fn behind_a_fence_what_was_flushed_is_there_or_something_newer() {
+        let durable = |has_fences, asked: &[(CoreId, FenceKind)]| {
+            let (mut versions, mut view) = (Versions::new(2, has_fences), view());
+            let ask = |versions: &mut Versions, &(core, kind): &(CoreId, FenceKind)| {
+                versions.fence(core, kind);
+                versions.fenced(core);
+            };
+            store(&mut versions, &mut view, W[0], 1);
+            store(&mut versions, &mut view, W[0], 2);
+            ask(&mut versions, &asked[0]);
+            store(&mut versions, &mut view, W[0], 3);
+            asked[1..].iter().for_each(|asked| ask(&mut versions, asked));
+            let mut held: Vec<u64> = images(&versions).iter().map(|words| words[0]).collect();
+            held.sort_unstable();
+            held
+        };
+        let written_back = (A, flush(Flush::WriteBack));
+        for kind in [FenceKind::Order, FenceKind::Durable] {
+            assert_eq!(durable(true, &[written_back, (A, kind)]), [2, 3]);
+            assert_eq!(durable(true, &[written_back, (B, kind)]), [0, 1, 2, 3], "another core's");
+            assert_eq!(durable(false, &[written_back, (A, kind)]), [0, 1, 2, 3], "does nothing");
+        }
+        for (how, held) in [
+            (Flush::WriteBack, &[0, 1, 2, 3][..]),
+            (Flush::Evict, &[0, 1, 2, 3]),
+            (Flush::EvictInOrder, &[2, 3]),
+        ] {
+            assert_eq!(durable(true, &[(A, flush(how))]), held, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn of_few_lines_each_may_hold_any_of_its_versions() {
+        let (mut versions, mut view) = (Versions::new(1, true), view());
+        for (word, value) in [(W[0], 1), (W[1], 1), (W[0], 2), (W[1], 2)] {
+            store(&mut versions, &mut view, word, value);
+        }
+        let mut all = images(&versions);
+        all.sort_unstable();
+        let held = (0..9).map(|number| [number / 3, number % 3, 0]);
+        assert!(held.eq(all.iter().copied()), "{all:?}");
+    }
+
+    #[test]
+    fn of_many_versions_the_newest_and_the_one_that_a_fence_waits_for_stay() {
+        let (mut versions, mut view) = (Versions::new(1, true), view());
+        for value in 1..=KEPT as u64 {
+            store(&mut versions, &mut view, W[0], value);
+            if value == 10 {
+                versions.fence(A, flush(Flush::WriteBack));
+                versions.fenced(A);
+            }
+        }
+        assert!(versions.lines[&W[0].line()].open.len() < KEPT);
+        versions.fence(A, FenceKind::Durable);
+        versions.fenced(A);
+        let held = images(&versions);
+        assert_eq!(held[..2], [[KEPT as u64, 0, 0], [10, 0, 0]]);
+        assert!(held.iter().all(|words| words[0] >= 10), "{held:?}");
+    }
+
+    /// Of more than are made, everything, nothing, and each line without the others and the others
+    /// without it are among them.
+    #[test]
+    fn of_many_lines_one_may_be_missing_or_alone() {
+        let (mut versions, mut view) = (Versions::new(1, true), view());
+        for value in 1..=3 {
+            W.iter().for_each(|&word| store(&mut versions, &mut view, word, value));
+        }
+        let held = images(&versions);
+        assert_eq!((held.len() as u64, held[0], held[1]), (IMAGES, [3; 3], [0; 3]));
+        let like = |words: &[u64; 3], value| words.iter().filter(|held| **held == value).count();
+        assert!(held[2..7].iter().all(|words| like(words, 3) == 2), "{held:?}");
+        assert!(held[7..12].iter().all(|words| like(words, 0) == 2), "{held:?}");
+    }
+}
