@@ -536,6 +536,17 @@ mod tests {
     }
 
     #[test]
+    fn of_a_word_that_is_merged_the_other_bits_stay() {
+        let mut durable = Contents::new(0, 4096).expect("room");
+        durable.set_word(Word(3), 0x1234);
+        let mut image = Image::over(&durable);
+        image.merge_word(Word(3), 0xab56, 0xff).expect("power");
+        assert_eq!((image.word(Word(3)), image.writes()), (0x1256, 1));
+        image.merge_word(Word(3), 0xab56, 0xff).expect("power");
+        assert_eq!(image.writes(), 1, "it is so already");
+    }
+
+    #[test]
     fn cells_of_a_design_lie_beyond_the_memory() {
         let durable = Contents::new(0, 4096).expect("room");
         let mut image = Image::over(&durable);
