@@ -193,7 +193,12 @@ pub fn try_on_design<D: Design<Params = NoParams, Rules = NoRules>>(
     (warmup, transactions): (u64, u64),
     body: impl Fn(&mut Pm<'_>) -> Step + 'static,
 ) -> Result<Outcome, Failure> {
-    let campaign = points.map(|points| Campaign {
+    try_campaign::<D>(config, cores, points.map(campaign), (warmup, transactions), body)
+}
+
+/// A campaign that cuts the power there, tries no order but that of timing, and ends at nothing.
+pub fn campaign(points: Points) -> Campaign {
+    Campaign {
         points,
         nested: false,
         reorders: 0,
@@ -201,7 +206,17 @@ pub fn try_on_design<D: Design<Params = NoParams, Rules = NoRules>>(
         seed: 1,
         keep: 0,
         check: Check::Transactions,
-    });
+    }
+}
+
+/// As [`try_on_design`], with a campaign that is given.
+pub fn try_campaign<D: Design<Params = NoParams, Rules = NoRules>>(
+    config: &Config,
+    cores: u8,
+    campaign: Option<Campaign>,
+    (warmup, transactions): (u64, u64),
+    body: impl Fn(&mut Pm<'_>) -> Step + 'static,
+) -> Result<Outcome, Failure> {
     run::<D>(Run {
         config,
         cores,

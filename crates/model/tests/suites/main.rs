@@ -4,6 +4,7 @@ mod campaigns;
 mod common;
 mod controller;
 mod domains;
+mod early;
 mod link;
 mod measured;
 mod past_caches;

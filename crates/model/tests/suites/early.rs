@@ -1,0 +1,86 @@
+//! Which of the writes under way may have arrived before those that were sent earlier.
+
+use std::cell::Cell;
+
+use crate::common::{at, campaign, card, config, try_campaign};
+use model::controller::Notify;
+use model::crash::{Campaign, Points};
+use model::design::{
+    Bare, Below, Card, Design, KeptBy, NoParams, NoRules, Progress, Setup, Store, Structure,
+};
+use model::device::Write;
+use model::image::{Image, PowerLoss};
+use model::meters::Class;
+use model::units::Word;
+
+thread_local! {
+    /// Whether recovery saw what was sent second, without what was sent first.
+    static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A design that sends the line of each store, and is told when that is durable if it `TELLS`.
+/// Something of it survives, or not, and stands beside the controller, or not.
+struct Sender<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool>;
+
+impl<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool> Design
+    for Sender<TELLS, SURVIVES, BESIDE>
+{
+    const CARD: Card = card("sender", "sends what is stored");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Sender
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<()>) -> Progress {
+        let line = store.word.line();
+        let write = Write::whole(line, below.line(line), Class::Data);
+        below.send(store.at, write, if TELLS { Notify::Design(()) } else { Notify::Nobody });
+        Progress::Done(store.at)
+    }
+
+    fn hears_at_once(&self, _event: &()) -> bool {
+        BESIDE
+    }
+
+    fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
+        let kept_by = if SURVIVES { KeptBy::Battery } else { KeptBy::Nothing };
+        let (name, place) = ("buffer", "beside the controller");
+        vec![Structure { name, bits: 64, count: 1, place, kept_by }]
+    }
+
+    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        let [first, second] = [8, 16].map(|word| image.word(Word(word)));
+        OVERTAKEN.set(OVERTAKEN.get() || (first, second) == (0, 1));
+        Ok(())
+    }
+}
+
+fn is_overtaken<D: Design<Params = NoParams, Rules = NoRules>>() -> bool {
+    // Both are under way for long.
+    let config = config(|config| config.controller.path = 500_000);
+    let campaign = Campaign { reorders: 16, ..campaign(Points::All) };
+    OVERTAKEN.set(false);
+    let run = try_campaign::<D>(&config, 1, Some(campaign), (0, 1), |pm| {
+        for line in [1, 2] {
+            pm.load(at(line, 0));
+        }
+        for line in [1, 2] {
+            pm.store(at(line, 0), 1);
+        }
+        Ok(())
+    });
+    run.expect("the run ends");
+    OVERTAKEN.get()
+}
+
+#[test]
+fn a_write_overtakes_another_unless_a_part_of_the_design_that_survives_hears_of_it_at_once() {
+    assert!(is_overtaken::<Sender<false, true, true>>(), "the design is not told");
+    assert!(is_overtaken::<Sender<true, false, true>>(), "nothing of the design survives");
+    assert!(is_overtaken::<Sender<true, true, false>>(), "it is told later");
+    assert!(!is_overtaken::<Sender<true, true, true>>(), "it would have acted");
+}
