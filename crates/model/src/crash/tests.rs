@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::Config;
 use crate::design::{Bare, Card, Durability, Granularity, Model, Needs, NoParams, NoRules, Shape};
+use crate::image::{Cut, Placement};
 use crate::meters::Class;
 use crate::units::TxId;
 use crate::workload::{Pm, Program, Step};
@@ -63,7 +64,8 @@ struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
 
-const RECOVERIES: [Recovery; 8] = [hasty, careless, careful, rash, wrong, moody, endless, trusting];
+const RECOVERIES: [Recovery; 11] =
+    [hasty, careless, careful, rash, wrong, moody, endless, trusting, fickle, tiring, careful];
 const HASTY: usize = 0;
 const CARELESS: usize = 1;
 const CAREFUL: usize = 2;
@@ -72,6 +74,10 @@ const WRONG: usize = 4;
 const MOODY: usize = 5;
 const ENDLESS: usize = 6;
 const TRUSTING: usize = 7;
+const FICKLE: usize = 8;
+const TIRING: usize = 9;
+/// It cannot say where the lines of pages are.
+const LOST: usize = 10;
 
 /// Says that the two words are to be stored. Logs begin there.
 const MARK: Word = Word(256);
@@ -123,12 +129,30 @@ fn wrong(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     image.set_word(DATA[1], 8)
 }
 
+/// How often something was done on this thread.
+fn times() -> u64 {
+    thread_local!(static TIMES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+    TIMES.set(TIMES.get() + 1);
+    TIMES.get()
+}
+
 /// Does something else each time.
 fn moody(image: &mut Image<'_>) -> Result<(), PowerLoss> {
-    thread_local!(static TIMES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
     DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
-    TIMES.set(TIMES.get() + 1);
-    image.set_word(Word(MARK.0 + 8), TIMES.get())
+    image.set_word(Word(MARK.0 + 8), times())
+}
+
+/// Does so first of all, and reads what it changes, so that nothing is known of what follows.
+fn fickle(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    let counter = Word(MARK.0 + 8);
+    image.word(counter);
+    image.set_word(counter, times())?;
+    DATA.into_iter().try_for_each(|word| image.set_word(word, 7))
+}
+
+/// Writes each second time.
+fn tiring(image: &mut Image<'_>) -> Result<(), PowerLoss> {
+    if times() % 2 == 1 { careful(image) } else { Ok(()) }
 }
 
 /// Writes again and again.
@@ -169,6 +193,7 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
         needs: Needs::Nothing,
     };
     const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
+    const TRANSLATES: bool = HOW == LOST;
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();
@@ -180,6 +205,26 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
 
     fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         RECOVERIES[HOW](image)
+    }
+
+    fn resolve(_image: &Image<'_>, _setup: &Setup<'_, Self>) -> Result<Placement, String> {
+        Err("two pages have one frame".into())
+    }
+
+    fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
+        let structure = |bytes: u64, kept_by| Structure {
+            name: "buffer",
+            bits: 8 * bytes,
+            count: 1,
+            place: "beside the core",
+            kept_by,
+        };
+        vec![
+            structure(100, KeptBy::Battery),
+            structure(20, KeptBy::Adr),
+            structure(5, KeptBy::Cells),
+            structure(1000, KeptBy::Nothing),
+        ]
     }
 }
 
@@ -210,6 +255,18 @@ fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
     (probe.nested_points, found.collect())
 }
 
+fn campaign(seed: u64, nested: bool) -> Campaign {
+    Campaign {
+        points: Points::All,
+        nested,
+        reorders: 0,
+        violations_max: usize::MAX,
+        seed,
+        keep: 0,
+        check: Check::Transactions,
+    }
+}
+
 /// A campaign of that seed that cuts the power once, and again during recovery if that is asked.
 fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
     config: &Config,
@@ -228,21 +285,56 @@ fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
     oracle.acknowledge(CoreId(0), &durable);
     oracle.announce(CoreId(0), TxId(1), &durable);
     durable.set_word(MARK, 1);
-    let campaign = Campaign {
-        points: Points::All,
-        nested,
-        reorders: 0,
-        violations_max: usize::MAX,
-        seed,
-        keep: 0,
-        check: Check::Transactions,
-    };
     let order = Persistency::new(Model::Unordered, 1);
-    let mut probe = Probe::new(campaign, oracle, order, None, Rc::new(Nothing));
+    let mut probe = Probe::new(campaign(seed, nested), oracle, order, None, Rc::new(Nothing));
     let shape = Shape::new(config, 1);
     let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
     probe.recover::<D>(Cycle(0), Image::over(&durable), &setup);
     probe
+}
+
+/// A campaign that checks the order of stores, of which this image is asked about.
+fn of_stores(asked: &[(Word, u64)]) -> Probe {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::None).expect("room");
+    let campaign = Campaign { check: Check::Stores(asked.to_vec()), ..campaign(1, false) };
+    let order = Persistency::new(Model::Epoch, 1);
+    Probe::new(campaign, oracle, order, None, Rc::new(Nothing))
+}
+
+/// A campaign that checks transactions, of which there are none.
+fn of_transactions(seed: u64, nested: bool) -> Probe {
+    let zeros = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::Synchronous).expect("room");
+    let order = Persistency::new(Model::Unordered, 1);
+    Probe::new(campaign(seed, nested), oracle, order, None, Rc::new(Nothing))
+}
+
+/// Between the store to the second word and the fence no crash point came.
+#[test]
+fn what_a_fence_forbids_was_allowed_before_it() {
+    let view = View::new(4096, 4096).expect("room");
+    let mut probe = of_stores(&[(DATA[0], 0), (DATA[1], 1)]);
+    for word in DATA {
+        probe.stored(CoreId(0), word, (0, 1), false, &view);
+    }
+    probe.fence(CoreId(0), FenceKind::Durable);
+    probe.fenced(CoreId(0));
+    assert!(probe.stores.is_some_and(|stores| stores.allowed));
+}
+
+#[test]
+fn the_order_of_stores_is_checked_in_what_recovery_leaves() {
+    let view = View::new(4096, 4096).expect("room");
+    let mut durable = Contents::new(0, 4096).expect("room");
+    durable.set_word(MARK, 1);
+    let shape = Shape::new(&Config::default(), 1);
+    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+    let mut probe = of_stores(&[]);
+    probe.stored(CoreId(0), DATA[0], (0, 1), false, &view);
+    probe.check_stores::<Recovers<CAREFUL>>(Cycle(0), Image::over(&durable), &setup);
+    let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
+    assert_eq!(texts, ["order: the image holds 0x7 at 0x8, which nobody stored"]);
 }
 
 #[test]
@@ -254,6 +346,23 @@ fn what_recovery_takes_is_counted_in_lines() {
         let written = lines.len() as u64;
         assert_eq!((took.written, took.written_most), (written, written));
     }
+}
+
+#[test]
+fn of_all_recoveries_the_most_is_told() {
+    let mut took = super::Recovery::default();
+    took.add(3, 5);
+    took.add(1, 2);
+    assert_eq!((took.count, took.read, took.read_most), (2, 4, 3));
+    assert_eq!((took.written, took.written_most), (7, 5));
+}
+
+#[test]
+fn a_campaign_finds_so_much_and_no_more() {
+    let mut probe = of_transactions(1, true);
+    probe.campaign.violations_max = 2;
+    (0..3).for_each(|_| probe.report(Cycle(0), None, "wrong".to_owned(), None));
+    assert_eq!(probe.violations.len(), 2);
 }
 
 #[test]
@@ -337,13 +446,110 @@ fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
 
 #[test]
 fn a_recovery_that_does_something_else_each_time_is_noticed() {
-    let texts = |seed| {
-        let probe = recovered::<Recovers<MOODY>>(&Config::default(), seed, true);
-        probe.violations.into_iter().map(|found| found.text)
+    for domain in [Domain::Adr, Domain::Eadr] {
+        let mut config = Config::default();
+        config.controller.domain = domain as u64;
+        let of = |seed| recovered::<Recovers<MOODY>>(&config, seed, true).violations;
+        let texts: FxHashSet<String> = (0..64).flat_map(of).map(|found| found.text).collect();
+        assert_eq!(texts, FxHashSet::from_iter([nested::depends("recover")]), "{domain:?}");
+    }
+}
+
+/// Whatever it writes, what was written before the interruption is compared.
+#[test]
+fn a_recovery_that_is_another_until_it_is_interrupted_is_noticed() {
+    let mut config = Config::default();
+    config.controller.domain = Domain::Eadr as u64;
+    let of = |seed| recovered::<Recovers<FICKLE>>(&config, seed, true).violations;
+    let found: Vec<Violation> = (0..64).flat_map(of).collect();
+    assert!(found.iter().all(|found| found.text == nested::depends("recover")), "{found:?}");
+    let nested: FxHashSet<_> = found.iter().map(|found| found.nested).collect();
+    assert_eq!(nested, FxHashSet::from_iter([0, 1, 2].map(Some)));
+}
+
+#[test]
+fn a_design_that_cannot_say_where_lines_are_is_wrong() {
+    let found = recovered::<Recovers<LOST>>(&Config::default(), 1, false).violations;
+    let texts: Vec<&str> = found.iter().map(|found| &*found.text).collect();
+    assert_eq!(texts, ["placement: two pages have one frame"]);
+}
+
+#[test]
+fn a_machine_that_booted_has_changed_no_data_and_does_so_again() {
+    let texts = |damaged, writes: &[Word]| {
+        let zeros = Contents::new(0, 4096).expect("room");
+        let mut image = Image::over(&zeros).remembering();
+        writes.iter().for_each(|&word| image.set_word(word, 1).expect("power"));
+        let writes = image.take_remembered();
+        let before = Contents::new(0, 4096).expect("room");
+        let shape = Shape::new(&Config::default(), 1);
+        let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+        let mut probe = of_transactions(1, true);
+        probe.boot::<Recovers<CAREFUL>>(&Booted { before, writes, damaged }, &setup);
+        probe.violations.into_iter().map(|found| found.text).collect::<Vec<_>>()
     };
-    let texts: FxHashSet<String> = (0..64).flat_map(texts).collect();
-    let told = "determinism: `recover` depends on something beside the image";
-    assert_eq!(texts, FxHashSet::from_iter([told.to_owned()]));
+    assert_eq!(texts(None, &[]), [""; 0]);
+    assert_eq!(texts(Some(DATA[0]), &[]), ["booting changed the word at 0x8, which is data"]);
+    // It writes nothing when it boots.
+    let again = "determinism: `boot` depends on something beside the image";
+    assert_eq!(texts(None, &[MARK]), [again]);
+}
+
+#[test]
+fn what_cells_keep_needs_no_energy() {
+    for (percent, energy) in [(100, 125), (50, 65), (0, 5)] {
+        let mut config = Config::default();
+        config.controller.battery = percent;
+        let shape = Shape::new(&config, 1);
+        let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+        let mut saved = Saved::default();
+        saved.budget::<Recovers<CAREFUL>>(&setup);
+        assert_eq!((saved.declared, saved.energy), (125, energy), "{percent} %");
+    }
+}
+
+/// Which images of 60 crash points, each of three orders, a keeper of so many has kept.
+fn kept<const HOW: usize>(most: usize, seed: u64) -> Result<Vec<Cut>, String> {
+    let mut durable = Contents::new(0, 4096).expect("room");
+    durable.set_word(MARK, 1);
+    let shape = Shape::new(&Config::default(), 1);
+    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+    let mut keeper = Keeper::new(most, seed, true);
+    for point in 1..=60 {
+        let Some(chosen) = keeper.choose(point, 3) else { continue };
+        assert!(chosen.may_be(0), "there may be no other");
+        let order = (0..3).rfind(|order| chosen.may_be(*order)).expect("the first");
+        keeper.keep::<Recovers<HOW>>(chosen, order, &Image::over(&durable), &setup)?;
+    }
+    let remains = keeper.kept();
+    for remains in &remains {
+        let mut memory = Contents::new(0, 4096).expect("room");
+        remains.fill(&mut memory);
+        assert_eq!(DATA.map(|word| memory.word(word)), [7; 2], "it was recovered");
+    }
+    Ok(remains.iter().map(|remains| remains.cut).collect())
+}
+
+#[test]
+fn images_are_kept_from_everywhere_in_a_run() {
+    let mut seen: Vec<Cut> = Vec::new();
+    for seed in 0..64 {
+        let [few, more] = [3, 6].map(|most| kept::<CAREFUL>(most, seed).expect("it is right"));
+        assert_eq!((few.len(), more.len()), (3, 6));
+        assert!(more.is_sorted_by_key(|cut| cut.point), "{more:?}");
+        assert!(few.iter().all(|cut| more.contains(cut)), "{few:?} {more:?}");
+        seen.extend(few);
+    }
+    let different = |of: fn(&Cut) -> u64| seen.iter().map(of).collect::<FxHashSet<_>>().len();
+    assert!(different(|cut| cut.point) > 50, "{seen:?}");
+    assert_eq!(different(|cut| cut.order), 3);
+    // After none, one or two of three writes, or not.
+    assert_eq!(different(|cut| cut.nested.unwrap_or(u64::MAX)), 1 + 3);
+}
+
+#[test]
+fn a_recovery_that_does_less_the_second_time_is_not_kept() {
+    assert_eq!(kept::<TIRING>(8, 1), Err(nested::depends("recover")));
 }
 
 #[test]
