@@ -93,7 +93,7 @@ fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option
 }
 
 /// A violation that no power failure of its life showed.
-fn violation(text: String) -> Violation {
+pub fn violation(text: String) -> Violation {
     let (at, files, history) = (Cycle(0), Vec::new(), Vec::new());
     Violation {
         point: 0,

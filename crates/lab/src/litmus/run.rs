@@ -282,5 +282,8 @@ mod tests {
         found.add(Crashes { images: 5, allowed: true, seen: true, ..Crashes::default() }, false);
         assert_eq!((found.allowed, found.seen, found.counted), (false, false, 0));
         assert_eq!(found.images, 5, "it was checked all the same");
+        let violations = vec![crate::lives::violation("order: it lacks 0x1".into())];
+        found.add(Crashes { violations, ..Crashes::default() }, false);
+        assert_eq!(found.violation.as_deref(), Some("order: it lacks 0x1"));
     }
 }

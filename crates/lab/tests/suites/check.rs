@@ -212,6 +212,7 @@ fn a_checker_has_a_file_for_each_region_and_the_marks_of_each_thread() {
         [ "$(word "$2" 64)" = 5 ] || exit 4
         [ -z "$INDELIBLE_MARK_0" ] || [ "$INDELIBLE_MARK_0 $(word "$1" 0)" = "first 3" ] || exit 5
         [ -z "$INDELIBLE_MARK_1" ] || [ "$INDELIBLE_MARK_1 $(word "$2" 120)" = "second 4" ] || exit 6
+        [ "$INDELIBLE_MARK" = "$INDELIBLE_MARK_0" ] || exit 7
         echo "$INDELIBLE_MARK_0.$INDELIBLE_MARK_1" >> "$(dirname "$0")/seen""#,
     );
     let found = bench.answer("undo@x86 replay", trace);

@@ -194,6 +194,24 @@ fn cores_that_wait_for_each_other_are_seen() {
 }
 
 #[test]
+fn a_run_in_which_a_load_finds_something_else_does_not_count() {
+    let text = "thread\nstore A 1\nthread\nload A 1\nimage A=1";
+    let found = ran(None, &file::read("one.litmus", text).expect("a test"));
+    assert!(0 < found.counted && found.counted < found.runs, "{found:?}");
+}
+
+#[test]
+fn a_thread_flushes_every_line_that_it_stored_to() {
+    let text = "thread\nstore A 1\nstore B 1\ndurable\nstore C 1\nimage A=0 C=1";
+    let x86 = designs::ORDERS.iter().find(|order| order.card.name == "x86").expect("x86");
+    for text in [text.to_owned(), text.replace("A=0", "B=0")] {
+        let test = file::read("lines.litmus", &text).expect("a test");
+        let found = run(&Hardware::of(x86), &test, 1, &Arc::default()).expect("room");
+        assert!(found.is_some_and(|found| !found.allowed && !found.seen), "{text}");
+    }
+}
+
+#[test]
 fn a_test_that_is_cut_short_says_nothing() {
     let test = file::read("crossing.litmus", CROSSING).expect("a test");
     let cancelled = Arc::new(AtomicBool::new(true));
@@ -255,6 +273,27 @@ fn what_catches_a_mutant_is_repeated_by_its_number() {
     let unknown = ask(&json!({ "orders": hops, "without": "order_open_epoch" }));
     let unknown = unknown.expect_err("there is none");
     assert!(unknown.starts_with("unknown rule `order_open_epoch` of ordering hardware hops"));
+}
+
+/// Where something is wrong as it is, a test or a program shows nothing of a rule.
+#[test]
+fn what_is_wrong_with_a_rule_does_not_catch_its_absence() {
+    let rule = "fence_waits";
+    let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with("durable")).expect("a test");
+    let right = ["one.litmus", "thread\nstore A 1\nimage A=1"];
+    let request = json!({
+        "orders": [{ "name": "x86" }, { "name": "x86" }],
+        "tests": [right, [path, text]],
+        "without": rule,
+        "mutants": true,
+    });
+    let answer = ask(&request).expect("an answer");
+    let is_wrong = |row: &Value| !row["violation"].is_null();
+    let wrong: Vec<bool> = answer["rows"].as_array().expect("rows").iter().map(is_wrong).collect();
+    assert_eq!(wrong, [false, false, true, true]);
+    let rows = answer["mutants"].as_array().expect("a list").iter();
+    let own: Vec<&Value> = rows.filter(|row| row["rule"] == rule).collect();
+    assert!(own.len() == 2 && own.iter().all(|row| row["caught"] == false), "{own:?}");
 }
 
 /// A file, and the whole sentence.
