@@ -26,7 +26,10 @@ SOURCES = Path(__file__).parent / "recorder"
 #: vector registers are live, so it may not touch them there (recorder.c).
 LIBRARY = "libindelible_record.so"
 CALLED_BY_THUNKS = ("recorder.c", "unseen.c", "threads.c", "memory.c", "text.c")
-UNITS = (*CALLED_BY_THUNKS, "process.c", "pthread.c", "hooks.c", "libpmem.c", "thunks.S")
+UNITS = (
+    *CALLED_BY_THUNKS,
+    *("process.c", "pthread.c", "hooks.c", "wide.c", "libpmem.c", "thunks.S"),
+)
 HOW = (
     *("-fPIC", "-O2", "-std=gnu11", "-DINDELIBLE", "-fno-omit-frame-pointer"),
     *("-fno-builtin", "-ftls-model=initial-exec", "-I", str(SOURCES / "include")),

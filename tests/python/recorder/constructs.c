@@ -119,6 +119,16 @@ static void atomics(void)
     atomic_store_explicit(byte, 3, memory_order_release);
     atomic_fetch_or(byte, 8);
     __sync_fetch_and_sub((uint32_t *)next(4), 1);
+    typedef unsigned __int128 wide;
+    wide *pair = next(sizeof *pair), one = (wide)1 << 64 | 1, seen = 0;
+    __atomic_store_n(pair, one, __ATOMIC_RELEASE);
+    if (__atomic_fetch_add(pair, one, __ATOMIC_SEQ_CST) != one ||
+        __atomic_exchange_n(pair, ~one, __ATOMIC_SEQ_CST) != 2 * one ||
+        __atomic_fetch_nand(pair, 6, __ATOMIC_SEQ_CST) != ~one ||
+        __atomic_compare_exchange_n(pair, &seen, 7, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
+        !__sync_bool_compare_and_swap(pair, seen, seen - one) ||
+        __atomic_load_n(pair, __ATOMIC_ACQUIRE) != ~(~one & 6) - one)
+        abort();
     __sync_synchronize();
 }
 
