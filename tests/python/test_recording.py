@@ -452,3 +452,11 @@ def test_statements_of_assembly() -> None:
     assert words.index(".byte 0x66") + 1 == words.index("xsaveopt (%rax)")
     assert "call *indelible_lock4@GOTPCREL(%rip)" in words
     assert "call *indelible_flush@GOTPCREL(%rip)" in words
+    # What is in comments is no instruction, and there are none in texts.
+    made = shim.instrument(
+        "#APP\n\t// sfence; sfence\n\tsfence /* it; waits\n sfence */; clwb (%rax)\n"
+        '\tsfence; .string "/*" # /*\n\t.string "*/"\n#NO_APP\n'
+    )
+    assert made.count("call *indelible_fence@") == 2
+    assert made.count("call *indelible_flush@") == 1
+    assert made.count('.string "/*"') == made.count('.string "*/"') == 1

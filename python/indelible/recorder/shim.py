@@ -59,6 +59,10 @@ STATEMENT = re.compile(r"""((?:[^;"#]|"(?:[^"\\]|\\.)*")*)(;|#.*$|$)""")
 PREFIX = re.compile(r"\s*(lock|rep|repz|repe|\.byte\s+(0x66|102))\s*$")
 #: Operands of which the address cannot be taken: of other segments, and of many places at once.
 ELSEWHERE = re.compile(r"%[fg]s:|%[xyz]mm")
+#: A comment between instructions, which people write in inline assembly; it is in no text.
+COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|(?P<comment>/\*(?s:.*?)\*/)')
+#: What a line that is a comment begins with.
+COMMENTED = ("#", "/")
 INTEL = re.compile(r"^\s*\.intel_syntax", re.MULTILINE)
 LABEL = re.compile(r"\s*([.\w$]+:)\s*")
 
@@ -168,11 +172,11 @@ def instrument(text: str, sees_wide: bool = False) -> str:
     made: list[str] = []
     in_assembly = False
     held = ""
-    for line in text.splitlines():
+    for line in COMMENT.sub(_without_comment, text).splitlines():
         stripped = line.strip()
         if stripped in ("#APP", "#NO_APP"):
             in_assembly = stripped == "#APP"
-        if stripped.startswith("#") or not stripped:
+        if stripped.startswith(COMMENTED) or not stripped:
             made.append(line)
             continue
         for statement in _statements(line):
@@ -199,6 +203,10 @@ def instrument(text: str, sees_wide: bool = False) -> str:
             made += [held, statement] if held else [statement]
             held = ""
     return "\n".join([*made, held]) + "\n"
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    return " " if match["comment"] else match[0]
 
 
 def _meant(held: str, statement: str) -> str:
