@@ -98,6 +98,22 @@ def test_a_file_that_has_grown_unseen_is_noticed(build: Build) -> None:
         indelible.record(["./program"], "a.trace")
 
 
+def test_files_that_follow_each_other_are_several(build: Build) -> None:
+    """Systems give a new file the number of one that was removed."""
+    build(
+        """int main(void) {
+            for (int part = 0; part < 4; part++) {
+                uint64_t *at = map("log", 4096); at[part] = part + 1; munmap(at, 4096);
+                close(3); unlink("log");
+            }
+            return 0;
+        }"""
+    )
+    assert indelible.record(["./program"], "a.trace")["unseen"] == 0
+    found = memories(Path("a.trace"))
+    assert [memory.strip(b"\0") for memory in found] == [b"\1", b"\2", b"\3", b"\4"]
+
+
 def test_what_goes_over_the_seam_of_mappings(build: Build) -> None:
     told = operations(
         """int file = open("pool", O_RDWR);

@@ -114,6 +114,16 @@ static int resize(struct memory *memory, const struct stat *status)
     return bytes <= memory->bytes || enlarge(memory, bytes);
 }
 
+/* No other file is known by the same number as long as this one is open: also not when it is removed. */
+static void hold(int file)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    int held = open(link, O_PATH | O_CLOEXEC);
+    if (held >= 0 && fcntl(held, F_DUPFD_CLOEXEC, FAR) >= 0)
+        close(held);
+}
+
 /* The memory that is a file that is mapped, whole, with what it holds when that is done first. */
 static struct memory *memory_of(int file, const struct stat *status, const char *name)
 {
@@ -126,6 +136,7 @@ static struct memory *memory_of(int file, const struct stat *status, const char 
     memory->is_file = 1;
     memory->device = status->st_dev;
     memory->file = status->st_ino;
+    hold(file);
     ssize_t part = 1;
     for (size_t done = 0; done < memory->bytes && part > 0; done += part)
         part = pread(file, memory->told + done, memory->bytes - done, done);

@@ -33,8 +33,7 @@ static int is_own(const struct text *text)
 void open_text(struct text *text, int file)
 {
     struct stat status;
-    /* Far from the numbers that programs count on. */
-    int far = fcntl(file, F_DUPFD_CLOEXEC, 500);
+    int far = fcntl(file, F_DUPFD_CLOEXEC, FAR);
     if (far >= 0)
         close(file);
     text->file = far >= 0 ? far : file;
