@@ -55,6 +55,60 @@ def test_clangs_programs_wait_so_too(build: Build) -> None:
     assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
 
 
+@pytest.mark.parametrize("others", [0, 2])
+def test_locks_lie_in_persistent_memory(build: Build, others: int) -> None:
+    """As in the nodes of many an index: what the C library stores to them is seen."""
+    build(
+        """
+        #include <semaphore.h>
+        struct pool {
+            pthread_mutex_t mutex; pthread_rwlock_t both; pthread_spinlock_t spin; sem_t left;
+            pthread_cond_t change; pthread_barrier_t meeting; uint64_t value;
+        };
+        static void *work(void *of)
+        {
+            struct pool *pool = of;
+            pthread_barrier_wait(&pool->meeting);
+            for (int time = 0; time < 5; time++) {
+                pthread_mutex_lock(&pool->mutex); pool->value++;
+                pthread_cond_signal(&pool->change); pthread_mutex_unlock(&pool->mutex);
+                pthread_rwlock_wrlock(&pool->both); pool->value++;
+                pthread_rwlock_unlock(&pool->both);
+                if (pthread_rwlock_tryrdlock(&pool->both) == 0)
+                    pthread_rwlock_unlock(&pool->both);
+                pthread_spin_lock(&pool->spin); pool->value++; pthread_spin_unlock(&pool->spin);
+                sem_wait(&pool->left); pool->value++; sem_post(&pool->left);
+                __builtin_ia32_clflush(&pool->value);
+            }
+            return NULL;
+        }
+        int main(int count, char **words)
+        {
+            int others = atoi(words[1]);
+            struct pool *pool = (struct pool *)map("pool", 4096);
+            pthread_mutex_init(&pool->mutex, NULL);
+            pthread_rwlock_init(&pool->both, NULL);
+            pthread_spin_init(&pool->spin, 0);
+            sem_init(&pool->left, 0, 1);
+            pthread_cond_init(&pool->change, NULL);
+            pthread_barrier_init(&pool->meeting, NULL, others + 1);
+            pthread_t threads[2];
+            for (int other = 0; other < others; other++)
+                pthread_create(threads + other, NULL, work, pool);
+            work(pool);
+            for (int other = 0; other < others; other++)
+                pthread_join(threads[other], NULL);
+            pthread_mutex_lock(&pool->mutex);
+            return pool->value != (others + 1) * 20;
+        }
+        """,
+        "-pthread",
+    )
+    answer = indelible.record(["./program", str(others)], "a.trace")
+    assert (answer["exit_code"], answer["unseen"]) == (0, 0)
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
 def test_threads_that_nobody_saw_begin_or_wait_have_turns(build: Build) -> None:
     """The C library calls no function that could be seen for threads of C11."""
     build(

@@ -47,6 +47,47 @@ static void let_others(struct thread *thread)
     take_turn(thread, STAYS);
 }
 
+/* Locks may lie in persistent memory: what the C library has stored to one is told. */
+static void changed(const volatile void *at, size_t bytes, struct from from)
+{
+    if (is_recording && mapping_of((uintptr_t)at) != NULL)
+        recorder_changed(at, bytes, from);
+}
+
+#define CHANGES(name, type)                                                                        \
+    int name(type *of)                                                                             \
+    {                                                                                              \
+        int failed = NEXT(name)(of);                                                               \
+        changed(of, sizeof *of, CALLER);                                                           \
+        return failed;                                                                             \
+    }
+
+#define MAKES(name, type, with)                                                                    \
+    int name(type *of, with how)                                                                   \
+    {                                                                                              \
+        int failed = NEXT(name)(of, how);                                                          \
+        changed(of, sizeof *of, CALLER);                                                           \
+        return failed;                                                                             \
+    }
+
+MAKES(pthread_mutex_init, pthread_mutex_t, const pthread_mutexattr_t *)
+CHANGES(pthread_mutex_unlock, pthread_mutex_t)
+CHANGES(pthread_mutex_destroy, pthread_mutex_t)
+MAKES(pthread_rwlock_init, pthread_rwlock_t, const pthread_rwlockattr_t *)
+CHANGES(pthread_rwlock_unlock, pthread_rwlock_t)
+MAKES(pthread_spin_init, pthread_spinlock_t, int)
+CHANGES(pthread_spin_unlock, pthread_spinlock_t)
+MAKES(pthread_cond_init, pthread_cond_t, const pthread_condattr_t *)
+CHANGES(pthread_cond_destroy, pthread_cond_t)
+CHANGES(sem_post, sem_t)
+
+int sem_init(sem_t *of, int shared, unsigned value)
+{
+    int failed = NEXT(sem_init)(of, shared, value);
+    changed(of, sizeof *of, CALLER);
+    return failed;
+}
+
 /* How threads begin and end. */
 
 struct begin {
@@ -170,14 +211,15 @@ int sched_yield(void)
     int name(type *of)                                                                             \
     {                                                                                              \
         struct thread *thread = scheduled();                                                       \
-        if (thread == NULL)                                                                        \
-            return NEXT(name)(of);                                                                 \
-        int failed = NEXT(attempt)(of);                                                            \
-        while ((is_taken) && !(is_own) && give_way(thread)) {                                      \
+        int failed = thread == NULL ? NEXT(name)(of) : NEXT(attempt)(of);                          \
+        while (thread != NULL && (is_taken) && !(is_own) && give_way(thread)) {                    \
             look;                                                                                  \
             failed = NEXT(attempt)(of);                                                            \
         }                                                                                          \
-        return (is_taken) ? NEXT(name)(of) : failed;                                               \
+        if (thread != NULL && (is_taken))                                                          \
+            failed = NEXT(name)(of);                                                               \
+        changed(of, sizeof *of, CALLER);                                                           \
+        return failed;                                                                             \
     }                                                                                              \
                                                                                                    \
     int attempt(type *of)                                                                          \
@@ -188,6 +230,7 @@ int sched_yield(void)
         /* It may ask in a loop. */                                                                \
         if (thread != NULL && (is_taken))                                                          \
             give_way(thread);                                                                      \
+        changed(of, sizeof *of, CALLER);                                                           \
         errno = error;                                                                             \
         return failed;                                                                             \
     }
@@ -210,6 +253,7 @@ int pthread_spin_trylock(pthread_spinlock_t *of)
     int failed = NEXT(pthread_spin_trylock)(of);
     if (thread != NULL && failed == EBUSY)
         give_way(thread);
+    changed(of, sizeof *of, CALLER);
     return failed;
 }
 
@@ -226,11 +270,11 @@ int pthread_tryjoin_np(pthread_t other, void **result)
 int pthread_spin_lock(pthread_spinlock_t *of)
 {
     struct thread *thread = scheduled();
-    if (thread == NULL)
-        return NEXT(pthread_spin_lock)(of);
-    while (NEXT(pthread_spin_trylock)(of) == EBUSY)
+    while (thread != NULL && NEXT(pthread_spin_trylock)(of) == EBUSY)
         let_others(thread);
-    return 0;
+    int failed = thread == NULL ? NEXT(pthread_spin_lock)(of) : 0;
+    changed(of, sizeof *of, CALLER);
+    return failed;
 }
 
 /* Conditions. The C library's own have nobody that waits for them, but for those of several
@@ -259,7 +303,7 @@ static int wait_on(pthread_cond_t *of, pthread_mutex_t *mutex, int clock,
     if (until != NULL && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000))
         return EINVAL;
     pthread_testcancel();
-    int failed = NEXT(pthread_mutex_unlock)(mutex);
+    int failed = pthread_mutex_unlock(mutex);
     if (failed)
         return failed;
     int was_called = wait_for(thread, of, clock, until);
@@ -333,7 +377,9 @@ int pthread_barrier_init(pthread_barrier_t *at, const pthread_barrierattr_t *how
     barrier = barrier == NULL ? barrier_at(NULL) : barrier;
     if (barrier != NULL)
         *barrier = (struct barrier){.at = at, .count = count, .times = barrier->times};
-    return NEXT(pthread_barrier_init)(at, how, count);
+    int failed = NEXT(pthread_barrier_init)(at, how, count);
+    changed(at, sizeof *at, CALLER);
+    return failed;
 }
 
 int pthread_barrier_destroy(pthread_barrier_t *at)
@@ -349,8 +395,11 @@ int pthread_barrier_wait(pthread_barrier_t *at)
 {
     struct thread *thread = scheduled();
     struct barrier *barrier = thread == NULL ? NULL : barrier_at(at);
-    if (barrier == NULL)
-        return NEXT(pthread_barrier_wait)(at);
+    if (barrier == NULL) {
+        int result = NEXT(pthread_barrier_wait)(at);
+        changed(at, sizeof *at, CALLER);
+        return result;
+    }
     if (++barrier->here == barrier->count) {
         barrier->here = 0;
         barrier->times++;

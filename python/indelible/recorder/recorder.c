@@ -346,6 +346,17 @@ void recorder_stored(const volatile void *at, size_t bytes, struct from from)
     ends(thread);
 }
 
+void recorder_changed(const volatile void *at, size_t bytes, struct from from)
+{
+    struct thread *thread = begins(STAYS);
+    if (thread == NULL)
+        return;
+    drain(thread);
+    thread->pending = (struct pending){MASKED, (uintptr_t)at, bytes, from};
+    drain(thread);
+    ends(thread);
+}
+
 void recorder_loads(const volatile void *at, size_t bytes, struct from from)
 {
     struct thread *thread = begins(MAY_PASS);

@@ -39,6 +39,9 @@ void recorder_meets(void);
 /* A store was made. */
 void recorder_stored(const volatile void *at, size_t bytes, struct from from);
 
+/* Some of these bytes may have been stored. */
+void recorder_changed(const volatile void *at, size_t bytes, struct from from);
+
 /* A load is about to be made. */
 void recorder_loads(const volatile void *at, size_t bytes, struct from from);
 
