@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -41,13 +42,19 @@ GCC_HOW = ("-fno-tree-loop-distribute-patterns",)
 #: What a program is compiled with. Functions that are wrapped (`shim.WRAPPED`) must stay calls, and
 #: lines of source are told in traces.
 FLAGS = (
-    *("-fsanitize=thread", "-U__SANITIZE_THREAD__", "-g1", "-DINDELIBLE"),
+    *("-U__SANITIZE_THREAD__", "-g1", "-DINDELIBLE"),
     *(f"-fno-builtin-{name}" for name in WRAPPED if not name.startswith("_")),
 )
 
 #: What has to be so whatever the program's own flags are. Frames say where a function was called,
 #: and what checks sizes would put the wrapped functions into the code.
-LAST = ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-U_FORTIFY_SOURCE")
+LAST = (
+    *("-fsanitize=thread", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"),
+    "-U_FORTIFY_SOURCE",
+)
+
+#: What goes with no thread sanitizer, and with no shared library.
+REFUSED = re.compile(r"-fsanitize=.*\b(address|hwaddress|leak|memory)\b|-static(-pie)?$")
 
 #: gcc warns of fences that its sanitizer does not see, and the recorder does.
 GCC_LAST = ("-Wno-tsan",)
@@ -68,6 +75,11 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     """
     asked, compiler = worded("arguments", arguments), named("compiler", compiler)
     require_host()
+    if refused := next(filter(REFUSED.match, asked), None):
+        needed = "the compiler's thread sanitizer" if "=" in refused else "a shared library"
+        raise InputError(
+            f"`indelible cc` needs {needed}, which goes with no {refused}: leave it out"
+        )
     real = _found(compiler)
     folder = _tools(real)
     include = SOURCES / "include"

@@ -272,6 +272,17 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
         indelible.cc(["a.c"], "nothing")
 
 
+@pytest.mark.parametrize("flag", ["-fsanitize=undefined,address", "-static", "-static-pie"])
+def test_what_the_recorder_does_not_go_with_is_refused(flag: str) -> None:
+    with pytest.raises(InputError, match=f"goes with no {flag}: leave it out"):
+        indelible.cc(["-O2", flag, "-o", "a", "a.c"])
+
+
+def test_a_program_that_wants_no_sanitizer_is_recorded(build: Build) -> None:
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }', "-fno-sanitize=all")
+    assert indelible.record(["./program"], "a.trace")["unseen"] == 0
+
+
 def test_a_full_disk_is_told_with_the_trace(build: Build) -> None:
     build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
     with pytest.raises(InputError, match=r"^/dev/full: no space left on device$"):
