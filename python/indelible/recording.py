@@ -245,7 +245,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
             " alone"
         )
     if not (folder / "status").exists():
-        ended = f"by signal {-code}" if code < 0 else "otherwise"
+        ended = f"by signal {-code}" if code < 0 else "otherwise, as by exec"
         raise EndError(f"`{program}` did not return from main or call exit, but ended {ended}")
     status: dict[str, Any] = {"regions": []}
     for line in (folder / "status").read_text(errors="replace").splitlines():
@@ -284,7 +284,8 @@ def _require_whole(
             "more than 64 files, or 256 mappings of them at a time, are persistent memory, or more"
             " than 64 threads use it, or 1,024 are there at a time"
             if status["crowded"]
-            else "a file could not be read, or the temporary folder is full"
+            else "a file could not be read, the temporary folder is full, or the program closed all"
+            " files that were open"
         )
         raise InputError(f"the recording is not whole: {reason}")
     if status["unseen"] and not asked["unseen"]:

@@ -222,6 +222,12 @@ def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> No
         ("return 0;", r"^no persistent memory: .* of indelible\.h$"),
         ("return 3;", r"^no persistent memory: .* of indelible\.h; it ended with exit code 3$"),
         ('map("pool", 4096)[0] = 1; raise(SIGKILL);', "by signal 9"),
+        ('map("pool", 4096)[0] = 1; execlp("true", "true", NULL);', "otherwise, as by exec$"),
+        (
+            'uint64_t *at = map("pool", 4096);'
+            "for (int file = 3; file < 1024; file++) close(file); at[0] = 1;",
+            "or the program closed all files that were open$",
+        ),
         (
             'static uint64_t *at; at = map("pool", 4096); pthread_t other;'
             "for (int n = 0; n < 65; n++)"
@@ -289,15 +295,17 @@ def test_a_full_disk_is_told_with_the_trace(build: Build) -> None:
         indelible.record(["./program"], "/dev/full")
 
 
-def test_children_are_not_recorded_and_every_exit_is_one(build: Build) -> None:
+@pytest.mark.parametrize("leave", ["return", "exit", "_exit", "quick_exit"])
+def test_children_are_not_recorded_and_every_exit_is_one(build: Build, leave: str) -> None:
     build(
         """int main(void) {
             uint64_t *at = map("pool", 4096);
             if (fork() == 0) { at[7] = 1; exit(0); }
             wait(NULL); at[7] = 0;
             if (vfork() == 0) _exit(0);
-            at[0] = 1; _exit(0);
-        }"""
+            at[0] = 1; EXIT(0);
+        }""",
+        f"-DEXIT={leave}",
     )
     answer = indelible.record(["./program"], "a.trace")
     assert (answer["stores"], answer["unseen"]) == (2, 0)

@@ -114,6 +114,7 @@ __attribute__((constructor)) static void start(void)
     process = getpid();
     become(&threads[0]);
     pthread_atfork(NULL, NULL, leave);
+    at_quick_exit(finish);
     is_recording = body.file >= 0;
 }
 
