@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "indelible.h"
 #include "recorder.h"
@@ -232,6 +233,56 @@ char *__wrap_strncpy(char *to, const char *from, size_t bytes)
     moved(to, from, length, CALLER);
     filled(to + length, 0, bytes - length, CALLER);
     return to;
+}
+
+char *__wrap_stpncpy(char *to, const char *from, size_t bytes)
+{
+    return __wrap_strncpy(to, from, bytes) + strnlen(from, bytes);
+}
+
+char *__wrap_strncat(char *to, const char *from, size_t bytes)
+{
+    size_t length = strnlen(from, bytes);
+    char *end = to + strlen(to);
+    moved(end, from, length, CALLER);
+    filled(end + length, 0, 1, CALLER);
+    return to;
+}
+
+void *__wrap_memccpy(void *to, const void *from, int last, size_t bytes)
+{
+    const char *found = memchr(from, last, bytes);
+    size_t length = found == NULL ? bytes : (size_t)(found + 1 - (const char *)from);
+    moved(to, from, length, CALLER);
+    return found == NULL ? NULL : (char *)to + length;
+}
+
+wchar_t *__wrap_wmemcpy(wchar_t *to, const wchar_t *from, size_t count)
+{
+    return moved(to, from, count * sizeof *to, CALLER);
+}
+
+wchar_t *__wrap_wmemmove(wchar_t *to, const wchar_t *from, size_t count)
+{
+    return moved(to, from, count * sizeof *to, CALLER);
+}
+
+wchar_t *__wrap_wmempcpy(wchar_t *to, const wchar_t *from, size_t count)
+{
+    return (wchar_t *)moved(to, from, count * sizeof *to, CALLER) + count;
+}
+
+wchar_t *__wrap_wmemset(wchar_t *to, wchar_t value, size_t count)
+{
+    recorder_drain();
+    wmemset(to, value, count);
+    recorder_stored(to, count * sizeof *to, CALLER);
+    return to;
+}
+
+wchar_t *__wrap_wcscpy(wchar_t *to, const wchar_t *from)
+{
+    return moved(to, from, (wcslen(from) + 1) * sizeof *to, CALLER);
 }
 
 /* What clang calls for the first three, and what they are where sizes are checked. Those that are

@@ -23,7 +23,8 @@ MOVED = 128 + 8 + 8
 #: Functions of the C library that the recorder calls itself, to see what they store.
 WRAPPED = (
     *("memcpy", "memmove", "mempcpy", "memset", "bzero", "bcopy"),
-    *("strcpy", "stpcpy", "strcat", "strncpy"),
+    *("memccpy", "wmemcpy", "wmemmove", "wmempcpy", "wmemset", "wcscpy"),
+    *("strcpy", "stpcpy", "strcat", "strncpy", "stpncpy", "strncat"),
     *("sprintf", "snprintf", "vsprintf", "vsnprintf", "fread"),
     *("free", "realloc", "pthread_exit", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"),
     *("read", "pread", "pread64", "write", "pwrite", "pwrite64"),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "indelible.h"
 
@@ -93,6 +94,22 @@ static void functions(int argument)
     *stpcpy(next(40), "end") = '!';
     char *filled = next(64);
     mempcpy(filled, "0123456789", 10);
+    wmemset(next(80), L'w', 5);
+    *wmempcpy(wmemmove(wmemcpy(next(80), L"wide", 3), L"id", 1), L"e", 1) = L'!';
+    wcscpy(next(80), L"wide");
+    strncat(strncat(strcpy(next(40), "1"), "2345", 2), "6", 2);
+    *stpncpy(memset(next(40), 's', 40), "stpncpy", 10) = '!';
+    if (memccpy(next(40), "key:value", ':', 9) == NULL || memccpy(next(40), "key", ':', 3) != NULL)
+        abort();
+    __builtin_mempcpy(next(40), "mempcpy", 7);
+    __builtin_strcat(__builtin_strcpy(next(40), "one"), "two");
+    *__builtin_stpcpy(next(40), "end") = '!';
+    __builtin_strncpy(next(40), "padded", 20);
+    __builtin_strncat(__builtin_stpncpy(next(40), "stpncpy", 10), "more", 2);
+    __builtin_snprintf(next(20), 10, "%s", "two");
+    __builtin_sprintf(next(20), "%s", "three");
+    __builtin_bzero(memset(next(40), 'z', 40), 9);
+    bcopy("bcopy", next(40), 6);
     int zeros = open("/dev/zero", O_RDONLY);
     if (read(zeros, text + 20, 10) != 10 || pread(zeros, text + 40, 5, 0) != 5)
         abort();
