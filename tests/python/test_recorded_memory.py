@@ -81,6 +81,26 @@ def test_files_that_grow_and_shrink(build: Build) -> None:
     ]
 
 
+def test_parts_of_files_that_are_made_zeros(build: Build) -> None:
+    told = operations(
+        """
+        #define KEEPS_SIZE 1
+        #define PUNCHES 2
+        at[1] = 1; at[511] = 2; at[512] = 3; at[520] = 4; at[1023] = 5;
+        int file = open("pool", O_RDWR);
+        if (fallocate(file, PUNCHES | KEEPS_SIZE, 4088, 16) != 0) return 0;
+        at[520] = 6; fsync(file);
+        """,
+        build,
+    )
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+    # What is zeros is durable with what was stored.
+    lines = [line.split()[1] for line in told if line.startswith("flush")]
+    assert lines == ["0x10000", "0x10fc0", "0x11000", "0x11040", "0x11fc0"]
+    zeros = next(place for place, line in enumerate(told) if line == f"bytes 0x10fc0 {'00' * 64}")
+    assert told[zeros - 1] == "bytes 0x11ff8 0500000000000000"
+
+
 def test_a_file_that_has_grown_unseen_is_noticed(build: Build) -> None:
     build(
         """int main(void) {

@@ -320,7 +320,15 @@ int ftruncate64(int file, off64_t bytes)
 
 int fallocate(int file, int mode, off_t offset, off_t bytes)
 {
-    return recorder_resized(file, syscall(SYS_fallocate, file, mode, offset, bytes));
+    recorder_keep();
+    int failed = syscall(SYS_fallocate, file, mode, offset, bytes);
+    int zeroes = (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0;
+    struct memory *memory = failed || !zeroes ? NULL : memory_of_file(file);
+    size_t end = offset + bytes;
+    if (memory != NULL)
+        tell_zeros(memory, offset, end < memory->bytes ? end : memory->bytes);
+    recorder_release();
+    return recorder_resized(file, failed);
 }
 
 int fallocate64(int file, int mode, off64_t offset, off64_t bytes)

@@ -214,13 +214,14 @@ void tell_zeros(const struct memory *memory, size_t from, size_t to)
 {
     for (size_t line = from / LINE * LINE; line < to; line += LINE) {
         unsigned char *told = memory->told + line, any = 0;
-        for (size_t byte = line < from ? from - line : 0; byte < LINE; byte++) {
+        for (size_t byte = line < from ? from - line : 0; byte < LINE && line + byte < to; byte++) {
             any |= told[byte];
             told[byte] = 0;
         }
         struct thread *thread = this_thread();
         if (any == 0 || thread == NULL || !begin_operation(thread))
             continue;
+        memory->dirty[line / LINE] = 1;
         put(&body, "bytes ");
         put_hex(&body, memory->place + line);
         put_character(&body, ' ');
