@@ -52,7 +52,7 @@ VECTOR_STORE = re.compile(
 PLAIN_STORE = re.compile(
     r"(?:mov|add|sub|and|or|xor|inc|dec|not|neg|xchg|xadd|cmpxchg|bts|btr|btc|adc|sbb)([bwlq]?)$"
 )
-STREAM = re.compile(r"(?:v?movnt(?:dq|ps|pd|q|i)|movdiri)([lq]?)$")
+STREAM = re.compile(r"(?:v?movnt(?:dq|ps|pd|ss|sd|q|i)|movdiri)([lq]?)$")
 #: Halves of a register, and numbers in one.
 PARTS = {"lps": 8, "lpd": 8, "hps": 8, "hpd": 8, "ss": 4, "sd": 8, "d": 4, "q": 8}
 
@@ -144,7 +144,7 @@ def _without_mask(operand: str) -> str:
 
 def _bytes(mnemonic: str, operands: list[str]) -> int:
     """Return how many bytes an instruction stores; 0 where that cannot be seen."""
-    part = re.match(r"v?mov(lps|lpd|hps|hpd|ss|sd|d|q)$", mnemonic)
+    part = re.match(r"v?mov(?:nt)?(lps|lpd|hps|hpd|ss|sd|d|q)$", mnemonic)
     if part and operands[0].startswith("%xmm"):
         return PARTS[part[1]]
     for operand in operands[:-1]:
