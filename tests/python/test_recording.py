@@ -210,6 +210,22 @@ def test_what_was_not_built_so_is_noticed(build: Build) -> None:
     assert "3 bytes changed without a store that was seen" in " ".join(str(answer).split())
 
 
+@pytest.mark.parametrize("bytes_", [4096, 4 << 20])
+def test_what_was_not_seen_is_noticed_before_it_is_stored_over(build: Build, bytes_: int) -> None:
+    Path("other.c").write_text("void other(unsigned long *at) { at[9] = 2; }\n")
+    subprocess.run(["cc", "-c", "other.c"], check=True)
+    build(
+        "void other(uint64_t *at); int main(void) {"
+        f' uint64_t *at = map("pool", {bytes_}); at[9] = 1; at[0] = 1; other(at); at[9] = 3; }}',
+        "other.o",
+    )
+    with pytest.raises(InputError, match=r"1 bytes .* first at 0x10048 before program\.c:\d+"):
+        indelible.record(["./program"], "a.trace")
+    indelible.record(["./program"], "a.trace", unseen=True)
+    told = [line.split()[2] for line in Path("a.trace").read_text().splitlines() if "0048" in line]
+    assert told == ["01" + "00" * 7, "02", "03" + "00" * 7]
+
+
 def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> None:
     build(SOURCES / "constructs.c", "-O1", "-DUNSEEN")
     with pytest.raises(InputError, match="13 bytes of persistent memory changed"):
@@ -300,7 +316,7 @@ def test_children_are_not_recorded_and_every_exit_is_one(build: Build, leave: st
     build(
         """int main(void) {
             uint64_t *at = map("pool", 4096);
-            if (fork() == 0) { at[7] = 1; exit(0); }
+            if (fork() == 0) { at[7] = 0; exit(0); }
             wait(NULL); at[7] = 0;
             if (vfork() == 0) _exit(0);
             at[0] = 1; EXIT(0);

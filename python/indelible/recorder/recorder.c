@@ -307,10 +307,15 @@ static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
     drain(thread);
     if (kind == LOCKED)
         locked(thread, from);
-    if (bytes == 0 || mapping_of(at) == NULL)
+    const struct mapping *mapping = bytes == 0 ? NULL : mapping_of(at);
+    if (mapping == NULL) {
         thread->work++;
-    else
+    } else {
+        /* What is stored over could not be noticed any more. */
+        uintptr_t end = end_of(mapping);
+        compare(mapping, at, at + bytes < end ? at + bytes : end, from);
         thread->pending = (struct pending){kind, at, bytes, from};
+    }
     ends(thread);
 }
 
