@@ -62,6 +62,35 @@ def test_memory_that_is_gone_is_left_alone(build: Build) -> None:
     assert "bytes 0x11000 0500000000000000" in told
 
 
+def test_what_can_be_written_later_is_persistent_from_then_on(build: Build) -> None:
+    build(
+        """int main(void) {
+            map("other", 4096)[0] = 1;
+            int file = open("pool", O_RDWR | O_CREAT, 0600);
+            if (ftruncate(file, 16384) != 0 || pwrite(file, "there", 5, 4096) != 5) return 2;
+            struct flock lock = {.l_type = F_WRLCK};
+            fcntl(file, F_SETLK, &lock);
+            char *at = mmap(NULL, 16384, PROT_READ, MAP_SHARED, file, 0);
+            mprotect(at + 4096, 4096, PROT_READ | PROT_WRITE);
+            at[4100] = 'E';
+            mprotect(at, 16384, PROT_READ | PROT_WRITE);
+            at[0] = 'a'; at[4101] = 's'; at[16383] = 'z';
+            mprotect(at, 16384, PROT_READ);
+            mprotect(at, 16384, PROT_READ | PROT_WRITE);
+            at[1] = 'b';
+            /* What the recorder has opened has left the program its lock. */
+            int ended;
+            if (fork() == 0)
+                _exit(fcntl(file, F_GETLK, &lock) != 0 || lock.l_type != F_WRLCK);
+            wait(&ended);
+            return ended != 0;
+        }"""
+    )
+    answer = indelible.record(["./program"], "a.trace")
+    assert (answer["stores"], answer["unseen"], answer["exit_code"]) == (6, 0, 0)
+    assert memories(Path("a.trace")) == [Path(name).read_bytes() for name in ("other", "pool")]
+
+
 def test_files_that_grow_and_shrink(build: Build) -> None:
     told = operations(
         """at[512] = 1;

@@ -114,7 +114,8 @@ static int resize(struct memory *memory, const struct stat *status)
     return bytes <= memory->bytes || enlarge(memory, bytes);
 }
 
-/* No other file is known by the same number as long as this one is open: also not when it is removed. */
+/* While a file is open no other one gets its number, also when it is removed. Who opens and closes it
+ * so keeps the program's locks of it. */
 static void hold(int file)
 {
     char link[64];
@@ -212,6 +213,22 @@ static size_t paged(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+/* A part of a file that can be written in memory is persistent. */
+static void map_file(uintptr_t start, size_t bytes, int file, off_t offset, const char *name)
+{
+    struct stat status;
+    if ((pool != NULL && strcmp(pool, name) != 0) || fstat(file, &status) != 0 ||
+        !S_ISREG(status.st_mode))
+        return;
+    recorder_keep();
+    struct memory *memory = memory_of(file, &status, name);
+    recorder_release();
+    if (memory == NULL)
+        return;
+    map(start, bytes, memory, offset);
+    recorder_compares(start, start + bytes, NOWHERE);
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
 {
     if ((flags & MAP_FIXED) != 0)
@@ -221,23 +238,14 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
         unmap_all((uintptr_t)start, (uintptr_t)start + paged(bytes));
     int type = flags & MAP_TYPE;
     int is_shared = type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
-    struct stat status;
-    if (!is_recording || start == MAP_FAILED || file < 0 || !is_shared ||
-        (protection & PROT_WRITE) == 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-        return start;
-    char link[64], name[sizeof memories->name];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t length = readlink(link, name, sizeof name - 1);
-    name[length < 0 ? 0 : length] = 0;
-    if (pool != NULL && strcmp(pool, name) != 0)
-        return start;
-    recorder_keep();
-    struct memory *memory = memory_of(file, &status, name);
-    recorder_release();
-    if (memory == NULL)
-        return start;
-    map((uintptr_t)start, paged(bytes), memory, offset);
-    recorder_compares((uintptr_t)start, (uintptr_t)start + paged(bytes), NOWHERE);
+    if (is_recording && start != MAP_FAILED && file >= 0 && is_shared &&
+        (protection & PROT_WRITE) != 0) {
+        char link[64], name[sizeof memories->name];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+        ssize_t length = readlink(link, name, sizeof name - 1);
+        name[length < 0 ? 0 : length] = 0;
+        map_file((uintptr_t)start, paged(bytes), file, offset, name);
+    }
     return start;
 }
 
@@ -254,11 +262,64 @@ int munmap(void *at, size_t bytes)
     return syscall(SYS_munmap, at, bytes);
 }
 
-/* What was about to be stored is looked at while it can be. */
+/* The first address that is in no mapping of persistent memory. */
+static uintptr_t behind_mappings(uintptr_t at)
+{
+    for (int index = 0; index < mapping_count; index++)
+        if (at >= mappings[index].start && at < mappings[index].end)
+            return behind_mappings(mappings[index].end);
+    return at;
+}
+
+/* What of a mapping, of which the system has a line, lies between addresses and can be written now. */
+static void map_line(const char *line, uintptr_t from, uintptr_t to)
+{
+    static char name[sizeof memories->name];
+    uintptr_t start, end;
+    size_t offset;
+    char may[5];
+    if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %4095[^\n]", &start, &end, may, &offset, name) != 5)
+        return;
+    uintptr_t first = behind_mappings(start < from ? from : start);
+    end = end < to ? end : to;
+    if (first >= end || may[1] != 'w' || may[3] != 's')
+        return;
+    int file = open(name, O_RDONLY | O_CLOEXEC);
+    if (file >= 0)
+        map_file(first, end - first, file, offset + (first - start), name);
+    /* It is not closed: the program's locks of the file would be gone (fcntl(2)). */
+}
+
+static void map_lines(uintptr_t from, uintptr_t to)
+{
+    /* It may be a signal's handler that is here, whose stack is small. */
+    static char text[2 * sizeof memories->name];
+    size_t used = 0;
+    ssize_t got;
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while ((got = read(maps, text + used, sizeof text - 1 - used)) > 0) {
+        text[used + got] = 0;
+        char *line = text;
+        for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            *end = 0;
+            map_line(line, from, to);
+        }
+        used = strlen(line);
+        memmove(text, line, used);
+    }
+    close(maps);
+}
+
 int mprotect(void *at, size_t bytes, int protection)
 {
-    recorder_drain();
-    return syscall(SYS_mprotect, at, bytes, protection);
+    /* What was about to be stored is looked at while it can be. */
+    recorder_keep();
+    int failed = syscall(SYS_mprotect, at, bytes, protection);
+    uintptr_t start = (uintptr_t)at, end = start + paged(bytes);
+    if (is_recording && !failed && (protection & PROT_WRITE) != 0 && behind_mappings(start) < end)
+        map_lines(start, end);
+    recorder_release();
+    return failed;
 }
 
 /* What was mapped is elsewhere now, or has another size. */
