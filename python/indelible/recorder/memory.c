@@ -125,6 +125,20 @@ static void hold(int file)
         close(held);
 }
 
+/* What a file holds. Parts that are zeros, as where nothing was ever written, take no memory. */
+static void read_whole(struct memory *memory, int file)
+{
+    static unsigned char part[1 << 16];
+    ssize_t bytes = 1;
+    for (size_t done = 0; done < memory->bytes && bytes > 0; done += bytes) {
+        size_t left = memory->bytes - done;
+        bytes = pread(file, part, left < sizeof part ? left : sizeof part, done);
+        if (bytes > 0 && (part[0] != 0 || memcmp(part, part + 1, bytes - 1) != 0))
+            memcpy(memory->told + done, part, bytes);
+    }
+    counts.failed += bytes < 0;
+}
+
 /* The memory that is a file that is mapped, whole, with what it holds when that is done first. */
 static struct memory *memory_of(int file, const struct stat *status, const char *name)
 {
@@ -138,10 +152,7 @@ static struct memory *memory_of(int file, const struct stat *status, const char 
     memory->device = status->st_dev;
     memory->file = status->st_ino;
     hold(file);
-    ssize_t part = 1;
-    for (size_t done = 0; done < memory->bytes && part > 0; done += part)
-        part = pread(file, memory->told + done, memory->bytes - done, done);
-    counts.failed += part < 0;
+    read_whole(memory, file);
     tell_head(memory, 0, memory->bytes);
     return memory;
 }
