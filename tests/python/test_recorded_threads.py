@@ -63,12 +63,21 @@ def test_locks_lie_in_persistent_memory(build: Build, others: int) -> None:
         #include <semaphore.h>
         struct pool {
             pthread_mutex_t mutex; pthread_rwlock_t both; pthread_spinlock_t spin; sem_t left;
-            pthread_cond_t change; pthread_barrier_t meeting; uint64_t value;
+            pthread_cond_t change; pthread_barrier_t meeting; pthread_once_t once; uint64_t value;
         };
+        static int begun;
+        static void begin(void) { begun++; }
         static void *work(void *of)
         {
             struct pool *pool = of;
             pthread_barrier_wait(&pool->meeting);
+            pthread_once(&pool->once, begin);
+            struct timespec late = {.tv_sec = 1L << 33};
+            sem_timedwait(&pool->left, &late); pool->value++; sem_post(&pool->left);
+            pthread_mutex_timedlock(&pool->mutex, &late); pool->value++;
+            pthread_mutex_unlock(&pool->mutex);
+            pthread_rwlock_clockrdlock(&pool->both, CLOCK_MONOTONIC, &late);
+            pthread_rwlock_unlock(&pool->both);
             for (int time = 0; time < 5; time++) {
                 pthread_mutex_lock(&pool->mutex); pool->value++;
                 pthread_cond_signal(&pool->change); pthread_mutex_unlock(&pool->mutex);
@@ -99,7 +108,7 @@ def test_locks_lie_in_persistent_memory(build: Build, others: int) -> None:
             for (int other = 0; other < others; other++)
                 pthread_join(threads[other], NULL);
             pthread_mutex_lock(&pool->mutex);
-            return pool->value != (others + 1) * 20;
+            return begun != 1 || pool->value != (others + 1) * 22;
         }
         """,
         "-pthread",

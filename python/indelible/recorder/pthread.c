@@ -81,6 +81,28 @@ MAKES(pthread_cond_init, pthread_cond_t, const pthread_condattr_t *)
 CHANGES(pthread_cond_destroy, pthread_cond_t)
 CHANGES(sem_post, sem_t)
 
+typedef void (*once_only)(void);
+MAKES(pthread_once, pthread_once_t, once_only)
+
+/* For these a thread waits in the system. */
+typedef const struct timespec *time_limit;
+MAKES(pthread_mutex_timedlock, pthread_mutex_t, time_limit)
+MAKES(pthread_rwlock_timedrdlock, pthread_rwlock_t, time_limit)
+MAKES(pthread_rwlock_timedwrlock, pthread_rwlock_t, time_limit)
+MAKES(sem_timedwait, sem_t, time_limit)
+
+#define TIMED(name, type)                                                                          \
+    int name(type *of, clockid_t clock, time_limit until)                                          \
+    {                                                                                              \
+        int failed = NEXT(name)(of, clock, until);                                                 \
+        changed(of, sizeof *of, CALLER);                                                           \
+        return failed;                                                                             \
+    }
+
+TIMED(pthread_mutex_clocklock, pthread_mutex_t)
+TIMED(pthread_rwlock_clockrdlock, pthread_rwlock_t)
+TIMED(pthread_rwlock_clockwrlock, pthread_rwlock_t)
+
 int sem_init(sem_t *of, int shared, unsigned value)
 {
     int failed = NEXT(sem_init)(of, shared, value);
