@@ -237,6 +237,11 @@ impl Statement {
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == keyword) {
             return Err(format!("{keyword} is not possible here: {reason}"));
         }
+        if keyword == "EXPLAIN" && words::explained(&sql).eq_ignore_ascii_case("PRAGMA") {
+            let what = "EXPLAIN PRAGMA is not possible here: SQLite obeys some pragmas already when \
+                        it compiles them";
+            return Err(what.to_owned());
+        }
         if keyword != "PRAGMA" {
             return Ok(Statement { sql, line, keyword, pragma: None });
         }

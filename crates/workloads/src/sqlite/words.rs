@@ -59,6 +59,17 @@ pub(super) fn next(text: &str) -> (&str, &str) {
     text.split_at(word(text).len().max(mark))
 }
 
+/// The first word of the statement that an `EXPLAIN` explains.
+pub(super) fn explained(text: &str) -> &str {
+    let (_explain, rest) = next(text);
+    let (mut word, rest) = next(rest);
+    if word.eq_ignore_ascii_case("QUERY") {
+        let (_plan, rest) = next(rest);
+        word = next(rest).0;
+    }
+    word
+}
+
 /// How many bytes the statement has that a text begins with, semicolon included, if it has one. A
 /// semicolon in a string, a comment or a trigger's body does not complete it.
 pub(super) fn statement(text: &str) -> Option<usize> {

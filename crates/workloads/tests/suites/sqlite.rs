@@ -560,6 +560,8 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
             "line 2: PRAGMA foreign_keys belongs before the line",
         ),
         ("-- measured\nPRAGMA journal_mode=DELETE;", "line 2: PRAGMA journal_mode belongs before"),
+        ("SELECT 1;\nEXPLAIN PRAGMA synchronous=OFF;", "line 2: EXPLAIN PRAGMA is not possible"),
+        ("explain/**/query plan pragma x=1;", "SQLite obeys some pragmas already when"),
     ];
     for (script, sentence) in cases {
         let complaint = complaint(script);
