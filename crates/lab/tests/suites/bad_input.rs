@@ -223,7 +223,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
         "script `mine.txt`, line 3: UNIQUE constraint failed: t.a (in pass 2: what is measured is \
          repeated; what is to be done once belongs before a line `-- measured`)",
     ),
-    ("sqlite", "CREATE TABLE t(a", "script `mine.txt`, line 1: near \";\": syntax error"),
+    ("sqlite", "CREATE TABLE t(a", "script `mine.txt`, line 1: incomplete input"),
     (
         "ycsb",
         "recordcount=100\nreadproportion=much\n",

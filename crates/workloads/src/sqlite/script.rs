@@ -70,7 +70,7 @@ impl Variable {
 /// One statement of a script.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
-    /// Its text, up to and including the semicolon.
+    /// Its text, up to and including the semicolon, which the last of a part may lack.
     pub(super) sql: String,
     /// The line of the script in which it begins, from 1 on.
     pub(super) line: usize,
@@ -208,11 +208,8 @@ impl Script {
             }
             let complete = words::statement(statement);
             let ends = complete.unwrap_or(statement.len());
-            let mut sql = statement[..ends].to_owned();
-            if complete.is_none() {
-                sql.push_str("\n;");
-            }
-            if !connection::is_complete(&sql) {
+            let sql = statement[..ends].to_owned();
+            if complete.is_none() && !connection::is_complete(&format!("{sql}\n;")) {
                 return Err(self.wrong(line, "the statement that begins here does not end"));
             }
             if sql != ";" {
