@@ -206,6 +206,11 @@ impl Script {
             if statement.is_empty() {
                 return Ok(statements);
             }
+            if statement.starts_with('.') {
+                let command = statement.split_whitespace().next().unwrap_or(statement);
+                let what = format!("`{command}` is a command of the sqlite3 shell: leave it out");
+                return Err(self.wrong(line, what));
+            }
             let complete = words::statement(statement);
             let ends = complete.unwrap_or(statement.len());
             let sql = statement[..ends].to_owned();

@@ -452,6 +452,7 @@ fn bad_scripts_are_refused_by_line() {
         ),
         ("SELECT 1;\nSELECT 'a", "line 2: the statement that begins here does not end"),
         ("SELECT 1;\nSELECT ';;;\n;", "line 2: the statement that begins here does not end"),
+        ("SELECT 1;\n.print it's", "line 2: `.print` is a command of the sqlite3 shell: leave it"),
         ("SELECT 1;\nSELECT 1 +", "line 2: incomplete input"),
         ("INSERT INTO t\n-- measured\nVALUES (1);", "line 1: incomplete input"),
         ("SELECT 1;\nSELECT '\0';", "line 2: a zero byte; a script is plain text in UTF-8"),
