@@ -96,7 +96,7 @@ impl Default for Properties {
 impl Properties {
     /// Reads the text of the property file `name`. Of a property that is there twice the last
     /// counts, and properties that this workload does not have are passed over, unless one is a
-    /// letter away from one that it has, or is text without `=` or `:`.
+    /// letter or capitals away from one that it has, or is text without `=` or `:`.
     ///
     /// # Errors
     /// [`Stop::Input`] when a line is malformed or a value is wrong.
@@ -195,9 +195,10 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Other programs have properties of their own in such a file; one that is a letter away from one
-/// of ours is a slip.
+/// of ours, or has other capitals, is a slip.
 fn no_slip(name: &str) -> Result<(), String> {
-    match NAMES.iter().find(|known| strsim::damerau_levenshtein(name, known) == 1) {
+    let small = name.to_ascii_lowercase();
+    match NAMES.iter().find(|known| strsim::damerau_levenshtein(&small, known) <= 1) {
         Some(known) => Err(format!("`{name}` is no property; did you mean `{known}`?")),
         None => Ok(()),
     }

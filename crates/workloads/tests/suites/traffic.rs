@@ -311,6 +311,7 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
         ("readallfields=yes", "mix, line 1: `readallfields` is `true` or `false`, not `yes`"),
         ("fieldlengthdistribution=zipfian", "mix, line 1: `fieldlengthdistribution` can only be"),
         ("readproporton=1", "mix, line 1: `readproporton` is no property; did you mean `readprop"),
+        ("readModifyWriteProportion=1", "mix, line 1: `readModifyWriteProportion` is no property;"),
         ("recordcount 9\nread half", "mix, line 2: expected `name=value`, not `read half`"),
         ("=5", "mix, line 1: expected a name before `=`"),
         ("readproportion=0\nupdateproportion=0", "mix: the proportions of all operations are 0"),
