@@ -20,6 +20,7 @@
 //! that follow the initial ones, every `cores`th of them.
 
 use model::image::Image;
+use model::params::Params as _;
 use model::units::{CoreId, WORD_BYTES};
 use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
@@ -83,7 +84,12 @@ impl Declared for Ycsb {
 
     fn new(params: &YcsbParams, site: &Site) -> Step<Ycsb> {
         let properties = match &site.script {
-            Some((name, text)) => Properties::read(name, text)?,
+            Some((name, text)) => {
+                let properties = Properties::read(name, text)?;
+                let has_count = properties.record_count.is_some();
+                only_the_file(params, name, has_count).map_err(Stop::Input)?;
+                properties
+            }
             None => of_silo(params),
         };
         let records = properties.record_count.unwrap_or(params.items);
@@ -93,6 +99,20 @@ impl Declared for Ycsb {
         let inserted = vec![0; heaps.len()];
         Ok(Ycsb { properties, plan, heaps, stamps, tables: Vec::new(), inserted })
     }
+}
+
+/// Refuses settings that would do nothing: those of what the property file decides.
+fn only_the_file(params: &YcsbParams, file: &str, has_count: bool) -> Result<(), String> {
+    let is_decided = |name: &str| name != "shared" && (name != "items" || has_count);
+    for field in YcsbParams::FIELDS {
+        if is_decided(field.name) && params.get(field.name) != field.default {
+            return Err(format!(
+                "workload.{} does nothing beside a property file: change {file} instead",
+                field.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The mix of Silo-23: reads and updates, Zipf.

@@ -322,6 +322,32 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
     }
 }
 
+/// It would be passed over without a word.
+#[test]
+fn a_setting_of_what_the_property_file_decides_is_refused() {
+    let made = |(name, value): (&str, u64), text| {
+        (entry("ycsb").make)(&[(name.to_owned(), value)], &with_script(text)).err()
+    };
+    let count = "recordcount=9";
+    let cases = [
+        (("items", 5), count),
+        (("fieldcount", 3), ""),
+        (("fieldlength", 9), ""),
+        (("read_percent", 50), ""),
+        (("update", 1), ""),
+    ];
+    for ((name, value), text) in cases {
+        let told =
+            format!("workload.{name} does nothing beside a property file: change mix instead");
+        let stop = made((name, value), text);
+        assert!(matches!(&stop, Some(Stop::Input(error)) if *error == told), "{name}: {stop:?}");
+    }
+    for (setting, text) in [(("items", 5), ""), (("shared", 1), count), (("fieldcount", 10), count)]
+    {
+        assert!(made(setting, text).is_none(), "{setting:?} beside {text:?}");
+    }
+}
+
 /// The mean lines and pages, and the most pages, of transactions once the structure is warm.
 fn footprint(name: &str, text: &str, items: u64) -> (f64, f64, usize) {
     let mut seen = watch(name, text, &site(1, items), 20_000);
