@@ -35,6 +35,8 @@ pub struct Region {
     undo_base: u64,
     end: u64,
     slots: u64,
+    /// Undo entries that were asked for.
+    asked: u64,
     controllers: u64,
     interleave: u64,
 }
@@ -56,13 +58,24 @@ impl Region {
         let stripe = interleave * controllers;
         let undo_base = (shape.log_base + saved_bytes * controllers).next_multiple_of(stripe);
         let lines = end.saturating_sub(undo_base) / stripe * (interleave / LINE_BYTES);
-        let slots = params.undo_entries.min(lines / 2);
-        Region { base: shape.log_base, saved_bytes, undo_base, end, slots, controllers, interleave }
+        let asked = params.undo_entries;
+        let (base, slots) = (shape.log_base, asked.min(lines / 2));
+        Region { base, saved_bytes, undo_base, end, slots, asked, controllers, interleave }
     }
 
     /// Undo entries that a controller can have.
     pub fn slots(&self) -> usize {
         self.slots as usize
+    }
+
+    /// What gives a controller more undo entries: it has as many as the parameter says, or as fit
+    /// the log areas.
+    pub fn more_room(&self) -> &'static str {
+        if self.slots < self.asked {
+            "--set pm.log_size=..."
+        } else {
+            "--set design.undo_entries=..."
+        }
     }
 
     /// How many bytes there are in all.

@@ -93,9 +93,9 @@ impl Lad {
         let queue = &mut self.queues[number];
         let Some(slot) = queue.undo.free.pop() else {
             return below.give_up(format!(
-                "the undo area of a controller is full with {} lines: raise design.undo_entries \
-                 and pm.log_size",
-                queue.region.slots()
+                "the undo area of a controller is full with {} lines: raise it with {}",
+                queue.region.slots(),
+                queue.region.more_room()
             ));
         };
         let entry = queue.entries.remove(0);

@@ -192,6 +192,19 @@ fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
     }
 }
 
+/// Of LAD's undo areas it is the one that gives them more room.
+#[test]
+fn a_full_undo_area_is_raised_by_what_limits_it() {
+    for (settings, flag) in
+        [("pm.log_size=1KiB", "pm.log_size"), ("design.undo_entries=1", "design.undo_entries")]
+    {
+        let line =
+            format!("lad scribble cores=1 {settings} workload.words=1024 workload.lock_grain=word");
+        let error = error(&request(&line), lab::run);
+        assert!(error.ends_with(&format!("raise it with --set {flag}=...")), "{line}: {error}");
+    }
+}
+
 /// A workload, a script, and the whole sentence.
 const SCRIPTS: &[(&str, &str, &str)] = &[
     (
