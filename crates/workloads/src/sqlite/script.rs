@@ -184,11 +184,18 @@ impl Script {
         let mut open = 0;
         for (line, content) in (1..).zip(text.split_inclusive('\n')) {
             let ends = begins + content.len();
-            if begins >= open && is_marker(content) {
-                if found.is_some() {
+            let marker = if begins >= open { marker(content) } else { Marker::None };
+            match marker {
+                Marker::None => {}
+                Marker::Slip => {
+                    let what =
+                        format!("`{}` divides nothing; did you mean `{MARKER}`?", content.trim());
+                    return Err(self.wrong(line, what));
+                }
+                Marker::Divides if found.is_some() => {
                     return Err(self.wrong(line, format!("a second line `{MARKER}`")));
                 }
-                found = Some((begins, line));
+                Marker::Divides => found = Some((begins, line)),
             }
             open = words::outside(text, begins.max(open), ends);
             begins = ends;
@@ -311,14 +318,27 @@ impl Rehearsal<'_> {
     }
 }
 
-/// Whether a line is the one between the parts: `--measured`, `-- Measured` and so on.
-fn is_marker(line: &str) -> bool {
+/// What a line is to the two parts.
+enum Marker {
+    None,
+    /// It is a letter away from the line between them, and would be passed over as a comment.
+    Slip,
+    /// It is the line between them: `--measured`, `-- Measured` and so on.
+    Divides,
+}
+
+fn marker(line: &str) -> Marker {
     let is_around = |letter: char| letter.is_whitespace() || letter == BYTE_ORDER_MARK;
-    let comment = line.trim_matches(is_around).strip_prefix("--");
-    comment.is_some_and(|comment| {
-        let is_before = |letter: char| letter.is_whitespace() || letter == '-';
-        comment.trim_start_matches(is_before).eq_ignore_ascii_case("measured")
-    })
+    let Some(comment) = line.trim_matches(is_around).strip_prefix("--") else {
+        return Marker::None;
+    };
+    let is_before = |letter: char| letter.is_whitespace() || letter == '-';
+    let comment = comment.trim_start_matches(is_before).to_ascii_lowercase();
+    match strsim::damerau_levenshtein(&comment, "measured") {
+        0 => Marker::Divides,
+        1 => Marker::Slip,
+        _ => Marker::None,
+    }
 }
 
 fn newlines(text: &str) -> usize {

@@ -143,6 +143,25 @@ fn without_a_marker_everything_is_measured() {
     }
 }
 
+/// It would be passed over as a comment, and what fills the database be measured.
+#[test]
+fn a_line_that_is_a_letter_away_from_the_marker_is_refused() {
+    let refused = |text: &str| {
+        let script = Script::read(Some(&("mine.sql".to_owned(), text.to_owned())));
+        match script {
+            Err(Stop::Input(sentence)) => sentence,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        refused("SELECT 1;\n -- Measured:\nSELECT 1;"),
+        "script `mine.sql`, line 2: `-- Measured:` divides nothing; did you mean `-- measured`?"
+    );
+    assert!(refused("SELECT 1;\n--measure\nSELECT 1;").contains("line 2: `--measure` divides"));
+    let others = "SELECT 1; -- measured:\nSELECT '\n-- measured:\n';\n-- what is measured\n-- it";
+    assert_eq!(read(others).measured.len(), 2);
+}
+
 /// Scripts as they are found, without a marker, and the transactions of one pass.
 const WHOLE: &[(&str, usize)] = &[
     (
