@@ -80,8 +80,11 @@ def experiment_of(
     """Return an experiment in words as one thing, with the workload that its file is for."""
     scripts = read_scripts(sql, ycsb, replay)
     if workload is None:
-        if len(scripts) != 1:
+        if not scripts:
             raise InputError("no workload was named; `indelible list workloads` has them")
+        if len(scripts) > 1:
+            flags = " and ".join(script.flag for script in scripts.values())
+            raise InputError(f"{flags} are for different workloads; one of them is enough here")
         (workload,) = scripts
     design, workload = named("design", design), named("workload", workload)
     require_use(scripts, (workload,))

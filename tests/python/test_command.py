@@ -171,6 +171,16 @@ def test_files_go_to_the_workload_that_reads_them(
     assert scripts == {"sqlite": [sql, "select 1;"], "hash": None}
 
 
+def test_files_of_two_workloads_for_one_run_are_refused(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("# what counts\n")
+    files = [word for flag in ("--sql", "--ycsb") for word in (flag, str(tmp_path / "mine"))]
+    code, _, error = command("run", "--design", "silo", *files)
+    assert code == 2
+    assert error.strip() == (
+        "indelible: error: --sql and --ycsb are for different workloads; one of them is enough here"
+    )
+
+
 @pytest.mark.parametrize("flag", ["--sql", "--ycsb"])
 def test_a_byte_order_mark_is_none_of_the_text(
     command: Command, fake: ModuleType, tmp_path: Path, flag: str
