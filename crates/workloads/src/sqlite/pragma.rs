@@ -41,7 +41,7 @@ const KEPT: [&str; 1] = ["user_version"];
 
 /// Pragmas of what the workload has decided, the values that ask for just that, and why there are
 /// no others.
-const DECIDED: [(&str, &[&str], &str); 11] = [
+const DECIDED: [(&str, &[&str], &str); 12] = [
     ("application_id", &[], "the workload signs its databases with it"),
     ("auto_vacuum", &["none", "0"], "the database has its first page already, with NONE"),
     ("cache_size", &[], "set workload.cache_pages"),
@@ -57,6 +57,11 @@ const DECIDED: [(&str, &[&str], &str); 11] = [
     ("page_size", &["4096"], "pages have 4096 bytes"),
     ("schema_version", &[], "SQLite counts the changes of the schema with it"),
     ("synchronous", &["full", "2"], "every commit is to be durable, which is FULL"),
+    (
+        "writable_schema",
+        &["off", "0", "no", "false"],
+        "only CREATE, ALTER and DROP change the schema; a dump of virtual tables has to CREATE them",
+    ),
 ];
 
 /// What becomes of a pragma.

@@ -553,6 +553,7 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
         ("PRAGMA auto_vacuum = FULL; SELECT 1;", "first page already, with NONE"),
         ("PRAGMA cache_spill = 100; SELECT 1;", "would need a journal, so it is OFF"),
         ("PRAGMA schema_version = 5; SELECT 1;", "SQLite counts the changes of the schema with it"),
+        ("PRAGMA writable_schema=ON; SELECT 1;", "a dump of virtual tables has to CREATE them"),
         ("PRAGMA application_id = 5; SELECT 1;", "the workload signs its databases with it"),
         (
             "PRAGMA wal_checkpoint; SELECT 1;",
