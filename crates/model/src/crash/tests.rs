@@ -8,6 +8,8 @@ use crate::meters::Class;
 use crate::units::TxId;
 use crate::workload::{Pm, Program, Step};
 
+mod told;
+
 /// Every image that writes to the first words of lines, in their order, can leave if some arrive
 /// early: what each of the lines holds. One of 0 may not have arrived.
 fn arrivals<const LINES: usize>(writes: &[(u64, u64)]) -> Vec<[u64; LINES]> {

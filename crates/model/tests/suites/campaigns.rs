@@ -1,9 +1,12 @@
 //! Where a campaign cuts the power, and what it has a battery do.
 
-use crate::common::{at, card, config, on, try_on_design};
-use model::crash::Points;
+use std::cell::Cell;
+
+use crate::common::{at, campaign, card, config, on, try_campaign, try_on_design};
+use model::crash::{Campaign, Points};
 use model::design::{Bare, Card, Design, Gasp, KeptBy, NoParams, NoRules, Setup, Structure};
-use model::image::PowerLoss;
+use model::image::{Image, PowerLoss};
+use model::units::Word;
 
 #[test]
 fn the_power_is_cut_after_each_acknowledgement_and_at_the_end() {
@@ -69,4 +72,41 @@ fn a_design_that_saves_more_than_it_declares_is_caught() {
         assert!(text.starts_with("energy: ") && text.contains("the 8 bytes"), "{text}");
     }
     assert_eq!([found::<9>().len(), found::<16>().len(), found::<64>().len()], [1; 3]);
+}
+
+/// A design whose every third recovery writes nothing.
+struct Forgetful;
+
+impl Design for Forgetful {
+    const CARD: Card = card("forgetful", "recovers two times out of three");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Forgetful
+    }
+
+    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        thread_local!(static TIMES: Cell<u64> = const { Cell::new(0) });
+        TIMES.set(TIMES.get() + 1);
+        if TIMES.get().is_multiple_of(3) { Ok(()) } else { image.set_word(Word(0), 0) }
+    }
+}
+
+/// An image for a later life is recovered once more, and that may go wrong where nothing did.
+#[test]
+fn what_goes_wrong_when_an_image_is_kept_is_told() {
+    let campaign = Campaign { nested: true, keep: 64, ..campaign(Points::All) };
+    let run = try_campaign::<Forgetful>(&config(|_| ()), 1, Some(campaign), (0, 40), |pm| {
+        pm.begin()?;
+        pm.commit();
+        Ok(())
+    });
+    let found = run.expect("the run ends").crashes.expect("there was a campaign").violations;
+    // Of an interruption the same is told, with its number.
+    let text = "determinism: `recover` depends on something beside the image";
+    assert!(found.iter().all(|found| found.text == text), "{found:?}");
+    assert!(found.iter().any(|found| found.nested.is_none()), "{found:?}");
 }

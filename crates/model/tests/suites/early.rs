@@ -6,9 +6,10 @@ use crate::common::{at, campaign, card, config, try_campaign};
 use model::controller::Notify;
 use model::crash::{Campaign, Points};
 use model::design::{
-    Bare, Below, Card, Design, KeptBy, NoParams, NoRules, Progress, Setup, Store, Structure,
+    Bare, Below, Card, Design, Gasp, KeptBy, NoParams, NoRules, Progress, Setup, Store, Structure,
 };
 use model::device::Write;
+use model::engine::Crashes;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::Word;
@@ -52,6 +53,11 @@ impl<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool> Design
         vec![Structure { name, bits: 64, count: 1, place, kept_by }]
     }
 
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        // What was there, so that nothing is wrong.
+        if SURVIVES { gasp.save(0, &[0; 8]) } else { Ok(()) }
+    }
+
     fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         let [first, second] = [8, 16].map(|word| image.word(Word(word)));
         OVERTAKEN.set(OVERTAKEN.get() || (first, second) == (0, 1));
@@ -59,11 +65,14 @@ impl<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool> Design
     }
 }
 
-fn is_overtaken<D: Design<Params = NoParams, Rules = NoRules>>() -> bool {
-    // Both are under way for long.
-    let config = config(|config| config.controller.path = 500_000);
-    let campaign = Campaign { reorders: 16, ..campaign(Points::All) };
-    OVERTAKEN.set(false);
+/// Cuts the power while two lines are under way, and with some orders that timing did not produce.
+fn sent<D: Design<Params = NoParams, Rules = NoRules>>(battery: u64, keep: usize) -> Crashes {
+    let config = config(|config| {
+        // Both are under way for long.
+        config.controller.path = 500_000;
+        config.controller.battery = battery;
+    });
+    let campaign = Campaign { reorders: 16, keep, ..campaign(Points::All) };
     let run = try_campaign::<D>(&config, 1, Some(campaign), (0, 1), |pm| {
         for line in [1, 2] {
             pm.load(at(line, 0));
@@ -73,7 +82,12 @@ fn is_overtaken<D: Design<Params = NoParams, Rules = NoRules>>() -> bool {
         }
         Ok(())
     });
-    run.expect("the run ends");
+    run.expect("the run ends").crashes.expect("there was a campaign")
+}
+
+fn is_overtaken<D: Design<Params = NoParams, Rules = NoRules>>() -> bool {
+    OVERTAKEN.set(false);
+    sent::<D>(100, 0);
     OVERTAKEN.get()
 }
 
@@ -83,4 +97,18 @@ fn a_write_overtakes_another_unless_a_part_of_the_design_that_survives_hears_of_
     assert!(is_overtaken::<Sender<true, false, true>>(), "nothing of the design survives");
     assert!(is_overtaken::<Sender<true, true, false>>(), "it is told later");
     assert!(!is_overtaken::<Sender<true, true, true>>(), "it would have acted");
+}
+
+/// A power failure leaves many images, and is one.
+#[test]
+fn energy_ends_once_at_each_power_failure() {
+    let crashes = sent::<Sender<false, true, true>>(0, 0);
+    assert_eq!((crashes.saved.short, crashes.saved.most), (crashes.points, 0));
+    assert_eq!(sent::<Sender<false, true, true>>(100, 0).saved.short, 0);
+}
+
+#[test]
+fn an_image_of_another_order_is_kept_as_that() {
+    let kept = sent::<Sender<false, true, true>>(100, 64).kept;
+    assert!(kept.iter().any(|remains| remains.cut.order > 0), "{:?}", kept[0].cut);
 }

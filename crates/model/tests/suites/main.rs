@@ -8,4 +8,5 @@ mod early;
 mod link;
 mod measured;
 mod past_caches;
+mod saving;
 mod turns;

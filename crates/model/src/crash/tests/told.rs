@@ -1,0 +1,80 @@
+//! What is told of an image that is not accepted, whoever does not accept it.
+
+use super::*;
+
+/// A workload whose checker wants the second word.
+struct Wants;
+
+impl Checker for Wants {
+    fn check(&self, image: &Image<'_>, _marks: &[u64]) -> Result<(), Refusal> {
+        if image.word(DATA[1]) == 7 { Ok(()) } else { Err("the checker".to_owned().into()) }
+    }
+
+    fn images(&self) -> u64 {
+        0
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Workload for Wants {
+    fn populate(&mut self, _pm: &mut Pm<'_>) -> Step {
+        Ok(())
+    }
+
+    fn program(&self, _core: CoreId) -> Step<Box<dyn Program>> {
+        unreachable!("it does not run")
+    }
+
+    fn checker(&self) -> Option<&dyn Checker> {
+        Some(self)
+    }
+}
+
+/// Only after two of recovery's writes is the word missing.
+#[test]
+fn a_checker_refuses_what_an_interruption_of_recovery_left() {
+    let mut durable = Contents::new(0, 4096).expect("room");
+    durable.set_word(MARK, 1);
+    let mut config = Config::default();
+    config.controller.domain = Domain::Eadr as u64;
+    let shape = Shape::new(&config, 1);
+    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+    let mut probe = of_transactions(1, true);
+    // What is stored outside of transactions is left to the checker.
+    DATA.into_iter().for_each(|word| probe.oracle.store_outside(CoreId(0), word));
+    (probe.workload, probe.order, probe.passed) = (Rc::new(Wants), 5, 9);
+    probe.recover::<Recovers<HASTY>>(Cycle(3), Image::over(&durable), &setup);
+    let [found] = &probe.violations[..] else { panic!("{:?}", probe.violations) };
+    assert_eq!((&*found.text, found.nested, found.nested_order), ("the checker", Some(2), 0));
+    assert_eq!((found.point, found.order, found.at), (9, 5, Cycle(3)));
+}
+
+#[test]
+fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
+    let durable = Contents::new(0, 4096).expect("room");
+    let shape = Shape::new(&Config::default(), 1);
+    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+    let mut probe = of_stores(&[]);
+    probe.check_stores::<Recovers<ENDLESS>>(Cycle(0), Image::over(&durable), &setup);
+    let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
+    assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
+}
+
+/// A transaction that nobody announced as durable may be missing.
+#[test]
+fn where_nothing_was_announced_there_is_nothing_to_check() {
+    let memory = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&memory, 1, MARK.address(), Durability::Asynchronous).expect("room");
+    let order = Persistency::new(Model::Unordered, 1);
+    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing));
+    probe.oracle.begin(CoreId(0), TxId(1));
+    probe.oracle.store(CoreId(0), DATA[0], 7, u64::MAX);
+    probe.oracle.committing(CoreId(0));
+    probe.oracle.acknowledge(CoreId(0), &memory);
+    assert!(!probe.has_something_to_check());
+    probe.oracle.announce(CoreId(0), TxId(1), &memory);
+    assert!(probe.has_something_to_check());
+}
