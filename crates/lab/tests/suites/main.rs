@@ -4,6 +4,7 @@
 mod audit;
 mod bad_input;
 mod battery;
+mod campaigns;
 mod check;
 mod check_past_caches;
 mod check_threads;

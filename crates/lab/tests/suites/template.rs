@@ -6,16 +6,13 @@
 
 use std::path::Path;
 
-use crate::common::{all_hold, crash, run};
+use crate::common::{all_hold, bring, crash, run};
 use designs::template::Template;
-use lab::scripts::{Entry, found_by};
 use serde_json::{Value, json};
-
-static TEMPLATE: Entry = designs::entry::<Template>();
 
 /// Has the design found by its name in requests.
 fn add_template() {
-    found_by(|name| Ok((name == TEMPLATE.card.name).then_some(&TEMPLATE)));
+    bring("template", designs::entry::<Template>());
 }
 
 const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
