@@ -132,10 +132,9 @@ fn what_later_lives_find_is_counted_together_and_told_with_all_that_came_before(
     });
     let answer = crash("old scribble cores=1 txs=20 lives=3");
     let lives = noted(&notes);
-    let sum = |of: &dyn Fn(&(bool, Cut, u64, u64)) -> u64| lives.iter().map(of).sum::<u64>();
     assert_eq!(answer["boots"], lives.len());
-    assert_eq!(answer["later_points"], sum(&|life| life.2));
-    assert_eq!(answer["later_nested_points"], sum(&|life| life.3));
+    assert_eq!(answer["later_points"], lives.iter().map(|life| life.2).sum::<u64>());
+    assert_eq!(answer["later_nested_points"], lives.iter().map(|life| life.3).sum::<u64>());
     assert_eq!(answer["stopped"], true);
     let told = &answer["violations"][0];
     let after = told["after"].as_array().expect("a list");
