@@ -86,8 +86,7 @@ impl Declared for Ycsb {
         let properties = match &site.script {
             Some((name, text)) => {
                 let properties = Properties::read(name, text)?;
-                let has_count = properties.record_count.is_some();
-                only_the_file(params, name, has_count).map_err(Stop::Input)?;
+                only_the_file(params, name).map_err(Stop::Input)?;
                 properties
             }
             None => of_silo(params),
@@ -101,11 +100,12 @@ impl Declared for Ycsb {
     }
 }
 
-/// Refuses settings that would do nothing: those of what the property file decides.
-fn only_the_file(params: &YcsbParams, file: &str, has_count: bool) -> Result<(), String> {
-    let is_decided = |name: &str| name != "shared" && (name != "items" || has_count);
+/// Refuses settings that would do nothing: those of what the property file decides. `items` is said
+/// to all workloads of a comparison, and so is nowhere out of place.
+fn only_the_file(params: &YcsbParams, file: &str) -> Result<(), String> {
     for field in YcsbParams::FIELDS {
-        if is_decided(field.name) && params.get(field.name) != field.default {
+        let is_decided = !["shared", "items"].contains(&field.name);
+        if is_decided && params.get(field.name) != field.default {
             return Err(format!(
                 "workload.{} does nothing beside a property file: change {file} instead",
                 field.name
