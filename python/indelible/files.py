@@ -39,6 +39,16 @@ def naming(place: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
 
 
+def write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet, and no other."""
+    with naming(path):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InputError(f"{path}: is there already; name another") from None
+
+
 def _refusal(path: str) -> str | None:
     """Return why a file cannot be written, if that is so."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible.experiment import InputError, named
-from indelible.files import naming, require_writable
+from indelible.files import require_writable, write_new
 from indelible.scripts import SUFFIX, sections
 from indelible.starting_in_rust import SUFFIX as RUST
 from indelible.starting_in_rust import NewInRust, new_in_rust
@@ -85,11 +85,6 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     require_writable("new design", str(path))
     text = (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8")
     text = text.replace(f"class {CLASS}(", f"class {design}(")
-    with naming(path):
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise InputError(f"{path}: is there already; name another") from None
+    write_new(path, text)
     # A bare name would be looked for among the designs that there are.
     return New(str(path) if path.parent != Path() else f"./{path}", design, kind)

@@ -11,7 +11,7 @@ from typing import Any
 
 from indelible import _core as core
 from indelible.experiment import InputError
-from indelible.files import naming, require_writable
+from indelible.files import naming, require_writable, write_new
 from indelible.scripts import sections
 
 #: How the name of a file of Rust ends.
@@ -107,12 +107,7 @@ def new_in_rust(name: str) -> NewInRust:
         require_writable("new design", str(file))
     with naming(registry):
         listed = _listed(registry, name, f"entry::<{module}::{design}>()")
-    with naming(path):
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise InputError(f"{path}: is there already; name another") from None
+    write_new(path, text)
     with naming(registry):
         registry.write_text(listed, encoding="utf-8")
     return NewInRust(str(path), str(registry), design, name)
