@@ -110,6 +110,28 @@ def test_files_that_grow_and_shrink(build: Build) -> None:
     ]
 
 
+def test_what_is_no_pool_is_left_alone_however_often_it_is_made_writable(build: Build) -> None:
+    build(
+        """static int open_files(void)
+        {
+            int count = 0;
+            for (int file = 0; file < 400; file++) count += fcntl(file, F_GETFD) >= 0;
+            return count;
+        }
+        int main(void) {
+            map("pool", 4096)[0] = 1;
+            char *at = (char *)map("other", 4096);
+            int before = open_files();
+            for (int time = 0; time < 9; time++) {
+                mprotect(at, 4096, PROT_READ);
+                mprotect(at, 4096, PROT_READ | PROT_WRITE);
+            }
+            return open_files() - before;
+        }"""
+    )
+    assert indelible.record(["./program"], "a.trace", pool="pool")["exit_code"] == 0
+
+
 def test_parts_of_files_that_are_made_zeros(build: Build) -> None:
     told = operations(
         """

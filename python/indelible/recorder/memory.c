@@ -224,12 +224,17 @@ static size_t paged(size_t bytes)
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+/* Whether a file of this name is persistent memory where it is mapped shared and writable. */
+static int is_persistent(const char *name, const struct stat *status)
+{
+    return (pool == NULL || strcmp(pool, name) == 0) && S_ISREG(status->st_mode);
+}
+
 /* A part of a file that can be written in memory is persistent. */
 static void map_file(uintptr_t start, size_t bytes, int file, off_t offset, const char *name)
 {
     struct stat status;
-    if ((pool != NULL && strcmp(pool, name) != 0) || fstat(file, &status) != 0 ||
-        !S_ISREG(status.st_mode))
+    if (fstat(file, &status) != 0 || !is_persistent(name, &status))
         return;
     recorder_keep();
     struct memory *memory = memory_of(file, &status, name);
@@ -286,6 +291,7 @@ static uintptr_t behind_mappings(uintptr_t at)
 static void map_line(const char *line, uintptr_t from, uintptr_t to)
 {
     static char name[sizeof memories->name];
+    struct stat status;
     uintptr_t start, end;
     size_t offset;
     char may[5];
@@ -293,7 +299,8 @@ static void map_line(const char *line, uintptr_t from, uintptr_t to)
         return;
     uintptr_t first = behind_mappings(start < from ? from : start);
     end = end < to ? end : to;
-    if (first >= end || may[1] != 'w' || may[3] != 's')
+    if (first >= end || may[1] != 'w' || may[3] != 's' ||
+        stat(name, &status) != 0 || !is_persistent(name, &status))
         return;
     int file = open(name, O_RDONLY | O_CLOEXEC);
     if (file >= 0)
