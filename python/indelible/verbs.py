@@ -135,28 +135,41 @@ def characterize(
     txs: int = CHARACTERIZED_TXS,
     seed: int = 1,
     set: Settings = None,
+    sql: str | None = None,
+    ycsb: str | None = None,
+    replay: str | None = None,
 ) -> Characterization:
     """Return what transactions of workloads write, beside what was published of it.
 
-    Without workloads it is every profile of which something was published.
+    Without workloads it is those that the files are for, or else every profile of which something
+    was published.
     """
     profiles = experiment.catalog("profiles")
-    asked = [row["name"] for row in profiles if row["published"] is not None]
+    scripts = experiment.read_scripts(sql, ycsb, replay)
+    asked = [*scripts] or [row["name"] for row in profiles if row["published"] is not None]
     if workloads is not None:
         asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
+    experiment.require_use(scripts, tuple(asked))
     template = Experiment(CHARACTERIZED_WITH, "", machine, cores, txs, seed, epochs=True)
-    own = {name: of_cell(pairs(set), CHARACTERIZED_WITH, name, asked) for name in asked}
-    jobs = [RunJob(replace(template, workload=name, settings=own[name])) for name in asked]
+    jobs = [
+        RunJob(
+            replace(
+                template,
+                workload=name,
+                settings=of_cell(pairs(set), CHARACTERIZED_WITH, name, asked),
+                script=scripts.get(name),
+            )
+        )
+        for name in asked
+    ]
     published = {row["name"]: row["published"] for row in profiles}
 
     def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> Characterization:
-        rows = [
-            characterized(run, published)
-            for run in runs
-            if run is not None and not run["cancelled"]
-        ]
+        ended = [run for run in runs if run is not None and not run["cancelled"]]
+        rows = [characterized(run, published) for run in ended]
         of = {name: getattr(template, name) for name in ("machine", "cores", "txs", "seed")}
-        return Characterization({**of, "rows": rows, "cancelled": interrupted})
+        told = [f"{run['workload']}: {note}" for run in ended for note in run["notes"]]
+        return Characterization({**of, "rows": rows, "notes": told, "cancelled": interrupted})
 
     try:
         return answer(pool.execute(jobs), interrupted=False)

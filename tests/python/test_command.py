@@ -143,6 +143,22 @@ def test_what_was_published_stands_beside_what_is_written(
     assert (rows[0]["workload"], rows[0]["published"]) == ("ycsb", None)
 
 
+def test_what_a_script_writes_is_characterized(
+    command: Command, fake: ModuleType, tmp_path: Path
+) -> None:
+    script = tmp_path / "mine.sql"
+    script.write_text("CREATE TABLE t(a);\n-- measured\nINSERT INTO t VALUES(1);\n")
+    for words, asked in (((), ["sqlite"]), (("--workloads", "hash,sqlite"), ["hash", "sqlite"])):
+        fake.asked.clear()
+        command("characterize", "--sql", str(script), *words)
+        runs = [spec for kind, spec in fake.asked if kind == "run"]
+        assert [spec["workload"] for spec in runs] == asked
+        assert [spec.get("script") is not None for spec in runs] == [w == "sqlite" for w in asked]
+    code, _, error = command("characterize", "--sql", str(script), "--workloads", "hash")
+    assert code == 2
+    assert "--sql is for the workload `sqlite`, not for `hash`" in error
+
+
 def test_a_campaign_is_run_once_for_all_core_counts(command: Command, fake: ModuleType) -> None:
     command("compare", "--designs", "silo", "--workloads", "hash", "--cores", "2,4,8")
     crashes = [spec for kind, spec in fake.asked if kind == "crash"]

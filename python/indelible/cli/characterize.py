@@ -22,6 +22,7 @@ examples:
   indelible characterize --workloads rbtree-rand,rbtree-zipf --txs 100000
   indelible characterize --workloads memcached --set workload.set_percent=5 \\
       --json
+  indelible characterize --sql mine.sql
 """
 
 
@@ -31,7 +32,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--workloads",
         type=options.names,
         metavar="X,Y",
-        help="the workloads (the profiles with published values)",
+        help="the workloads (those of --sql, --ycsb and --replay, or else the profiles with"
+        " published values)",
     )
     parser.add_argument(
         "--cores", type=options.whole(1), default=1, metavar="N", help="number of cores (1)"
@@ -50,6 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"transactions per core ({verbs.CHARACTERIZED_TXS:,})",
     )
     options.add_settings(parser)
+    options.add_files(parser)
     options.add_common(parser)
 
 
@@ -71,6 +74,9 @@ def call(args: argparse.Namespace) -> int:
             txs=args.txs,
             seed=args.seed,
             set=args.set,
+            sql=args.sql,
+            ycsb=args.ycsb,
+            replay=args.replay,
         ),
         show,
     )

@@ -118,6 +118,16 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         help=f"transactions per core ({txs}); `txs` in the answer is the total of all cores",
     )
     add_settings(parser)
+    add_files(parser)
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="simulate every access in exact order: slower, to audit the quantum",
+    )
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the files that workloads read."""
     parser.add_argument(
         "--sql",
         metavar="FILE",
@@ -131,11 +141,6 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
         metavar="FILE",
         help="the trace that the workload `replay` repeats: what a program did to its memory, or a"
         " store log of pmemcheck (docs/replay.md)",
-    )
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="simulate every access in exact order: slower, to audit the quantum",
     )
 
 

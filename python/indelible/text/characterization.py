@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from indelible.text import columns, machine_title, word
+from indelible.text import columns, machine_title, paragraph, word
 
 
 def characterization(answer: Mapping[str, Any], width: int) -> str:
@@ -34,6 +34,8 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
         columns(headers, rows, width, right=range(1, len(headers))),
         textwrap.fill(notes, width),
     ]
+    if answer["notes"]:
+        blocks.append("\n".join(paragraph("note", note, width) for note in answer["notes"]))
     if answer["cancelled"]:
         blocks.append("interrupted: what had ended is shown")
     return "\n\n".join(blocks)
