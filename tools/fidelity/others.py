@@ -55,7 +55,7 @@ PROFILES = (
     "btree-zipf",
     "rbtree-zipf",
     "hash-zipf",
-    "memcached",
+    "memcached-mtm",
     "vacation",
 )
 

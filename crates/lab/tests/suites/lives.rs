@@ -29,6 +29,7 @@ const SMALL: &[&str] = &[
     "tpcc txs=10 workload.rows=lean workload.index=array workload.stock=20 workload.lines=3",
     "vacation txs=20 workload.actions=mixed workload.user_percent=60",
     "ycsb txs=10 workload.fieldcount=2 workload.fieldlength=12",
+    "memcached txs=30 workload.items=30 workload.transactions=calls",
 ];
 
 #[test]

@@ -31,6 +31,11 @@ const KEY: u64 = 56;
 const LINKED: u64 = 1;
 const SLABBED: u64 = 4;
 
+/// Where the flags begin in the word of the sizes, a reference there, and all of them.
+const FLAGS: u32 = 56;
+const REFERENCE: u64 = 1 << 32;
+const REFERENCES: u64 = 0xffff << 32;
+
 /// What ends a value.
 const END: &[u8] = b"\r\n";
 
@@ -64,20 +69,34 @@ impl Item {
     /// The word of its sizes, with the flags of an item that is linked.
     pub fn sizes(&self) -> u64 {
         let bytes = self.value + END.len() as u64;
-        bytes | (self.suffix.len() as u64) << 48 | LINKED << 56
+        bytes | (self.suffix.len() as u64) << 48 | LINKED << FLAGS
+    }
+
+    /// What follows the header, up to the value.
+    fn name(&self, number: u64) -> Vec<u8> {
+        let mut name = words(self.key, |index| key_word(number, index));
+        name.push(0);
+        name.extend_from_slice(self.suffix.as_bytes());
+        name
+    }
+
+    /// The value, and what ends it.
+    fn value(&self, number: u64, version: u64) -> Vec<u8> {
+        let mut value = words(self.value, |index| mix(mix(number) ^ version ^ (index << 40)));
+        value.extend_from_slice(END);
+        value
     }
 
     /// What follows the header.
     fn data(&self, number: u64, version: u64) -> Vec<u8> {
-        let words = |bytes: u64, word: &dyn Fn(u64) -> u64| -> Vec<u8> {
-            (0..bytes / WORD_BYTES).flat_map(|index| word(index).to_le_bytes()).collect()
-        };
-        let mut data = words(self.key, &|index| key_word(number, index));
-        data.push(0);
-        data.extend_from_slice(self.suffix.as_bytes());
-        data.extend(words(self.value, &|index| mix(mix(number) ^ version ^ (index << 40))));
-        data.extend_from_slice(END);
+        let mut data = self.name(number);
+        data.extend(self.value(number, version));
         data
+    }
+
+    /// Bytes before the value.
+    fn bytes_before_value(&self) -> u64 {
+        KEY + self.key + 1 + self.suffix.len() as u64
     }
 
     /// Stores all of an item but its links.
@@ -87,6 +106,21 @@ impl Item {
         pm.store(at.plus(CLASS), header.class | self.key << 8);
         pm.store(at.plus(VERSION), header.version);
         pm.store_bytes(at.plus(KEY), &self.data(header.number, header.version));
+    }
+
+    /// Stores what a new item has before it has a value: its key, and one reference.
+    pub fn store_name(&self, pm: &mut Pm<'_>, at: Ptr, number: u64, class: u64) {
+        for link in [NEXT, BEFORE, CHAIN] {
+            pm.store_ptr(at.plus(link), Ptr::NULL);
+        }
+        pm.store(at.plus(SIZES), self.sizes() & !(LINKED << FLAGS) | REFERENCE);
+        pm.store(at.plus(CLASS), class | self.key << 8);
+        pm.store_bytes(at.plus(KEY), &self.name(number));
+    }
+
+    /// Stores the value of a new item.
+    pub fn store_value(&self, pm: &mut Pm<'_>, at: Ptr, number: u64, version: u64) {
+        pm.store_bytes(at.plus(self.bytes_before_value()), &self.value(number, version));
     }
 
     /// Loads the value, and returns its version.
@@ -109,16 +143,24 @@ impl Item {
 
     /// Whether the item that was visited at `at` is linked and of this kind, of the given class.
     pub fn is_at(&self, walk: &Walk<'_>, at: u64, class: u64) -> bool {
-        walk.word(at + SIZES) == self.sizes() && walk.word(at + CLASS) == (class | self.key << 8)
+        walk.word(at + SIZES) & !REFERENCES == self.sizes()
+            && walk.word(at + CLASS) == (class | self.key << 8)
     }
 
-    /// Checks what follows the header of an item that was visited and is of the given class, and
-    /// returns the header.
-    pub fn check(&self, walk: &Walk<'_>, at: u64, class: u64) -> Result<Header, String> {
+    /// Checks what follows the header of an item that was visited and is of the given class, also
+    /// the value if that is of its transaction, and returns the header.
+    pub fn check(
+        &self,
+        walk: &Walk<'_>,
+        at: u64,
+        class: u64,
+        has_value: bool,
+    ) -> Result<Header, String> {
         let (number, version) = (walk.word(at + KEY), walk.word(at + VERSION));
+        let mut right = self.data(number, version);
+        right.truncate(if has_value { right.len() } else { self.name(number).len() });
         let mut found = Vec::new();
-        walk.bytes(at + KEY, self.bytes() - KEY, &mut found);
-        let right = self.data(number, version);
+        walk.bytes(at + KEY, right.len() as u64, &mut found);
         match found.iter().zip(&right).position(|(found, right)| found != right) {
             Some(byte) => Err(format!(
                 "the item at {at:#x} (key {number:#x}, version {version:#x}) is torn at byte {byte}"
@@ -153,13 +195,64 @@ pub fn sizes_of(pm: &mut Pm<'_>, at: Ptr) -> u64 {
 
 /// Marks a chunk as free.
 pub fn mark_free(pm: &mut Pm<'_>, at: Ptr) {
-    pm.store(at.plus(SIZES), SLABBED << 56);
+    pm.store(at.plus(SIZES), SLABBED << FLAGS);
     pm.store(at.plus(CLASS), 0);
 }
 
 /// Whether the chunk that was visited is marked as free.
 pub fn is_free(walk: &Walk<'_>, at: u64) -> bool {
-    walk.word(at + SIZES) == SLABBED << 56 && walk.word(at + CLASS) == 0
+    walk.word(at + SIZES) == SLABBED << FLAGS && walk.word(at + CLASS) == 0
+}
+
+/// Whether the chunk that was visited is an item of a class that somebody has and no key leads to.
+pub fn is_held(walk: &Walk<'_>, at: u64, class: u64) -> bool {
+    let sizes = walk.word(at + SIZES);
+    sizes >> FLAGS == 0 && sizes & REFERENCES > 0 && walk.word(at + CLASS) & 0xff == class
+}
+
+/// Whether anybody has a reference to an item with this word of sizes.
+pub fn is_referenced(sizes: u64) -> bool {
+    sizes & REFERENCES > 0
+}
+
+/// The word of the sizes of a linked item to which nobody has a reference.
+pub fn unreferenced(sizes: u64) -> u64 {
+    sizes & !REFERENCES | LINKED << FLAGS
+}
+
+/// Marks an item as one that its key leads to, or does not.
+pub fn set_linked(pm: &mut Pm<'_>, at: Ptr, sizes: u64, is_linked: bool) {
+    let flag = LINKED << FLAGS;
+    pm.store(at.plus(SIZES), if is_linked { sizes | flag } else { sizes & !flag });
+}
+
+/// Counts one reference more to an item.
+pub fn hold(pm: &mut Pm<'_>, at: Ptr) {
+    let sizes = sizes_of(pm, at);
+    pm.store(at.plus(SIZES), sizes + REFERENCE);
+}
+
+/// Counts one reference less; whether that was the last one to an item that no key leads to.
+pub fn let_go(pm: &mut Pm<'_>, at: Ptr) -> bool {
+    let sizes = sizes_of(pm, at) - REFERENCE;
+    pm.store(at.plus(SIZES), sizes);
+    !is_referenced(sizes) && !is_linked(sizes)
+}
+
+/// Whether a key leads to an item with this word of sizes.
+pub fn is_linked(sizes: u64) -> bool {
+    sizes >> FLAGS & LINKED > 0
+}
+
+/// Stores what an item has from when it is linked: its version, and the time.
+pub fn store_version(pm: &mut Pm<'_>, at: Ptr, version: u64, now: u64) {
+    pm.store(at.plus(TIME), now);
+    pm.store(at.plus(VERSION), version);
+}
+
+/// Bytes that follow from a number for each word.
+fn words(bytes: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
+    (0..bytes / WORD_BYTES).flat_map(|index| word(index).to_le_bytes()).collect()
 }
 
 /// A word of a key: the number that sets it apart, and what follows from that.

@@ -2,16 +2,21 @@
 //! SSP-19 runs it: items in slabs, found by a hash table, evicted from lists in order of their use.
 //!
 //! `slabs.rs` has the sizes of chunks and the pages that they are carved from, `item.rs` the bytes
-//! of an item, `server.rs` what a command does to them, and `check.rs` what must hold between them.
+//! of an item, `server.rs` what a command does to them, `calls.rs` its calls, and `check.rs` what
+//! must hold between them.
 //! The model is memcached 1.2.4. What it keeps in ordinary memory and a restart would need (lists,
-//! slab classes) is persistent here. Left out are the socket, parsing, expiry, and reference
-//! counts: a command is one transaction, so nobody holds an item between two.
+//! slab classes) is persistent here. Left out are the socket, parsing, and expiry.
+//!
+//! A command is one transaction, in which nobody else sees an item, so there are no reference
+//! counts. In WHISPER's port each call that took `cache_lock` is one (`transactions=calls`): a SET
+//! allocates, links, and lets go, and a GET finds, updates, and lets go.
 //!
 //! Each core is a client with a window of keys. A SET adds a new key to its window, and the oldest
 //! is no longer asked for; the server keeps it until it needs the room. A GET asks for a key of the
 //! window, which may be gone. All cores use one server behind one lock (1.2.4's `cache_lock`), or
 //! each has a server of its own.
 
+mod calls;
 mod check;
 mod item;
 mod server;
@@ -29,6 +34,7 @@ use crate::heap::{Alignment, Heap};
 use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, locked};
 use crate::rng::Random;
 use crate::walk::Walk;
+use calls::Call;
 use item::Header;
 use server::{Server, Set};
 use slabs::Shape;
@@ -44,6 +50,10 @@ model::params! {
         /// Items at the start, over all cores, which are the windows of the clients; 0 means as
         /// many as the machine says, 10,000 for each core at most (memaslap's window).
         items = 0 in 0..=1_000_000_000;
+        /// Whether a command is one transaction, or each of its calls that took `cache_lock` is, as
+        /// in WHISPER's port. A value is then stored between two of them, as no part of any, and a
+        /// power failure may leave it torn: the port flushes nothing either.
+        transactions = "command" of ["command", "calls"];
         /// Whether all cores are clients of one server behind one lock, as in memcached 1.2.4, or
         /// each has a server of its own and takes no lock.
         shared = "shared" of ["private", "shared"];
@@ -149,6 +159,7 @@ impl Memcached {
             window: self.window(core),
             commands: self.clients[index].commands,
             lock: self.plan.lock,
+            next: None,
         }
     }
 
@@ -245,6 +256,8 @@ struct Client {
     window: u64,
     commands: u64,
     lock: Option<LockId>,
+    /// What is left to do of a command whose calls are transactions.
+    next: Option<Call>,
 }
 
 impl Client {
@@ -289,6 +302,9 @@ impl Client {
 
 impl Program for Client {
     fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
+        if self.server.shape().by_calls {
+            return self.call(pm);
+        }
         let command = self.draw();
         pm.work(OPERATION_WORK);
         self.serve(pm, command)

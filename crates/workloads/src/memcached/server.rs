@@ -48,6 +48,9 @@ pub mod class {
 /// twelve bytes.
 const HASH_WORK_WORD: u64 = 16;
 
+/// Items at the end of a list that are looked at for one to evict (memcached 1.2.4).
+const EVICTION_TRIES: u32 = 50;
+
 /// A SET.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
@@ -121,17 +124,29 @@ impl Server {
         let number = self.shape.classes[*class].number;
         let header = Header { number: set.number, version: set.stamp, class: number, now: set.now };
         kind.store(pm, new, header);
-        let (place, old) = self.find(pm, set.number);
+        self.link(pm, heap, set.number, *class, new)
+    }
+
+    /// Links an item in place of the one that has the key, if there is one.
+    pub fn link(
+        &self,
+        pm: &mut Pm<'_>,
+        heap: &mut Heap,
+        number: u64,
+        class: usize,
+        new: Ptr,
+    ) -> Step {
+        let (place, old) = self.find(pm, number);
         if !old.is_null() {
             self.unlink(pm, place, old)?;
         }
-        let head = self.bucket(pm, set.number);
+        let head = self.bucket(pm, number);
         let first = pm.load_ptr(head);
         pm.store_ptr(new.plus(item::CHAIN), first);
         pm.store_ptr(head, new);
         let items = pm.load(Ptr::to(self.field(ITEMS))) + 1;
         pm.store(Ptr::to(self.field(ITEMS)), items);
-        self.put_first(pm, *class, new);
+        self.put_first(pm, class, new);
         self.grow(pm, heap, items)
     }
 
@@ -146,13 +161,18 @@ impl Server {
         }
         let (kind, class) = self.shape.kind_of(item::sizes_of(pm, found))?;
         let version = kind.load(pm, found);
+        self.update(pm, class, found, now);
+        Ok(Some(version))
+    }
+
+    /// Moves an item to the head of its list, if it was not there for long.
+    pub fn update(&self, pm: &mut Pm<'_>, class: usize, found: Ptr, now: u64) {
         let used = pm.load(found.plus(item::TIME));
         if now.saturating_sub(used) > self.shape.update_interval {
             self.take_out(pm, class, found);
             pm.store(found.plus(item::TIME), now);
             self.put_first(pm, class, found);
         }
-        Ok(Some(version))
     }
 
     /// Moves a bucket to the new table, if the table grows.
@@ -188,12 +208,12 @@ impl Server {
 impl Server {
     /// A chunk of a class: a free one, one that is left of the newest page, one of a new page, or
     /// that of the item which was not used for longest.
-    fn chunk(&self, pm: &mut Pm<'_>, heap: &mut Heap, class: usize) -> Step<Ptr> {
+    pub fn chunk(&self, pm: &mut Pm<'_>, heap: &mut Heap, class: usize) -> Step<Ptr> {
         if let Some(chunk) = self.free_chunk(pm, class) {
             return Ok(chunk);
         }
         if !self.carve(pm, heap, class)? {
-            let last = pm.load_ptr(self.place(class, class::LAST));
+            let last = self.last(pm, class);
             if last.is_null() {
                 return Err(Stop::Failed("no chunk is free, and no item is there".to_owned()));
             }
@@ -206,6 +226,17 @@ impl Server {
         }
         let chunk = self.free_chunk(pm, class);
         chunk.ok_or_else(|| Stop::Failed("no chunk is free after an eviction".to_owned()))
+    }
+
+    /// The item that was not used for longest, of those that nobody has a reference to.
+    fn last(&self, pm: &mut Pm<'_>, class: usize) -> Ptr {
+        let mut last = pm.load_ptr(self.place(class, class::LAST));
+        let mut tries = if self.shape.by_calls { EVICTION_TRIES } else { 0 };
+        while tries > 0 && !last.is_null() && item::is_referenced(item::sizes_of(pm, last)) {
+            last = pm.load_ptr(last.plus(item::BEFORE));
+            tries -= 1;
+        }
+        last
     }
 
     fn free_chunk(&self, pm: &mut Pm<'_>, class: usize) -> Option<Ptr> {
@@ -252,7 +283,8 @@ impl Server {
         Ok(true)
     }
 
-    fn free(&self, pm: &mut Pm<'_>, class: usize, chunk: Ptr) {
+    /// Puts a chunk to the free ones of its class.
+    pub fn free(&self, pm: &mut Pm<'_>, class: usize, chunk: Ptr) {
         item::mark_free(pm, chunk);
         let first = pm.load_ptr(self.place(class, class::FREE));
         pm.store_ptr(chunk.plus(item::NEXT), first);
@@ -331,16 +363,21 @@ impl Server {
         buckets.plus(bucket_of(number, count) * WORD_BYTES)
     }
 
-    /// Takes an item out of the table and out of its list, and frees its chunk; `place` points to
-    /// it.
+    /// Takes an item out of the table and out of its list, and frees its chunk, unless somebody
+    /// has a reference to it; `place` points to it.
     fn unlink(&self, pm: &mut Pm<'_>, place: Ptr, old: Ptr) -> Step {
-        let (_, class) = self.shape.kind_of(item::sizes_of(pm, old))?;
+        let sizes = item::sizes_of(pm, old);
+        let (_, class) = self.shape.kind_of(sizes)?;
         let chain = pm.load_ptr(old.plus(item::CHAIN));
         pm.store_ptr(place, chain);
         let items = pm.load(Ptr::to(self.field(ITEMS)));
         pm.store(Ptr::to(self.field(ITEMS)), items - 1);
         self.take_out(pm, class, old);
-        self.free(pm, class, old);
+        if item::is_referenced(sizes) {
+            item::set_linked(pm, old, sizes, false);
+        } else {
+            self.free(pm, class, old);
+        }
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Slab classes: the sizes of chunks, and the pages that they are carved from.
 
-use super::item::Item;
+use model::params::choice;
+
+use super::item::{self, Item};
 use super::{MemcachedParams, Step, Stop};
 use crate::rng::Random;
 
@@ -43,6 +45,8 @@ pub struct Shape {
     pub growth: Growth,
     /// Commands after which a GET moves an item.
     pub update_interval: u64,
+    /// Whether each call of a command is a transaction, so that others see an item between two.
+    pub by_calls: bool,
 }
 
 /// A slab class.
@@ -103,6 +107,7 @@ impl Shape {
             buckets,
             growth: [Growth::Gradual, Growth::AtOnce, Growth::Never][params.growth as usize],
             update_interval: params.update_interval,
+            by_calls: params.transactions == choice::<MemcachedParams>("transactions", "calls"),
         })
     }
 
@@ -121,7 +126,8 @@ impl Shape {
     /// # Errors
     /// [`Stop::Failed`] when no item has it.
     pub fn kind_of(&self, sizes: u64) -> Step<(&Item, usize)> {
-        let kind = self.sizes.iter().find(|(kind, _)| kind.sizes() == sizes);
+        let looked_for = item::unreferenced(sizes);
+        let kind = self.sizes.iter().find(|(kind, _)| kind.sizes() == looked_for);
         let (kind, class) =
             kind.ok_or_else(|| Stop::Failed(format!("no item has the sizes {sizes:#x}")))?;
         Ok((kind, *class))

@@ -136,6 +136,94 @@ fn a_server_is_a_cache() {
     }
 }
 
+/// Does a command by its calls.
+fn by_calls(client: &mut Client, pm: &mut Pm<'_>, command: Command) -> Step {
+    client.begin(pm, command)?;
+    while client.next.is_some() {
+        client.call(pm)?;
+    }
+    Ok(())
+}
+
+/// What a command leaves does not depend on how many transactions it is.
+#[test]
+fn calls_are_a_command() {
+    for text in [
+        "",
+        "items=40 memory_percent=60 overwrite_percent=50 set_percent=60 update_interval=5",
+        "items=100 sizes=1 memory_percent=80 page=4096 update_interval=3 overwrite_percent=30",
+        "items=200 buckets=1 growth=1 key=40",
+    ] {
+        let [mut one, mut other] = [0, 1].map(|transactions| {
+            let text = format!("{text} transactions={transactions}");
+            let (workload, view) = filled(&text, 1);
+            let client = workload.client(CoreId(0));
+            (workload, view, client)
+        });
+        for round in 0..1_000 {
+            let command = one.2.draw();
+            other.2.commands = one.2.commands;
+            one.2.serve(&mut Pm::plain(&mut one.1, CoreId(0)), command).expect("a command");
+            let mut pm = Pm::plain(&mut other.1, CoreId(0));
+            by_calls(&mut other.2, &mut pm, command).expect("a command");
+            if round % 40 == 0 {
+                assert_eq!(other.0.check(&Image::over(&other.1.pm)), Ok(()), "{text}");
+                let bytes = |view: &View| view.pm.bytes(HEAP.start, 8 << 20).to_vec();
+                assert!(bytes(&one.1) == bytes(&other.1), "{text}, round {round}");
+            }
+        }
+    }
+}
+
+/// Clients that take turns between calls see items that others hold; nobody loses one, and a
+/// chunk that a power failure leaves to nobody is no fault.
+#[test]
+fn calls_of_clients_may_alternate() {
+    let text = "items=60 set_percent=60 overwrite_percent=60 memory_percent=70 \
+                update_interval=9 transactions=1";
+    let (workload, mut view) = filled(text, 3);
+    let mut clients: Vec<Client> = (0..3).map(|core| workload.client(CoreId(core))).collect();
+    let (mut random, mut held) = (Random::new(4, CoreId(0), "turns"), 0);
+    for round in 0..6_000 {
+        let core = random.below(3);
+        let mut pm = Pm::plain(&mut view, CoreId(core as u8));
+        clients[core as usize].transaction(&mut pm).expect("a call");
+        if round % 50 == 0 {
+            assert_eq!(workload.check(&Image::over(&view.pm)), Ok(()), "round {round}");
+            let holds = |client: &&Client| matches!(client.next, Some(Call::Store(..)));
+            held += clients.iter().filter(holds).count();
+        }
+    }
+    assert!(held > 20, "{held} items that nothing leads to");
+}
+
+/// MICRO'19 Table 3 has three lines and two pages: those of the calls, and not of a command.
+#[test]
+fn a_call_writes_three_lines_in_two_pages() {
+    let text = "transactions=1 memory_percent=1000 growth=2";
+    let (workload, mut view) = filled(text, 1);
+    let mut client = workload.client(CoreId(0));
+    let (mut lines, mut pages, calls) = (0, 0, 3_000);
+    for _ in 0..calls {
+        if let Some(Call::Store(set, new)) = client.next {
+            // It is of no transaction, and is stored again.
+            let kind = &workload.shape.sizes[set.size].0;
+            kind.store_value(&mut Pm::plain(&mut view, CoreId(0)), new, set.number, set.stamp);
+        }
+        let old = view.pm.bytes(0, HEAP.end / 4).to_vec();
+        client.transaction(&mut Pm::plain(&mut view, CoreId(0))).expect("a call");
+        let new = view.pm.bytes(0, HEAP.end / 4);
+        let changed = |size: usize| {
+            let units = old.chunks(size).zip(new.chunks(size));
+            units.filter(|(old, new)| old != new).count()
+        };
+        (lines, pages) = (lines + changed(64), pages + changed(4096));
+    }
+    let mean = |count: usize| count as f64 / f64::from(calls);
+    assert!((2.5..3.5).contains(&mean(lines)), "{} lines", mean(lines));
+    assert!((1.5..2.5).contains(&mean(pages)), "{} pages", mean(pages));
+}
+
 /// 300 items in one bucket: the table doubles as long as there are three items for two buckets.
 #[test]
 fn a_table_doubles_with_its_items() {
@@ -197,6 +285,7 @@ fn faults_are_told() {
         (server.class_field(0, server::class::FREE_COUNT), 9, "it says 9"),
         (server.class_field(class, server::class::REST), item.address, "chunks are left"),
         (server.class_field(0, server::class::PAGES), 0, "says 0"),
+        (item.address + 32, 1 << 32, "is none of class"),
     ] {
         let mut image = Image::over(&view.pm);
         image.set_word(Word::of(address), value).expect("power");
