@@ -243,6 +243,9 @@ def _choice(label: str, settings: str = "", own: str = "") -> list[Entry]:
 #: The keyed workloads without metadata: nothing in persistent memory but the structures.
 PLAIN = " ".join(f"{name}.alloc_meta=volatile {name}.count=none" for name in MICRO if name != "sps")
 
+#: B-trees whose transactions store to as many lines as section 5.1 of the paper says.
+SMALL_LEAVES = " ".join(f"{name}.order=16" for name in ("btree-rand", "btree-zipf"))
+
 QUEUE = "controller.write_high_thresh_perc=85% controller.write_low_thresh_perc=50%"
 
 CHOICES = Grid(
@@ -278,6 +281,11 @@ CHOICES = Grid(
             "an allocator whose metadata are volatile, no number of items"
             " (`workload.alloc_meta=volatile`, `workload.count=none`)",
             PLAIN,
+        ),
+        _choice(
+            "B-trees with nodes of 8 to 16 items, which store to 5.7 lines"
+            " (`btree-rand.order=16`, `btree-zipf.order=16`)",
+            SMALL_LEAVES,
         ),
     ],
 )
