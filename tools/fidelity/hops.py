@@ -121,9 +121,9 @@ def _pm_stores(row: Row) -> float:
     return row["epochs"]["pm_store_share"]
 
 
-def counted(workload: str, settings: str = "", cores: int = 4) -> Cell:
-    """Return a run of the undo log with its ordering points."""
-    return Cell(BASE, workload, cores, said(settings), machine="hops", txs=TXS, epochs=True)
+def counted(workload: str, settings: str = "", cores: int = 4, design: str = BASE) -> Cell:
+    """Return a run of a software log with its ordering points."""
+    return Cell(design, workload, cores, said(settings), machine="hops", txs=TXS, epochs=True)
 
 
 def _ranks(values: Sequence[float]) -> list[int]:
@@ -256,6 +256,9 @@ WRITTEN = Grid(
 
 # Ordering points.
 
+#: A log like Mnemosyne's, on which WHISPER's Memcached and Vacation are.
+REDO = "redo@x86"
+
 
 def _share(value: float) -> str:
     """Return a share in percent, with one more digit near to none and to all."""
@@ -263,8 +266,10 @@ def _share(value: float) -> str:
     return f"{percent:.{int(0.05 <= percent < 0.95 or 99.05 <= percent < 99.95)}f} %"
 
 
-def _epochs(label: str, workload: str, settings: str = "", cores: int = 4) -> list[Entry]:
-    run = counted(workload, settings, cores)
+def _epochs(
+    label: str, workload: str, settings: str = "", cores: int = 4, design: str = BASE
+) -> list[Entry]:
+    run = counted(workload, settings, cores, design)
 
     def of(name: str) -> Told:
         return of_row(run, lambda row: _share(row["epochs"][name]))
@@ -300,6 +305,14 @@ EPOCHS = Grid(
             "`echo`, `workload.merge=1 workload.value=64`",
             "echo",
             "workload.merge=1 workload.value=64",
+        ),
+        *(
+            _epochs(label + more, workload, design=design)
+            for workload, label in (
+                ("memcached-mtm", "`memcached-mtm`"),
+                ("vacation", "`vacation`"),
+            )
+            for design, more in ((BASE, ""), (REDO, f", over `{REDO}`"))
         ),
     ],
 )
