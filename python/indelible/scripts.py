@@ -347,7 +347,7 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         "paper": design.paper,
         "family": design.family,
         "summary": lines[0].rstrip(".") if lines else design.__name__,
-        "file": inspect.getsourcefile(design) or name,
+        "file": _file(design) or name,
         **{word: getattr(design, word) for word in WORDS},
         "fields": [_field(name, key, param) for key, param in design.params.items()],
         "rules": list(design.rules.items()),
@@ -366,9 +366,25 @@ def _fingerprint(design: type[Design]) -> str:
         try:
             texts = [inspect.getsource(design)]
         except (OSError, TypeError):
-            # Typed where nothing is kept of it.
-            texts = [str(id(design))]
+            # Typed where nothing is kept of it, unless it is in a notebook.
+            texts = _cells(design) or [str(id(design))]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+
+
+def _file(design: type[Design]) -> str | None:
+    """Return the file of a design; one that was typed, as in a notebook, has none."""
+    try:
+        return inspect.getsourcefile(design)
+    except (OSError, TypeError):
+        return None
+
+
+def _cells(design: type[Design]) -> list[str]:
+    """Return the texts of the cells of a notebook in which the methods of a class are."""
+    methods = (getattr(value, "__func__", value) for value in vars(design).values())
+    codes = [method.__code__ for method in methods if inspect.isfunction(method)]
+    texts = ("".join(linecache.getlines(code.co_filename)) for code in codes)
+    return [text for text in dict.fromkeys(texts) if text]
 
 
 def _text(name: str, word: str, value: object) -> None:

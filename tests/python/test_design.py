@@ -198,6 +198,43 @@ def test_a_class_is_a_design() -> None:
     assert "there is" in refused(lambda: indelible.run(type("silo", (Design,), {}), "queue"))
 
 
+TYPED = """
+from indelible.design import Design
+class Typed(Design):
+    durability = "none"
+    def __init__(self, setup): self.stores = 0
+    def store(self, store, below): self.stores += 1
+    def counters(self): return {"stores": self.stores}
+"""
+
+NOTEBOOK = """
+import linecache, sys
+import indelible
+for text in sys.argv[1:]:
+    name = f"/tmp/{id(text)}.py"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    exec(compile(text, name, "exec"))
+    run = indelible.run(Typed, "queue", "tiny", cores=1, txs=5)
+    print(run.id, run.design_counters["stores"], indelible.explain(Typed)["file"])
+"""
+
+
+def test_a_class_is_a_design_where_it_is_typed() -> None:
+    # What a notebook has of a cell: its text, under the name of no file, and no file of `__main__`.
+    twice = TYPED.replace("+= 1", "+= 2")
+    done = [
+        subprocess.run([sys.executable, "-c", NOTEBOOK, *texts], capture_output=True, text=True)
+        for texts in ((TYPED, twice), (TYPED, TYPED))
+    ]
+    assert not done[0].stderr
+    (one, few, file), (other, many, _) = map(str.split, done[0].stdout.splitlines())
+    assert int(many) == 2 * int(few) > 0
+    assert file == "Typed"
+    # The same text is the same run, whichever process asks; another one is another.
+    again = {line.split()[0] for line in done[1].stdout.splitlines()}
+    assert again == {one} != {other}
+
+
 def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
     # A design in Rust may be called `mine`, and is then found.
     Path(mine).with_name("nobodys.py").write_text(Path(mine).read_text(encoding="utf-8"))
