@@ -65,6 +65,10 @@ class Paper:
         """Return the runs that the claims need, each once."""
         return [*dict.fromkeys(cell for claim in self.claims for cell in claim.cells)]
 
+    def __reduce__(self) -> tuple[Callable[[str], Paper], tuple[str]]:
+        """Go to another process by name: what measures a claim is a function within another one."""
+        return paper_named, (self.name,)
+
 
 # Kinds of claims.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,12 @@ def answer(paper: Paper, leave_out: int = 0) -> Reproduction:
     cells = paper.cells()[leave_out:]
     runs = {cell: Run(canned(cell), None) for cell in cells}  # type: ignore[arg-type]
     return Reproduction(paper, None, 1, runs)
+
+
+def test_what_came_of_a_paper_goes_to_another_process() -> None:
+    for paper in papers.PAPERS.values():
+        whole = answer(paper)
+        assert pickle.loads(pickle.dumps(whole)) == whole
 
 
 def test_claims_of_silo_are_measured_as_they_are_published() -> None:
