@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import indelible
 from indelible.cli import parser
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +63,31 @@ def test_every_command_of_a_document_is_understood(document: Path) -> None:
     found = [*commands_of(document.read_text(encoding="utf-8"))]
     assert len(found) >= LEAST.get(document.name, 0)
     assert [words for words in found if not understood(words)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_imports_is_there(document: Path) -> None:
+    imports = r"from (indelible[\w.]*) import (\w+(?:, \w+)*)"
+    for home, names in re.findall(imports, document.read_text(encoding="utf-8")):
+        for name in names.split(", "):
+            assert hasattr(importlib.import_module(home), name), f"from {home} import {name}"
+
+
+@pytest.mark.parametrize("word", ["dask", "keep"])
+def test_documents_name_what_runs_on_a_cluster_or_keeps_its_runs(word: str) -> None:
+    calls = {name: getattr(indelible, name) for name in parser.COMMANDS if hasattr(indelible, name)}
+    taking = {
+        name
+        for name, call in calls.items()
+        if callable(call) and word in inspect.signature(call).parameters
+    }
+    said = {
+        "dask": r"cluster do the runs\. (.*?) take `--dask`",
+        "keep": r"\*\*`--keep FOLDER`\*\* stores (.*?) unless it has",
+    }
+    text = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    (sentence,) = re.findall(said[word], text, re.DOTALL)
+    assert {*re.findall(r"`(\w+)`", sentence)} == taking
 
 
 def test_the_readme_shows_the_main_commands() -> None:
