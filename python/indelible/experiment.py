@@ -105,9 +105,15 @@ def above_zero(name: str, value: object) -> float:
 
 def truth(name: str, value: object) -> bool:
     """Return what is true or false, or refuse what is neither: a word such as `no` is true."""
-    if not isinstance(value, bool):
+    if not is_truth(value):
         raise InputError(f"`{name}` is True or False, and not {value!r}")
-    return value
+    return bool(value)
+
+
+def is_truth(value: object) -> bool:
+    """Return whether something is true or false, also one of numpy, as tables of pandas have."""
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    return isinstance(value, bool) or (kind == "b" and getattr(value, "ndim", None) == 0)
 
 
 def span(least: int, most: int) -> str:
@@ -213,7 +219,7 @@ class Experiment:
             if value is not None or name == "seed":
                 object.__setattr__(self, name, whole(name, value))
         for name in ("exact", "epochs", "latencies"):
-            truth(name, getattr(self, name))
+            object.__setattr__(self, name, truth(name, getattr(self, name)))
         # Rust takes them as a map, which has a field once.
         for key, times in Counter(key for key, _ in self.settings).items():
             if times > 1:
@@ -290,7 +296,7 @@ class Campaign:
             if value is not None and (name == "lives" or str(value) != "all"):
                 object.__setattr__(self, name, whole(name, value))
         for name in ("mutants", "nested"):
-            truth(name, getattr(self, name))
+            object.__setattr__(self, name, truth(name, getattr(self, name)))
         for name in ("without", "check", "images"):
             value = getattr(self, name)
             if value is not None:

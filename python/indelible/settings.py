@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from indelible.experiment import InputError, readable
+from indelible.experiment import InputError, is_truth, readable
 from indelible.scripts import called
 
 Pairs = tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ def pairs(settings: Settings) -> Pairs:
 
 def as_word(value: object) -> str:
     """Return a value as it is written: yes and no for what is true and false."""
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+    return ("no", "yes")[bool(value)] if is_truth(value) else str(value)
 
 
 def require_effect(settings: Pairs, name: str, kind: str) -> None:

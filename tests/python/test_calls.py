@@ -221,6 +221,23 @@ def test_numbers_of_any_library_and_paths_are_stored_as_ours(fake: ModuleType) -
     json.dumps(indelible.native.logging(entries=[two], threads=two, seed=two).json())
 
 
+def test_what_is_true_may_be_of_numpy(fake: ModuleType) -> None:
+    numpy = pytest.importorskip("numpy")
+    yes, no = numpy.array([True, False])
+    run = indelible.run("silo", "hash", exact=yes, epochs=no, set={"core.clwb_retains": no})
+    request = fake.asked[-1][1]
+    assert (request["exact"], "epochs" in request) == (True, False)
+    assert request["settings"] == {"core.clwb_retains": "no"}
+    assert run.command.endswith("--set core.clwb_retains=no --exact")
+    swept = indelible.sweep(SILO, HASH, {"core.clwb_retains": [yes, no]}, exact=yes)
+    assert swept.vary == {"core.clwb_retains": ("yes", "no")}
+    assert indelible.crash("silo", "hash", nested=no).campaign.nested is False
+    with pytest.raises(indelible.InputError, match="`exact` is True or False"):
+        indelible.run("silo", "hash", exact=numpy.array([True]))
+    with pytest.raises(indelible.InputError, match="`exact` is True or False"):
+        indelible.run("silo", "hash", exact=numpy.int64(1))
+
+
 def test_pairs_of_settings_may_be_lists(fake: ModuleType) -> None:
     indelible.run("silo", "hash", set=[["silo.entries", 10], ("pm.size", 1)])
     assert fake.asked[-1][1]["settings"] == {"design.entries": "10", "pm.size": "1"}
