@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from indelible.experiment import (
@@ -46,6 +47,10 @@ def seeds_of(first: object, count: object) -> tuple[int, ...]:
 def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the names without repetition, `all` standing for every one there is."""
     asked = listed(what, asked)
+    for name in asked:
+        # As the command has it. No name has a comma, unless it is that of a file.
+        if "," in name and not Path(name).is_file():
+            raise InputError(f"`{what}` is a list: {name.split(',')}, and not {name!r}")
     if not asked:
         raise InputError("there is nothing to run: name at least one design and one workload")
     every = [row["name"] for row in rows]

@@ -143,6 +143,9 @@ def listed(what: str, value: object) -> tuple[str, ...]:
     """Return names, of which one may stand alone, or refuse what is none."""
     if isinstance(value, str):
         return (value,)
+    if isinstance(value, (set, frozenset)):
+        # The first of designs is 1.00, and which that is would change from process to process.
+        raise InputError(f"`{what}` is a set, which has no order of its own; name them in a list")
     found = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(name, (str, os.PathLike, type)) for name in found):
         raise InputError(f"`{what}` is a list of names, and not {value!r}")
