@@ -1,18 +1,25 @@
-"""A progress bar on stderr: only on a terminal, and only for what takes longer than two seconds."""
+"""A progress bar for what takes longer than two seconds: on stderr if that is a terminal.
+
+In a notebook, which has none, a line below the cell says how far the jobs are.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 #: How long a command may take before it has to say how long it will take.
 PATIENCE_SECONDS = 2.0
+
+#: How often a notebook is told, which hears of it by messages.
+NOTEBOOK_SECONDS = 0.5
 
 
 class Watched(Protocol):
@@ -36,6 +43,9 @@ class Meter:
         self._finished: set[int] = set()
         self._start = time.monotonic()
         self._wanted = sys.stderr is not None and sys.stderr.isatty()
+        self._notebook = None if self._wanted else notebook()
+        self._line: Any = None
+        self._told = -NOTEBOOK_SECONDS
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -50,6 +60,8 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if self._line is not None:
+            self._line.update(_plain(""), raw=True)
 
     def finish(self, job: int) -> None:
         """Count a job as finished, whatever its own numbers say."""
@@ -57,16 +69,32 @@ class Meter:
 
     def update(self, state: str = "") -> None:
         """Redraw the bar, if it is time for one, with the state of the place where the jobs run."""
-        if not self._wanted or time.monotonic() - self._start < PATIENCE_SECONDS:
+        is_wanted = self._wanted or self._notebook is not None
+        if not is_wanted or time.monotonic() - self._start < PATIENCE_SECONDS:
             return
-        if self._bar is None:
-            self._open()
         done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
         done += f", {state}" if state else ""
         # Of what runs on a cluster the part is not known.
         parts = [getattr(job, "part", "") for job in self._jobs]
         done += "".join(f", {part}" for part in parts if part)
+        if self._notebook is not None:
+            self._tell(done)
+            return
+        if self._bar is None:
+            self._open()
         self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
+
+    def _tell(self, done: str) -> None:
+        """Have a notebook show how far the jobs are, in the place where it did so before."""
+        now = time.monotonic()
+        if now - self._told < NOTEBOOK_SECONDS:
+            return
+        self._told = now
+        shown = _plain(f"{done}  {self.fraction():.0%}  {now - self._start:.0f} s")
+        if self._line is None:
+            self._line = self._notebook.display(shown, raw=True, display_id=True)
+        else:
+            self._line.update(shown, raw=True)
 
     def fraction(self) -> float:
         """Return the part of the work that is done, each job counting the same."""
@@ -100,3 +128,14 @@ class Meter:
         )
         self._bar.start()
         self._task = self._bar.add_task(self._what, total=1.0, done="")
+
+
+def notebook() -> Any:  # noqa: ANN401
+    """Return the module that shows something below the cell of a notebook, if this is in one."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    # IPython in a terminal has no kernel.
+    return importlib.import_module("IPython.display") if hasattr(shell, "kernel") else None
+
+
+def _plain(text: str) -> dict[str, str]:
+    return {"text/plain": text}

@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import threading
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from indelible import pool
+from indelible import pool, progress
 
 #: Longer than any of it takes; a caller that waits for ever fails its test, and hangs no other.
 LIMIT_SECONDS = 30
@@ -75,3 +76,41 @@ def test_of_two_designs_in_python_one_runs_at_a_time() -> None:
     waiting.stop()
     waits.join(10)
     assert found == [1, None]
+
+
+def test_a_notebook_shows_how_far_jobs_are_and_nothing_when_they_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[str] = []
+
+    def show(data: dict[str, str], **kind: bool) -> SimpleNamespace:
+        assert kind.pop("raw")
+        shown.append(data["text/plain"])
+        return SimpleNamespace(update=show)
+
+    shell = SimpleNamespace(kernel=None)
+    ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+    vars(ipython).update(get_ipython=lambda: shell)
+    vars(display).update(display=show)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    job = SimpleNamespace(done=0, total=4)
+    with progress.Meter([job, job], "runs") as meter:
+        meter.update()
+        job.done = 2
+        meter.update()
+        assert shown == ["0/2 runs  0%  0 s"], "it was told a moment ago"
+        meter.finish(0)
+        monkeypatch.setattr(progress, "NOTEBOOK_SECONDS", 0.0)
+        meter.update("3 workers")
+    assert shown[1:] == ["1/2 runs, 3 workers  75%  0 s", ""]
+    # IPython in a terminal has no kernel, and what does not take long shows nothing.
+    shown.clear()
+    for own, patience in ((SimpleNamespace(), 0.0), (shell, 60.0)):
+        monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)
+        monkeypatch.setattr(ipython, "get_ipython", lambda own=own: own)
+        with progress.Meter([job], "runs") as meter:
+            meter.update()
+    assert shown == []
