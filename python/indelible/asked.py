@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from indelible.settings import Settings, of_cell, pairs
 SEEDS_MAX = 100
 
 
-def machine_on(machine: str, cores: int | None) -> tuple[str, int | None]:
+def machine_on(machine: str | PathLike[str], cores: int | None) -> tuple[str, int | None]:
     """Return a machine and how many cores it is to have."""
     return named("machine", machine), None if cores is None else whole("cores", cores)
 
@@ -58,7 +59,9 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
 
 
 def base_of(
-    designs: tuple[str, ...], normalize: str | None, rows: Sequence[Mapping[str, Any]]
+    designs: tuple[str, ...],
+    normalize: str | PathLike[str] | type | None,
+    rows: Sequence[Mapping[str, Any]],
 ) -> str:
     """Return the design that is 1.00; it may be one that is not compared with the others yet."""
     base = named("normalize", normalize or designs[0])
@@ -70,16 +73,16 @@ def base_of(
 
 
 def experiment_of(
-    design: str,
+    design: str | PathLike[str] | type,
     workload: str | None,
-    machine: str,
+    machine: str | PathLike[str],
     cores: int | None,
     txs: int | None,
     seed: int,
     set: Settings,
-    sql: str | None,
-    ycsb: str | None,
-    replay: str | None,
+    sql: str | PathLike[str] | None,
+    ycsb: str | PathLike[str] | None,
+    replay: str | PathLike[str] | None,
     exact: bool,
 ) -> Experiment:
     """Return an experiment in words as one thing, with the workload that its file is for."""

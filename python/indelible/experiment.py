@@ -171,7 +171,11 @@ def worded(what: str, value: object) -> tuple[str, ...]:
     return decoded
 
 
-def read_scripts(sql: str | None, ycsb: str | None, replay: str | None) -> dict[str, Script]:
+def read_scripts(
+    sql: str | os.PathLike[str] | None,
+    ycsb: str | os.PathLike[str] | None,
+    replay: str | os.PathLike[str] | None,
+) -> dict[str, Script]:
     """Read the files that were named, by the workload that they are for."""
     paths = {"sqlite": ("sql", sql), "ycsb": ("ycsb", ycsb), "replay": ("replay", replay)}
     return {

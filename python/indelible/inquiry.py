@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from os import PathLike
@@ -29,9 +29,9 @@ CHANGE = "change"
 
 
 def why(
-    designs: Sequence[str],
-    workloads: Sequence[str],
-    machine: str = MACHINE,
+    designs: Iterable[str | PathLike[str] | type],
+    workloads: Iterable[str],
+    machine: str | PathLike[str] = MACHINE,
     *,
     cores: int | None = None,
     metric: str = "throughput",
@@ -41,9 +41,9 @@ def why(
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
+    sql: str | PathLike[str] | None = None,
+    ycsb: str | PathLike[str] | None = None,
+    replay: str | PathLike[str] | None = None,
     exact: bool = False,
     keep: str | PathLike[str] | None = None,
     dask: Dask = None,

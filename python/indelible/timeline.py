@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,9 @@ class Timeline(Answer):
 
 
 def trace(
-    design: str,
+    design: str | PathLike[str] | type,
     workload: str | None = None,
-    machine: str | None = None,
+    machine: str | PathLike[str] | None = None,
     *,
     cores: int | None = None,
     txs: int | None = None,
@@ -69,9 +70,9 @@ def trace(
     address: str | int | None = None,
     without: str | None = None,
     set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
+    sql: str | PathLike[str] | None = None,
+    ycsb: str | PathLike[str] | None = None,
+    replay: str | PathLike[str] | None = None,
     exact: bool = False,
 ) -> Timeline:
     """Run a workload on a design and record what happens from `start` on, for `length`.

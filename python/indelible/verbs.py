@@ -66,11 +66,11 @@ def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
 
 
 def explain(
-    name: str,
+    name: str | PathLike[str] | type,
     set: Settings = None,
-    diff: str | None = None,
+    diff: str | PathLike[str] | None = None,
     *,
-    machine: str | None = None,
+    machine: str | PathLike[str] | None = None,
     cores: int | None = None,
 ) -> Explanation:
     """Return all that is known of a design, a workload, ordering hardware or a machine.
@@ -102,8 +102,8 @@ def explain(
 
 
 def battery(
-    designs: Sequence[str] | None = None,
-    machine: str = MACHINE,
+    designs: Iterable[str | PathLike[str] | type] | None = None,
+    machine: str | PathLike[str] = MACHINE,
     *,
     cores: int | None = None,
     set: Settings = None,
@@ -128,8 +128,8 @@ def battery(
 
 
 def characterize(
-    workloads: Sequence[str] | None = None,
-    machine: str = CHARACTERIZED_ON,
+    workloads: Iterable[str] | None = None,
+    machine: str | PathLike[str] = CHARACTERIZED_ON,
     *,
     cores: int = 1,
     txs: int = CHARACTERIZED_TXS,
@@ -178,17 +178,17 @@ def characterize(
 
 
 def run(
-    design: str,
+    design: str | PathLike[str] | type,
     workload: str | None = None,
-    machine: str = MACHINE,
+    machine: str | PathLike[str] = MACHINE,
     *,
     cores: int | None = None,
     txs: int | None = None,
     seed: int = 1,
     set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
+    sql: str | PathLike[str] | None = None,
+    ycsb: str | PathLike[str] | None = None,
+    replay: str | PathLike[str] | None = None,
     exact: bool = False,
     epochs: bool = False,
     latencies: bool = False,
@@ -210,9 +210,9 @@ def run(
 
 
 def crash(
-    design: str,
+    design: str | PathLike[str] | type,
     workload: str | None = None,
-    machine: str = CRASH_MACHINE,
+    machine: str | PathLike[str] = CRASH_MACHINE,
     *,
     cores: int | None = None,
     txs: int | None = None,
@@ -228,9 +228,9 @@ def crash(
     trials: int | str | None = None,
     smallest: bool = False,
     set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
+    sql: str | PathLike[str] | None = None,
+    ycsb: str | PathLike[str] | None = None,
+    replay: str | PathLike[str] | None = None,
     exact: bool = False,
     keep: str | PathLike[str] | None = None,
     dask: Dask = None,
@@ -285,20 +285,20 @@ def crash(
 
 
 def compare(
-    designs: Sequence[str],
-    workloads: Sequence[str],
-    machine: str = MACHINE,
+    designs: Iterable[str | PathLike[str] | type],
+    workloads: Iterable[str],
+    machine: str | PathLike[str] = MACHINE,
     *,
     cores: int | Iterable[int] | None = None,
     metric: str = "throughput",
-    normalize: str | None = None,
+    normalize: str | PathLike[str] | type | None = None,
     txs: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
+    sql: str | PathLike[str] | None = None,
+    ycsb: str | PathLike[str] | None = None,
+    replay: str | PathLike[str] | None = None,
     exact: bool = False,
     crash: bool = True,
     native: bool = False,
@@ -372,21 +372,21 @@ def compare(
 
 
 def sweep(
-    designs: Sequence[str],
-    workloads: Sequence[str],
+    designs: Iterable[str | PathLike[str] | type],
+    workloads: Iterable[str],
     vary: Mapping[str, Any],
-    machine: str = MACHINE,
+    machine: str | PathLike[str] = MACHINE,
     *,
     cores: int | None = None,
     metric: str = "throughput",
-    normalize: str | None = None,
+    normalize: str | PathLike[str] | type | None = None,
     txs: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
+    sql: str | PathLike[str] | None = None,
+    ycsb: str | PathLike[str] | None = None,
+    replay: str | PathLike[str] | None = None,
     exact: bool = False,
     keep: str | PathLike[str] | None = None,
     dask: Dask = None,
@@ -449,7 +449,7 @@ def sweep(
 
 def reproduce(
     paper: str,
-    machine: str | None = None,
+    machine: str | PathLike[str] | None = None,
     *,
     vary: Mapping[str, Any] | None = None,
     txs: int | None = None,
@@ -537,7 +537,12 @@ def litmus(
         raise pool.Interrupted(data and Litmus(data, tests)) from None
 
 
-def bench(quick: bool = False, *, designs: Sequence[str] | None = None, seed: int = 1) -> Benchmark:
+def bench(
+    quick: bool = False,
+    *,
+    designs: Iterable[str | PathLike[str] | type] | None = None,
+    seed: int = 1,
+) -> Benchmark:
     """Measure how fast the simulator itself is, a row for each cell; `quick` in less time.
 
     Of some `designs` alone, and of `native`, with which they are compared.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,36 @@ def test_what_is_true_is_yes_and_paths_are_names(fake: ModuleType) -> None:
     indelible.run("silo", "hash", Path("silo"), set={"workload.straddle": True})
     assert fake.asked[-1][1]["settings"] == {"workload.straddle": "yes"}
     assert fake.asked[-1][1]["machine"] == "silo"
+
+
+#: What a call is told by a class, and by a path.
+CLASSES = ("design", "designs", "normalize")
+PATHS = (*CLASSES, "machine", "sql", "ycsb", "replay", "keep", "out")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "battery",
+        "bench",
+        "compare",
+        "crash",
+        "explore",
+        "reproduce",
+        "run",
+        "sweep",
+        "trace",
+        "why",
+    ],
+)
+def test_hints_allow_the_classes_and_paths_that_calls_take(name: str) -> None:
+    """As `compare(["silo", Mine], ...)` of docs/design.md, in an editor that looks at types."""
+    hints = {
+        key: str(parameter.annotation)
+        for key, parameter in inspect.signature(getattr(indelible, name)).parameters.items()
+    }
+    for words, hint in ((CLASSES, "type"), (PATHS, "PathLike[str]")):
+        assert [key for key in words if key in hints and hint not in hints[key]] == []
 
 
 class Whole:
