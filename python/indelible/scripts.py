@@ -312,7 +312,14 @@ def _own(stack: Iterable[traceback.FrameSummary], name: str) -> list[traceback.F
 
 
 def _place(step: traceback.FrameSummary) -> str:
-    return f"{step.filename}:{step.lineno}: in {step.name}"
+    return f"{_cell(step.filename) or step.filename}:{step.lineno}: in {step.name}"
+
+
+def _cell(file: str) -> str | None:
+    """Return what a notebook calls the cell that it has given the name of a file, `Cell In[3]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    label = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return " ".join(label) if label else None
 
 
 def about(design: type[Design], name: str) -> dict[str, Any]:

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import indelible
 from conftest import Write, heed_interrupts, needs_core, refused
+from indelible.design import Design
 
 pytestmark = needs_core
 
@@ -270,3 +272,19 @@ def test_what_a_battery_saves_is_held_to_what_was_declared(write: Write) -> None
     )
     crash = indelible.crash(write(body + declared.format(count=64)), "array", txs=3, points=9)
     assert crash.failed
+
+
+def test_a_mistake_in_a_notebook_is_told_with_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(file: str) -> tuple[str, str] | None:
+        return ("Cell", "In[3]") if file == "/tmp/kernel_7/1.py" else None
+
+    ipython = ModuleType("IPython")
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=named))
+    vars(ipython)["get_ipython"] = lambda: shell
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    text = "class Mine(Design):\n    def store(self, store, below):\n        1 / 0\n"
+    for file, place in (("/tmp/kernel_7/1.py", "Cell In[3]"), ("/tmp/a.py", "/tmp/a.py")):
+        cell = {"Design": Design, "__name__": "cells"}
+        exec(compile(text, file, "exec"), cell)
+        told = refused(lambda mine=cell["Mine"]: indelible.run(mine, "queue", "tiny", txs=5))
+        assert told == f"{place}:3: in store: ZeroDivisionError: division by zero"
