@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from indelible.verbs import (
         battery,
         bench,
-        characterize,
         compare,
         crash,
         explain,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from indelible.verbs import (
         list as list,
     )
+    from indelible.write_sets import characterize
 
 __all__ = [
     "Causes",
@@ -102,6 +102,7 @@ _HOMES = {
     "starting": ("New", "NewInRust", "new"),
     "sweeps": ("Sweep",),
     "timeline": ("Timeline", "trace"),
+    "write_sets": ("characterize",),
 }
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from indelible.experiment import (
+    DesignName,
     Experiment,
+    FileName,
     InputError,
     listed,
     named,
@@ -24,7 +25,7 @@ from indelible.settings import Settings, of_cell, pairs
 SEEDS_MAX = 100
 
 
-def machine_on(machine: str | PathLike[str], cores: int | None) -> tuple[str, int | None]:
+def machine_on(machine: FileName, cores: int | None) -> tuple[str, int | None]:
     """Return a machine and how many cores it is to have."""
     return named("machine", machine), None if cores is None else whole("cores", cores)
 
@@ -60,7 +61,7 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
 
 def base_of(
     designs: tuple[str, ...],
-    normalize: str | PathLike[str] | type | None,
+    normalize: DesignName | None,
     rows: Sequence[Mapping[str, Any]],
 ) -> str:
     """Return the design that is 1.00; it may be one that is not compared with the others yet."""
@@ -73,16 +74,16 @@ def base_of(
 
 
 def experiment_of(
-    design: str | PathLike[str] | type,
+    design: DesignName,
     workload: str | None,
-    machine: str | PathLike[str],
+    machine: FileName,
     cores: int | None,
     txs: int | None,
     seed: int,
     set: Settings,
-    sql: str | PathLike[str] | None,
-    ycsb: str | PathLike[str] | None,
-    replay: str | PathLike[str] | None,
+    sql: FileName | None,
+    ycsb: FileName | None,
+    replay: FileName | None,
     exact: bool,
 ) -> Experiment:
     """Return an experiment in words as one thing, with the workload that its file is for."""

@@ -25,6 +25,12 @@ from indelible import scripts
 InputError = core.InputError
 InternalError = core.InternalError
 
+#: What names a file or a machine: a machine's name, or the path of the file that describes it.
+FileName = str | os.PathLike[str]
+
+#: What names a design: its name, the path of its file, or its class.
+DesignName = FileName | type
+
 #: The machine of a run, and that of a crash campaign: one whose caches hold a handful of lines.
 MACHINE = "silo"
 CRASH_MACHINE = "tiny"
@@ -172,9 +178,7 @@ def worded(what: str, value: object) -> tuple[str, ...]:
 
 
 def read_scripts(
-    sql: str | os.PathLike[str] | None,
-    ycsb: str | os.PathLike[str] | None,
-    replay: str | os.PathLike[str] | None,
+    sql: FileName | None, ycsb: FileName | None, replay: FileName | None
 ) -> dict[str, Script]:
     """Read the files that were named, by the workload that they are for."""
     paths = {"sqlite": ("sql", sql), "ycsb": ("ycsb", ycsb), "replay": ("replay", replay)}

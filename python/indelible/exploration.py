@@ -17,7 +17,15 @@ from typing import Any
 
 from indelible import experiment, files
 from indelible import pool as workers
-from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError, Script
+from indelible.experiment import (
+    CRASH_MACHINE,
+    Campaign,
+    DesignName,
+    Experiment,
+    FileName,
+    InputError,
+    Script,
+)
 from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 from indelible.results import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
@@ -98,12 +106,12 @@ def explore(
     seeds: int = SEEDS,
     seed: int = 1,
     before: str | None = None,
-    design: str | os.PathLike[str] | type = DESIGN,
-    machine: str | os.PathLike[str] = CRASH_MACHINE,
+    design: DesignName = DESIGN,
+    machine: FileName = CRASH_MACHINE,
     points: int | str | None = None,
     set: Settings = None,
-    out: str | os.PathLike[str] = ".",
-    pool: str | os.PathLike[str] | None = None,
+    out: FileName = ".",
+    pool: FileName | None = None,
     loads: bool = True,
     unseen: bool = False,
     most: int = BYTES_MAX,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from os import PathLike
 from typing import Any
 
 from indelible import changes, experiment, pool
@@ -13,7 +12,17 @@ from indelible.asked import names_of, seeds_of
 from indelible.causes import AS_IT_IS, Causes
 from indelible.changes import CORES, RUN_FIELDS, Change, Field, Refused
 from indelible.cluster import Dask
-from indelible.experiment import MACHINE, Experiment, InputError, Script, listed, named, whole
+from indelible.experiment import (
+    MACHINE,
+    DesignName,
+    Experiment,
+    FileName,
+    InputError,
+    Script,
+    listed,
+    named,
+    whole,
+)
 from indelible.jobs import run_possible
 from indelible.metrics import metric_named
 from indelible.scripts import called
@@ -29,9 +38,9 @@ CHANGE = "change"
 
 
 def why(
-    designs: Iterable[str | PathLike[str] | type],
+    designs: Iterable[DesignName],
     workloads: Iterable[str],
-    machine: str | PathLike[str] = MACHINE,
+    machine: FileName = MACHINE,
     *,
     cores: int | None = None,
     metric: str = "throughput",
@@ -41,11 +50,11 @@ def why(
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
-    sql: str | PathLike[str] | None = None,
-    ycsb: str | PathLike[str] | None = None,
-    replay: str | PathLike[str] | None = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
     exact: bool = False,
-    keep: str | PathLike[str] | None = None,
+    keep: FileName | None = None,
     dask: Dask = None,
 ) -> Causes:
     """Return what runs of one design consist of and depend on, or why a second is not like it.

@@ -200,16 +200,6 @@ def failed_points(campaign: Mapping[str, Any]) -> int:
     return len({(row["event"], str(row["after"])) for row in campaign["violations"]})
 
 
-def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what transactions of a run write, beside what was published of its workload."""
-    return {
-        "workload": run["workload"],
-        **run["write_set"],
-        "pm_share": run["epochs"]["pm_store_share"],
-        "published": published.get(run["workload"]),
-    }
-
-
 def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
     """Return what an answer has, or say what it has instead."""
     for own in names:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from indelible.experiment import (
     MACHINE,
     TIMELINE_LENGTH,
     TIMELINE_START,
+    DesignName,
+    FileName,
     InputError,
     Recording,
 )
@@ -57,9 +58,9 @@ class Timeline(Answer):
 
 
 def trace(
-    design: str | PathLike[str] | type,
+    design: DesignName,
     workload: str | None = None,
-    machine: str | PathLike[str] | None = None,
+    machine: FileName | None = None,
     *,
     cores: int | None = None,
     txs: int | None = None,
@@ -70,9 +71,9 @@ def trace(
     address: str | int | None = None,
     without: str | None = None,
     set: Settings = None,
-    sql: str | PathLike[str] | None = None,
-    ycsb: str | PathLike[str] | None = None,
-    replay: str | PathLike[str] | None = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
     exact: bool = False,
 ) -> Timeline:
     """Run a workload on a design and record what happens from `start` on, for `length`.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from os import PathLike
 from typing import Any
 
 from indelible import benchmark, cluster, experiment, kept, pool
@@ -16,7 +15,9 @@ from indelible.experiment import (
     CRASH_MACHINE,
     MACHINE,
     Campaign,
+    DesignName,
     Experiment,
+    FileName,
     InputError,
     listed,
     named,
@@ -34,20 +35,14 @@ from indelible.results import (
     Litmus,
     Run,
     Verdict,
-    characterized,
 )
 from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs, require_effect, varied
-from indelible.shown import Battery, Benchmark, Characterization, Explanation
+from indelible.shown import Battery, Benchmark, Explanation
 from indelible.sweeps import Point, Sweep
 
 #: What of a comparison the processor of this computer can say, too.
 NATIVE_METRIC = "throughput"
-
-#: What write sets are counted with: they do not depend on the design, and little on the machine.
-CHARACTERIZED_WITH = "native"
-CHARACTERIZED_ON = "ssp"
-CHARACTERIZED_TXS = 20_000
 
 #: The seed of what says none.
 SEED = 1
@@ -66,11 +61,11 @@ def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
 
 
 def explain(
-    name: str | PathLike[str] | type,
+    name: DesignName,
     set: Settings = None,
-    diff: str | PathLike[str] | None = None,
+    diff: FileName | None = None,
     *,
-    machine: str | PathLike[str] | None = None,
+    machine: FileName | None = None,
     cores: int | None = None,
 ) -> Explanation:
     """Return all that is known of a design, a workload, ordering hardware or a machine.
@@ -102,8 +97,8 @@ def explain(
 
 
 def battery(
-    designs: Iterable[str | PathLike[str] | type] | None = None,
-    machine: str | PathLike[str] = MACHINE,
+    designs: Iterable[DesignName] | None = None,
+    machine: FileName = MACHINE,
     *,
     cores: int | None = None,
     set: Settings = None,
@@ -127,68 +122,18 @@ def battery(
     return Battery({**answers[0], **lists, **said})
 
 
-def characterize(
-    workloads: Iterable[str] | None = None,
-    machine: str | PathLike[str] = CHARACTERIZED_ON,
-    *,
-    cores: int = 1,
-    txs: int = CHARACTERIZED_TXS,
-    seed: int = 1,
-    set: Settings = None,
-    sql: str | None = None,
-    ycsb: str | None = None,
-    replay: str | None = None,
-) -> Characterization:
-    """Return what transactions of workloads write, beside what was published of it.
-
-    Without workloads it is those that the files are for, or else every profile of which something
-    was published.
-    """
-    profiles = experiment.catalog("profiles")
-    scripts = experiment.read_scripts(sql, ycsb, replay)
-    asked = [*scripts] or [row["name"] for row in profiles if row["published"] is not None]
-    if workloads is not None:
-        asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
-    experiment.require_use(scripts, tuple(asked))
-    template = Experiment(CHARACTERIZED_WITH, "", machine, cores, txs, seed, epochs=True)
-    jobs = [
-        RunJob(
-            replace(
-                template,
-                workload=name,
-                settings=of_cell(pairs(set), CHARACTERIZED_WITH, name, asked),
-                script=scripts.get(name),
-            )
-        )
-        for name in asked
-    ]
-    published = {row["name"]: row["published"] for row in profiles}
-
-    def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> Characterization:
-        ended = [run for run in runs if run is not None and not run["cancelled"]]
-        rows = [characterized(run, published) for run in ended]
-        of = {name: getattr(template, name) for name in ("machine", "cores", "txs", "seed")}
-        told = [f"{run['workload']}: {note}" for run in ended for note in run["notes"]]
-        return Characterization({**of, "rows": rows, "notes": told, "cancelled": interrupted})
-
-    try:
-        return answer(pool.execute(jobs), interrupted=False)
-    except pool.Interrupted as interrupt:
-        raise pool.Interrupted(answer(interrupt.partial, interrupted=True)) from None
-
-
 def run(
-    design: str | PathLike[str] | type,
+    design: DesignName,
     workload: str | None = None,
-    machine: str | PathLike[str] = MACHINE,
+    machine: FileName = MACHINE,
     *,
     cores: int | None = None,
     txs: int | None = None,
     seed: int = 1,
     set: Settings = None,
-    sql: str | PathLike[str] | None = None,
-    ycsb: str | PathLike[str] | None = None,
-    replay: str | PathLike[str] | None = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
     exact: bool = False,
     epochs: bool = False,
     latencies: bool = False,
@@ -210,9 +155,9 @@ def run(
 
 
 def crash(
-    design: str | PathLike[str] | type,
+    design: DesignName,
     workload: str | None = None,
-    machine: str | PathLike[str] = CRASH_MACHINE,
+    machine: FileName = CRASH_MACHINE,
     *,
     cores: int | None = None,
     txs: int | None = None,
@@ -228,11 +173,11 @@ def crash(
     trials: int | str | None = None,
     smallest: bool = False,
     set: Settings = None,
-    sql: str | PathLike[str] | None = None,
-    ycsb: str | PathLike[str] | None = None,
-    replay: str | PathLike[str] | None = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
     exact: bool = False,
-    keep: str | PathLike[str] | None = None,
+    keep: FileName | None = None,
     dask: Dask = None,
 ) -> Crash:
     """Cut the power at every durable event, or at so many of them; recover; check what is left.
@@ -285,25 +230,25 @@ def crash(
 
 
 def compare(
-    designs: Iterable[str | PathLike[str] | type],
+    designs: Iterable[DesignName],
     workloads: Iterable[str],
-    machine: str | PathLike[str] = MACHINE,
+    machine: FileName = MACHINE,
     *,
     cores: int | Iterable[int] | None = None,
     metric: str = "throughput",
-    normalize: str | PathLike[str] | type | None = None,
+    normalize: DesignName | None = None,
     txs: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
-    sql: str | PathLike[str] | None = None,
-    ycsb: str | PathLike[str] | None = None,
-    replay: str | PathLike[str] | None = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
     exact: bool = False,
     crash: bool = True,
     native: bool = False,
     latencies: bool = False,
-    keep: str | PathLike[str] | None = None,
+    keep: FileName | None = None,
     dask: Dask = None,
 ) -> Comparison:
     """Run every design on every workload, and cut the power of each some hundred times.
@@ -372,23 +317,23 @@ def compare(
 
 
 def sweep(
-    designs: Iterable[str | PathLike[str] | type],
+    designs: Iterable[DesignName],
     workloads: Iterable[str],
     vary: Mapping[str, Any],
-    machine: str | PathLike[str] = MACHINE,
+    machine: FileName = MACHINE,
     *,
     cores: int | None = None,
     metric: str = "throughput",
-    normalize: str | PathLike[str] | type | None = None,
+    normalize: DesignName | None = None,
     txs: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
-    sql: str | PathLike[str] | None = None,
-    ycsb: str | PathLike[str] | None = None,
-    replay: str | PathLike[str] | None = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
     exact: bool = False,
-    keep: str | PathLike[str] | None = None,
+    keep: FileName | None = None,
     dask: Dask = None,
 ) -> Sweep:
     """Run every design on every workload at all combinations of the values of some fields.
@@ -449,13 +394,13 @@ def sweep(
 
 def reproduce(
     paper: str,
-    machine: str | PathLike[str] | None = None,
+    machine: FileName | None = None,
     *,
     vary: Mapping[str, Any] | None = None,
     txs: int | None = None,
     seed: int = 1,
     set: Settings = None,
-    keep: str | PathLike[str] | None = None,
+    keep: FileName | None = None,
     dask: Dask = None,
 ) -> Reproduction | Reproductions:
     """Run the evaluation of a paper: what was published, and what comes out here.
@@ -496,7 +441,7 @@ def reproduce(
 
 
 def litmus(
-    *files: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *files: FileName | Sequence[FileName],
     orders: Sequence[str | type] | str | type = (),
     random: int = 0,
     mutants: bool = False,
@@ -540,7 +485,7 @@ def litmus(
 def bench(
     quick: bool = False,
     *,
-    designs: Iterable[str | PathLike[str] | type] | None = None,
+    designs: Iterable[DesignName] | None = None,
     seed: int = 1,
 ) -> Benchmark:
     """Measure how fast the simulator itself is, a row for each cell; `quick` in less time.

@@ -206,6 +206,7 @@ PATHS = (*CLASSES, "machine", "sql", "ycsb", "replay", "keep", "out")
     [
         "battery",
         "bench",
+        "characterize",
         "compare",
         "crash",
         "explore",
@@ -218,9 +219,10 @@ PATHS = (*CLASSES, "machine", "sql", "ycsb", "replay", "keep", "out")
 )
 def test_hints_allow_the_classes_and_paths_that_calls_take(name: str) -> None:
     """As `compare(["silo", Mine], ...)` of docs/design.md, in an editor that looks at types."""
+    call = getattr(indelible, name)
     hints = {
         key: str(parameter.annotation)
-        for key, parameter in inspect.signature(getattr(indelible, name)).parameters.items()
+        for key, parameter in inspect.signature(call, eval_str=True).parameters.items()
     }
     for words, hint in ((CLASSES, "type"), (PATHS, "PathLike[str]")):
         assert [key for key in words if key in hints and hint not in hints[key]] == []

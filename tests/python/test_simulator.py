@@ -138,21 +138,6 @@ def test_write_sets_stand_beside_ssp_s() -> None:
     assert named == plain
 
 
-def test_what_a_program_of_ones_own_writes_is_characterized(tmp_path: Path) -> None:
-    trace, script = tmp_path / "store.trace", tmp_path / "mine.sql"
-    trace.write_text("region 0x0 4096\nmeasured\nstore 0x8 1\nflush 0x8\nfence\n")
-    script.write_text("CREATE TABLE t(a);\n-- measured\nINSERT INTO t VALUES (1);\n")
-    words = ["characterize", "--replay", str(trace), "--sql", str(script), "--txs", "20"]
-    said = answer(*words)
-    rows = {row["workload"]: row for row in said["rows"]}
-    assert rows["sqlite"]["lines_avg"] > 0
-    # What a run says of such a trace is said here, too.
-    assert rows["replay"]["lines_avg"] == 0
-    note = "replay: no transaction of the trace stored to persistent memory"
-    assert any(line.startswith(note) for line in said["notes"])
-    assert note in " ".join(indelible(*words)[1].split())
-
-
 @pytest.fixture
 def inside(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Run the command in this process, where there are many."""

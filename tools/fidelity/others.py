@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import indelible
 from fidelity.tables import Block, Entry, Facts, Grid, Table, of_run, ratio, said, shown
-from indelible import experiment, verbs
+from indelible import experiment, write_sets
 from indelible.evaluation import Cell, Quantity, Rows
 from indelible.native import SIMULATED
-from indelible.results import characterized
 from indelible.text import battery as battery_text
 from indelible.text import characterization as characterization_text
 
@@ -35,11 +34,11 @@ def _batteries(_rows: Rows) -> str:
 def _profiles() -> dict[str, Cell]:
     return {
         name: Cell(
-            verbs.CHARACTERIZED_WITH,
+            write_sets.WITH,
             name,
             1,
-            machine=verbs.CHARACTERIZED_ON,
-            txs=verbs.CHARACTERIZED_TXS,
+            machine=write_sets.ON,
+            txs=write_sets.TXS,
             epochs=True,
         )
         for name in PROFILES
@@ -63,11 +62,12 @@ PROFILES = (
 def _write_sets(rows: Rows) -> str:
     published = {row["name"]: row["published"] for row in experiment.catalog("profiles")}
     answer = {
-        "machine": verbs.CHARACTERIZED_ON,
+        "machine": write_sets.ON,
         "cores": 1,
-        "txs": verbs.CHARACTERIZED_TXS,
+        "txs": write_sets.TXS,
         "seed": 1,
-        "rows": [characterized(rows(cell), published) for cell in _profiles().values()],
+        "rows": [write_sets.characterized(rows(cell), published) for cell in _profiles().values()],
+        "notes": [],
         "cancelled": False,
     }
     return _table_of(characterization_text.characterization(answer, WIDTH))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from indelible import text, verbs
+from indelible import text, write_sets
 from indelible.cli import options
 from indelible.text import characterization as characterization_text
 
@@ -40,16 +40,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--machine",
-        default=verbs.CHARACTERIZED_ON,
+        default=write_sets.ON,
         metavar="M",
-        help=f"the machine ({verbs.CHARACTERIZED_ON})",
+        help=f"the machine ({write_sets.ON})",
     )
     parser.add_argument(
         "--txs",
         type=options.whole(1),
-        default=verbs.CHARACTERIZED_TXS,
+        default=write_sets.TXS,
         metavar="N",
-        help=f"transactions per core ({verbs.CHARACTERIZED_TXS:,})",
+        help=f"transactions per core ({write_sets.TXS:,})",
     )
     options.add_settings(parser)
     options.add_files(parser)
@@ -67,7 +67,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: verbs.characterize(
+        lambda: write_sets.characterize(
             args.workloads,
             args.machine,
             cores=args.cores,

@@ -1,0 +1,79 @@
+"""What the transactions of workloads write: the verb `characterize`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from indelible import experiment, pool
+from indelible.asked import names_of
+from indelible.experiment import Experiment, FileName
+from indelible.jobs import RunJob
+from indelible.settings import Settings, of_cell, pairs
+from indelible.shown import Characterization
+
+#: What write sets are counted with: they do not depend on the design, and little on the machine.
+WITH = "native"
+ON = "ssp"
+TXS = 20_000
+
+
+def characterize(
+    workloads: Iterable[str] | None = None,
+    machine: FileName = ON,
+    *,
+    cores: int = 1,
+    txs: int = TXS,
+    seed: int = 1,
+    set: Settings = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
+) -> Characterization:
+    """Return what transactions of workloads write, beside what was published of it.
+
+    Without workloads it is those that the files are for, or else every profile of which something
+    was published.
+    """
+    profiles = experiment.catalog("profiles")
+    scripts = experiment.read_scripts(sql, ycsb, replay)
+    asked = [*scripts] or [row["name"] for row in profiles if row["published"] is not None]
+    if workloads is not None:
+        asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
+    experiment.require_use(scripts, tuple(asked))
+    template = Experiment(WITH, "", machine, cores, txs, seed, epochs=True)
+    jobs = [
+        RunJob(
+            replace(
+                template,
+                workload=name,
+                settings=of_cell(pairs(set), WITH, name, asked),
+                script=scripts.get(name),
+            )
+        )
+        for name in asked
+    ]
+    published = {row["name"]: row["published"] for row in profiles}
+
+    def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> Characterization:
+        ended = [run for run in runs if run is not None and not run["cancelled"]]
+        rows = [characterized(run, published) for run in ended]
+        of = {name: getattr(template, name) for name in ("machine", "cores", "txs", "seed")}
+        told = [f"{run['workload']}: {note}" for run in ended for note in run["notes"]]
+        return Characterization({**of, "rows": rows, "notes": told, "cancelled": interrupted})
+
+    try:
+        return answer(pool.execute(jobs), interrupted=False)
+    except pool.Interrupted as interrupt:
+        raise pool.Interrupted(answer(interrupt.partial, interrupted=True)) from None
+
+
+def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what transactions of a run write, beside what was published of its workload."""
+    return {
+        "workload": run["workload"],
+        **run["write_set"],
+        "pm_share": run["epochs"]["pm_store_share"],
+        "published": published.get(run["workload"]),
+    }

@@ -1,0 +1,23 @@
+"""What transactions of a program of one's own write, on the real simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import indelible
+from conftest import needs_core
+
+pytestmark = needs_core
+
+
+def test_files_are_characterized_with_what_a_run_says_of_them(tmp_path: Path) -> None:
+    trace, script = tmp_path / "store.trace", tmp_path / "mine.sql"
+    trace.write_text("region 0x0 4096\nmeasured\nstore 0x8 1\nflush 0x8\nfence\n")
+    script.write_text("CREATE TABLE t(a);\n-- measured\nINSERT INTO t VALUES (1);\n")
+    answer = indelible.characterize(replay=trace, sql=script, txs=20)
+    rows = {row["workload"]: row for row in answer["rows"]}
+    assert rows["sqlite"]["lines_avg"] > 0
+    assert rows["replay"]["lines_avg"] == 0
+    note = "replay: no transaction of the trace stored to persistent memory"
+    assert any(line.startswith(note) for line in answer["notes"])
+    assert note in " ".join(str(answer).split())
