@@ -106,7 +106,7 @@ impl Request {
         let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
         let machine = named.collect::<Result<Vec<_>, InputError>>()?;
         let has_domain = machine.iter().any(|(path, _)| path == cut::DOMAIN);
-        let missing = spec::missing_domain(entry.card.needs, tiny.config.domain());
+        let missing = spec::missing_domain(entry.card.needs, &tiny.config);
         if let Some((domain, _)) = missing.filter(|_| has_domain) {
             return Err(InputError(format!(
                 "{name} needs the durability domain {domain}; leave controller.domain out, or name \

@@ -407,21 +407,22 @@ fn owner_of(design: &designs::Entry) -> String {
 }
 
 /// A design whose guarantee needs more to survive than the machine keeps brings what it needs: the
-/// domain, and where that saves caches the energy for it.
+/// domain, and where that saves caches and the machine has no energy for it, that, too.
 fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
     if design.card.durability == Durability::None {
         return;
     }
-    let missing = missing_domain(design.card.needs, machine.config.domain());
+    let missing = missing_domain(design.card.needs, &machine.config);
     let Some((wanted, index)) = missing else { return };
     let controller = &mut machine.config.controller;
     controller.domain = index;
-    if design.card.needs == Needs::Eadr {
-        controller.flush_bytes =
-            controller.flush_bytes.max(Config::default().controller.flush_bytes);
+    let mut energy = "";
+    if design.card.needs == Needs::Eadr && controller.flush_bytes == 0 {
+        controller.flush_bytes = Config::default().controller.flush_bytes;
+        energy = ", with energy for every cache (controller.flush_bytes is 0)";
     }
     notes.push(format!(
-        "{} needs the durability domain {wanted}, which it brings to machine {}",
+        "{} needs the durability domain {wanted}, which it brings to machine {}{energy}",
         design.card.name, machine.name
     ));
 }
@@ -473,12 +474,15 @@ fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<Stri
     ));
 }
 
-/// The domain that is needed, by its name and its number, if the one that there is does not do.
-pub fn missing_domain(needs: Needs, domain: Domain) -> Option<(&'static str, u64)> {
+/// The domain that is needed, by its name and its number, if the one that there is does not do. A
+/// global persistent flush keeps caches if there is energy for its first phase, however little.
+pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
+    let domain = config.domain();
+    let flushes_caches = domain == Domain::Gpf && config.controller.flush_bytes > 0;
     let (enough, wanted) = match needs {
         Needs::Nothing => return None,
         Needs::Adr => (domain != Domain::Media, ("adr", 1)),
-        Needs::Eadr => (domain == Domain::Eadr, ("eadr", 2)),
+        Needs::Eadr => (domain == Domain::Eadr || flushes_caches, ("eadr", 2)),
     };
     (!enough).then_some(wanted)
 }

@@ -58,7 +58,7 @@ impl Hardware {
     pub fn machine(&self, pairs: &Pairs) -> Result<(Config, Vec<(String, String)>), InputError> {
         let mut pairs = over(pairs, &self.machine);
         let mut config = machines::load("tiny", &pairs)?.config;
-        if let Some((name, domain)) = spec::missing_domain(self.entry.card.needs, config.domain()) {
+        if let Some((name, domain)) = spec::missing_domain(self.entry.card.needs, &config) {
             config.controller.domain = domain;
             pairs.retain(|(path, _)| path != DOMAIN);
             pairs.push((DOMAIN.to_owned(), name.to_owned()));

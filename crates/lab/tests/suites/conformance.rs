@@ -302,7 +302,7 @@ fn every_choice_of_a_design() {
 fn durability_domains() {
     for (domain, enough) in [
         ("media", &[Needs::Nothing][..]),
-        ("gpf", &[Needs::Nothing, Needs::Adr]),
+        ("gpf", &[Needs::Nothing, Needs::Adr, Needs::Eadr]),
         ("eadr", &[Needs::Nothing, Needs::Adr, Needs::Eadr]),
     ] {
         let accepts = |entry: &&designs::Entry| enough.contains(&entry.card.needs);
@@ -369,11 +369,16 @@ fn what_a_design_brings_is_enough() {
     for entry in durable().filter(|entry| entry.card.needs == Needs::Eadr) {
         let name = entry.card.name;
         all_hold(vec![format!("{name} scribble machine=cxl cores=2 txs=20 nested=false")]);
-        let short = crash(&format!(
-            "{name} scribble cores=2 txs=20 controller.domain=eadr controller.flush_bytes=64B"
-        ));
-        assert!(short["notes"][0].as_str().expect("a note").contains("flush_bytes is 64 for"));
-        assert!(!short["violations"].as_array().expect("a list").is_empty());
+        // Under `adr`, that of the machine, it brings the domain and leaves the energy.
+        for (domain, note) in [("eadr", 0), ("gpf", 0), ("adr", 1)] {
+            let short = crash(&format!(
+                "{name} scribble cores=2 txs=20 controller.domain={domain} \
+                 controller.flush_bytes=64B"
+            ));
+            let said = short["notes"][note].as_str().expect("a note");
+            assert!(said.contains("flush_bytes is 64 for"), "{name}, {domain}: {said}");
+            assert!(!short["violations"].as_array().expect("a list").is_empty(), "{domain}");
+        }
     }
     for entry in durable().filter(|entry| crate::common::is_line_granular(entry)) {
         let line = format!("{} scribble txs=2 cores=2 workload.lock_grain=word", entry.card.name);
