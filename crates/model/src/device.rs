@@ -145,7 +145,7 @@ impl Pm {
             energy_read: pm.e_read,
             energy_set: pm.e_set,
             energy_reset: pm.e_reset,
-            wear: Contents::new(0, pm.capacity / LINE_BYTES / span * 8)?,
+            wear: Contents::new(0, (pm.capacity / LINE_BYTES).div_ceil(span) * 8)?,
             meters: Meters::default(),
         })
     }
@@ -340,10 +340,12 @@ impl Pm {
     ) -> (u64, u64) {
         let partial = masks.iter().any(|&mask| mask != u64::MAX);
         let before = self.meters.media_bits;
-        for (line, (data, &mask)) in (first.0..).zip(data.iter().zip(masks)) {
-            // Where bits are compared, a line of which nothing is written does not differ.
-            if mask != 0 || self.encoder == 0 {
-                self.program_line(Line(line), data, mask);
+        let end = self.cells.capacity();
+        for (line, (data, &mask)) in (first.0..).map(Line).zip(data.iter().zip(masks)) {
+            // Where bits are compared, a line of which nothing is written does not differ. The last
+            // line of the buffer may go beyond the memory.
+            if mask != 0 || self.encoder == 0 && line.address() < end {
+                self.program_line(line, data, mask);
             }
         }
         self.meters.media_fill_reads += u64::from(partial);

@@ -209,3 +209,19 @@ fn volatile_memory_opens_the_row_that_it_writes() {
     dram.write(10_000, first, 0);
     assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
 }
+
+/// The capacity is a multiple of a KiB, and a line of the buffer may be longer.
+#[test]
+fn the_last_line_of_the_buffer_may_go_beyond_the_memory() {
+    for encoder in [0, 1] {
+        let mut pm = pm(|config| {
+            (config.pm.capacity, config.pm.xpline) = ((8 << 20) + 1024, 4096);
+            (config.pm.buffer, config.pm.encoder) = (1, encoder);
+        });
+        let last = ((8 << 20) + 1024) / 64 - 1;
+        write(&mut pm, 0, last, 7, u64::MAX);
+        pm.settle(0);
+        assert_eq!((pm.meters.media_lines, pm.meters.wear_max), (1, 1), "encoder {encoder}");
+        assert_eq!(*pm.cells_mut().line_mut(Line(last)), [7; 64]);
+    }
+}
