@@ -9,11 +9,13 @@ use crate::usage::BankUse;
 
 mod banks;
 mod buffer;
+mod share;
 
 use banks::{Banks, Timing};
 
 pub use banks::{Read, Use};
 use buffer::Buffer;
+use share::Share;
 
 /// Volatile memory. Writes to it are posted and never waited for.
 #[derive(Clone, Debug)]
@@ -135,10 +137,12 @@ impl Pm {
         };
         let span = if through || pm.buffer == 0 { 1 } else { pm.xpline / LINE_BYTES };
         let mut banks = Banks::new(timing, pm.row, config.pm_piece(), pm.banks, config);
-        banks.write_lines = span;
+        let capacity = if through { 0 } else { pm.buffer };
+        let buffer = Buffer::new(capacity, span, Share::new(config));
+        banks.write_lines = buffer.reach();
         Ok(Pm {
             banks,
-            buffer: Buffer::new(if through { 0 } else { pm.buffer }, span),
+            buffer,
             cells: Contents::new(0, pm.capacity)?,
             encoder: pm.encoder,
             flip_bits: pm.fnw,
@@ -283,7 +287,7 @@ impl Pm {
         let &Write { line, ref data, mask, .. } = write;
         let arrived = self.banks.transfer(at, true, now);
         if self.buffer.capacity == 0 {
-            let programmed = self.program(arrived, line, &[mask], &[*data], now);
+            let programmed = self.program(arrived, &[line], &[mask], &[*data], now);
             return Taken { free: programmed.1, next: arrived, programmed: Some(programmed) };
         }
         let mut taken = arrived;
@@ -299,21 +303,20 @@ impl Pm {
                     taken = taken.max(self.program_buffered(place, arrived, now));
                     out = Some(victim.index);
                 }
-                let bank = self.bank_of(self.buffer.first_of(line));
+                let bank = self.bank_of(line);
                 self.buffer.insert(line, bank, out, waiting);
             }
         }
         self.cells.prefetch(line);
-        self.wear.prefetch(Word(self.buffer.span.divide(line.0).0).line());
+        self.wear.prefetch(Word(self.buffer.number_of(line)).line());
         self.buffer.merge(line, data, mask);
         Taken { free: taken, next: taken, programmed: None }
     }
 
     /// Writes the line in a place of the on-DIMM buffer to the cells; returns when that starts.
     fn program_buffered(&mut self, place: usize, at: u64, now: u64) -> u64 {
-        let first = self.buffer.first_in(place);
         let held = std::mem::take(&mut self.buffer.held[place]);
-        let (start, _) = self.program(at, first, &held.masks, &held.data, now);
+        let (start, _) = self.program(at, &held.lines, &held.masks, &held.data, now);
         self.buffer.held[place] = held;
         start
     }
@@ -333,7 +336,7 @@ impl Pm {
     fn program(
         &mut self,
         at: u64,
-        first: Line,
+        lines: &[Line],
         masks: &[u64],
         data: &[LineData],
         now: u64,
@@ -341,7 +344,7 @@ impl Pm {
         let partial = masks.iter().any(|&mask| mask != u64::MAX);
         let before = self.meters.media_bits;
         let end = self.cells.capacity();
-        for (line, (data, &mask)) in (first.0..).map(Line).zip(data.iter().zip(masks)) {
+        for (&line, (data, &mask)) in lines.iter().zip(data.iter().zip(masks)) {
             // Where bits are compared, a line of which nothing is written does not differ. The last
             // line of the buffer may go beyond the memory.
             if mask != 0 || self.encoder == 0 && line.address() < end {
@@ -350,6 +353,7 @@ impl Pm {
         }
         self.meters.media_fill_reads += u64::from(partial);
         let is_read = partial || self.encoder != 0;
+        let first = lines[0];
         let opens = !self.banks.is_open(first.address());
         let mut duration = match (is_read, opens) {
             (false, _) => 0,
@@ -365,7 +369,7 @@ impl Pm {
         if self.meters.media_bits > before {
             duration += self.banks.timing.write;
             self.meters.media_lines += 1;
-            let line = Word(first.0 / masks.len() as u64);
+            let line = Word(self.buffer.number_of(first));
             let wear = self.wear.word(line) + 1;
             self.wear.set_word(line, wear);
             self.meters.wear_max = self.meters.wear_max.max(wear);

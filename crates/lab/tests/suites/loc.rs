@@ -176,7 +176,7 @@ fn s_wal_needs_its_fences_when_its_flushes_do_not_wait() {
         let line = format!(
             "s-wal scribble cores=4 txs=150 nested=false workload.words=16 controller.count=4 \
              controller.intlv_size=64B controller.write_buffer_size=1 pm.xpbuffer_entries=1 \
-             pm.tWRITE=4000cycles without={rule} design.flush={flush} seed={seed}"
+             pm.xpline=64B pm.tWRITE=4000cycles without={rule} design.flush={flush} seed={seed}"
         );
         !crash(&line)["violations"].as_array().expect("a list").is_empty()
     };

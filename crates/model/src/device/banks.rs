@@ -2,6 +2,7 @@
 
 use crate::calendar::Calendar;
 use crate::config::Config;
+use crate::device::share::Share;
 use crate::recorder::{Part, Recorder, Span};
 use crate::units::{Divisor, Line};
 use crate::usage::BankUse;
@@ -36,7 +37,7 @@ pub struct Use {
     pub write: bool,
     /// The first line.
     pub line: Line,
-    /// How many lines there are: a write of the on-DIMM buffer's has several.
+    /// How many lines there are from it to the last: a write of the on-DIMM buffer's has several.
     pub lines: u64,
 }
 
@@ -61,9 +62,7 @@ pub(super) struct Banks {
     piece: Divisor,
     count: Divisor,
     pieces: Divisor,
-    /// Bytes in a row that belong to one controller, and how many controllers there are.
-    interleave: u64,
-    controllers: u64,
+    share: Share,
     banks: Vec<Bank>,
     /// The latest busy interval of each bank once more, close together: who looks for a bank that
     /// is idle looks at many.
@@ -74,7 +73,7 @@ pub(super) struct Banks {
     written: u64,
     /// What banks did and when, if somebody asked.
     uses: Option<Box<Recorder<Use>>>,
-    /// Lines of a write of cells.
+    /// Lines of a write of cells, from its first to its last.
     pub write_lines: u64,
     /// How busy they are.
     pub counts: BankUse,
@@ -88,8 +87,7 @@ impl Banks {
             piece: Divisor::new(piece),
             count: Divisor::new(banks),
             pieces: Divisor::new((row_bytes / piece).max(1)),
-            interleave: config.controller.interleave,
-            controllers: config.controller.count,
+            share: Share::new(config),
             banks: vec![Bank::default(); banks as usize],
             latest: vec![(0, 0); banks as usize],
             bus: Calendar::default(),
@@ -103,14 +101,7 @@ impl Banks {
 
     /// The bank of an address and the row in it, counted in the addresses that this controller has.
     pub fn place(&self, address: u64) -> (usize, u64) {
-        let own = match self.controllers {
-            1 => address,
-            _ => {
-                let stripe = self.interleave * self.controllers;
-                address / stripe * self.interleave + address % self.interleave
-            }
-        };
-        let (piece, _) = self.piece.divide(own);
+        let (piece, _) = self.piece.divide(self.share.own(address));
         let (turn, bank) = self.count.divide(piece);
         (bank as usize, self.pieces.divide(turn).0)
     }

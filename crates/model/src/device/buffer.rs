@@ -1,5 +1,6 @@
 //! The on-DIMM buffer of a persistent memory, which joins writes to lines of its own size.
 
+use crate::device::share::Share;
 use crate::sieve::Sieve;
 use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 
@@ -8,7 +9,7 @@ use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 pub(super) struct Buffer {
     /// Where the lines are, most recent first.
     order: Vec<Slot>,
-    /// The first cache line of each, by place.
+    /// The first cache line of each, by place, as the device counts them.
     firsts: Vec<Line>,
     /// The bytes of each, by place.
     pub held: Vec<Held>,
@@ -19,7 +20,10 @@ pub(super) struct Buffer {
     pub joining: usize,
     pub capacity: usize,
     /// Cache lines in a line of the buffer.
-    pub span: Divisor,
+    span: Divisor,
+    /// How the device counts cache lines, if those of one line of the buffer do not all follow each
+    /// other in the machine's memory.
+    share: Option<Share>,
 }
 
 /// A line of the buffer: its place, and its bank.
@@ -32,13 +36,15 @@ struct Slot {
 /// The bytes that were written to a line of the buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
+    /// The cache lines.
+    pub lines: Vec<Line>,
     /// For each cache line, the bytes that were written, one bit a byte.
     pub masks: Vec<u64>,
     pub data: Vec<LineData>,
 }
 
 impl Buffer {
-    pub fn new(capacity: u64, span: u64) -> Buffer {
+    pub fn new(capacity: u64, span: u64, share: Share) -> Buffer {
         Buffer {
             order: Vec::new(),
             firsts: Vec::new(),
@@ -48,16 +54,36 @@ impl Buffer {
             joining: 0,
             capacity: capacity as usize,
             span: Divisor::new(span),
+            share: (!share.keeps_together(span * LINE_BYTES)).then_some(share),
         }
     }
 
-    pub fn first_of(&self, line: Line) -> Line {
-        Line(line.0 - self.place(line) as u64)
+    /// The number of the line of the buffer that a cache line belongs to, and its place there.
+    #[inline]
+    fn divide(&self, line: Line) -> (u64, u64) {
+        let own = self.share.map_or(line, |share| share.own_line(line));
+        self.span.divide(own.0)
+    }
+
+    /// The number of the line of the buffer that a cache line belongs to.
+    #[inline]
+    pub fn number_of(&self, line: Line) -> u64 {
+        self.divide(line).0
+    }
+
+    fn first_of(&self, line: Line) -> Line {
+        Line(self.number_of(line) * self.span.value())
     }
 
     /// The place of a cache line in its line of the buffer.
     fn place(&self, line: Line) -> usize {
-        self.span.divide(line.0).1 as usize
+        self.divide(line).1 as usize
+    }
+
+    /// How many cache lines there are from the first of a line of the buffer to its last.
+    pub fn reach(&self) -> u64 {
+        let last = Line(self.span.value() - 1);
+        self.share.map_or(last, |share| share.line_beside(Line(0), last)).0 + 1
     }
 
     pub fn find(&self, line: Line) -> Option<usize> {
@@ -92,11 +118,6 @@ impl Buffer {
     /// The place of the line at `index`.
     pub fn place_at(&self, index: usize) -> usize {
         self.order[index].place as usize
-    }
-
-    /// The first cache line of the line in a place.
-    pub fn first_in(&self, place: usize) -> Line {
-        self.firsts[place]
     }
 
     /// Makes the line at `index` the most recent.
@@ -147,13 +168,16 @@ impl Buffer {
             None => {
                 let span = self.span.value() as usize;
                 let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
-                self.held.push(Held { masks, data });
+                self.held.push(Held { lines: vec![first; span], masks, data });
                 self.firsts.push(first);
                 self.order.insert(0, Slot { place: 0, bank });
                 self.held.len() - 1
             }
         };
         self.order[0] = Slot { place: place as u32, bank };
+        for (held, own) in self.held[place].lines.iter_mut().zip((first.0..).map(Line)) {
+            *held = self.share.map_or(own, |share| share.line_beside(line, own));
+        }
         self.sieve.add(first.0);
         self.joining += self.would_join(first, waiting);
     }

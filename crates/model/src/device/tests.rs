@@ -210,6 +210,28 @@ fn volatile_memory_opens_the_row_that_it_writes() {
     assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
 }
 
+/// A device knows nothing of the others: what is the controller's own follows each other there.
+#[test]
+fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same() {
+    for (count, interleave) in [(2, 64), (4, 64), (3, 128), (1, 64), (2, 4096)] {
+        let mut pm = pm(|config| {
+            (config.pm.buffer, config.pm.encoder) = (1, 0);
+            (config.controller.count, config.controller.interleave) = (count, interleave);
+        });
+        let own = (0..1 << 12).filter(|line| line * 64 / interleave % count == count - 1);
+        for line in own.take(16) {
+            write(&mut pm, 0, line, 7, u64::MAX);
+        }
+        pm.settle(0);
+        let Meters { media_lines, media_fill_reads, media_bits, .. } = pm.meters;
+        assert_eq!((media_lines, media_fill_reads), (4, 0), "{count} x {interleave} B");
+        assert_eq!(media_bits, 16 * 512);
+        // Each line's bytes are where the machine has them.
+        let own = (0..1 << 12).filter(|line| line * 64 / interleave % count == count - 1);
+        assert!(own.take(16).all(|line| *pm.cells_mut().line_mut(Line(line)) == [7; 64]));
+    }
+}
+
 /// The capacity is a multiple of a KiB, and a line of the buffer may be longer.
 #[test]
 fn the_last_line_of_the_buffer_may_go_beyond_the_memory() {
