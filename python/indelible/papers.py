@@ -293,7 +293,7 @@ LOC = Paper(
     ),
 )
 
-WHISPER = ("echo", "ycsb", "ctree", "hashmap", "vacation", "memcached", "tpcc")
+WHISPER = ("echo", "ycsb", "ctree", "hashmap", "vacation", "memcached-mtm", "tpcc")
 
 #: What decides (docs/fidelity.md): whether stores and flushes overlap, which in gem5 they do not,
 #: and what happens to the line that a clwb has written back, which is not known of the paper.
