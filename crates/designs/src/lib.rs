@@ -17,6 +17,7 @@ use model::workload::Workload;
 pub mod base;
 pub mod bbb;
 pub mod count;
+pub mod dpo;
 pub mod fwb;
 pub mod hops;
 pub mod kiln;
@@ -45,6 +46,7 @@ pub mod write_set;
 pub static ALL: &[Entry] = &[
     entry::<base::Base>(),
     entry::<software::Software<software::CountBbb>>(),
+    entry::<software::Software<software::CountDpo>>(),
     entry::<software::Software<software::CountEadr>>(),
     entry::<software::Software<software::CountHops>>(),
     entry::<software::Software<software::CountIdeal>>(),
@@ -62,6 +64,7 @@ pub static ALL: &[Entry] = &[
     entry::<native::Native>(),
     entry::<redo_log::RedoLog>(),
     entry::<software::Software<software::RedoBbb>>(),
+    entry::<software::Software<software::RedoDpo>>(),
     entry::<software::Software<software::RedoEadr>>(),
     entry::<software::Software<software::RedoHops>>(),
     entry::<software::Software<software::RedoIdeal>>(),
@@ -72,6 +75,7 @@ pub static ALL: &[Entry] = &[
     entry::<ssp::Ssp>(),
     entry::<undo_log::UndoLog>(),
     entry::<software::Software<software::UndoBbb>>(),
+    entry::<software::Software<software::UndoDpo>>(),
     entry::<software::Software<software::UndoEadr>>(),
     entry::<software::Software<software::UndoHops>>(),
     entry::<software::Software<software::UndoIdeal>>(),
@@ -82,6 +86,7 @@ pub static ALL: &[Entry] = &[
 /// on.
 pub const ORDERS: &[Entry] = &[
     entry::<bbb::Bbb>(),
+    entry::<dpo::Dpo>(),
     entry::<orders::Eadr>(),
     entry::<hops::Hops>(),
     entry::<orders::Ideal>(),

@@ -13,6 +13,7 @@ use model::workload::Ptr;
 
 use crate::bbb::Bbb;
 use crate::count::{Count, CountRules};
+use crate::dpo::Dpo;
 use crate::hops::Hops;
 use crate::orders::{Eadr, Ideal, X86};
 use crate::redo::{Redo, RedoRules};
@@ -260,9 +261,9 @@ const CLFLUSH: &str =
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
 const NO_FLUSHES: &str = "the hardware needs no flushes";
 const LOCKED: &str =
-    "a lock is given back after a dfence, so cores meet only lines that are durable";
+    "a lock is given back when all is durable, so cores meet only lines that are durable";
 const ONE_VERSION: &str =
-    "between two dfences the log never needs two versions of a line told apart";
+    "from one durability to the next the log never needs two versions of a line told apart";
 const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
 /// Why it needs no checksum there.
 pub(crate) const LAST_IS_LAST: &str =
@@ -293,6 +294,21 @@ const LOG_ON_HOPS: &[(&str, &str)] = &[
     ("split_source", LOCKED),
     ("wait_for_dependences", LOCKED),
     ("look_up_fills", LOCKED),
+];
+
+/// The same of DPO.
+const LOG_ON_DPO: &[(&str, &str)] = &[
+    ("flush_log", NO_FLUSHES),
+    ("flush_data", NO_FLUSHES),
+    ("line_in_order", ANY_FIRST),
+    ("keep_versions", ONE_VERSION),
+    ("own_entry_with_dependences", LOCKED),
+    ("order_after_read", LOCKED),
+    ("order_after_write", LOCKED),
+    ("read_leaves_youngest", LOCKED),
+    ("fence_takes_dependences", LOCKED),
+    ("wait_for_dependences", LOCKED),
+    ("look_up_misses", LOCKED),
 ];
 
 /// None of a log's rules is needed where the design promises nothing.
@@ -343,6 +359,8 @@ macro_rules! pairings {
 pairings! {
     /// software undo log over clwb and sfence
     UndoX86 = "undo@x86": Undo, X86, &[];
+    /// software undo log over the fence and dsync of DPO
+    UndoDpo = "undo@dpo": Undo, Dpo, LOG_ON_DPO;
     /// software undo log over the ofence and dfence of HOPS
     UndoHops = "undo@hops": Undo, Hops, LOG_ON_HOPS;
     /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
@@ -354,6 +372,8 @@ pairings! {
 
     /// software redo log over clwb and sfence
     RedoX86 = "redo@x86": Redo, X86, &[];
+    /// software redo log over the fence and dsync of DPO
+    RedoDpo = "redo@dpo": Redo, Dpo, LOG_ON_DPO;
     /// software redo log over the ofence and dfence of HOPS
     RedoHops = "redo@hops": Redo, Hops, LOG_ON_HOPS;
     /// software redo log on battery-backed persist buffers: its stores, and nothing to wait for
@@ -365,6 +385,8 @@ pairings! {
 
     /// software redo log that commits by counting, over clwb and sfence
     CountX86 = "count@x86": Count, X86, &[];
+    /// software redo log that commits by counting, over the fence and dsync of DPO
+    CountDpo = "count@dpo": Count, Dpo, LOG_ON_DPO;
     /// software redo log that commits by counting, over the ofence and dfence of HOPS
     CountHops = "count@hops": Count, Hops, LOG_ON_HOPS;
     /// software redo log that commits by counting, on battery-backed persist buffers

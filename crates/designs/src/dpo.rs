@@ -1,0 +1,428 @@
+//! DPO: delegated persist ordering (Kolli et al., MICRO 2016).
+//!
+//! Every store to persistent memory also goes to a persist buffer beside the core's first level, a
+//! FIFO, and a fence is an entry of it: nobody waits. What other cores' entries and fences come
+//! before is told with coherence replies, gathered in a register (AccumDP), and goes with the next
+//! entry. An entry drains to the controllers when those that it depends on have; the controllers
+//! keep one order of all cores' fences, and no write overtakes one. Dirty lines that leave the
+//! caches are dropped: the buffers are the only writers of persistent memory.
+//!
+//! The rules are those of specs/ordering.md section 6. Ours are `dsync`, which waits until what a
+//! core stored is durable (the paper has nothing that does), and the protocol of several
+//! controllers. Requests for volatile lines are no hook of a design, so that the filters know
+//! accesses to persistent memory alone, of which the paper has all.
+
+use model::controller::Notify;
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
+    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
+};
+use model::device::Write;
+use model::image::PowerLoss;
+use model::meters::Class;
+use model::params::choice;
+use model::units::{CoreId, Cycle, Line, PerCore};
+
+mod any_order;
+mod buffer;
+mod drain;
+mod queue;
+
+use buffer::{Buffer, Entry, State, Wait, What};
+use queue::Queue;
+
+model::params! {
+    /// Sizes and policies.
+    pub struct DpoParams {
+        /// Entries of a core's persist buffer, each a line or a fence (ours: as many as HOPS has;
+        /// no size of the paper's is known to us).
+        entries = 32 in 1..=1024, tight [1, 4, 2, 4];
+        /// Entries of a controller's ordered write queue, each a line or a fence (ours: as many as
+        /// a buffer has).
+        queue = 32 in 1..=4096, tight [1, 2];
+        /// Bits of a fence's Bloom filter, which has two hash functions (ours: with
+        /// 16 lines accessed behind the fence it takes one in 270 others for one of them). With 0
+        /// there is none: a store is not ordered after what another core, that had loaded the word,
+        /// did before its fence.
+        filter_bits = 512 in 0..=65536, tight [8, 0];
+        /// Which entry takes a store. `epoch`: that of its line since the last fence, if it has not
+        /// left (ours, as in HOPS). `none`: one of its own.
+        merges = "epoch" of ["epoch", "none"];
+    }
+}
+
+model::rules! {
+    /// What keeps the order of stores (specs/ordering.md sections 6 and 16).
+    pub struct DpoRules {
+        /// A fence is an entry of the buffer.
+        fence_is_an_entry,
+        /// A dsync waits until the controllers have retired its marker.
+        dsync_waits,
+        /// A buffer drains its entries in their order: no write leaves before an older fence.
+        first_in_first_out,
+        /// A controller starts no write before every marker that came earlier is retired.
+        keep_markers,
+        /// A marker is retired when all controllers have reported what came before it durable.
+        /// (Ours: the paper has one controller.)
+        all_controllers_report,
+        /// Writes of a line that no marker parts become durable in the order in which they came.
+        line_in_order,
+        /// A line that is stored to before and after a fence has two entries.
+        keep_versions,
+        /// A store that brings dependences has an entry of its own: an older one left without them.
+        own_entry_with_dependences,
+        /// A load of a line that another core's buffer knows puts that entry into AccumDP (RAW).
+        order_after_read,
+        /// A store to a line that another core's buffer knows puts that entry into AccumDP (WAW).
+        order_after_write,
+        /// A load by another core leaves an entry the youngest copy of its line: a third core's
+        /// load depends on it, too. (Ours: in what is known of the paper, any request clears Y.)
+        read_leaves_youngest,
+        /// A fence takes what AccumDP holds, as a write does: what comes after the fence is
+        /// otherwise ordered after no marker that follows the dependence.
+        fence_takes_dependences,
+        /// The oldest entry of a buffer waits until those that it depends on have drained.
+        wait_for_dependences,
+        /// A dirty line that leaves the caches is dropped: it would overtake older markers.
+        drop_evictions,
+        /// A line that no cache has is looked up in the buffers, which have the youngest copy.
+        look_up_misses,
+    }
+}
+
+/// The hardware.
+pub struct Dpo {
+    params: DpoParams,
+    rules: DpoRules,
+    path: u64,
+    log_base: u64,
+    /// Where the caches survive a power failure, so does what only buffers and queues have.
+    caches_survive: bool,
+    buffers: PerCore<Buffer>,
+    queue: Queue,
+    stamps: u64,
+    /// The core that is the first to look for room the next time that there is some.
+    turn: u8,
+    counts: Counts,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DpoEvent {
+    /// A buffer looks whether its oldest entry may leave.
+    Drain(CoreId),
+    /// A core's entry has come to the controllers.
+    Arrived(CoreId, u64),
+    /// All buffers hear that a core's entry has drained.
+    Heard(CoreId, u64),
+    /// A core's write is durable.
+    Durable(CoreId, u64),
+    /// All controllers hear that one has nothing left to do before a core's marker.
+    Reported(CoreId, u64, u8),
+    /// A core hears that the marker that it waits for is retired.
+    Synced(CoreId),
+}
+
+#[derive(Default)]
+struct Counts {
+    entries: u64,
+    merged: u64,
+    fences: u64,
+    after_read: u64,
+    after_write: u64,
+    by_filter: u64,
+    waits: u64,
+    answered: u64,
+    dropped: u64,
+    full: u64,
+    queue_full: u64,
+    entries_max: u64,
+}
+
+/// The below of this design.
+type Floor = Below<DpoEvent>;
+
+impl Design for Dpo {
+    const CARD: Card = Card {
+        name: "dpo",
+        paper: "Kolli et al., MICRO 2016",
+        family: "ordering",
+        summary: "persist buffers that delegate the order of fences to the controllers",
+        file: file!(),
+        durability: Durability::None,
+        granularity: Granularity::Word,
+        needs: Needs::Nothing,
+    };
+    const MODEL: Option<Model> = Some(Model::Epoch);
+    const HAS_FLUSHES: bool = false;
+    const LINES_LEAVE: bool = true;
+    type Params = DpoParams;
+    type Rules = DpoRules;
+    type Event = DpoEvent;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Dpo>) -> Dpo {
+        let shape = setup.shape;
+        Dpo {
+            params: setup.params.clone(),
+            rules: setup.rules.clone(),
+            path: shape.path,
+            log_base: shape.log_base,
+            caches_survive: shape.caches_survive(),
+            buffers: PerCore::new(shape.cores, |_| Buffer::new(setup.params.filter_bits)),
+            queue: Queue::new(shape.controllers, setup.params.queue),
+            stamps: 0,
+            turn: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    #[inline]
+    fn load(&mut self, load: &Load, _below: &mut Floor) -> Progress {
+        self.buffers[load.core].accessed(load.word.line());
+        Progress::Done(load.at)
+    }
+
+    fn brings_stores(&self) -> bool {
+        true
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Floor) -> Progress {
+        let Store { core, word, new, at, leaves, .. } = *store;
+        let line = word.line();
+        if store.past_caches {
+            self.order_after(core, line, true);
+        }
+        let buffer = &mut self.buffers[core];
+        buffer.accessed(line);
+        if self.params.merges == EPOCH && buffer.merge(word, new, leaves, &self.rules) {
+            self.counts.merged += 1;
+            return Progress::Done(at);
+        }
+        let what = What::Write {
+            line,
+            data: below.line(line),
+            class: if line.address() >= self.log_base { Class::Log } else { Class::Data },
+            youngest: true,
+        };
+        buffer.is_superseded(line);
+        self.counts.entries += 1;
+        self.append(core, what, leaves);
+        self.kick(core, at, below);
+        self.wait_for_room(core, at)
+    }
+
+    fn fence(&mut self, fence: &Fence, below: &mut Floor) -> Progress {
+        let Fence { core, at, drained, .. } = *fence;
+        match fence.kind {
+            FenceKind::Order if self.rules.fence_is_an_entry => {
+                self.append(core, What::Fence, at);
+                self.kick(core, at, below);
+                self.wait_for_room(core, at)
+            }
+            FenceKind::Durable => {
+                let id = self.append(core, What::Fence, at);
+                self.kick(core, at, below);
+                if !self.rules.dsync_waits {
+                    return self.wait_for_room(core, at);
+                }
+                self.buffers[core].wait(Wait::Sync(id, drained));
+                Progress::Wait
+            }
+            FenceKind::Flush(line, class, _) => {
+                // Nothing is flushed, but the program has said why it stored.
+                self.buffers[core].is_for(line, class);
+                Progress::Done(at)
+            }
+            FenceKind::Order => Progress::Done(at),
+        }
+    }
+
+    /// A buffer answers where no cache does, no sooner than memory would have (ours).
+    fn fill(&mut self, fill: &Fill, _below: &mut Floor) -> Cycle {
+        let Fill { core, line, memory, write, at, .. } = *fill;
+        if !memory || self.rules.look_up_misses {
+            let is_known = self.order_after(core, line, write);
+            self.counts.answered += u64::from(memory && is_known);
+        }
+        at
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, _below: &mut Floor) -> Cycle {
+        let Transfer { line, to, write, at, .. } = *transfer;
+        self.order_after(to, line, write);
+        at
+    }
+
+    fn evict(&mut self, evict: &Evict, _below: &mut Floor) -> Disposition<DpoEvent> {
+        if !self.rules.drop_evictions {
+            return Disposition::Home { at: evict.at, notify: Notify::Nobody };
+        }
+        self.counts.dropped += 1;
+        Disposition::Taken
+    }
+
+    fn event(&mut self, at: Cycle, event: DpoEvent, below: &mut Floor) {
+        match event {
+            DpoEvent::Drain(core) => self.drain(core, at, below),
+            DpoEvent::Arrived(core, id) => self.arrived(core, id, at, below),
+            DpoEvent::Heard(core, id) => self.heard(core, id, at, below),
+            DpoEvent::Durable(core, id) => {
+                self.queue.durable(core, id);
+                self.go_on(at, below);
+            }
+            DpoEvent::Reported(core, id, controller) => {
+                self.queue.reported(core, id, controller);
+                self.go_on(at, below);
+            }
+            DpoEvent::Synced(core) => {
+                if let Some(Wait::Sync(_, drained)) = self.buffers[core].waits.take() {
+                    below.wake(core, at.max(drained));
+                }
+            }
+        }
+    }
+
+    /// Where the caches survive, so does what is in queues and buffers, in the order in which it
+    /// would have drained: it has every byte that is not durable, whichever lines the energy for
+    /// the caches was enough for.
+    fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
+        if !self.caches_survive {
+            return Ok(());
+        }
+        for write in self.queue.writes() {
+            gasp.save(write.line.address(), &write.data)?;
+        }
+        for (_, entry) in self.undrained() {
+            if let What::Write { line, data, .. } = &entry.what {
+                gasp.save(line.address(), data)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn could_be_durable(&self, below: &Floor, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
+        self.any_order(below, arrived)
+    }
+
+    fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
+        hardware(setup)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("entries", counts.entries),
+            ("stores_merged", counts.merged),
+            ("fences", counts.fences),
+            ("dependences_after_read", counts.after_read),
+            ("dependences_after_write", counts.after_write),
+            ("dependences_on_fences", counts.by_filter),
+            ("waits_for_dependences", counts.waits),
+            ("misses_answered", counts.answered),
+            ("evictions_dropped", counts.dropped),
+            ("buffer_full", counts.full),
+            ("queue_full", counts.queue_full),
+            ("entries_max", counts.entries_max),
+        ]
+    }
+}
+
+// Entries, and what they come after.
+
+impl Dpo {
+    /// Appends an entry, with what AccumDP holds. Returns its number among those of its core.
+    fn append(&mut self, core: CoreId, what: What, leaves: Cycle) -> u64 {
+        self.stamps += 1;
+        let is_fence = matches!(what, What::Fence);
+        let buffer = &mut self.buffers[core];
+        let takes = !is_fence || self.rules.fence_takes_dependences;
+        let after = if takes { std::mem::take(&mut buffer.accumulated) } else { Vec::new() };
+        let (stamp, state) = (self.stamps, State::Waiting);
+        let id = buffer.push(Entry { id: 0, stamp, what, after, leaves, state });
+        self.counts.fences += u64::from(is_fence);
+        let held = (buffer.entries.len() as u64).min(self.params.entries);
+        self.counts.entries_max = self.counts.entries_max.max(held);
+        id
+    }
+
+    /// An entry that the buffer has no room for holds its core up.
+    fn wait_for_room(&mut self, core: CoreId, at: Cycle) -> Progress {
+        let buffer = &mut self.buffers[core];
+        if buffer.entries.len() as u64 <= self.params.entries {
+            return Progress::Done(at);
+        }
+        self.counts.full += 1;
+        buffer.wait(Wait::Room);
+        Progress::Wait
+    }
+
+    /// A core asks for a line, and every other buffer looks whether it knows it: as the youngest
+    /// copy, or in a fence's filter. The newest entry that does comes before the core's next one.
+    /// Returns whether a buffer has the youngest copy.
+    fn order_after(&mut self, core: CoreId, line: Line, write: bool) -> bool {
+        let ordered =
+            if write { self.rules.order_after_write } else { self.rules.order_after_read };
+        let clears = write || !self.rules.read_leaves_youngest;
+        let mut is_known = false;
+        for on in (0..self.buffers.cores()).map(CoreId).filter(|on| *on != core) {
+            let copy = self.buffers[on].youngest(line, clears);
+            let fence = self.buffers[on].accessed_after(line);
+            is_known |= copy.is_some();
+            let Some(id) = copy.max(fence).filter(|_| ordered) else { continue };
+            self.counts.by_filter += u64::from(fence > copy);
+            self.counts.after_write += u64::from(write);
+            self.counts.after_read += u64::from(!write);
+            self.buffers[core].accumulate(on, id);
+        }
+        is_known
+    }
+
+    /// The entries that have not come to the controllers, in the order in which they were made.
+    fn undrained(&self) -> Vec<(CoreId, &Entry)> {
+        let entries = self.buffers.iter().flat_map(|(core, buffer)| {
+            let left = buffer.entries.iter().filter(|entry| entry.state != State::Arrived);
+            left.map(move |entry| (core, entry))
+        });
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_unstable_by_key(|(_, entry)| entry.stamp);
+        entries
+    }
+}
+
+/// Stores since the last fence to a line that is still there share an entry.
+const EPOCH: u64 = choice::<DpoParams>("merges", "epoch");
+
+/// Widths that are not known are 64 bits for an entry's number and 58 for a line's address.
+fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
+    let (shape, params) = (setup.shape, setup.params);
+    let cores = u64::from(shape.cores);
+    let entries = params.entries * cores;
+    let queued = params.queue * u64::from(shape.controllers);
+    let plain =
+        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    let kept_by = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
+    let kept = |name, count, place| Structure { kept_by, ..plain(name, 64 * 8, count, place) };
+    let id = 8 + 64;
+    vec![
+        kept("persist buffer entry: data (64 B)", entries, "first level"),
+        kept("store that waits for room: data", cores, "store queue"),
+        kept("ordered write queue entry: data (64 B)", queued, "memory controller"),
+        plain(
+            "persist buffer entry: type, address, Y, id",
+            1 + 58 + 1 + 64,
+            entries,
+            "first level",
+        ),
+        plain("persist buffer entry: dependence (core, id)", id, entries * cores, "first level"),
+        plain("Bloom filter of a fence", params.filter_bits, entries, "first level"),
+        plain("AccumDP: dependence (core, id)", id, cores * cores, "first level"),
+        plain("newest id that has drained", 64, cores * cores, "first level"),
+        plain(
+            "ordered write queue entry: type, address, id",
+            1 + 58 + id,
+            queued,
+            "memory controller",
+        ),
+    ]
+}

@@ -1,0 +1,307 @@
+//! The persist buffer of one core, the Bloom filters of its fences, and AccumDP.
+
+use std::collections::VecDeque;
+
+use model::meters::Class;
+use model::units::{CoreId, Cycle, Line, LineData, Word, mix};
+
+use super::DpoRules;
+
+/// One core's persist buffer.
+pub(super) struct Buffer {
+    /// The entries, oldest first, until it hears that they have drained. What is beyond the
+    /// buffer's size is a store or a fence that waits for room.
+    pub entries: VecDeque<Entry>,
+    /// Each fence's filter, oldest first.
+    filters: VecDeque<(u64, Filter)>,
+    spare: Vec<Filter>,
+    filter_bits: u64,
+    /// AccumDP: what came with coherence replies since the last entry.
+    pub accumulated: Vec<(CoreId, u64)>,
+    /// The number of its newest entry.
+    newest: u64,
+    /// The newest of its entries that all buffers know to have drained.
+    pub drained: u64,
+    /// When it looks whether an entry may leave, if it is to.
+    pub drain_at: Option<Cycle>,
+    /// One entry leaves a cycle: the next one not before this.
+    pub next_send: Cycle,
+    /// What its core waits for.
+    pub waits: Option<Wait>,
+    /// The entry that waits to leave, and for what, so that it is counted once.
+    pub blocked: Option<(u64, Blocked)>,
+}
+
+/// What an entry waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blocked {
+    /// Entries that it depends on.
+    Dependences,
+    /// Room at a controller.
+    Room,
+}
+
+/// What a core waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Room for its newest entry.
+    Room,
+    /// That the marker of an entry is retired, and not less than until a cycle.
+    Sync(u64, Cycle),
+}
+
+/// A store or a fence.
+pub(super) struct Entry {
+    /// Its number among those of its core.
+    pub id: u64,
+    /// Its number among all.
+    pub stamp: u64,
+    pub what: What,
+    /// Entries of other cores that it depends on. Buffers drain in order, so the newest of each
+    /// core is enough.
+    pub after: Vec<(CoreId, u64)>,
+    /// When the core sends it, with the line there: it drains no earlier.
+    pub leaves: Cycle,
+    pub state: State,
+}
+
+/// What an entry is.
+pub(super) enum What {
+    Write {
+        line: Line,
+        data: LineData,
+        class: Class,
+        /// Y: it is the youngest copy of the line.
+        youngest: bool,
+    },
+    Fence,
+}
+
+/// How far an entry has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Waiting,
+    /// On its way to the controllers.
+    Sent,
+    /// There; the buffers are about to hear of it.
+    Arrived,
+}
+
+impl Buffer {
+    pub fn new(filter_bits: u64) -> Buffer {
+        Buffer {
+            entries: VecDeque::new(),
+            filters: VecDeque::new(),
+            spare: Vec::new(),
+            filter_bits,
+            accumulated: Vec::new(),
+            newest: 0,
+            drained: 0,
+            drain_at: None,
+            next_send: Cycle(0),
+            waits: None,
+            blocked: None,
+        }
+    }
+
+    /// Its core waits.
+    pub fn wait(&mut self, what: Wait) {
+        assert_eq!(self.waits, None, "a core waits for one thing at a time");
+        self.waits = Some(what);
+    }
+
+    /// Appends an entry. Returns its number.
+    pub fn push(&mut self, entry: Entry) -> u64 {
+        self.newest += 1;
+        if matches!(entry.what, What::Fence) && self.filter_bits > 0 {
+            let filter = self.spare.pop().unwrap_or_else(|| Filter::new(self.filter_bits));
+            self.filters.push_back((self.newest, filter));
+        }
+        self.entries.push_back(Entry { id: self.newest, ..entry });
+        self.newest
+    }
+
+    /// Takes an entry out that has drained, and all that is known by it.
+    pub fn remove(&mut self, id: u64) {
+        let index = self.position(id);
+        self.entries.remove(index);
+        self.drained = self.drained.max(id);
+        if self.filters.front().is_some_and(|(fence, _)| *fence <= id)
+            && let Some((_, mut filter)) = self.filters.pop_front()
+        {
+            filter.clear();
+            self.spare.push(filter);
+        }
+    }
+
+    pub fn position(&self, id: u64) -> usize {
+        let found = self.entries.binary_search_by_key(&id, |entry| entry.id);
+        found.expect("an entry stays until its buffer hears that it has drained")
+    }
+
+    /// Puts a store into the entry of its line, if one takes it.
+    pub fn merge(&mut self, word: Word, value: u64, leaves: Cycle, rules: &DpoRules) -> bool {
+        if rules.own_entry_with_dependences && !self.accumulated.is_empty() {
+            return false;
+        }
+        let goes_on = |what: &What| !(rules.keep_versions && matches!(what, What::Fence));
+        let own = word.line();
+        let recent = self.entries.iter_mut().rev().take_while(|entry| goes_on(&entry.what));
+        for entry in recent {
+            match &mut entry.what {
+                What::Write { line, data, .. } if *line == own => {
+                    if entry.state != State::Waiting {
+                        return false;
+                    }
+                    let at = word.place() * 8;
+                    data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+                    entry.leaves = entry.leaves.max(leaves);
+                    return true;
+                }
+                _ => (),
+            }
+        }
+        false
+    }
+
+    /// The core accesses a line: the filter of its newest fence knows.
+    #[inline]
+    pub fn accessed(&mut self, line: Line) {
+        if let Some((_, filter)) = self.filters.back_mut() {
+            filter.add(line);
+        }
+    }
+
+    /// The newest fence behind which the core accessed a line, or may have.
+    pub fn accessed_after(&self, line: Line) -> Option<u64> {
+        let mut fences = self.filters.iter().rev();
+        fences.find(|(_, filter)| filter.may_hold(line)).map(|(fence, _)| *fence)
+    }
+
+    /// The entry that has the youngest copy of a line, and no longer if it `clears`.
+    pub fn youngest(&mut self, line: Line, clears: bool) -> Option<u64> {
+        self.entries.iter_mut().rev().find_map(|entry| match &mut entry.what {
+            What::Write { line: own, youngest, .. } if *own == line && *youngest => {
+                *youngest = !clears;
+                Some(entry.id)
+            }
+            _ => None,
+        })
+    }
+
+    /// The core stores to a line again: an older entry of it is not the youngest copy.
+    pub fn is_superseded(&mut self, line: Line) {
+        self.youngest(line, true);
+    }
+
+    /// The core's newest store to a line was for this, which its write says if it has not come.
+    pub fn is_for(&mut self, line: Line, class: Class) {
+        let mut writes = self.entries.iter_mut().rev().filter_map(|entry| match &mut entry.what {
+            What::Write { line, class, .. } => Some((*line, class)),
+            What::Fence => None,
+        });
+        if let Some((_, known)) = writes.find(|(own, _)| *own == line) {
+            *known = class;
+        }
+    }
+
+    /// The next entry comes after one of another core's.
+    pub fn accumulate(&mut self, on: CoreId, id: u64) {
+        match self.accumulated.iter_mut().find(|(core, _)| *core == on) {
+            Some((_, newest)) => *newest = id.max(*newest),
+            None => self.accumulated.push((on, id)),
+        }
+    }
+}
+
+/// A Bloom filter of lines.
+struct Filter {
+    bits: u64,
+    words: Vec<u64>,
+}
+
+impl Filter {
+    fn new(bits: u64) -> Filter {
+        Filter { bits, words: vec![0; bits.div_ceil(64) as usize] }
+    }
+
+    /// The two bits of a line.
+    fn places(&self, line: Line) -> [(usize, u64); 2] {
+        let hash = mix(line.0);
+        [hash >> 32, hash & 0xffff_ffff].map(|hash| {
+            let bit = hash % self.bits;
+            ((bit / 64) as usize, 1 << (bit % 64))
+        })
+    }
+
+    fn add(&mut self, line: Line) {
+        for (word, bit) in self.places(line) {
+            self.words[word] |= bit;
+        }
+    }
+
+    fn may_hold(&self, line: Line) -> bool {
+        self.places(line).iter().all(|&(word, bit)| self.words[word] & bit != 0)
+    }
+
+    fn clear(&mut self) {
+        self.words.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fence(buffer: &mut Buffer) -> u64 {
+        let (what, after, leaves) = (What::Fence, Vec::new(), Cycle(0));
+        buffer.push(Entry { id: 0, stamp: 0, what, after, leaves, state: State::Waiting })
+    }
+
+    #[test]
+    fn a_filter_forgets_no_line() {
+        for bits in [1, 7, 64, 65, 512] {
+            let mut filter = Filter::new(bits);
+            assert!((0..100).all(|line| !filter.may_hold(Line(line))), "{bits} bits");
+            (0..40).for_each(|line| filter.add(Line(line)));
+            assert!((0..40).all(|line| filter.may_hold(Line(line))), "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn a_filter_takes_few_lines_for_others() {
+        let mut filter = Filter::new(512);
+        (0..16).for_each(|line| filter.add(Line(line)));
+        let taken = (1000..2000).filter(|line| filter.may_hold(Line(*line))).count();
+        assert!(taken < 30, "{taken} of 1,000");
+    }
+
+    #[test]
+    fn an_access_is_known_to_the_newest_fence_before_it() {
+        let mut buffer = Buffer::new(512);
+        buffer.accessed(Line(1));
+        let first = fence(&mut buffer);
+        buffer.accessed(Line(2));
+        let second = fence(&mut buffer);
+        buffer.accessed(Line(3));
+        let fences = [1, 2, 3].map(|line| buffer.accessed_after(Line(line)));
+        assert_eq!(fences, [None, Some(first), Some(second)]);
+        buffer.remove(first);
+        assert_eq!(buffer.accessed_after(Line(2)), None, "it has drained");
+        buffer.remove(second);
+        fence(&mut buffer);
+        assert_eq!(buffer.accessed_after(Line(3)), None, "a filter that is used again is empty");
+    }
+
+    #[test]
+    fn the_newest_dependence_on_a_core_is_enough() {
+        let mut buffer = Buffer::new(0);
+        for (core, id) in [(1, 5), (2, 1), (1, 3), (1, 9)] {
+            buffer.accumulate(CoreId(core), id);
+        }
+        assert_eq!(buffer.accumulated, [(CoreId(1), 9), (CoreId(2), 1)]);
+        fence(&mut buffer);
+        buffer.accessed(Line(1));
+        assert_eq!(buffer.accessed_after(Line(1)), None, "there is no filter");
+    }
+}

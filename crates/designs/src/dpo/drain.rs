@@ -1,0 +1,142 @@
+//! Draining: when the oldest entry of a persist buffer leaves, and what the controllers do with
+//! what has come.
+
+use model::controller::Notify;
+use model::device::Write;
+use model::units::{CoreId, Cycle};
+
+use super::buffer::{Blocked, Entry, State, Wait, What};
+use super::queue::{Marker, Ordered, Queued};
+use super::{Dpo, DpoEvent, Floor};
+
+impl Dpo {
+    /// Has a buffer look for an entry that may leave, if there is one.
+    pub(super) fn kick(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
+        let Some(index) = self.next(core, below) else { return };
+        let buffer = &mut self.buffers[core];
+        let at = at.max(buffer.next_send).max(buffer.entries[index].leaves);
+        if buffer.drain_at.is_none_or(|due| due > at) {
+            buffer.drain_at = Some(at);
+            below.at(at, DpoEvent::Drain(core));
+        }
+    }
+
+    pub(super) fn drain(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
+        if self.buffers[core].drain_at != Some(at) {
+            // There was reason to look earlier.
+            return;
+        }
+        self.buffers[core].drain_at = None;
+        let Some(index) = self.next(core, below) else { return };
+        let controller = controller_of(&self.buffers[core].entries[index], below);
+        let buffer = &mut self.buffers[core];
+        let entry = &mut buffer.entries[index];
+        // It may have taken in a store that leaves later.
+        if entry.leaves <= at {
+            entry.state = State::Sent;
+            buffer.next_send = at + 1;
+            self.queue.reserve(controller);
+            below.at(at + self.path, DpoEvent::Arrived(core, entry.id));
+        }
+        self.kick(core, at, below);
+    }
+
+    /// The entry of a buffer that leaves next, if it has nothing to wait for but its core.
+    fn next(&mut self, core: CoreId, below: &Floor) -> Option<usize> {
+        let (index, entry) = self.candidate(core)?;
+        let drained = |&(on, id): &(CoreId, u64)| self.buffers[on].drained >= id;
+        let waits = if self.rules.wait_for_dependences && !entry.after.iter().all(drained) {
+            Some(Blocked::Dependences)
+        } else if !self.queue.has_room(controller_of(entry, below)) {
+            Some(Blocked::Room)
+        } else {
+            None
+        };
+        let Some(why) = waits else { return Some(index) };
+        let blocked = Some((entry.id, why));
+        if self.buffers[core].blocked != blocked {
+            self.buffers[core].blocked = blocked;
+            self.counts.waits += u64::from(why == Blocked::Dependences);
+            self.counts.queue_full += u64::from(why == Blocked::Room);
+        }
+        None
+    }
+
+    /// The oldest entry of a buffer that has not left, and where it is.
+    fn candidate(&self, core: CoreId) -> Option<(usize, &Entry)> {
+        let held = self.params.entries as usize;
+        let entries = self.buffers[core].entries.iter().take(held).enumerate();
+        let mut waiting = entries.filter(|(_, entry)| entry.state == State::Waiting);
+        let oldest = waiting.next()?;
+        if self.rules.first_in_first_out || matches!(oldest.1.what, What::Write { .. }) {
+            return Some(oldest);
+        }
+        let write = waiting.find(|(_, entry)| matches!(entry.what, What::Write { .. }));
+        Some(write.unwrap_or(oldest))
+    }
+
+    /// An entry comes to the controllers, and the buffers will hear of it.
+    pub(super) fn arrived(&mut self, core: CoreId, id: u64, at: Cycle, below: &mut Floor) {
+        let buffer = &mut self.buffers[core];
+        let index = buffer.position(id);
+        let entry = &mut buffer.entries[index];
+        entry.state = State::Arrived;
+        let what = match &entry.what {
+            What::Write { line, data, class, .. } => Ordered::Write {
+                write: Write::whole(*line, *data, *class),
+                controller: below.memory.controller_of(*line) as u8,
+                started: false,
+            },
+            What::Fence => Ordered::Marker(Marker::default()),
+        };
+        self.queue.entries.push_back(Queued { core, id, what });
+        below.at(at + self.path, DpoEvent::Heard(core, id));
+        self.go_on(at, below);
+    }
+
+    /// All buffers hear that an entry has drained: it leaves its own, and others may depend on it.
+    pub(super) fn heard(&mut self, core: CoreId, id: u64, at: Cycle, below: &mut Floor) {
+        let buffer = &mut self.buffers[core];
+        buffer.remove(id);
+        let has_room = buffer.entries.len() as u64 <= self.params.entries;
+        if has_room && buffer.waits == Some(Wait::Room) {
+            buffer.waits = None;
+            below.wake(core, at);
+        }
+        self.kick_all(at, below);
+    }
+
+    /// Something has changed at the controllers.
+    pub(super) fn go_on(&mut self, at: Cycle, below: &mut Floor) {
+        let found = self.queue.look(&self.rules);
+        for (core, id, write) in found.starts {
+            below.send_direct(at, write, Notify::Design(DpoEvent::Durable(core, id)));
+        }
+        for (core, id, controller) in found.reports {
+            below.at(at + self.path, DpoEvent::Reported(core, id, controller));
+        }
+        for (core, id) in found.retired {
+            if matches!(self.buffers[core].waits, Some(Wait::Sync(waits, _)) if waits == id) {
+                below.at(at + self.path, DpoEvent::Synced(core));
+            }
+        }
+        self.kick_all(at, below);
+    }
+
+    /// Buffers look for room, another one first each time.
+    fn kick_all(&mut self, at: Cycle, below: &mut Floor) {
+        let cores = self.buffers.cores();
+        self.turn = (self.turn + 1) % cores;
+        for place in 0..cores {
+            self.kick(CoreId((self.turn + place) % cores), at, below);
+        }
+    }
+}
+
+/// The controller of an entry's line; of a fence, none: it goes to all.
+fn controller_of(entry: &Entry, below: &Floor) -> Option<u8> {
+    match &entry.what {
+        What::Write { line, .. } => Some(below.memory.controller_of(*line) as u8),
+        What::Fence => None,
+    }
+}

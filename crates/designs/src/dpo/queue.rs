@@ -1,0 +1,162 @@
+//! The ordered write queues of the controllers: writes and markers in the order in which they came,
+//! one order for all. A marker comes to every controller at the same time, and behind it none
+//! starts a write before all of them have reported that nothing before it is left.
+
+use std::collections::VecDeque;
+
+use model::device::Write;
+use model::units::CoreId;
+
+use super::DpoRules;
+
+/// Controllers, one bit each.
+pub(super) type Controllers = u64;
+
+/// The queues of all controllers, as the one order that they keep.
+pub(super) struct Queue {
+    /// What is not durable, or not retired.
+    pub entries: VecDeque<Queued>,
+    pub controllers: u8,
+    /// Entries that each queue has, or that are on their way there.
+    used: Vec<u64>,
+    size: u64,
+}
+
+/// A write or a marker, and whose entry it was.
+pub(super) struct Queued {
+    pub core: CoreId,
+    pub id: u64,
+    pub what: Ordered,
+}
+
+pub(super) enum Ordered {
+    Write { write: Write, controller: u8, started: bool },
+    Marker(Marker),
+}
+
+/// A fence at the controllers.
+#[derive(Default)]
+pub(super) struct Marker {
+    /// Those that have nothing left to do before it.
+    pub done: Controllers,
+    /// Those of which all know.
+    reported: Controllers,
+}
+
+/// What a look at the queues comes to.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Writes to be started.
+    pub starts: Vec<(CoreId, u64, Write)>,
+    /// Markers that a controller has nothing left to do before.
+    pub reports: Vec<(CoreId, u64, u8)>,
+    /// Markers that are retired.
+    pub retired: Vec<(CoreId, u64)>,
+}
+
+impl Queue {
+    pub fn new(controllers: u8, size: u64) -> Queue {
+        Queue {
+            entries: VecDeque::new(),
+            controllers,
+            used: vec![0; usize::from(controllers)],
+            size,
+        }
+    }
+
+    /// All controllers.
+    pub fn all(&self) -> Controllers {
+        u64::MAX >> (64 - u32::from(self.controllers))
+    }
+
+    fn of(&self, controller: Option<u8>) -> std::ops::Range<usize> {
+        controller.map_or(0..self.used.len(), |one| usize::from(one)..usize::from(one) + 1)
+    }
+
+    /// Whether there is room for a write at a controller, or for a marker at all of them.
+    pub fn has_room(&self, controller: Option<u8>) -> bool {
+        self.used[self.of(controller)].iter().all(|used| *used < self.size)
+    }
+
+    /// Takes room for what is on its way.
+    pub fn reserve(&mut self, controller: Option<u8>) {
+        let range = self.of(controller);
+        self.used[range].iter_mut().for_each(|used| *used += 1);
+    }
+
+    fn release(&mut self, controller: Option<u8>) {
+        let range = self.of(controller);
+        self.used[range].iter_mut().for_each(|used| *used -= 1);
+    }
+
+    /// A write is durable, and leaves.
+    pub fn durable(&mut self, core: CoreId, id: u64) {
+        let found = self.entries.iter().position(|queued| (queued.core, queued.id) == (core, id));
+        let queued = self.entries.remove(found.expect("a write stays until it is durable"));
+        if let Some(Queued { what: Ordered::Write { controller, .. }, .. }) = queued {
+            self.release(Some(controller));
+        }
+    }
+
+    /// All controllers know that one has nothing left to do before a marker.
+    pub fn reported(&mut self, core: CoreId, id: u64, controller: u8) {
+        let mut all = self.entries.iter_mut();
+        let found = all.find(|queued| (queued.core, queued.id) == (core, id));
+        if let Some(Queued { what: Ordered::Marker(marker), .. }) = found {
+            marker.reported |= 1 << controller;
+        }
+    }
+
+    /// Looks for what the controllers can do now, and takes it to be done.
+    pub fn look(&mut self, rules: &DpoRules) -> Found {
+        let mut found = Found::default();
+        let all = self.all();
+        let alone = self.controllers == 1;
+        // Those that have a write left, and those that may start one, at a place of the order.
+        let (mut busy, mut open): (Controllers, Controllers) = (0, all);
+        for Queued { core, id, what } in &mut self.entries {
+            match what {
+                Ordered::Write { write, controller, started } => {
+                    busy |= 1 << *controller;
+                    if !*started && open >> *controller & 1 == 1 {
+                        *started = true;
+                        found.starts.push((*core, *id, write.clone()));
+                    }
+                }
+                Ordered::Marker(marker) => {
+                    let news = all & !busy & !marker.done;
+                    marker.done |= news;
+                    if alone {
+                        marker.reported = marker.done;
+                    } else {
+                        let own = (0..self.controllers).filter(|one| news >> one & 1 == 1);
+                        found.reports.extend(own.map(|one| (*core, *id, one)));
+                    }
+                    if rules.keep_markers {
+                        open &= match rules.all_controllers_report {
+                            true if marker.reported == all => all,
+                            true => 0,
+                            false => marker.done,
+                        };
+                    }
+                }
+            }
+        }
+        while let Some(Queued { core, id, what: Ordered::Marker(marker) }) = self.entries.front()
+            && marker.reported == all
+        {
+            found.retired.push((*core, *id));
+            self.entries.pop_front();
+            self.release(None);
+        }
+        found
+    }
+
+    /// The writes that are not durable, in their order.
+    pub fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.entries.iter().filter_map(|queued| match &queued.what {
+            Ordered::Write { write, .. } => Some(write),
+            Ordered::Marker(_) => None,
+        })
+    }
+}
