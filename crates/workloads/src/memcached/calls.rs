@@ -60,7 +60,10 @@ impl Client {
     pub(super) fn begin(&mut self, pm: &mut Pm<'_>, command: Command) -> Step {
         self.next = self.within(pm, |server, pm, heap| {
             let next = match command {
-                Command::Set(set) => Some(Call::Store(set, server.item_alloc(pm, heap, set)?)),
+                Command::Set(set) => {
+                    let new = server.item_alloc(pm, heap, set)?;
+                    new.map(|new| Call::Store(set, new))
+                }
                 Command::Get(number) => server.item_get(pm, number).map(Call::Update),
             };
             server.move_bucket(pm, heap);
@@ -86,12 +89,12 @@ impl Client {
 
 /// The calls.
 impl Server {
-    /// Makes an item without a value, to which the caller has a reference.
-    fn item_alloc(&self, pm: &mut Pm<'_>, heap: &mut Heap, set: Set) -> Step<Ptr> {
+    /// Makes an item without a value, to which the caller has a reference, if there is room.
+    fn item_alloc(&self, pm: &mut Pm<'_>, heap: &mut Heap, set: Set) -> Step<Option<Ptr>> {
         let (kind, class) = &self.shape().sizes[set.size];
-        let new = self.chunk(pm, heap, *class)?;
+        let Some(new) = self.chunk(pm, heap, *class)? else { return Ok(None) };
         kind.store_name(pm, new, set.number, self.shape().classes[*class].number);
-        Ok(new)
+        Ok(Some(new))
     }
 
     /// Links an item.

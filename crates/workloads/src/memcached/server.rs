@@ -120,7 +120,8 @@ impl Server {
     /// When the heap is full.
     pub fn set(&self, pm: &mut Pm<'_>, heap: &mut Heap, set: Set) -> Step {
         let (kind, class) = &self.shape.sizes[set.size];
-        let new = self.chunk(pm, heap, *class)?;
+        let none = || Stop::Failed("no chunk is free, and no item is there".to_owned());
+        let new = self.chunk(pm, heap, *class)?.ok_or_else(none)?;
         let number = self.shape.classes[*class].number;
         let header = Header { number: set.number, version: set.stamp, class: number, now: set.now };
         kind.store(pm, new, header);
@@ -207,15 +208,17 @@ impl Server {
 /// Chunks.
 impl Server {
     /// A chunk of a class: a free one, one that is left of the newest page, one of a new page, or
-    /// that of the item which was not used for longest.
-    pub fn chunk(&self, pm: &mut Pm<'_>, heap: &mut Heap, class: usize) -> Step<Ptr> {
-        if let Some(chunk) = self.free_chunk(pm, class) {
-            return Ok(chunk);
+    /// that of the item which was not used for longest. None if clients have references to every
+    /// item that could go: memcached is out of memory then, and stores nothing.
+    pub fn chunk(&self, pm: &mut Pm<'_>, heap: &mut Heap, class: usize) -> Step<Option<Ptr>> {
+        let free = self.free_chunk(pm, class);
+        if free.is_some() {
+            return Ok(free);
         }
         if !self.carve(pm, heap, class)? {
             let last = self.last(pm, class);
             if last.is_null() {
-                return Err(Stop::Failed("no chunk is free, and no item is there".to_owned()));
+                return Ok(None);
             }
             let number = item::number_of(pm, last);
             let (place, found) = self.find(pm, number);
@@ -224,19 +227,25 @@ impl Server {
             }
             self.unlink(pm, place, last)?;
         }
-        let chunk = self.free_chunk(pm, class);
-        chunk.ok_or_else(|| Stop::Failed("no chunk is free after an eviction".to_owned()))
+        match self.free_chunk(pm, class) {
+            None => Err(Stop::Failed("no chunk is free after an eviction".to_owned())),
+            chunk => Ok(chunk),
+        }
     }
 
     /// The item that was not used for longest, of those that nobody has a reference to.
     fn last(&self, pm: &mut Pm<'_>, class: usize) -> Ptr {
         let mut last = pm.load_ptr(self.place(class, class::LAST));
-        let mut tries = if self.shape.by_calls { EVICTION_TRIES } else { 0 };
-        while tries > 0 && !last.is_null() && item::is_referenced(item::sizes_of(pm, last)) {
-            last = pm.load_ptr(last.plus(item::BEFORE));
-            tries -= 1;
+        if !self.shape.by_calls {
+            return last;
         }
-        last
+        for _ in 0..EVICTION_TRIES {
+            if last.is_null() || !item::is_referenced(item::sizes_of(pm, last)) {
+                return last;
+            }
+            last = pm.load_ptr(last.plus(item::BEFORE));
+        }
+        Ptr::NULL
     }
 
     fn free_chunk(&self, pm: &mut Pm<'_>, class: usize) -> Option<Ptr> {

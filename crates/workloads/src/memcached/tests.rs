@@ -197,6 +197,28 @@ fn calls_of_clients_may_alternate() {
     assert!(held > 20, "{held} items that nothing leads to");
 }
 
+/// Three clients, and room for two items: who finds none that nobody holds stores nothing.
+#[test]
+fn a_set_without_room_ends() {
+    let text = "items=2 set_percent=70 overwrite_percent=60 memory_percent=10 page=256 \
+                transactions=1";
+    let (workload, mut view) = filled(text, 3);
+    let mut clients: Vec<Client> = (0..3).map(|core| workload.client(CoreId(core))).collect();
+    let (mut random, mut refused) = (Random::new(4, CoreId(0), "turns"), 0);
+    for round in 0..3_000 {
+        let client = &mut clients[random.below(3) as usize];
+        let began = client.next.is_none().then(|| client.stamps.clone());
+        client.transaction(&mut Pm::plain(&mut view, CoreId(0))).expect("a call");
+        let was_set =
+            began.is_some_and(|mut before| before.issue() != client.stamps.clone().issue());
+        refused += u32::from(was_set && client.next.is_none());
+        if round % 50 == 0 {
+            assert_eq!(workload.check(&Image::over(&view.pm)), Ok(()), "round {round}");
+        }
+    }
+    assert!(refused > 20, "{refused} of 3,000");
+}
+
 /// MICRO'19 Table 3 has three lines and two pages: those of the calls, and not of a command.
 #[test]
 fn a_call_writes_three_lines_in_two_pages() {
