@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fidelity import claims, hops, left_open, loc, others, rivals, silo, ssp, write_sets
+from fidelity import claims, dpo, hops, left_open, loc, others, rivals, silo, ssp, write_sets
 from fidelity.tables import Facts, Table
 
 ALL: tuple[Table | Facts, ...] = (
@@ -14,6 +14,7 @@ ALL: tuple[Table | Facts, ...] = (
     others.BATTERIES,
     *loc.PARTS,
     *hops.PARTS,
+    *dpo.PARTS,
     others.WRITE_SETS,
     *ssp.PARTS,
     *others.LOOP,
