@@ -275,6 +275,7 @@ CHOICES = Grid(
             "look-ups of absent pages in the last level (`design.ssp_cache_latency=27`)",
             own="design.ssp_cache_latency=27",
         ),
+        _choice("a TLB of 16 sets of 4 ways (`tlb.assoc=4`); 64 ways", "tlb.assoc=4"),
         _choice("512 places in the write queue (32)", "controller.write_buffer_size=512"),
         _choice("in-order cores", "core.model=inorder"),
         _choice(
