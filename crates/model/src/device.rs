@@ -2,9 +2,10 @@
 
 use crate::config::Config;
 use crate::contents::Contents;
+use crate::image::apply_masked;
 use crate::meters::{Class, Meters};
 use crate::recorder::{Part, Span};
-use crate::units::{LINE_BYTES, Line, LineData, Word, spread};
+use crate::units::{LINE_BYTES, Line, LineData, Word};
 use crate::usage::BankUse;
 
 mod banks;
@@ -379,51 +380,60 @@ impl Pm {
 
     fn program_line(&mut self, line: Line, data: &LineData, mask: u64) {
         let cells = self.cells.line_mut(line);
-        let (mut set, mut reset) = (0, 0);
-        let mut left = if self.encoder == 0 { u64::MAX } else { mask };
-        while left != 0 {
-            let first = (left.trailing_zeros() / 8 * 8) as usize;
-            left &= !(0xff << first);
-            let word = |line: &LineData| {
-                u64::from_le_bytes(line[first..first + 8].try_into().expect("8 bytes"))
-            };
-            // Most lines are written whole.
-            let written = if mask == u64::MAX { u64::MAX } else { spread((mask >> first) as u8) };
-            let old = word(cells);
-            let new = old & !written | word(data) & written;
-            if old == new && self.encoder != 0 {
-                continue;
-            }
-            let (to_set, to_reset) = match self.encoder {
-                0 => (u64::from(new.count_ones()), u64::from(new.count_zeros())),
-                1 => (u64::from((new & !old).count_ones()), u64::from((old & !new).count_ones())),
-                _ => flip_n_write(old, new, self.flip_bits),
-            };
-            set += to_set;
-            reset += to_reset;
-            cells[first..first + 8].copy_from_slice(&new.to_le_bytes());
-        }
+        let old = *cells;
+        apply_masked(cells, data, mask);
+        let (was, is) = (old.as_chunks::<8>().0, cells.as_chunks::<8>().0);
+        let word = |index: usize| (u64::from_le_bytes(was[index]), u64::from_le_bytes(is[index]));
+        // Most lines are written whole: a loop without conditions is done several words at a time.
+        let whole = (0..8).map(word);
+        let (set, reset) = match self.encoder {
+            0 => total(whole.map(|(_, new)| (new.count_ones(), new.count_zeros()))),
+            1 if mask == u64::MAX => total(whole.map(compared)),
+            1 => total(words_of(mask).map(word).map(compared)),
+            _ => total(words_of(mask).map(word).map(|words| flip_n_write(words, self.flip_bits))),
+        };
         self.meters.media_bits += set + reset;
         self.meters.energy_fj += set * self.energy_set + reset * self.energy_reset;
     }
 }
 
+/// The words of a line of which a mask selects bytes, by their places.
+fn words_of(mask: u64) -> impl Iterator<Item = usize> {
+    let after = |left: &u64| {
+        let first = left.trailing_zeros() / 8 * 8;
+        Some(left & !(0xff << first)).filter(|&left| left != 0)
+    };
+    let first = Some(mask).filter(|&mask| mask != 0);
+    std::iter::successors(first, after).map(|left| (left.trailing_zeros() / 8) as usize)
+}
+
+/// Bits set and reset, over all words.
+fn total(words: impl Iterator<Item = (u32, u32)>) -> (u64, u64) {
+    let sum = words.fold((0, 0), |(set, reset), (ones, zeros)| (set + ones, reset + zeros));
+    (u64::from(sum.0), u64::from(sum.1))
+}
+
+/// Bits set and reset when only those are written that differ.
+fn compared((old, new): (u64, u64)) -> (u32, u32) {
+    ((new & !old).count_ones(), (old & !new).count_ones())
+}
+
 /// Bits set and reset when each group of `group` bits is written as it is or inverted, whichever
 /// changes fewer cells, the flip bit's cell included (Cho and Lee, MICRO 2009). The flip bit is
 /// taken to be clear before: its own history is not kept, which overstates a later flip by one.
-fn flip_n_write(old: u64, new: u64, group: u64) -> (u64, u64) {
+fn flip_n_write((old, new): (u64, u64), group: u64) -> (u32, u32) {
     let (mut set, mut reset) = (0, 0);
     let ones = if group == 64 { u64::MAX } else { (1 << group) - 1 };
     for first in (0..64).step_by(group as usize) {
         let (old, new) = (old >> first & ones, new >> first & ones);
-        let changed = u64::from((old ^ new).count_ones());
+        let changed = (old ^ new).count_ones();
         let inverted = !new & ones;
-        if changed > group / 2 {
-            set += u64::from((inverted & !old).count_ones()) + 1;
-            reset += u64::from((old & !inverted).count_ones());
+        if u64::from(changed) > group / 2 {
+            set += (inverted & !old).count_ones() + 1;
+            reset += (old & !inverted).count_ones();
         } else {
-            set += u64::from((new & !old).count_ones());
-            reset += u64::from((old & !new).count_ones());
+            set += (new & !old).count_ones();
+            reset += (old & !new).count_ones();
         }
     }
     (set, reset)

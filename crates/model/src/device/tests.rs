@@ -137,11 +137,11 @@ fn bits_that_do_not_change_are_not_written_under_dcw() {
 
 #[test]
 fn flip_n_write_changes_at_most_half_the_bits_and_the_flip_bit() {
-    assert_eq!(flip_n_write(0, u64::MAX, 32), (2, 0));
-    assert_eq!(flip_n_write(0, 0xff, 32), (8, 0));
-    assert_eq!(flip_n_write(0xff, 0, 64), (0, 8));
-    assert_eq!(flip_n_write(0, 0xffff, 32), (16, 0), "half of them are written as they are");
-    assert_eq!(flip_n_write(0, 0x1_ffff, 32), (15 + 1, 0));
+    assert_eq!(flip_n_write((0, u64::MAX), 32), (2, 0));
+    assert_eq!(flip_n_write((0, 0xff), 32), (8, 0));
+    assert_eq!(flip_n_write((0xff, 0), 64), (0, 8));
+    assert_eq!(flip_n_write((0, 0xffff), 32), (16, 0), "half of them are written as they are");
+    assert_eq!(flip_n_write((0, 0x1_ffff), 32), (15 + 1, 0));
 }
 
 #[test]
