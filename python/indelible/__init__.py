@@ -89,7 +89,7 @@ _UNSTARRED = ("list",)
 
 #: Where the names are that are no verbs.
 _HOMES = {
-    "_core": ("InputError", "InternalError"),
+    "experiment": ("InputError", "InternalError"),
     "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),
@@ -109,7 +109,7 @@ _HOMES = {
 def __getattr__(name: str):  # noqa: ANN202
     """Import what is asked for when it is: the command has to catch a Ctrl-C in its imports."""
     if name == "__version__":
-        return importlib.import_module("indelible._core").version()
+        return importlib.import_module("indelible.experiment").version()
     if name not in (*__all__, *_UNSTARRED):
         raise AttributeError(f"module `indelible` has no `{name}`")
     if name == "native":

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import experiment, kept, scripts
+from indelible import kept, scripts
 from indelible.experiment import InputError
 from indelible.files import naming
 from indelible.shown import Object
@@ -192,7 +192,7 @@ def write(folder: Path, words: Words, answer: Any, output: str, code: int, took:
         "command": words.words,
         "exit_code": code,
         "seconds": round(took, 3),
-        "simulator": _simulator(),
+        "simulator": kept.simulator(),
         "inputs": {place: _digest(folder / place) for place in sorted(words.inputs)},
     }
     _write(folder / ANSWER, json.dumps(without(answer, OF_THE_HOST), indent=1, allow_nan=False))
@@ -258,7 +258,7 @@ class Verified(Object):
 
 def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: float) -> Verified:  # noqa: ANN401
     """Return how what a command answered now differs from what it answered then."""
-    own, other = _simulator(), manifest.get("simulator")
+    own, other = kept.simulator(), manifest.get("simulator")
     left_out = () if own == other else OF_THE_BUILD
     now = json.loads(json.dumps(without(now, OF_THE_HOST + left_out)))
     differences = [*_differences(without(then, left_out), now, "")]
@@ -308,10 +308,6 @@ def _count(value: Any) -> int:  # noqa: ANN401
     if isinstance(value, dict):
         return sum(map(_count, value.values()))
     return sum(map(_count, value)) if isinstance(value, list) else 1
-
-
-def _simulator() -> str:
-    return f"{experiment.version()} ({kept.simulator_digest()[:16]})"
 
 
 def _digest(path: Path) -> str:

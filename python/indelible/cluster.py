@@ -18,13 +18,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from indelible import experiment, kept
+from indelible import experiment
 from indelible.experiment import Elsewhere, InputError, InternalError
-from indelible.kept import Asked
+from indelible.kept import Asked, simulator
 from indelible.pool import Here, Lost, Place
 from indelible.progress import PATIENCE_SECONDS
 from indelible.scripts import is_script
@@ -235,15 +234,6 @@ def _answer(verb: str, request: str, machine: str | None) -> str:
         file.write_text(machine, encoding="utf-8")
         there = json.loads(request) | {"machine": str(file)}
         return experiment.ask(verb, json.dumps(there), control)
-
-
-@cache
-def simulator() -> str:
-    """Return which simulator this process has: its version, and a digest of its bytes.
-
-    As it was when it was asked for first: a file that is replaced later is not what runs.
-    """
-    return f"{experiment.version()} ({kept.simulator_digest()[:16]})"
 
 
 def _differs(worker: str, own: str) -> str:

@@ -25,6 +25,16 @@ from indelible import scripts
 InputError = core.InputError
 InternalError = core.InternalError
 
+
+def stamp(path: str) -> tuple[int, ...]:
+    """Return what tells a file from another that is put in its place."""
+    about = os.stat(path)
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+#: The extension's file, and its stamp when it was loaded, which has just been done.
+LOADED = (core.__file__, stamp(core.__file__))
+
 #: What names a file or a machine: a machine's name, or the path of the file that describes it.
 FileName = str | os.PathLike[str]
 

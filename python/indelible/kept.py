@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -108,10 +109,30 @@ def taken(jobs: Sequence[Asked], what: str) -> Taken | None:
     return Taken(sum(job.was_taken for job in kept), len(kept), what, kept[0].file.parent)
 
 
+def simulator() -> str:
+    """Return which simulator this process has: its version, and a digest of its bytes."""
+    return f"{experiment.version()} ({simulator_digest()[:16]})"
+
+
 def simulator_digest() -> str:
-    """Return a digest of the simulator as it was compiled."""
+    """Return a digest of the simulator that this process has loaded.
+
+    A file that was put in its place since is not what runs, and would keep answers of this one as
+    those of another.
+    """
     path = getattr(experiment.core, "__file__", None)
-    return _fingerprint(Path(path).read_bytes() if path else experiment.core.version().encode())
+    return _digest(path) if path else _fingerprint(experiment.core.version().encode())
+
+
+@cache
+def _digest(path: str) -> str:
+    text = Path(path).read_bytes()
+    if path == experiment.LOADED[0] and experiment.stamp(path) != experiment.LOADED[1]:
+        raise InputError(
+            f"{path} was built anew after it was loaded here, so what runs is not in it: start"
+            " this process again"
+        )
+    return _fingerprint(text)
 
 
 def _fingerprint(text: bytes) -> str:

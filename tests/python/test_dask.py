@@ -307,22 +307,6 @@ def test_another_simulator_is_refused(dying: LocalCluster, monkeypatch: pytest.M
 
 
 @needs_core
-def test_a_digest_is_of_the_simulator_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.simulator.cache_clear()
-    own = cluster.simulator()
-    assert own.startswith(f"{experiment.version()} (")
-    other = tmp_path / "other.so"
-    other.write_bytes(b"another simulator")
-    monkeypatch.setattr(experiment.core, "__file__", str(other))
-    assert cluster.simulator() == own, "a file that is replaced is not what was loaded"
-    cluster.simulator.cache_clear()
-    assert cluster.simulator() != own
-    cluster.simulator.cache_clear()
-
-
-@needs_core
 def test_a_worker_without_indelible_is_named(
     dying: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

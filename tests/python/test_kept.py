@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,6 +122,47 @@ def test_another_machine_script_or_simulator_is_another_answer(
     other.write_bytes(b"another simulator")
     monkeypatch.setattr(experiment.core, "__file__", str(other))
     assert (cycles(), len(runs)) == (plain, 4)
+
+
+#: What builds another simulator in the place of the one that is loaded.
+BUILD = """
+library = experiment.core.__file__
+with open(library + ".new", "wb") as file:
+    file.write(open(library, "rb").read() + b"of another build")
+os.replace(library + ".new", library)
+"""
+
+#: What asks for a run that may be kept, and prints how many answers were taken.
+ASK = """
+asked = {"machine": "tiny", "txs": 5, "crash": False, "keep": sys.argv[1]}
+try:
+    print(indelible.compare(["native"], ["queue"], **asked).taken.count)
+except indelible.InputError as error:
+    print(error)
+"""
+
+
+@needs_core
+def test_what_a_simulator_answers_is_never_kept_as_that_of_one_built_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """Neither if it is asked which it is after that alone, nor if it has been asked before."""
+    package, folder = tmp_path / "package", tmp_path / "kept"
+    no_caches = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(indelible.__file__).parent, package / "indelible", ignore=no_caches)
+
+    def said(*steps: str) -> str:
+        steps = ("import os, sys, indelible; from indelible import experiment, kept", *steps)
+        words = [sys.executable, "-c", "\n".join(steps), str(folder)]
+        environment = {**os.environ, "PYTHONPATH": str(package)}
+        done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
+        return done.stdout.strip()
+
+    assert "was built anew" in said(BUILD, ASK)
+    assert not folder.exists() or files(folder) == set()
+    assert said("kept.simulator()", BUILD, ASK) == "0"
+    assert said(ASK) == "0", "the one that was built has its own answer"
+    assert said(ASK) == "1"
 
 
 @needs_core
