@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
@@ -67,8 +68,13 @@ class Sweep(OfSeeds):
                 raise InputError(f"a point says {', '.join(self.vary)}, and not {[*point]}")
             point = [point[key] for key in self.vary]
         alone = isinstance(point, str) or not isinstance(point, Iterable)
-        values = (point,) if alone else point
-        return known("point", tuple(map(as_word, values)), self.points)
+        values = tuple(map(as_word, (point,) if alone else point))
+        # Each number of each table asks for one: to look through all would be quadratic.
+        return values if values in self._known_points else known("point", values, self.points)
+
+    @cached_property
+    def _known_points(self) -> frozenset[Point]:
+        return frozenset(self.points)
 
     def shown(self) -> tuple[str, ...]:
         """Return the designs that are not 1.00 everywhere."""

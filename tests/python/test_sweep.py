@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -230,3 +231,31 @@ def test_a_value_out_of_range_is_refused_before_anything_is_run(
         indelible.sweep(["native", "silo"], ["hash"], {"silo.entries": [4, 99999]})
     with pytest.raises(indelible.InputError, match="`wpqq`"):
         indelible.compare(["native", "silo"], ["hash"], set={"controller.wpqq": 8})
+
+
+class Looked(tuple[object, ...]):
+    """Points that count how often somebody goes through them."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[object]:
+        Looked.times += 1
+        return super().__iter__()
+
+
+def test_a_sweep_of_many_points_is_shown_in_time_that_follows_their_number(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number is of a point, and to look through all points for it is quadratic."""
+
+    def looks(count: int) -> int:
+        vary = {"silo.entries": range(1, count + 1)}
+        answer = indelible.sweep(["silo", "leaky"], ["hash", "btree"], vary)
+        monkeypatch.setattr(Looked, "times", 0)
+        answer = replace(answer, points=Looked(answer.points))
+        assert len(answer.json()["rows"]) == 4 * count
+        assert str(answer).count("\n") > count
+        assert len(answer.table()) == 6 * count
+        return Looked.times
+
+    assert looks(40) == looks(10)
