@@ -151,6 +151,8 @@ def _execute(
                     raise _explained(result, jobs[index])
                 meter.finish(index)
                 results[index] = result
+                # Jobs that are short leave no time in which none ends.
+                meter.update(place.state())
         # Nothing waits for them any more, and they have nothing left to do.
         for thread in threads:
             thread.join()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 #: How long a command may take before it has to say how long it will take.
 PATIENCE_SECONDS = 2.0
 
-#: How often a notebook is told, which hears of it by messages.
+#: How often the bar is drawn, and how often a notebook is told, which hears of it by messages.
+BAR_SECONDS = 0.1
 NOTEBOOK_SECONDS = 0.5
 
 
@@ -69,9 +70,11 @@ class Meter:
 
     def update(self, state: str = "") -> None:
         """Redraw the bar, if it is time for one, with the state of the place where the jobs run."""
-        is_wanted = self._wanted or self._notebook is not None
-        if not is_wanted or time.monotonic() - self._start < PATIENCE_SECONDS:
+        is_wanted, now = self._wanted or self._notebook is not None, time.monotonic()
+        every = BAR_SECONDS if self._wanted else NOTEBOOK_SECONDS
+        if not is_wanted or now - self._start < PATIENCE_SECONDS or now - self._told < every:
             return
+        self._told = now
         done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
         done += f", {state}" if state else ""
         # Of what runs on a cluster the part is not known.
@@ -86,11 +89,7 @@ class Meter:
 
     def _tell(self, done: str) -> None:
         """Have a notebook show how far the jobs are, in the place where it did so before."""
-        now = time.monotonic()
-        if now - self._told < NOTEBOOK_SECONDS:
-            return
-        self._told = now
-        shown = _plain(f"{done}  {self.fraction():.0%}  {now - self._start:.0f} s")
+        shown = _plain(f"{done}  {self.fraction():.0%}  {self._told - self._start:.0f} s")
         if self._line is None:
             self._line = self._notebook.display(shown, raw=True, display_id=True)
         else:

@@ -114,3 +114,22 @@ def test_a_notebook_shows_how_far_jobs_are_and_nothing_when_they_have_ended(
         with progress.Meter([job], "runs") as meter:
             meter.update()
     assert shown == []
+
+
+def test_how_far_jobs_are_is_shown_also_where_each_is_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They end one after the other, and nobody waits for one for long."""
+    told: list[str] = []
+    job = SimpleNamespace(start=lambda _: {}, command=lambda: "")
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "NOTEBOOK_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "notebook", lambda: SimpleNamespace(display=display))
+    monkeypatch.setattr(sys, "stderr", None)
+
+    def display(shown: dict[str, str], **_: bool) -> SimpleNamespace:
+        told.append(shown["text/plain"])
+        return SimpleNamespace(update=display)
+
+    assert pool.execute([job] * 40) == [{}] * 40
+    assert told[0].startswith("1/40 runs")
