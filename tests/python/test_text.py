@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -311,3 +312,23 @@ def test_an_energy_has_the_unit_that_fits(fake: ModuleType) -> None:
         assert f"\nenergy      {told}\n" in run_text.run(run, 80)
     run.data["energy_uj"] = 0.0
     assert "energy" not in run_text.run(run, 80)
+
+
+def test_what_fits_a_column_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a list of many thousands of rows wrapping takes nearly all of the time."""
+    wrapped: list[str] = []
+    real = textwrap.wrap
+
+    def told(cell: str, *words: object, **more: object) -> list[str]:
+        wrapped.append(cell)
+        return real(cell, *words, **more)
+
+    monkeypatch.setattr(textwrap, "wrap", told)
+    rows = [["1", "a name", "what  is said\tof it"], ["2", "", "more than there is room for " * 3]]
+    shown = text.columns(["no", "name", "what"], rows, 40)
+    assert shown.splitlines()[:3] == [
+        "no  name    what",
+        "----------------------------------------",
+        "1   a name  what is said of it",
+    ]
+    assert wrapped == [" ".join(rows[1][2].split())]

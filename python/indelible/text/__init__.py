@@ -197,6 +197,9 @@ def _sizes(table: Sequence[Sequence[str]], width: int) -> tuple[list[int], str]:
 
 def _wrapped(cell: str, size: int) -> list[str]:
     """Return a cell in lines; a name stays whole if it fits, and is broken behind a `_` if not."""
+    if len(line := " ".join(cell.split())) <= size:
+        # Nearly all do; of what is below a list of many thousands would take most of its time.
+        return [line]
     parts = rf"\S{{1,{size}}}$|\S{{0,{size - 1}}}_|\S{{1,{size}}}"
     words = (" ".join(re.findall(parts, word)) for word in cell.split())
     return textwrap.wrap(" ".join(words), size, break_on_hyphens=False) or [""]
