@@ -419,8 +419,9 @@ class Recording:
         words = [self.experiment.command("trace")]
         words += [f"--without {self.without}"] if self.without is not None else []
         words += [f"--event {self.event}"] if self.event is not None else []
-        words += [f"--from {self.start_at}"] if self.start_at != TIMELINE_START else []
-        words += [f"--for {self.length}"] if self.length != TIMELINE_LENGTH else []
+        start, length = shlex.quote(self.start_at), shlex.quote(self.length)
+        words += [f"--from {start}"] if self.start_at != TIMELINE_START else []
+        words += [f"--for {length}"] if self.length != TIMELINE_LENGTH else []
         words += [f"--address {self.address}"] if self.address is not None else []
         return " ".join(words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible.cli import main
+from indelible.cli import main, parser
 from indelible.timeline import listed, summary
 
 pytestmark = needs_core
@@ -205,3 +206,12 @@ def test_bad_input(words: str, told: str, capsys: pytest.CaptureFixture[str]) ->
     complaint = capsys.readouterr().err
     assert told in complaint
     assert complaint.count("\n") == 1
+
+
+@needs_core
+def test_the_command_that_repeats_it_has_times_as_they_were_written() -> None:
+    """A number and its unit may stand apart, and are one word of the command all the same."""
+    asked = {"txs": 5, "start": "0.1 us", "length": "1 us"}
+    answer = indelible.trace("native", "queue", "tiny", **asked)
+    args = parser.parse(shlex.split(answer.recording.command())[1:])
+    assert (args.start, args.length) == ("0.1 us", "1 us")
