@@ -93,8 +93,10 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
             return job
         name = job.experiment.machine
         if name not in machines:
-            rows = experiment.describe(f"machine:{name}")["rows"]
-            machines[name] = _fingerprint(json.dumps(rows).encode())
+            about = experiment.describe(f"machine:{name}")
+            # Answers have the name that a file gives itself.
+            told = [about["name"], about["rows"]]
+            machines[name] = _fingerprint(json.dumps(told).encode())
         request = [type(job).__name__, job.spec(), machines[name], simulator]
         return KeptJob(job, path / f"{_fingerprint(json.dumps(request).encode())}.json")
 

@@ -166,6 +166,19 @@ def test_what_a_simulator_answers_is_never_kept_as_that_of_one_built_meanwhile(
 
 
 @needs_core
+def test_a_machine_that_calls_itself_otherwise_is_another_one(tmp_path: Path) -> None:
+    machine = tmp_path / "mine.toml"
+
+    def name(own: str) -> str:
+        machine.write_text(MACHINE.format(write="10ns").replace("mine", own))
+        asked = {"machine": machine, "txs": 5, "crash": False, "keep": tmp_path / "kept"}
+        (row,) = indelible.compare(["native"], ["queue"], **asked).rows
+        return str(row["machine"])
+
+    assert [name("mine"), name("yours"), name("mine")] == ["mine", "yours", "mine"]
+
+
+@needs_core
 def test_a_claim_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
     asked = {"txs": 5, "set": {"workload.items": 100}, "keep": tmp_path}
     found = indelible.reproduce("loc", **asked)
