@@ -204,7 +204,7 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
 /// What a user can do for a workload to need less memory: its size is in its script, if it has one.
 fn how_to_need_less(resolved: &Resolved) -> String {
     let entry = resolved.workload;
-    match &resolved.script {
+    match resolved.script.as_ref().map(|script| (script.name(), script.text())) {
         Some((file, _)) if entry.about.name == "ycsb" => format!("lower `recordcount` in {file}"),
         Some((file, text)) if text.contains(":rows") => {
             format!("lower --set workload.rows=..., which is :rows in {file}")

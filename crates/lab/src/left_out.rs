@@ -23,7 +23,8 @@ pub fn left_out(
     txs: u64,
     control: &Control,
 ) -> Result<Value, InputError> {
-    let all = workloads::replay::persists(resolved.script.as_ref());
+    let settings = &resolved.workload_settings;
+    let all = workloads::replay::persists(resolved.script.as_ref(), settings);
     let all = all.map_err(|stop| stopped(stop, resolved))?;
     let count = all.len() as u64;
     let chosen: Vec<u64> = match *asked {

@@ -209,6 +209,7 @@ fn peak_rss_mb() -> f64 {
 mod tests {
     use model::meters::Meters;
     use model::report::{Accesses, WriteSets, latencies};
+    use model::script::Script;
     use model::usage::{BankUse, Times, Usage};
 
     use super::*;
@@ -487,7 +488,7 @@ mod tests {
         changed.push(identity(&resolved, 100, 10, false));
         resolved.workload_settings.push(("items".into(), 7));
         changed.push(identity(&resolved, 100, 10, false));
-        resolved.script = Some(("mine.sql".into(), "SELECT 1;".into()));
+        resolved.script = Some(Script::new("mine.sql", "SELECT 1;"));
         changed.push(identity(&resolved, 100, 10, false));
         changed.sort_unstable();
         changed.dedup();

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use model::checker::Examiner;
 use model::config::{Config, Domain};
 use model::design::{Durability, Granularity, Needs, Shape};
+use model::script::Script;
 use model::units::LINE_BYTES;
 use model::workload::{Reopens, Site, Workload};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::checker::Program;
 use crate::error::{InputError, unknown, unknown_of};
@@ -42,7 +43,8 @@ pub struct Spec {
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// The name and the text of the workload's script.
-    pub script: Option<(String, String)>,
+    #[serde(default, deserialize_with = "named_text")]
+    pub script: Option<Script>,
     /// Whether nobody may run ahead.
     #[serde(default)]
     pub exact: bool,
@@ -89,6 +91,11 @@ fn default_seed() -> u64 {
 
 fn default_nested() -> bool {
     true
+}
+
+fn named_text<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Script>, D::Error> {
+    let said = Option::<(String, String)>::deserialize(of)?;
+    Ok(said.map(|(name, text)| Script::new(name, text)))
 }
 
 /// The parameter of a trace of which a flush or a fence is left out.
@@ -143,7 +150,7 @@ pub struct Resolved {
     /// The seed.
     pub seed: u64,
     /// The workload's script.
-    pub script: Option<(String, String)>,
+    pub script: Option<Script>,
     /// The program of the user's that is shown images.
     pub checker: Option<Arc<Program>>,
     /// How often a machine is switched on.
@@ -203,7 +210,11 @@ impl Spec {
             // Some workloads have fewer items than the machine says unless the user says so.
             workload_settings.push(("items".to_owned(), machine.config.workload.items));
         }
-        let cores = count_cores(&machine, self.cores, self.usual_cores(&machine, workload, cores))?;
+        let usual = match self.cores {
+            Some(_) => None,
+            None => self.usual_cores(&machine, workload, &workload_settings, cores),
+        };
+        let cores = count_cores(&machine, self.cores, usual)?;
         if let Some(rule) = &self.without
             && !design.rules.iter().any(|(name, _)| name == rule)
         {
@@ -256,6 +267,7 @@ impl Spec {
         &self,
         machine: &Machine,
         workload: &workloads::Entry,
+        settings: &[(String, u64)],
         usual: Option<u8>,
     ) -> Option<u8> {
         if workload.about.name != "replay" {
@@ -264,7 +276,8 @@ impl Spec {
         let all = machine.config.core.cores_max as u8;
         let usual = usual.unwrap_or(all).min(all);
         // What is wrong with a trace is told when the workload is made.
-        workloads::replay::cores(self.script.as_ref(), self.check.is_some(), usual).ok()
+        let script = self.script.as_ref();
+        workloads::replay::cores(script, settings, self.check.is_some(), usual).ok()
     }
 
     /// The program that checks images, if the workload is one whose images it can be asked about.

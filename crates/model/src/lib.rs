@@ -5,6 +5,7 @@ pub mod params;
 pub mod contents;
 pub mod image;
 pub mod checker;
+pub mod script;
 pub mod workload;
 pub mod config;
 pub mod calendar;

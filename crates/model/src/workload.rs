@@ -7,6 +7,7 @@ use crate::checker::{Checker, Examiner};
 use crate::contents::View;
 use crate::image::Image;
 use crate::params::Params;
+use crate::script::Script;
 use crate::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, WORD_BYTES, Word};
 
 mod plain;
@@ -412,9 +413,8 @@ pub struct Site {
     pub heap: Range<u64>,
     /// How many items a structure holds if the user does not say.
     pub items: u64,
-    /// A text that came with the workload (a SQL script, a YCSB property file, a trace), and its
-    /// name.
-    pub script: Option<(String, String)>,
+    /// A text that came with the workload: a SQL script, a YCSB property file, a trace.
+    pub script: Option<Script>,
     /// The program of the user's that is shown what power failures leave, if there is one.
     pub checker: Option<Arc<dyn Examiner>>,
 }

@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use model::checker::Checker;
 use model::image::Image;
-use model::params::choice;
+use model::params::{Params, choice};
+use model::script::Script;
 use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
 use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
@@ -96,16 +97,28 @@ impl Place {
     }
 }
 
-/// The name and the text of a trace, if the user has one, or of the ledger.
-fn named(script: Option<&(String, String)>) -> (&str, &str) {
-    script.map_or(LEDGER, |(name, text)| (name, text))
-}
-
-fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
-    match pmemcheck::is_store_log(text) {
+/// The name of a trace, and what it comes to: the user's `script`, if there is one, or the ledger.
+fn read(script: Option<&Script>, grain: u64) -> Step<(&str, Arc<Trace>)> {
+    let read = |name: &str, text: &str| match pmemcheck::is_store_log(text) {
         true => pmemcheck::read(name, text, grain),
         false => text::read(name, text, grain),
+    };
+    match script {
+        Some(script) => Ok((script.name(), script.read(grain, read)?)),
+        None => Ok((LEDGER.0, read(LEDGER.0, LEDGER.1)?.into())),
     }
+}
+
+/// Bytes of what transactions of two threads may not share without a lock.
+fn grain_of(params: &ReplayParams) -> u64 {
+    if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES }
+}
+
+/// The same of settings of the workload.
+fn grain_in(settings: &[(String, u64)]) -> u64 {
+    let mut params = ReplayParams::default();
+    settings.iter().for_each(|(name, value)| params.set(name, *value));
+    grain_of(&params)
 }
 
 /// How many cores a trace takes, which is the user's `script`, or the ledger: as many as it has
@@ -114,9 +127,13 @@ fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
 ///
 /// # Errors
 /// [`Stop::Input`] when it is wrong.
-pub fn cores(script: Option<&(String, String)>, is_checked: bool, usual: u8) -> Step<u8> {
-    let (name, text) = named(script);
-    let trace = read(name, text, WORD_BYTES)?;
+pub fn cores(
+    script: Option<&Script>,
+    settings: &[(String, u64)],
+    is_checked: bool,
+    usual: u8,
+) -> Step<u8> {
+    let (_, trace) = read(script, grain_in(settings))?;
     let threads = trace.threads.len() as u8;
     let copies = if is_checked || trace.is_interleaved { 1 } else { usual / threads };
     Ok(copies.max(1) * threads)
@@ -127,9 +144,8 @@ pub fn cores(script: Option<&(String, String)>, is_checked: bool, usual: u8) -> 
 ///
 /// # Errors
 /// [`Stop::Input`] when it is wrong.
-pub fn persists(script: Option<&(String, String)>) -> Step<Vec<Persist>> {
-    let (name, text) = named(script);
-    Ok(read(name, text, WORD_BYTES)?.persists())
+pub fn persists(script: Option<&Script>, settings: &[(String, u64)]) -> Step<Vec<Persist>> {
+    Ok(read(script, grain_in(settings))?.1.persists())
 }
 
 impl Declared for Replay {
@@ -145,11 +161,10 @@ impl Declared for Replay {
     type Params = ReplayParams;
 
     fn new(params: &ReplayParams, site: &Site) -> Step<Replay> {
-        let (name, text) = named(site.script.as_ref());
-        let grain = if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES };
-        let mut trace = read(name, text, grain)?;
+        let (name, mut trace) = read(site.script.as_ref(), grain_of(params))?;
         let place = params.leave_out;
-        if place != 0 && !trace.leave_out(place as usize) {
+        // What others have read stays whole.
+        if place != 0 && !Arc::make_mut(&mut trace).leave_out(place as usize) {
             let unit = trace.unit;
             return Err(Stop::Input(format!(
                 "{name}, {unit} {place}: what is left out is a flush or a fence behind `measured`, \
@@ -186,7 +201,6 @@ impl Declared for Replay {
         };
         let copies = (0..copies).map(place).collect::<Step<Vec<_>>>()?;
         let waits_for_loads = params.addresses == LOADED;
-        let trace = Arc::new(trace);
         let mut replay = Replay { trace, waits_for_loads, seed: site.seed, copies, checker: None };
         let is_interleaved = replay.trace.is_interleaved;
         if replay.copies.len() > 1 && (is_interleaved || site.checker.is_some()) {
@@ -377,5 +391,30 @@ impl Replayer {
         if self.waits_for_loads {
             self.known = known;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is asked of a trace makes the workload several times, and parsing takes longest of it.
+    #[test]
+    fn a_trace_is_read_once_however_often_the_workload_is_made() {
+        let script =
+            Script::new("mine.trace", "store 0x40 1\nfence # mine.c:7\nfence # mine.c:7\n");
+        let heap = LINE_BYTES..1 << 20;
+        let site =
+            Site { cores: 1, seed: 1, heap, items: 1, script: Some(script.clone()), checker: None };
+        let make = |leave_out| {
+            let params = ReplayParams { leave_out, ..ReplayParams::default() };
+            Replay::new(&params, &site.clone()).expect("it is right").trace
+        };
+        assert_eq!(cores(Some(&script), &[], false, 4).ok(), Some(4));
+        let first = make(0);
+        assert_eq!(persists(Some(&script), &[]).expect("it is right").len(), 1);
+        assert!(Arc::ptr_eq(&first, &make(0)));
+        assert!(!Arc::ptr_eq(&first, &make(2)), "what is left out is so of another");
+        assert_eq!(make(0).threads[0].ops.len(), make(2).threads[0].ops.len() + 2);
     }
 }

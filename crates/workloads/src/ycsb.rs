@@ -84,9 +84,9 @@ impl Declared for Ycsb {
 
     fn new(params: &YcsbParams, site: &Site) -> Step<Ycsb> {
         let properties = match &site.script {
-            Some((name, text)) => {
-                let properties = Properties::read(name, text)?;
-                only_the_file(params, name).map_err(Stop::Input)?;
+            Some(script) => {
+                let properties = Properties::read(script.name(), script.text())?;
+                only_the_file(params, script.name()).map_err(Stop::Input)?;
                 properties
             }
             None => of_silo(params),

@@ -3,6 +3,8 @@
 
 use crate::common::request;
 use lab::Control;
+use lab::spec::Spec;
+use model::script::Script;
 use serde_json::{Value, json};
 
 type Ask = fn(&str, &Control) -> Result<String, lab::InputError>;
@@ -192,4 +194,24 @@ fn the_advice_on_cores_is_what_the_trace_needs() {
     assert_eq!(said(3), three);
     let one = three.replace(", 3,", ", 1,");
     assert_eq!(said(1), one + ", and on a machine with fewer for --set core.cores_max=2");
+}
+
+/// A trace may have millions of operations, and a request makes its workload several times: what
+/// that reads of its script, it reads once.
+#[test]
+fn all_workloads_of_a_request_have_the_same_script() {
+    let mut request = request("native replay cores=1");
+    request["script"] = json!(["mine.trace", "store 0x40 1\n"]);
+    let spec = Spec::read(&request.to_string()).expect("a spec");
+    let resolved = spec.resolve(None).expect("it is right");
+    let of = |script: &Option<Script>| script.clone().expect("the user's");
+    let copies = [
+        of(&spec.clone().script),
+        of(&resolved.script),
+        of(&resolved.site().script),
+        of(&spec.resolve(Some(1)).expect("it is right").script),
+    ];
+    let another = Script::new("mine.trace", "store 0x40 1\n");
+    assert!(copies.iter().all(|copy| copy.is(&copies[0])));
+    assert!(!copies[0].is(&another));
 }

@@ -213,8 +213,9 @@ mod tests {
 
     /// A trace whose places are lines, of which some come from known places in the program.
     fn trace(sources: &[(usize, &str)]) -> Arc<Trace> {
-        let sources = sources.iter().map(|(line, source)| (*line, (*source).to_owned())).collect();
-        Arc::new(Trace { unit: "line", sources, ..Trace::default() })
+        let mut trace = Trace { unit: "line", ..Trace::default() };
+        sources.iter().for_each(|(line, source)| trace.sources.add(*line, source));
+        Arc::new(trace)
     }
 
     /// Stores of threads, each with its place, word and value.

@@ -36,14 +36,16 @@ impl Trace {
         // A flush of several lines is one.
         each.dedup();
         for (place, operation) in each {
-            let source = self.sources.get(&place);
+            let source = self.sources.get(place);
             let is_same = |other: &&mut Persist| {
-                source.is_some() && other.operation == operation && other.source.as_ref() == source
+                source.is_some()
+                    && other.operation == operation
+                    && other.source.as_deref() == source
             };
             match found.iter_mut().find(is_same) {
                 Some(other) => other.times += 1,
                 None => {
-                    let (unit, source) = (self.unit, source.cloned());
+                    let (unit, source) = (self.unit, source.map(str::to_owned));
                     found.push(Persist { operation, unit, place, source, times: 1 });
                 }
             }
@@ -57,9 +59,9 @@ impl Trace {
         let Trace { sources, threads, .. } = self;
         let found = threads.iter().flat_map(Thread::persists).find(|(other, _)| *other == place);
         let Some((_, left_out)) = found else { return false };
-        let source = sources.get(&place);
+        let source = sources.get(place);
         let comes_from_there =
-            |other: usize| other == place || source.is_some() && sources.get(&other) == source;
+            |other: usize| other == place || source.is_some() && sources.get(other) == source;
         for thread in threads {
             thread.keep(|op, place| operation(op) != Some(left_out) || !comes_from_there(place));
         }

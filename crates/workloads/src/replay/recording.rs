@@ -1,5 +1,6 @@
 //! A trace that is read, in whichever format, and what is checked of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::units::{DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
@@ -115,8 +116,11 @@ impl<'a> Recorder<'a> {
     /// What is read now comes from there in the program; empty if the file does not say.
     pub fn comes_from(&mut self, source: &str) {
         if self.is_measured && !source.is_empty() {
-            let plain = |char: char| if char.is_control() { ' ' } else { char };
-            self.trace.sources.insert(self.place, source.chars().map(plain).collect());
+            let plain = match source.contains(char::is_control) {
+                true => Cow::from(source.replace(char::is_control, " ")),
+                false => Cow::from(source),
+            };
+            self.trace.sources.add(self.place, &plain);
         }
     }
 

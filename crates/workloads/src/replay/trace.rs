@@ -48,13 +48,44 @@ pub enum Op {
     PassTurn,
 }
 
+/// Where in the program places of a file come from. A program has few such texts, and a file names
+/// one of them in each of its millions of places.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    texts: Vec<String>,
+    /// Where among the texts each of them is.
+    known: BTreeMap<String, u32>,
+    /// Places in order, each with its text.
+    places: Vec<(usize, u32)>,
+}
+
+impl Sources {
+    /// A place behind those before comes from there.
+    pub fn add(&mut self, place: usize, text: &str) {
+        debug_assert!(self.places.last().is_none_or(|(last, _)| *last < place), "in order");
+        let number = self.known.get(text).copied().unwrap_or_else(|| {
+            let number = self.texts.len() as u32;
+            self.texts.push(text.to_owned());
+            self.known.insert(text.to_owned(), number);
+            number
+        });
+        self.places.push((place, number));
+    }
+
+    /// Where a place comes from, if the file says so.
+    pub fn get(&self, place: usize) -> Option<&str> {
+        let index = self.places.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        Some(&self.texts[self.places[index].1 as usize])
+    }
+}
+
 /// A trace.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// What a place in its file is called.
     pub unit: &'static str,
     /// Where in the program what is in a place comes from, if the file says so.
-    pub sources: BTreeMap<usize, String>,
+    pub sources: Sources,
     /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
     pub persistent: u64,
     pub volatile: u64,
@@ -70,7 +101,7 @@ pub struct Trace {
 }
 
 /// Persistent memory of the traced program, and where it begins in a copy's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Region {
     pub from: Range<u64>,
     pub to: u64,
@@ -82,11 +113,10 @@ const PLACES_TOLD: usize = 3;
 impl Trace {
     /// Places in the file as they are told, with where in the program they come from.
     pub fn told(&self, places: &[usize]) -> String {
-        let source = |place: &usize| self.sources.get(place);
+        let source = |place: &usize| self.sources.get(*place);
         let first = places.first().and_then(source);
         let common = first.filter(|_| places.iter().all(|place| source(place) == first));
-        let from =
-            |source: Option<&String>| source.map_or(String::new(), |from| format!(" ({from})"));
+        let from = |source: Option<&str>| source.map_or(String::new(), |from| format!(" ({from})"));
         let each = places.iter().take(PLACES_TOLD).map(|place| match common {
             Some(_) => place.to_string(),
             None => format!("{place}{}", from(source(place))),
@@ -102,7 +132,7 @@ impl Trace {
 }
 
 /// What one thread did.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Thread {
     pub ops: Vec<Op>,
     /// Where in the file each of them is.

@@ -98,11 +98,8 @@ impl Script {
     ///
     /// # Errors
     /// [`Stop::Input`] with the script's name, the line and what is wrong there.
-    pub(super) fn read(script: Option<&(String, String)>) -> Step<Script> {
-        let (name, text) = match script {
-            Some((name, text)) => (name.as_str(), text.as_str()),
-            None => DEFAULT,
-        };
+    pub(super) fn read(script: Option<&model::script::Script>) -> Step<Script> {
+        let (name, text) = script.map_or(DEFAULT, |script| (script.name(), script.text()));
         let (name, populate, measured) = (name.to_owned(), Vec::new(), Vec::new());
         let mut script = Script { name, whole: false, populate, measured };
         script.divide(text)?;

@@ -25,7 +25,7 @@ fn populated(view: &mut View) -> Sqlite {
 
 fn populated_with(view: &mut View, script: Option<&str>) -> Sqlite {
     let params = SqliteParams { rows: 3_000, ..SqliteParams::default() };
-    let script = script.map(|text| ("mine.sql".to_owned(), text.to_owned()));
+    let script = script.map(|text| model::script::Script::new("mine.sql", text));
     let site = Site { cores: 1, seed: 5, heap: 0..CAPACITY, items: 1 << 20, script, checker: None };
     let mut workload = Sqlite::new(&params, &site).expect("it can be made");
     workload.populate(&mut Pm::plain(view, CoreId(0))).expect("it fits");
@@ -117,7 +117,7 @@ fn leaving_the_batch_ends_the_run() {
 }
 
 fn read(text: &str) -> Script {
-    Script::read(Some(&("mine.sql".to_owned(), text.to_owned()))).expect("it is right")
+    Script::read(Some(&model::script::Script::new("mine.sql", text))).expect("it is right")
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn without_a_marker_everything_is_measured() {
 #[test]
 fn a_line_that_is_a_letter_away_from_the_marker_is_refused() {
     let refused = |text: &str| {
-        let script = Script::read(Some(&("mine.sql".to_owned(), text.to_owned())));
+        let script = Script::read(Some(&model::script::Script::new("mine.sql", text)));
         match script {
             Err(Stop::Input(sentence)) => sentence,
             other => panic!("{other:?}"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Bench, copy, entry, settings, site};
 use model::image::Image;
+use model::script::Script;
 use model::units::{CoreId, Line, Word};
 use model::workload::{Reopens, Site, Stop};
 use workloads::rng::Random;
@@ -130,7 +131,7 @@ fn keys_that_were_added_are_known_when_a_store_is_reopened() {
     let script = "insertproportion=0.5\nreadproportion=0.5\nrequestdistribution=latest";
     for shared in ["shared=private", "shared=shared"] {
         let mut site = site(3, 60);
-        site.script = Some(("mix".to_owned(), script.to_owned()));
+        site.script = Some(Script::new("mix", script));
         let mut bench = Bench::new(entry("ycsb"), shared, &site).expect("a bench");
         for life in 0..4 {
             bench.run(100).expect("no record is missing");
@@ -194,7 +195,7 @@ fn locks_are_taken_before_and_given_back_after() {
 fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
     let script = "readproportion=0.5\nupdateproportion=0.3\ninsertproportion=0.2\nfieldlength=3";
     let mut site = site(3, 200);
-    site.script = Some(("mix".to_owned(), script.to_owned()));
+    site.script = Some(Script::new("mix", script));
     let mut bench = Bench::new(entry, variant, &site).expect("a bench");
     // Of each line: the cores that touched it, whether it was stored to, and the common locks.
     let mut lines: BTreeMap<Line, (BTreeSet<usize>, bool, BTreeSet<u32>)> = BTreeMap::new();

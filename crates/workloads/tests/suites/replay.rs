@@ -2,11 +2,12 @@
 
 use crate::common::{Bench, entry, site};
 use model::contents::View;
+use model::script::Script;
 use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, Word};
 use model::workload::{Flush, LockId, Pm, Port, Ptr, Site, Stop};
 
 fn scripted(cores: u8, text: &str) -> Site {
-    Site { script: Some(("mine.trace".into(), text.into())), ..site(cores, 1) }
+    Site { script: Some(Script::new("mine.trace", text)), ..site(cores, 1) }
 }
 
 fn bench(cores: u8, text: &str) -> Bench {
@@ -152,8 +153,8 @@ fn flushes_and_fences_may_be_left_out_with_those_of_the_same_comment() {
         let expect = [rest(&first, of_first), rest(&second, of_second)];
         assert_eq!(left_out(line, text), expect, "line {line}");
     }
-    let script = ("mine.trace".to_owned(), text.to_owned());
-    let found = workloads::replay::persists(Some(&script)).expect("it is right");
+    let script = Script::new("mine.trace", text);
+    let found = workloads::replay::persists(Some(&script), &[]).expect("it is right");
     let found: Vec<_> = found.iter().map(|row| (row.place, row.operation, row.times)).collect();
     assert_eq!(found, [(2, "fence", 2), (5, "flush", 2), (6, "fence", 1), (9, "order", 1)]);
     for line in [3, 99] {

@@ -3,6 +3,7 @@
 
 use model::contents::{Contents, View};
 use model::image::Image;
+use model::script::Script;
 use model::units::{CoreId, Cycle, LINE_BYTES, Word};
 use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Stop, Workload};
 
@@ -109,7 +110,7 @@ fn site(cores: u8) -> Site {
 }
 
 fn with_script(text: &str) -> Site {
-    Site { script: Some(("mine.sql".to_owned(), text.to_owned())), ..site(1) }
+    Site { script: Some(Script::new("mine.sql", text)), ..site(1) }
 }
 
 fn make(settings: &[(&str, u64)], site: &Site) -> Step<Box<dyn Workload>> {
@@ -298,7 +299,7 @@ fn memory_that_is_used_up_is_told() {
 
     let grows = "CREATE TABLE t (v BLOB); -- Nothing is in it.\n-- measured\nINSERT INTO t VALUES \
                  (randomblob(3000));";
-    let site = Site { script: Some(("grows.sql".to_owned(), grows.to_owned())), ..site };
+    let site = Site { script: Some(Script::new("grows.sql", grows)), ..site };
     let stop = run(&[], &site, 10_000, |_| ()).err();
     assert!(matches!(stop, Some(Stop::OutOfMemory { free: 0..4096, .. })), "{stop:?}");
 }
@@ -581,7 +582,7 @@ fn profile() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let transactions = number("TRANSACTIONS").unwrap_or(300);
     let mut site = site(1);
-    site.script = std::env::var("SCRIPT").ok().map(|text| ("SCRIPT".to_owned(), text));
+    site.script = std::env::var("SCRIPT").ok().map(|text| Script::new("SCRIPT", text));
     let others = ["instructions_per_statement", "instructions_per_commit"].map(|name| (name, 0));
     let settings = [others[0], others[1], ("instructions_per_step", 1)];
     run(&settings, &site, transactions, |recorder| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Bench, Watched, entry, site};
+use model::script::Script;
 use model::workload::{Site, Stop};
 use workloads::properties::{Distribution, Properties};
 
@@ -179,7 +180,7 @@ fn a_lean_new_order_in_arrays_stores_no_more_than_stock_and_order() {
 }
 
 fn with_script(text: &str) -> Site {
-    Site { script: Some(("mix".to_owned(), text.to_owned())), ..site(2, 500) }
+    Site { script: Some(Script::new("mix", text)), ..site(2, 500) }
 }
 
 #[test]
