@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from indelible import native
-    from indelible._core import InputError, InternalError
+    from indelible._core import HostError, InputError, InternalError
     from indelible.causes import Causes
     from indelible.compiler import cc
     from indelible.exploration import Exploration, explore
@@ -52,6 +52,7 @@ __all__ = [
     "Comparison",
     "Crash",
     "Exploration",
+    "HostError",
     "InputError",
     "InternalError",
     "Interrupted",
@@ -89,7 +90,7 @@ _UNSTARRED = ("list",)
 
 #: Where the names are that are no verbs.
 _HOMES = {
-    "experiment": ("InputError", "InternalError"),
+    "experiment": ("HostError", "InputError", "InternalError"),
     "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),

@@ -5,6 +5,9 @@ from indelible.design import Answer
 class InputError(ValueError):
     """What was asked for is impossible; the message says what is wrong and what is accepted."""
 
+class HostError(InputError):
+    """This computer has no room for what was asked for, which another one may have."""
+
 class InternalError(RuntimeError):
     """A bug in the simulator; the message says where."""
 

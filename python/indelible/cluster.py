@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from indelible import experiment
-from indelible.experiment import Elsewhere, InputError, InternalError
+from indelible.experiment import Elsewhere, HostError, InputError, InternalError
 from indelible.kept import Asked, simulator
 from indelible.pool import Here, Lost, Place
 from indelible.progress import PATIENCE_SECONDS
@@ -170,6 +170,8 @@ class Sent(Elsewhere):
         """Return what a worker answers, or raise what it says."""
         kind, text, worker = self._sent((verb, request, self._machine, simulator()))
         match kind:
+            case "HostError":
+                raise HostError(text)
             case "InputError":
                 raise InputError(text)
             case "InternalError":

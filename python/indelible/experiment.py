@@ -23,6 +23,7 @@ from indelible import _core as core
 from indelible import scripts
 
 InputError = core.InputError
+HostError = core.HostError
 InternalError = core.InternalError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import cluster, experiment, kept, pool
 from indelible.cluster import Dask
-from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, InputError
+from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, HostError, InputError
 from indelible.kept import Taken
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
 from indelible.settings import Pairs
@@ -65,7 +65,7 @@ class TriedJob(RunJob):
         try:
             return super().start(control)
         except InputError as error:
-            return {UNTESTED: str(error)}
+            return _untested(error)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class SampledJob:
         try:
             return self.campaign.start(control)
         except InputError as error:
-            return {UNTESTED: str(error)}
+            return _untested(error)
 
     def command(self) -> str:
         """Return the command line that repeats the campaign."""
@@ -247,6 +247,11 @@ def _execute(
             return pool.execute(jobs, order, place=place), False
     except pool.Interrupted as interrupt:
         return interrupt.partial, True
+
+
+def _untested(error: InputError) -> dict[str, Any]:
+    """Return the answer that there is none; of what this computer lacks it may have more later."""
+    return {UNTESTED: str(error), kept.PASSING: isinstance(error, HostError)}
 
 
 def _is_whole(data: Mapping[str, Any] | None) -> bool:

@@ -24,6 +24,9 @@ from indelible.files import naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
+#: What an answer has that may be another one on the next computer, or here the next time.
+PASSING = "passing"
+
 
 class Asked(Job, Protocol):
     """A job whose answer follows from its request."""
@@ -69,7 +72,7 @@ class KeptJob:
             self.was_taken = True
             return kept
         answer = self.job.start(control)
-        if not answer.get("cancelled"):
+        if not answer.get("cancelled") and not answer.get(PASSING):
             _write(self.file, answer)
         return answer
 

@@ -216,6 +216,18 @@ def test_a_bug_names_the_command_that_repeats_it(
 
 
 @needs_core
+def test_that_a_worker_has_no_room_is_told_from_other_mistakes(
+    here: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(spec: str, control: object) -> str:
+        raise experiment.HostError("the host has no room")
+
+    monkeypatch.setattr(experiment.core, "run", refused)
+    with pytest.raises(experiment.HostError, match="has no room"):
+        indelible.compare(["native"], ["queue"], **SMALL, dask=here.scheduler_address)
+
+
+@needs_core
 def test_what_is_kept_is_not_sent(
     processes: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

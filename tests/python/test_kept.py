@@ -250,6 +250,51 @@ def test_a_campaign_that_was_stopped_is_not_kept(
 
 
 @needs_core
+def test_what_this_computer_has_no_room_for_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is of no design that its campaign found no room, and may have some the next time."""
+    asked = {"machine": "tiny", "txs": 5, "keep": tmp_path}
+
+    def refused(spec: str, control: object) -> str:
+        raise experiment.HostError("the host has no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.core, "crash", refused)
+        first = indelible.compare(["silo"], ["queue"], **asked)
+    assert first.verdict("silo").kind == "untested"
+    again = indelible.compare(["silo"], ["queue"], **asked)
+    assert (again.verdict("silo").kind, again.taken.count) == ("ok", 1)
+
+
+#: A process that has no room for 16 GiB of memory, of which the pages come when they are used.
+NARROW = """
+import pickle
+import resource
+import indelible
+from indelible import experiment
+
+here = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (here + (1 << 30), resource.RLIM_INFINITY))
+for ask in (indelible.run, indelible.crash):
+    try:
+        ask("silo", "queue", "silo", txs=5)
+    except indelible.HostError as error:
+        print(pickle.loads(pickle.dumps(error)))
+"""
+
+
+@needs_core
+def test_that_this_computer_has_no_room_is_told_from_other_mistakes() -> None:
+    done = subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    for line in lines:
+        assert line.startswith("the host has no room for the machine's memories (")
+        assert line.endswith("): lower pm.device_size")
+
+
+@needs_core
 def test_a_file_that_is_no_answer_is_named(tmp_path: Path) -> None:
     asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}
     indelible.compare(["native"], ["queue"], **asked)

@@ -1,11 +1,29 @@
 //! What is wrong with what a user wrote: one sentence that names the thing and says what to write.
 
+use std::io;
+
 use strsim::normalized_damerau_levenshtein as similarity;
 
 /// A mistake in what a user wrote, as one line that begins in lower case and says how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
+
+/// How the one mistake begins that is none: another host takes what was asked for, or this one when
+/// it has more room.
+const NO_ROOM: &str = "the host has no room for the machine's memories";
+
+impl InputError {
+    /// That the host has no room for a machine's memories, and what helps.
+    pub fn no_room(why: &io::Error, advice: &str) -> InputError {
+        InputError(format!("{NO_ROOM} ({why}){advice}"))
+    }
+
+    /// Whether it is of the host as it is now, and not of what was asked for.
+    pub fn is_of_the_host(&self) -> bool {
+        self.0.starts_with(NO_ROOM)
+    }
+}
 
 /// An unknown design, workload, machine, ...: says what there is, the closest name first.
 pub fn unknown<'a>(

@@ -164,9 +164,7 @@ pub fn make(
 pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
     match failure {
         Failure::Stopped(stop) => stopped(stop, resolved),
-        Failure::Host(error) => InputError(format!(
-            "the host has no room for the machine's memories ({error}): lower pm.device_size"
-        )),
+        Failure::Host(error) => InputError::no_room(&error, ": lower pm.device_size"),
         Failure::Deadlock(stuck) => defect(resolved, &format!("deadlock: {stuck}")),
     }
 }

@@ -22,6 +22,12 @@ pyo3::create_exception!(
 );
 pyo3::create_exception!(
     indelible,
+    HostError,
+    InputError,
+    "This computer has no room for what was asked for, which another one may have."
+);
+pyo3::create_exception!(
+    indelible,
     InternalError,
     PyRuntimeError,
     "A bug in the simulator; the message says where."
@@ -78,6 +84,7 @@ fn answer<T: Send>(
 ) -> PyResult<T> {
     match py.detach(|| panics::caught(ask)) {
         Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) if error.is_of_the_host() => Err(HostError::new_err(error.to_string())),
         Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
         Err(Caught::Raised(raised)) => Err(InputError::new_err(raised.text)),
         Err(Caught::Panic(message)) => Err(InternalError::new_err(message)),

@@ -137,11 +137,7 @@ impl Cut<'_> {
             }
             Err(Failure::Stopped(Stop::Cancelled)) => Left::Cancelled,
             Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
-            Err(Failure::Host(error)) => {
-                return Err(InputError(format!(
-                    "the host has no room for the machine's memories ({error})"
-                )));
-            }
+            Err(Failure::Host(error)) => return Err(InputError::no_room(&error, "")),
             Err(Failure::Stopped(stop)) => panic!("a program of a litmus test: {stop:?}"),
         })
     }
