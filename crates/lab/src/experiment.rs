@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::campaign;
 use crate::error::InputError;
 use crate::quantity;
-use crate::results;
+use crate::results::{self, How};
 use crate::spec::{Resolved, Spec};
 
 /// Transactions of each core in the measured region, if the user does not say (ours: the default
@@ -91,8 +91,10 @@ pub struct Made {
 impl Made {
     /// The row of the run.
     pub fn row(&self, spec: &Spec, resolved: &Resolved) -> Value {
-        let run = (self.txs, self.warmup, spec.exact);
-        let mut row = results::row(resolved, &self.outcome, run, self.host);
+        let (txs, warmup, exact, without) =
+            (self.txs, self.warmup, spec.exact, spec.without.as_deref());
+        let how = How { txs, warmup, exact, without };
+        let mut row = results::row(resolved, &self.outcome, how, self.host);
         if spec.latencies {
             row[results::COMMIT_LATENCY]["distribution"] = results::distribution(&self.outcome);
         }

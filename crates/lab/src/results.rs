@@ -14,12 +14,27 @@ use crate::usage;
 /// What a row calls how long commits took.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
 
+/// How a run was made, beside what its request came to.
+#[derive(Clone, Copy, Default)]
+pub struct How<'a> {
+    /// Transactions of each core in the measured region.
+    pub txs: u64,
+    /// Transactions of each core before it.
+    pub warmup: u64,
+    /// Whether nobody may run ahead.
+    pub exact: bool,
+    /// A rule of the design that was switched off.
+    pub without: Option<&'a str>,
+}
+
 /// The identity of what was run: everything that a result depends on.
-fn identity(resolved: &Resolved, txs: u64, warmup: u64, exact: bool) -> String {
+fn identity(resolved: &Resolved, how: How<'_>) -> String {
+    let How { txs, warmup, exact, without } = how;
     let digest = resolved.design.script.unwrap_or_default();
+    let lacks = without.map_or(String::new(), |rule| format!("\nwithout {rule}"));
     let text = format!(
         "{}{digest}\n{:?}\n{}\n{:?}\n{}\ncores {} txs {txs} warmup {warmup} seed {} exact {exact}\n\
-         {:?}\n{}",
+         {:?}\n{}{lacks}",
         resolved.design.card.name,
         resolved.design_settings,
         resolved.workload.about.name,
@@ -34,12 +49,7 @@ fn identity(resolved: &Resolved, txs: u64, warmup: u64, exact: bool) -> String {
 }
 
 /// The row of a run.
-pub fn row(
-    resolved: &Resolved,
-    outcome: &Outcome,
-    (txs, warmup, exact): (u64, u64, bool),
-    host: HostTime,
-) -> Value {
+pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime) -> Value {
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
@@ -59,7 +69,7 @@ pub fn row(
         "aborted": report.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
-        "id": identity(resolved, txs, warmup, exact),
+        "id": identity(resolved, how),
         "core_model": resolved.machine.config.core_model(),
         "domain": resolved.machine.config.domain().name(),
         "cycles": report.cycles,
@@ -215,6 +225,8 @@ mod tests {
     use super::*;
     use crate::spec::Spec;
 
+    const HOW: How<'_> = How { txs: 103, warmup: 10, exact: false, without: None };
+
     fn resolved(change: &str) -> Resolved {
         let spec = format!(
             r#"{{"design": "silo", "workload": "hash", "cores": 3,
@@ -303,7 +315,7 @@ mod tests {
 
     fn row_of(resolved: &Resolved, report: Report) -> Value {
         let outcome = Outcome { report, crashes: None, timeline: None };
-        row(resolved, &outcome, (103, 10, false), HostTime { seconds: 0.5, cpu: 0.25 })
+        row(resolved, &outcome, HOW, HostTime { seconds: 0.5, cpu: 0.25 })
     }
 
     /// What a row says of a run; names, the identity and the notes are left out.
@@ -469,27 +481,28 @@ mod tests {
     /// Results are looked up by their identity: what changes them must change that.
     #[test]
     fn whatever_a_result_depends_on_is_in_its_identity() {
-        let of = |change: &str, txs, warmup, exact| identity(&resolved(change), txs, warmup, exact);
-        let usual = || of("", 100, 10, false);
+        let of = |change: &str, how| identity(&resolved(change), how);
+        let usual = || of("", HOW);
         assert_eq!(usual(), usual());
         let others = [
-            of(r#", "seed": 2"#, 100, 10, false),
-            of("", 101, 10, false),
-            of("", 100, 11, false),
-            of("", 100, 10, true),
-            of(r#", "machine": "tiny""#, 100, 10, false),
+            of(r#", "seed": 2"#, HOW),
+            of("", How { txs: 104, ..HOW }),
+            of("", How { warmup: 11, ..HOW }),
+            of("", How { exact: true, ..HOW }),
+            of("", How { without: Some("undo_newest_first"), ..HOW }),
+            of(r#", "machine": "tiny""#, HOW),
         ];
         assert!(others.iter().all(|other| *other != usual()), "{others:?}");
         let mut resolved = resolved("");
-        let mut changed = vec![identity(&resolved, 100, 10, false)];
+        let mut changed = vec![identity(&resolved, HOW)];
         resolved.cores = 2;
-        changed.push(identity(&resolved, 100, 10, false));
+        changed.push(identity(&resolved, HOW));
         resolved.design_settings.push(("entries".into(), 7));
-        changed.push(identity(&resolved, 100, 10, false));
+        changed.push(identity(&resolved, HOW));
         resolved.workload_settings.push(("items".into(), 7));
-        changed.push(identity(&resolved, 100, 10, false));
+        changed.push(identity(&resolved, HOW));
         resolved.script = Some(Script::new("mine.sql", "SELECT 1;"));
-        changed.push(identity(&resolved, 100, 10, false));
+        changed.push(identity(&resolved, HOW));
         changed.sort_unstable();
         changed.dedup();
         assert_eq!(changed.len(), 5, "each change was one of the identity");
