@@ -171,10 +171,13 @@ fn fail(py: Python<'_>, message: &str) -> PyResult<()> {
     answer(py, || panic!("{message}"))
 }
 
-#[pymodule]
+/// It takes the global lock, also of a Python that could do without: what hooks are lent is looked
+/// at by one thread at a time ([`script`]).
+#[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::install_hook();
     module.add("InputError", module.py().get_type::<InputError>())?;
+    module.add("HostError", module.py().get_type::<HostError>())?;
     module.add("InternalError", module.py().get_type::<InternalError>())?;
     module.add_class::<Control>()?;
     script::add(module)?;

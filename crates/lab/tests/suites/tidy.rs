@@ -206,6 +206,23 @@ fn designs_write_through_the_floor() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What hooks in Python are lent is borrowed again by each of their methods, which is sound while
+/// those run one at a time. A Python without the global lock would run them beside each other, and
+/// modules of PyO3 allow that unless they say otherwise.
+#[test]
+fn what_python_is_lent_is_used_under_its_lock() {
+    let all = sources();
+    let text = |path: &str| {
+        let found = all.iter().find(|(other, _)| other == Path::new(path));
+        &found.unwrap_or_else(|| panic!("{path} is not there")).1
+    };
+    assert!(
+        text("crates/python/src/script/lent.rs").contains("unsafe"),
+        "there is nothing to hold"
+    );
+    assert!(text("crates/python/src/lib.rs").contains("#[pymodule(gil_used = true)]"));
+}
+
 /// The checks of this file see what they are for.
 #[test]
 fn what_is_wrong_is_seen() {
