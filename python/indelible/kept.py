@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -160,13 +160,16 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _write(file: Path, answer: Mapping[str, Any]) -> None:
-    """Write a file that is there whole or not at all, also beside who else writes the same."""
-    with (
-        naming(file),
-        tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=file.parent, suffix=".part", delete=False
-        ) as part,
-    ):
-        json.dump(answer, part)
+    """Write a file that is there whole or not at all, also beside who else writes the same.
+
+    Whoever may read the folder may read it.
+    """
+    part = file.with_name(f"{file.stem}.{secrets.token_hex(8)}.part")
     with naming(file):
-        Path(part.name).replace(file)
+        try:
+            with part.open("x", encoding="utf-8") as out:
+                json.dump(answer, out)
+            part.replace(file)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -292,6 +294,33 @@ def test_that_this_computer_has_no_room_is_told_from_other_mistakes() -> None:
     for line in lines:
         assert line.startswith("the host has no room for the machine's memories (")
         assert line.endswith("): lower pm.device_size")
+
+
+@needs_core
+def test_of_what_cannot_be_written_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}
+
+    def full(answer: object, out: IO[str]) -> None:
+        out.write("{")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "dump", full)
+        with pytest.raises(indelible.InputError, match="no space left on device"):
+            indelible.compare(["native"], ["queue"], **asked)
+    assert files(tmp_path) == set()
+
+
+@needs_core
+def test_whoever_may_read_a_folder_may_read_what_is_kept_there(tmp_path: Path) -> None:
+    asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}
+    other = tmp_path / "other"
+    other.touch()
+    indelible.compare(["native"], ["queue"], **asked)
+    (name,) = files(tmp_path) - {other.name}
+    assert (tmp_path / name).stat().st_mode == other.stat().st_mode
 
 
 @needs_core
