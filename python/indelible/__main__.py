@@ -12,6 +12,7 @@ def main() -> int:
     try:
         if HASHES not in os.environ and _runs_python(sys.argv[1:]):
             _begin_anew()
+        _end_in_order()
         from indelible import cli
 
         code = cli.main()
@@ -24,6 +25,20 @@ def main() -> int:
     # next `exec`, and would die of it at exit.
     exec("")
     return code
+
+
+def _end_in_order() -> None:
+    """Have what ends a process, as a batch system does, or a terminal that is closed, be Ctrl-C.
+
+    Who is ended at once leaves behind what it has started: a checker (`--check`) that does not end
+    by itself would run on for ever, and files that are made for a while would stay.
+    """
+    import signal
+
+    for ends in (signal.SIGTERM, signal.SIGHUP):
+        # What somebody has it ignore, as nohup does, it ignores.
+        if signal.getsignal(ends) == signal.SIG_DFL:
+            signal.signal(ends, signal.default_int_handler)
 
 
 def _runs_python(words: list[str]) -> bool:

@@ -525,6 +525,32 @@ def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
         assert json.loads(shown)["cancelled"] is True
 
 
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_the_command_ends_its_checker(tmp_path: Path, ends: signal.Signals) -> None:
+    """A checker is no part of what Ctrl-C is for, and would go on when nobody hears it any more."""
+    (tmp_path / "a.trace").write_text("region 0 64\nmeasured\nstore 0 1\n")
+    pid = tmp_path / "pid"
+    checker = f"goes_on() {{ echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 60; }}; goes_on"
+    trace = ["--replay", str(tmp_path / "a.trace")]
+    process = start("crash", "--design", "undo@x86", *trace, "--check", checker)
+    try:
+        within(30, pid.exists)
+        process.send_signal(ends)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    within(30, lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
+
+
+def within(seconds: float, happens: Callable[[], bool]) -> None:
+    """Wait until something has happened, for so long at most."""
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @x86_linux
 def test_the_processor_is_measured_and_simulated() -> None:
     words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]

@@ -34,9 +34,9 @@ pub const CORES: u8 = 2;
 /// On a defect of the simulator or of a design.
 pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let mut spec = Spec::read(spec)?;
+    spec.cancelled = Some(Arc::clone(&control.cancelled));
     let resolved = spec.resolve(Some(CORES))?;
     if let Some(checker) = &resolved.checker {
-        checker.heed(&control.cancelled);
         checker.forget_kept().map_err(InputError)?;
     }
     resolved.heard()?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use model::checker::Examiner;
 use model::config::{Config, Domain};
@@ -79,6 +80,9 @@ pub struct Spec {
     pub images: Option<PathBuf>,
     /// How many of the trace's flushes and fences are left out, one at a time, for it to notice.
     pub leave_out: Option<HowMany>,
+    /// Set when the user wants an end, which the program that checks images hears of.
+    #[serde(skip)]
+    pub cancelled: Option<Arc<AtomicBool>>,
 }
 
 fn default_machine() -> String {
@@ -319,6 +323,8 @@ impl Spec {
         }
         let program = Program::new(&command, self.images.clone());
         let program = program.map_err(InputError)?;
+        // It is asked for the first time when the workload is made.
+        self.cancelled.iter().for_each(|cancelled| program.heed(cancelled));
         Ok(Some(Arc::new(program)))
     }
 }
