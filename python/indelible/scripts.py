@@ -308,7 +308,13 @@ def running(thread: int) -> str | None:
 def _own(stack: Iterable[traceback.FrameSummary], name: str) -> list[traceback.FrameSummary]:
     """Return the steps that are in the folder of a script."""
     folders = {os.path.dirname(path) for path, _ in _files} | {os.path.dirname(name)}
-    return [frame for frame in stack if os.path.dirname(frame.filename) in folders]
+
+    def is_own(file: str) -> bool:
+        # Of a file that was named by a relative path its code knows no other.
+        whole = file if file.startswith("<") else os.path.abspath(file)
+        return bool(folders & {os.path.dirname(file), os.path.dirname(whole)})
+
+    return [frame for frame in stack if is_own(frame.filename)]
 
 
 def _place(step: traceback.FrameSummary) -> str:

@@ -150,8 +150,9 @@ def test_a_recovery_that_does_not_end_is_a_violation_of_its_power_failure(
     assert violation["event"] > 0
 
 
+@pytest.mark.parametrize("is_relative", [False, True])
 def test_a_hook_that_does_not_return_is_named_when_it_is_interrupted(
-    write: Write, tmp_path: Path
+    write: Write, tmp_path: Path, is_relative: bool
 ) -> None:
     begun = tmp_path / "begun"
     path = write(
@@ -160,12 +161,14 @@ def test_a_hook_that_does_not_return_is_named_when_it_is_interrupted(
         f"    open({str(begun)!r}, 'w').close()\n"
         "    while True: pass"
     )
+    path = "./d.py" if is_relative else path
     run = subprocess.Popen(
         [sys.executable, "-m", "indelible", "crash", "--design", path, "--workload", "hash"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=heed_interrupts,
+        cwd=tmp_path,
     )
     try:
         until = time.monotonic() + 60
