@@ -129,3 +129,13 @@ def test_what_an_interrupted_recovery_left_is_told(number: int, which: str) -> N
     }
     line, *_ = crash_text.list_violations([found], 200, crash_text.EARLY)
     assert line == f"  at event 7 (cycle 90, write 2 of the recovery{which}): durability: lost"
+
+
+def test_writes_that_came_early_are_told_below_the_violation() -> None:
+    early = [{"line": "0x40", "class": "home_write_back", "bytes": 64}]
+    early += [{"line": f"{64 * at:#x}", "class": "log", "bytes": 8} for at in range(2, 12)]
+    found = {"life": 1, "after": [], "event": 7, "order": 1, "cycle": 90, "text": "order: lost"}
+    _, line = crash_text.list_violations([found | {"early": early[:2]}], 200, crash_text.EARLY)
+    assert line == "    came early: home write back 0x40, log 0x80 (8 bytes)"
+    *_, line = crash_text.list_violations([found | {"early": early}], 400, crash_text.EARLY)
+    assert line.endswith("log 0x200 (8 bytes), and 3 more; --json has them all")

@@ -11,7 +11,7 @@ use model::crash::Recovery;
 use model::design::{Granularity, Needs};
 use model::engine::Control;
 use model::image::Cut;
-use model::oracle::Violation;
+use model::oracle::{Early, Violation};
 use serde_json::{Value, json};
 
 use crate::error::InputError;
@@ -144,6 +144,12 @@ fn what_else(
     Ok(())
 }
 
+/// A write that arrived early.
+fn early(of: &Early) -> Value {
+    let line = format!("{:#x}", of.line.address());
+    json!({ "line": line, "class": of.class.name(), "bytes": of.bytes })
+}
+
 fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
     json!({
         "text": violation.text,
@@ -151,6 +157,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "after": history(cuts),
         "event": violation.point,
         "order": violation.order,
+        "early": violation.early.iter().map(early).collect::<Vec<_>>(),
         "cycle": violation.at.0,
         "nested": violation.nested,
         "nested_order": violation.nested_order,

@@ -98,6 +98,7 @@ pub fn violation(text: String) -> Violation {
     Violation {
         point: 0,
         order: 0,
+        early: Vec::new(),
         at,
         nested: None,
         nested_order: 0,

@@ -346,8 +346,7 @@ fn stall_name(stall: Stall) -> String {
 }
 
 fn class_name(class: Class) -> String {
-    let name = Class::ALL.iter().find(|(other, _)| *other == class).map(|(_, name)| *name);
-    name.expect("every class has a name").replace('_', " ")
+    class.name().replace('_', " ")
 }
 
 fn flush_name(how: Flush) -> &'static str {

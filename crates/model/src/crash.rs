@@ -2,26 +2,24 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashSet;
-
 use crate::checker::{Checker, Refusal};
-use crate::config::Domain;
 use crate::contents::{Contents, View};
-use crate::controller::Notify;
-use crate::design::{Below, Design, FenceKind, Gasp, KeptBy, Setup, Structure};
+use crate::design::{Below, Design, FenceKind, KeptBy, Setup, Structure};
 use crate::device::Write;
-use crate::image::{Image, PowerLoss, Remembered};
-use crate::oracle::{Oracle, Violation};
+use crate::image::{Image, Remembered};
+use crate::oracle::{Early, Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, Line, LineMap, Word, mix, spread};
+use crate::units::{CoreId, Cycle, Word, mix};
 use crate::workload::Workload;
 
 mod choices;
+mod failure;
 mod keeper;
 mod nested;
 pub mod versions;
 
 use choices::Choices;
+use failure::fail;
 use keeper::Keeper;
 use nested::{Again, recover_to_the_end};
 use versions::Versions;
@@ -145,6 +143,8 @@ pub struct Probe {
     next: usize,
     /// The image of the present crash point that is looked at.
     order: u64,
+    /// What has arrived early in it.
+    early: Vec<Early>,
     /// Crash points so far, whether the power was cut there or not.
     pub passed: u64,
     /// Power failures.
@@ -197,6 +197,7 @@ impl Probe {
             workload,
             next: 0,
             order: 0,
+            early: Vec::new(),
             passed: 0,
             points: 0,
             nested_points: 0,
@@ -313,7 +314,9 @@ impl Probe {
         for order in 0_u64.. {
             self.order = order;
             let torn = mix(seed ^ order << 48);
-            match fail(at, design, below, combining, &mut self.saved, torn, &mut choices) {
+            self.early.clear();
+            let came = (&mut choices, &mut self.early);
+            match fail(at, design, below, combining, &mut self.saved, torn, came) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, image, setup),
                 Ok(mut image) => {
                     if let Some(versions) = &self.versions
@@ -441,6 +444,7 @@ impl Probe {
         self.violations.push(Violation {
             point: self.passed,
             order: self.order,
+            early: self.early.clone(),
             at,
             nested: again.map(|again| again.writes),
             nested_order: again.map_or(0, |again| again.order),
@@ -485,113 +489,6 @@ impl Saved {
         let cells = bytes(|by| by == KeptBy::Cells);
         self.declared = cells + powered;
         self.energy = cells + powered * setup.shape.config.controller.battery / 100;
-    }
-}
-
-/// Cuts the power and returns what is left, before recovery: all that the design saves, or, on a
-/// machine with less energy than it declares, as much as that is enough for.
-///
-/// # Errors
-/// A sentence, when the design needs more energy than it declared.
-fn fail<'i, D: Design>(
-    at: Cycle,
-    design: &D,
-    below: &'i Below<D::Event>,
-    combining: &[Write],
-    saved: &mut Saved,
-    seed: u64,
-    choices: &mut Choices,
-) -> Result<Image<'i>, String> {
-    let declared = saved.declared;
-    let mut image = Image::over(below.memory.durable());
-    // What the cells are in the middle of is older than whatever else arrives.
-    if below.shape.config.domain() == Domain::Media {
-        tear(at, below, &mut image, seed);
-    }
-    // Where nothing of a design survives, neither does what it does when it is told.
-    let is_unheard = |notify: &Notify<D::Event>| match notify {
-        Notify::Design(event) => declared == 0 || !design.hears_at_once(event),
-        _ => true,
-    };
-    // Write-combining buffers may be sent at any time. Those of hardware that brings stores to
-    // memory itself send nothing.
-    let combining = if design.brings_stores() { &[] } else { combining };
-    let located: Vec<Write> =
-        combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
-    let mut under_way = below.memory.under_way(is_unheard);
-    under_way.extend(located.iter().map(|write| (write, true)));
-    arrive_early(under_way, &mut image, choices);
-    for write in design.could_be_durable(below, &mut || choices.arrived()) {
-        image.set_line(write.line, &write.data, write.mask).expect("the power is on");
-    }
-    if below.shape.caches_survive() {
-        save_caches(design, below, &mut image);
-    }
-    let mut gasp = Gasp::new(&mut image, at, saved.energy);
-    let done = design.power_loss(&mut gasp);
-    saved.most = saved.most.max(gasp.saved);
-    match done {
-        Ok(()) => Ok(image),
-        Err(PowerLoss) if saved.energy < declared => {
-            saved.short += 1;
-            Ok(image)
-        }
-        Err(PowerLoss) => Err(format!(
-            "energy: the design needs more than the {declared} bytes of structures that survive, \
-             as it declares them"
-        )),
-    }
-}
-
-/// Some of the writes that are under way have arrived; of one line, the first ones. Those that may
-/// not have, since somebody would have heard of it, are not asked about.
-fn arrive_early(under_way: Vec<(&Write, bool)>, image: &mut Image<'_>, choices: &mut Choices) {
-    let mut stopped: FxHashSet<Line> = FxHashSet::default();
-    for (write, may_have) in under_way {
-        if stopped.contains(&write.line) {
-            continue;
-        }
-        if !may_have || !choices.arrived() {
-            stopped.insert(write.line);
-            continue;
-        }
-        image.set_line(write.line, &write.data, write.mask).expect("the power is on");
-    }
-}
-
-/// A write that the cells were in the middle of is there in some of its words.
-fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) {
-    for write in below.memory.being_programmed(at) {
-        let torn = spread(mix(seed ^ write.line.0) as u8);
-        image.set_line(write.line, &write.data, write.mask & torn).expect("the power is on");
-    }
-}
-
-/// The energy left saves what the queues before memory, and then the caches, hold: the lines with
-/// the lowest addresses, as far as it goes. Write-combining buffers are no caches.
-fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image<'_>) {
-    let is_of_caches = |notify: &Notify<D::Event>| !matches!(notify, Notify::Combining(_));
-    let under_way = below.memory.under_way(is_of_caches).into_iter();
-    let under_way: Vec<&Write> =
-        under_way.filter_map(|(write, is_saved)| is_saved.then_some(write)).collect();
-    let dirty = below.caches.dirty_lines().into_iter();
-    let saved = dirty.filter(|&line| line.is_persistent() && !design.leaves_behind(line));
-    // The line whose bytes each physical line is to hold.
-    let newest: LineMap<Line> = saved.map(|line| (design.locate(line), line)).collect();
-    let mut lines: Vec<Line> =
-        under_way.iter().map(|write| write.line).chain(newest.keys().copied()).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    lines.truncate((below.shape.config.controller.flush_bytes / 64) as usize);
-    for write in under_way {
-        if lines.binary_search(&write.line).is_ok() {
-            image.set_line(write.line, &write.data, write.mask).expect("the power is on");
-        }
-    }
-    for line in lines {
-        if let Some(&of) = newest.get(&line) {
-            image.set_line(line, &below.line(of), u64::MAX).expect("the power is on");
-        }
     }
 }
 

@@ -36,6 +36,12 @@ impl Class {
         (Class::GarbageCollection, "garbage_collection"),
         (Class::CopyOnWrite, "copy_on_write"),
     ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        let named = Class::ALL.iter().find(|(class, _)| *class == self);
+        named.expect("each class has a name").1
+    }
 }
 
 /// What one persistent memory and its controller counted.

@@ -7,12 +7,32 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::contents::Contents;
 use crate::design::Durability;
+use crate::device::Write;
 use crate::image::Image;
+use crate::meters::Class;
 use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word};
 
 mod survivors;
 
 use survivors::{Candidate, Chains, Lost};
+
+/// A write that has arrived before timing would have had it arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Early {
+    /// Its line, in memory.
+    pub line: Line,
+    /// Why it is written.
+    pub class: Class,
+    /// How many of the line's bytes it has.
+    pub bytes: u32,
+}
+
+impl Early {
+    /// What is said of a write.
+    pub fn of(write: &Write) -> Early {
+        Early { line: write.line, class: write.class, bytes: write.mask.count_ones() }
+    }
+}
 
 /// Something that a recovered image holds and must not, or lacks and must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +41,8 @@ pub struct Violation {
     pub point: u64,
     /// Which of the images of that point it is: 0 for the one that timing produced.
     pub order: u64,
+    /// The writes that have arrived early in that image, in their order.
+    pub early: Vec<Early>,
     /// When the power failed.
     pub at: Cycle,
     /// At which of its writes recovery was interrupted (while the machine booted, booting), if it

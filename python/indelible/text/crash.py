@@ -191,7 +191,7 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
         told = f"{where[0]}: {what}"
         lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
         if index == 0:
-            lines += _history(violations[0], width)
+            lines += _history(violations[0], width) + _early(violations[0], width)
         indents = {"initial_indent": "    ", "subsequent_indent": "    "}
         lines += [
             textwrap.fill(one, width, break_long_words=False, break_on_hyphens=False, **indents)
@@ -240,6 +240,26 @@ def _history(violation: Mapping[str, Any], width: int) -> list[str]:
     if len(history) > HISTORY_SHOWN:
         lines.insert(0, f"      ... {len(history) - HISTORY_SHOWN} before; --json has them all")
     return ["    who stored there:", *lines] if lines else []
+
+
+#: How many writes that came early are told, and the bytes of one that has all of its line.
+EARLY_SHOWN, LINE = 8, 64
+
+
+def _early(violation: Mapping[str, Any], width: int) -> list[str]:
+    """Return which writes came early, each with its line and what it is."""
+    early = violation.get("early") or []
+    if not early:
+        return []
+    told = [
+        f"{write['class'].replace('_', ' ')} {write['line']}"
+        + ("" if write["bytes"] == LINE else f" ({write['bytes']} bytes)")
+        for write in early[:EARLY_SHOWN]
+    ]
+    if len(early) > EARLY_SHOWN:
+        told.append(f"and {len(early) - EARLY_SHOWN} more; --json has them all")
+    shape = {"initial_indent": "    came early: ", "subsequent_indent": "      "}
+    return [textwrap.fill(", ".join(told), width, break_on_hyphens=False, **shape)]
 
 
 def _trials(row: Mapping[str, Any], width: int) -> list[str]:

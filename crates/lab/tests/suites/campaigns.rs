@@ -12,8 +12,9 @@ use lab::Control;
 use model::crash::{Points, Recovery};
 use model::engine::{Crashes, Failure, Outcome};
 use model::image::Cut;
-use model::oracle::Violation;
-use model::units::{Cycle, Word};
+use model::meters::Class;
+use model::oracle::{Early, Violation};
+use model::units::{Cycle, Line, Word};
 use model::workload::Stop;
 use serde_json::{Value, json};
 
@@ -42,6 +43,7 @@ fn wrong(text: &str) -> Violation {
     Violation {
         point: 7,
         order: 1,
+        early: vec![Early { line: Line(5), class: Class::HomeWriteBack, bytes: 8 }],
         at: Cycle(90),
         nested: Some(3),
         nested_order: 2,
@@ -144,9 +146,26 @@ fn what_later_lives_find_is_counted_together_and_told_with_all_that_came_before(
     assert_eq!(after[1], expect);
     let is_first = |cut: &Cut| cut.point == after[0]["event"];
     assert!(lives.iter().any(|(is_last, cut, ..)| !is_last && is_first(cut)), "{told}");
+    let early = json!([{ "line": "0x140", "class": "home_write_back", "bytes": 8 }]);
+    assert_eq!(told["early"], early);
     let names = ["event", "order", "cycle", "nested", "nested_order", "address"];
     let expect = [json!(7), json!(1), json!(90), json!(3), json!(2), json!("0x28")];
     assert_eq!(names.map(|name| told[name].clone()), expect);
+}
+
+/// Without it nobody could tell what that image holds.
+#[test]
+fn an_image_in_which_writes_came_early_says_which_did() {
+    let answer = crash("undo@x86 queue without=order_log_before_store");
+    let told = &answer["violations"][0];
+    assert_ne!(told["order"], 0, "{told}");
+    let address = told["address"].as_str().and_then(|text| text.strip_prefix("0x"));
+    let address = address.and_then(|hex| u64::from_str_radix(hex, 16).ok()).expect("an address");
+    let line = json!(format!("{:#x}", address & !63));
+    let early = told["early"].as_array().expect("a list");
+    assert!(early.iter().any(|write| write["line"] == line && write["bytes"] == 64), "{told}");
+    let timely = crash("undo@x86 queue without=flush_data");
+    assert_eq!(timely["violations"][0]["early"], json!([]));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Which orders a campaign tries, and where it interrupts recovery.
 
+use rustc_hash::FxHashSet;
+
+use super::failure::arrive_early;
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, Domain};
 use crate::design::{Bare, Card, Durability, Granularity, Model, Needs, NoParams, NoRules, Shape};
-use crate::image::{Cut, Placement};
+use crate::image::{Cut, Placement, PowerLoss};
 use crate::meters::Class;
-use crate::units::TxId;
+use crate::units::{Line, TxId};
 use crate::workload::{Pm, Program, Step};
 
 mod told;
@@ -24,7 +27,7 @@ fn arrivals<const LINES: usize>(writes: &[(u64, u64)]) -> Vec<[u64; LINES]> {
     loop {
         let mut image = Image::over(&durable);
         let under_way = writes.iter().map(|write| (write, write.data[0] > 0)).collect();
-        arrive_early(under_way, &mut image, &mut choices);
+        arrive_early(under_way, &mut image, &mut choices, &mut Vec::new());
         images.push(std::array::from_fn(|line| image.word(Line(line as u64).first_word())));
         if choices.next(0) {
             images.sort_unstable();

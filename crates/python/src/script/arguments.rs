@@ -1,7 +1,6 @@
 //! What hooks are told: the arguments of `model::hooks`, with addresses in bytes.
 
 use model::design as hooks;
-use model::meters::Class;
 use model::workload::Flush;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -125,7 +124,7 @@ impl From<&hooks::Fence> for Fence {
                 line: Some(line.address()),
                 keep: how == Flush::WriteBack,
                 waits: how == Flush::EvictInOrder,
-                why: Class::ALL.iter().find(|(other, _)| *other == class).map(|(_, name)| *name),
+                why: Some(class.name()),
                 ..asked
             },
         }
