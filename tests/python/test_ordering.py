@@ -246,6 +246,19 @@ def test_what_hardware_raises_is_a_violation(write: Write) -> None:
     assert indelible.crash(f"undo@{path}", "hash", txs=5).failed
 
 
+def test_that_recovery_raises_does_not_show_what_a_rule_is_for(write: Write) -> None:
+    path = write(
+        'rules = {**Template.rules, "be_kind": "always"}\n'
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    if not setup.rules.be_kind: 1 / 0"
+    )
+    found = indelible.litmus(orders=path, mutants=True)
+    (row,) = (row for row in found.data["mutants"] if row["rule"] == "be_kind")
+    assert not row["caught"]
+    assert row["raises"].endswith(": in recover: ZeroDivisionError: division by zero")
+
+
 def test_cores_that_wait_for_ever_are_a_violation(write: Write) -> None:
     path = write(
         "def fence(self, fence, below):\n    from indelible.design import WAIT\n    return WAIT"

@@ -44,7 +44,8 @@ pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputE
     }
 }
 
-const RAISES: &str = "raises: ";
+/// How a violation begins that is what a script raised.
+pub const RAISES: &str = "raises: ";
 
 /// Whether a violation is that a script raised ([`or_raised`]).
 pub fn is_raised(violation: &str) -> bool {

@@ -34,6 +34,8 @@ pub struct Image<'a> {
     writes: u64,
     /// What recovery did without end, if it was ended.
     endless: Option<String>,
+    /// What recovery of a script raised, which is no recovery then.
+    raised: Option<String>,
     /// Fences since power came back.
     fences: u64,
     /// The writes that took effect, if they are remembered.
@@ -173,6 +175,7 @@ impl<'a> Image<'a> {
             writes_left: u64::MAX,
             writes: 0,
             endless: None,
+            raised: None,
             fences: 0,
             remembered: None,
             reads: None,
@@ -227,7 +230,8 @@ impl<'a> Image<'a> {
     /// This image, with power that does not fail again, for a recovery that ends.
     #[must_use]
     pub fn powered(self) -> Image<'a> {
-        Image { writes_left: WRITES_MAX, writes: 0, endless: None, fences: 0, ..self }
+        let (endless, raised) = (None, None);
+        Image { writes_left: WRITES_MAX, writes: 0, endless, raised, fences: 0, ..self }
     }
 
     /// What was done to it without end, if that was ended as if the power had failed.
@@ -238,6 +242,16 @@ impl<'a> Image<'a> {
     /// Whoever reads or writes does `what` without end, and is to be ended.
     pub fn call_endless(&mut self, what: String) {
         self.endless = Some(what);
+    }
+
+    /// What recovery of a script raised, if it was ended by that.
+    pub fn raised(&self) -> Option<&str> {
+        self.raised.as_deref()
+    }
+
+    /// Recovery of a script raised what this sentence says.
+    pub fn call_raised(&mut self, text: String) {
+        self.raised = Some(text);
     }
 
     /// How many bytes the memory holds.

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::InputError;
+use lab::scripts::RAISES;
 use lab::scripts::scripted::ordering::LogName;
 use lab::scripts::scripted::{self, About, Given, Hooks, Instructions, Script, decline, raise};
 use model::design::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
@@ -302,6 +303,13 @@ fn raise_error(py: Python<'_>, error: PyErr, name: &str, hook: &str) -> ! {
     if declined { decline(text) } else { raise(text) }
 }
 
+/// Whether a script raised something of its own: neither that the power failed, nor that what was
+/// asked for does not fit.
+fn is_a_mistake(py: Python<'_>, error: &PyErr, lost: bool) -> bool {
+    let is_lost = lost && error.is_instance_of::<PyPowerLoss>(py);
+    !is_lost && !error.is_instance_of::<crate::InputError>(py)
+}
+
 /// What a script answers of an image, where the power may have failed.
 fn or_lost<T>(
     py: Python<'_>,
@@ -340,7 +348,15 @@ impl Script for PyScript {
                 self.class.bind(py).call_method1("recover", (image, setup)).map(drop)
             });
             self.place_endless(py, image, &answer.0, "recover");
-            or_lost(py, answer, self.name, "recover")
+            match answer {
+                // It is the image of one power failure that it goes wrong on.
+                (Err(error), lost) if is_a_mistake(py, &error, lost) => {
+                    let text = explained(py, error, self.name, "recover");
+                    image.call_raised(format!("{RAISES}{text}"));
+                    Err(PowerLoss)
+                }
+                answer => or_lost(py, answer, self.name, "recover"),
+            }
         })
     }
 

@@ -131,7 +131,10 @@ impl Cut<'_> {
             Err(InputError(text)) => return Ok(Left::Refused(text)),
         };
         Ok(match outcome {
-            Ok(crashes) => Left::Images(Box::new(crashes)),
+            Ok(crashes) => match crashes.violations.first() {
+                Some(first) if scripts::is_raised(&first.text) => Left::Raised(first.text.clone()),
+                _ => Left::Images(Box::new(crashes)),
+            },
             Err(Failure::Deadlock(stuck)) => {
                 Left::Stuck(format!("liveness: {stuck}, and nothing is due"))
             }

@@ -161,12 +161,15 @@ impl Probe {
 /// Has recovery make of an image, whose power does not fail, what it makes of it.
 ///
 /// # Errors
-/// A sentence, when it does not end.
+/// A sentence, when it does not end, or raises.
 pub(super) fn recover_to_the_end<D: Design>(
     image: &mut Image<'_>,
     setup: &Setup<'_, D>,
 ) -> Result<(), String> {
     let done = D::recover(image, setup);
+    if let Some(text) = image.raised() {
+        return Err(text.to_owned());
+    }
     if let Some(what) = image.endless() {
         return Err(format!("liveness: recovery does not end: `recover` makes {what}"));
     }
