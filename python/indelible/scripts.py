@@ -353,6 +353,7 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         if not isinstance(getattr(design, word), bool):
             raise InputError(f"{name}: `{word}` is True or False")
     _require_hooks(design, name)
+    _require_class_methods(design, name)
     _require_kind(design, name)
     lines = (design.__doc__ or "").strip().splitlines()
     return {
@@ -416,6 +417,18 @@ def _require_hooks(design: type[Design], name: str) -> None:
             raise InputError(
                 f"{name}: there is no hook `{word}`; is `{meant[0]}` meant? If not, call it"
                 f" otherwise, or `_{word}`"
+            )
+
+
+def _require_class_methods(design: type[Design], name: str) -> None:
+    """Refuse hooks of an object that are asked of the class, where there is none (yet)."""
+    for hook in ("recover", "boot", "hardware"):
+        given = len(inspect.signature(getattr(Design, hook)).parameters)
+        own = inspect.getattr_static(design, hook)
+        if inspect.isfunction(own) and len(inspect.signature(own).parameters) == 1 + given:
+            raise InputError(
+                f"{name}: `{hook}` is asked of the class, since no object is there: write"
+                f" `@classmethod` above it, and `def {hook}(cls, ...)`"
             )
 
 

@@ -36,6 +36,22 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "`tight` of `a` has 5, which is not 1 to 4",
         ),
         ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
+        (
+            "def recover(self, image, setup): pass",
+            "`recover` is asked of the class, since no object is there: write `@classmethod` above",
+        ),
+        (
+            "def store(self, store, below): return True",
+            "`store` answered True, which is no cycle: ",
+        ),
+        (
+            "def store(self, store, below): yield WAIT",
+            "d.py: `store` has a `yield`, and answers with `return`",
+        ),
+        (
+            "def fill(self, fill, below): return 2.5",
+            "which is no cycle: it answers nothing, a whole number from ",
+        ),
         ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
         ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
         (

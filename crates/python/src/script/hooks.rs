@@ -12,6 +12,7 @@ use model::units::{Cycle, Line};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBool;
 
 use super::below::{self, PyArrived, PyBelow};
 use super::{PyScript, arguments, image, interned, or_lost, or_raise, package};
@@ -46,6 +47,12 @@ struct Has {
     could_be_durable: bool,
     power_loss: bool,
     counters: bool,
+}
+
+/// What a hook that says when something goes on may answer.
+fn answers(hook: &str, asked: Cycle) -> String {
+    let wait = if matches!(hook, "fill" | "transfer" | "evict") { "" } else { "WAIT or " };
+    format!("it answers nothing, {wait}a whole number from {} on", asked.0)
 }
 
 impl PyHooks {
@@ -123,13 +130,22 @@ impl PyHooks {
         if answer.is_none() {
             return asked;
         }
+        if answer.hasattr("send").unwrap_or(false) {
+            self.refuse(&format!("`{hook}` has a `yield`, and answers with `return`"));
+        }
+        // Which Python takes for a number.
+        let is_truth = answer.is_instance_of::<PyBool>();
         match answer.extract::<u64>() {
-            Ok(at) if (asked.0..below::LATEST).contains(&at) => Cycle(at),
-            Ok(at) if at < asked.0 => self.refuse(&format!(
-                "`{hook}` was asked at cycle {} and answered {at}, which is before",
-                asked.0
+            Ok(at) if !is_truth && (asked.0..below::LATEST).contains(&at) => Cycle(at),
+            Ok(at) if !is_truth && at < asked.0 => self.refuse(&format!(
+                "`{hook}` was asked at cycle {} and answered {at}, which is before: {}",
+                asked.0,
+                answers(hook, asked)
             )),
-            _ => self.refuse(&format!("`{hook}` answered {answer}, which is no cycle")),
+            _ => self.refuse(&format!(
+                "`{hook}` answered {answer}, which is no cycle: {}",
+                answers(hook, asked)
+            )),
         }
     }
 
