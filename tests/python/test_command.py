@@ -369,7 +369,11 @@ BAD = {
     "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
     "before": (["--json", "list"], "`--json` goes behind the command: `indelible list --json`"),
     "abbreviation": ([*RUN, "--mach", "tiny"], "unknown option `--mach`"),
-    "word": ([*RUN, "silo"], "unexpected `silo`"),
+    "word": ([*RUN, "silo"], "unexpected `silo`; `indelible run --help` has the options"),
+    "space": (
+        ["compare", "--designs", "undo@x86,", "silo", "--workloads", "hash"],
+        "unexpected `silo`: a list has no spaces, undo@x86,silo",
+    ),
     "no_design": (["run", "--workload", "hash"], "needs --design; `indelible list designs`"),
     "no_workload": (["run", "--design", "silo"], "needs --workload; `indelible list workloads`"),
     "no_value": (["run", "--design"], "--design: expected one argument"),

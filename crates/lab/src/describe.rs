@@ -12,7 +12,7 @@ use crate::machines;
 use crate::profiles::{self, Profile};
 use crate::scripts;
 use crate::settings::{self, Settings};
-use crate::spec::{Named, count_cores, find_design, find_workload, workload_names};
+use crate::spec::{Named, count_cores, find_design, find_workload, half_of_a_name, workload_names};
 
 /// Lists the designs, the workloads, the profiles or the machines.
 ///
@@ -174,7 +174,7 @@ fn unknown_thing(kind: &str, name: &str) -> InputError {
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
     let orders = designs::ORDERS.iter().map(|entry| entry.card.name);
     match kind {
-        "design" => unknown(kind, name, designs),
+        "design" => half_of_a_name(name).unwrap_or_else(|| unknown(kind, name, designs)),
         "workload" => unknown(kind, name, workload_names()),
         "order" => unknown("ordering hardware", name, orders),
         _ => {
@@ -182,7 +182,8 @@ fn unknown_thing(kind: &str, name: &str) -> InputError {
             let mut all: Vec<&str> = designs.chain(orders).chain(others).collect();
             all.sort_unstable();
             all.dedup();
-            unknown("design, workload, machine or ordering hardware", name, all)
+            let unknown = || unknown("design, workload, machine or ordering hardware", name, all);
+            half_of_a_name(name).unwrap_or_else(unknown)
         }
     }
 }

@@ -394,7 +394,9 @@ fn find(section: &str, key: &str) -> Result<usize, InputError> {
     }
     // `pm.size` means one of the sizes that there are rather than another section's.
     let is_part = |field: &ConfigField| field.key.ends_with(&format!("_{key}"));
-    let other = FIELDS.iter().find(|field| is_named(field));
+    // One that several sections have, as `latency` is of each cache, says nothing of any.
+    let mut others = FIELDS.iter().filter(|field| is_named(field));
+    let other = others.next().filter(|_| others.next().is_none());
     if let Some(other) = other.filter(|_| !FIELDS.iter().filter(of_section).any(is_part)) {
         let (right, key) = (other.section, other.key);
         let error =

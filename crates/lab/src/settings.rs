@@ -1,7 +1,7 @@
 //! What a user sets with `--set section.field=value`: the machine's sections, the design, the
 //! workload.
 
-use model::config::FIELDS;
+use model::config::{ConfigField, FIELDS};
 use model::params::Field;
 
 use crate::error::{InputError, unknown, unknown_of};
@@ -44,9 +44,7 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
     let mut split = Settings::default();
     for (path, value) in settings {
         let Some((section, field)) = path.split_once('.') else {
-            return Err(InputError(format!(
-                "`{path}` is not section.field; write for instance controller.wpq"
-            )));
+            return Err(InputError(format!("`{path}` is not section.field; {}", instance(path))));
         };
         if path == "workload.items" && value.trim() == "0" {
             // As many as the machine says, which is what it says anyway.
@@ -59,11 +57,41 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
             "design" => (&mut split.design, field),
             "workload" if of_workload => (&mut split.workload, field),
             _ if of_machine => (&mut split.machine, path.as_str()),
+            _ if section.is_empty() || section.contains('/') => {
+                return Err(section_of_a_file(path));
+            }
             _ => return Err(unknown_section(section)),
         };
         owner.push((name.to_owned(), value.clone()));
     }
     Ok(split)
+}
+
+/// What to write for the name of a field without its section: that of the machine, of some design
+/// or of some workload.
+fn instance(name: &str) -> String {
+    let is_named = |field: &&ConfigField| field.key == name || field.aliases.contains(&name);
+    let mut sections: Vec<&str> =
+        FIELDS.iter().filter(is_named).map(|field| field.section).collect();
+    let has = |fields: &[Field]| fields.iter().any(|field| field.name == name);
+    let of_designs = designs::ALL.iter().any(|entry| has(entry.fields));
+    let of_workloads = workloads::ALL.iter().any(|entry| has(entry.fields));
+    sections.extend(of_designs.then_some("design"));
+    sections.extend(of_workloads.then_some("workload"));
+    if sections.is_empty() {
+        return "write for instance controller.wpq".to_owned();
+    }
+    let names: Vec<String> = sections.iter().map(|section| format!("{section}.{name}")).collect();
+    format!("write {}", names.join(" or "))
+}
+
+/// What is wrong with the path of a file as a section.
+fn section_of_a_file(path: &str) -> InputError {
+    let field = path.rsplit('.').next().unwrap_or_default();
+    InputError(format!(
+        "`{path}` is not section.field; of a design in a file write design.{field}, or the file's \
+         name without folder and ending for `design`"
+    ))
 }
 
 /// What is wrong with a section that there is not. The command line takes the name of a design or a
@@ -192,8 +220,19 @@ mod tests {
         assert!(text.starts_with(start), "{text}");
         assert_eq!(
             split(&of(&[("wpq", "1")])).expect_err("no section").to_string(),
-            "`wpq` is not section.field; write for instance controller.wpq"
+            "`wpq` is not section.field; write controller.wpq"
         );
+        for (path, instance) in [
+            ("tWRITE", "write pm.tWRITE"),
+            ("latency", "write l1d.latency or l2.latency or llc.latency"),
+            ("entries", "write tlb.entries or design.entries"),
+            ("buckets", "write workload.buckets"),
+            ("delay", "write for instance controller.wpq"),
+            ("./mine.py.entries", "of a design in a file write design.entries, or the file's name"),
+        ] {
+            let text = split(&of(&[(path, "1")])).expect_err("no section").to_string();
+            assert!(text.contains(&format!(" is not section.field; {instance}")), "{text}");
+        }
         assert_eq!(pair("pm.tREAD= 50ns"), Ok(("pm.tREAD".into(), "50ns".into())));
         for text in ["pm.tREAD", "tREAD=50ns", "pm.tREAD=", ""] {
             let expect = "is not a setting; write section.field=value, such as controller.wpq=128";

@@ -520,8 +520,29 @@ pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
              undo@{name}, redo@{name} or count@{name}"
         ))),
         Some(entry) => Ok(entry),
-        None => Err(unknown("design", name, names())),
+        None => Err(half_of_a_name(name).unwrap_or_else(|| unknown("design", name, names()))),
     }
+}
+
+/// What is to be said of a name that is half of one: a software log, or the hardware that it runs
+/// on.
+pub fn half_of_a_name(name: &str) -> Option<InputError> {
+    let logs = |is: fn(&str, &str) -> bool| -> Vec<&str> {
+        let names = designs::ALL.iter().map(|entry| entry.card.name);
+        names.filter(|other| other.contains('@') && is(other, name)).collect()
+    };
+    let on_it = logs(|other, order| other.split('@').nth(1) == Some(order));
+    let of_it = logs(|other, log| other.split('@').next() == Some(log));
+    if !on_it.is_empty() {
+        let names = on_it.join(", ");
+        return Some(InputError(format!(
+            "`{name}` is ordering hardware, which keeps no transaction whole; name a log on it: \
+             {names}"
+        )));
+    }
+    let names = of_it.join(", ");
+    (!of_it.is_empty())
+        .then(|| InputError(format!("`{name}` is a software log; name the hardware, too: {names}")))
 }
 
 /// What a workload's name stands for: the name, the workload, and the profile whose name it is.

@@ -126,15 +126,18 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         subparsers[command].set_defaults(rest=rest)
     args, unknown = parser.parse_known_args(own)
     if unknown:
-        _refuse(unknown[0], subparsers.get(args.command, parser))
+        _refuse(unknown[0], subparsers.get(args.command, parser), argv)
     if args.command is None:
         parser.print_help()
         raise SystemExit(0)
     return args
 
 
-def _refuse(word: str, parser: Parser) -> NoReturn:
+def _refuse(word: str, parser: Parser, argv: Sequence[str]) -> NoReturn:
     if not word.startswith("-"):
+        before = argv[argv.index(word) - 1]
+        if before.endswith(",") or word.startswith(","):
+            raise InputError(f"unexpected `{word}`: a list has no spaces, {before}{word}")
         raise InputError(f"unexpected `{word}`; `{parser.prog} --help` has the options")
     flag = word.partition("=")[0]
     known = [option for option in parser._option_string_actions if option.startswith("--")]

@@ -43,6 +43,8 @@ pub const THREADS_MAX: usize = 4;
 const WORK_MAX: u64 = 10_000;
 
 const STEPS: &[&str] = &["store", "load", "wait", "order", "durable", "work"];
+/// What is no step of its own, and is looked for.
+const FENCES: &[&str] = &["flush", "fence", "clwb", "sfence", "ofence", "dfence", "persist"];
 const HEADS: &[&str] = &["title", "line", "volatile", "thread", "image"];
 
 /// What is known while a file is read.
@@ -197,6 +199,12 @@ impl Reader {
             ("work", _) => return self.wrong("`work` is followed by a number of instructions"),
             ("store" | "load" | "wait", _) => {
                 return self.wrong(&format!("`{verb}` is followed by a variable and a value"));
+            }
+            (verb, _) if FENCES.contains(&verb) => {
+                return self.wrong(&format!(
+                    "there is no `{verb}`: `order` flushes what the thread stored to and fences, \
+                     and `durable` waits until that is durable, too"
+                ));
             }
             _ => {
                 let InputError(text) = unknown("word", verb, STEPS.iter().chain(HEADS).copied());

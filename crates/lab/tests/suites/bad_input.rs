@@ -9,6 +9,16 @@ const MISTAKES: &[(&str, &str)] = &[
     ("sillo hash", "unknown design `sillo`; did you mean `silo`? there are: silo, [all]"),
     ("qqqq hash", "unknown design `qqqq`; there are: [all]"),
     (
+        "bbb hash",
+        "`bbb` is ordering hardware, which keeps no transaction whole; name a log on it: \
+         count@bbb, redo@bbb, undo@bbb",
+    ),
+    (
+        "undo hash",
+        "`undo` is a software log; name the hardware, too: undo@bbb, undo@dpo, undo@eadr, \
+         undo@hops, undo@ideal, undo@x86",
+    ),
+    (
         "silo hsh",
         "unknown workload `hsh`; did you mean `hash`? there are: hash, hashmap, hash-rand, [all]",
     ),
@@ -327,6 +337,8 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     let start = "unknown design, workload, machine or ordering hardware `sillo`; did you mean \
         `silo`? there are: silo, ";
     assert!(text.starts_with(start), "{text}");
+    let text = error(lab::explain("undo", &[], None, None));
+    assert!(text.starts_with("`undo` is a software log; name the hardware, too: "), "{text}");
     let known = |name: &str| lab::explain(name, &[], None, None).expect("it is one");
     assert_eq!(known("design:silo"), known("silo"));
     assert_eq!(known("workload:btree-rand"), known("btree-rand"));

@@ -323,6 +323,11 @@ const MISTAKES: &[(&str, &str)] = &[
         "mine.litmus, line 2: unknown word `stor`; did you mean `store`? there are: store, work, \
           order, title, thread, volatile, load, wait, durable, line, image",
     ),
+    (
+        "thread\nstore A 1\nsfence\nimage A=0",
+        "mine.litmus, line 3: there is no `sfence`: `order` flushes what the thread stored to and \
+          fences, and `durable` waits until that is durable, too",
+    ),
     ("store A 1", "mine.litmus, line 1: `store` stands before the first `thread`"),
     ("thread\nstore A", "mine.litmus, line 2: `store` is followed by a variable and a value"),
     ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number of 64 bits"),

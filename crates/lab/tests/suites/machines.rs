@@ -312,6 +312,11 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
             are: ",
     ),
     ("pm.size", "1MiB", "unknown parameter `size` of pm; did you mean `device_size`? there are: "),
+    (
+        "pm.latency",
+        "75ns",
+        "unknown parameter `latency` of pm; did you mean `tREAD` (read_latency)? there are: ",
+    ),
     ("core.tREAD", "50ns", "`tREAD` is a parameter of pm, not of core; write pm.tREAD"),
     (
         "controler.wpq",
