@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,8 +129,8 @@ def summary(answer: Timeline, path: str | None, width: int | None = None) -> str
     return "\n".join(lines)
 
 
-def listed(answer: Timeline, width: int | None = None) -> str:
-    """Return the events one after the other."""
+def listed(answer: Timeline, width: int | None = None, *, whole: bool = False) -> str:
+    """Return the events one after the other, each in a line of its own if they stay whole."""
     width = width or text.terminal_width()
     rows = [
         [
@@ -142,7 +143,7 @@ def listed(answer: Timeline, width: int | None = None) -> str:
         for event in answer.data["events"]
     ]
     headers = ["cycle", "for", "where", "lane", "what"]
-    table = text.columns(headers, rows, width, right=(0, 1))
+    table = text.columns(headers, rows, sys.maxsize if whole else width, right=(0, 1))
     return "\n".join([_title(answer), *_window(answer, width), "", table])
 
 

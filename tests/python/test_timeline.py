@@ -155,7 +155,12 @@ def test_the_command_writes_a_trace(
     written = (tmp_path / "silo-hash.pftrace").read_bytes()
     assert written == indelible.trace("silo", "hash", cores=1, txs=20, length="1us").trace
     assert main([*words.split(), "--list"]) == 0
-    assert "transaction" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "transaction" in shown
+    # Not on a terminal: each event is a line, for grep.
+    stores = [line for line in shown.splitlines() if " store 0x" in line]
+    assert stores
+    assert all("new=" in line and "old=" in line for line in stores)
     assert main([*words.split(), "--json", "--out", "b.pftrace"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["file"] == "b.pftrace"

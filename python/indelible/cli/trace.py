@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from indelible import timeline
 from indelible.cli import complain, options, outputs
@@ -101,7 +102,8 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer.json() | {"file": path})
         elif args.list:
-            options.show(timeline.listed(answer))
+            # Whoever searches in it finds an event with all that it has.
+            options.show(timeline.listed(answer, whole=not sys.stdout.isatty()))
         else:
             options.show(timeline.summary(answer, path))
         return 0
