@@ -451,6 +451,7 @@ def test_a_trace_of_which_nothing_is_promised_is_not_called_crash_safe(tmp_path:
     words = ["--design", "silo", "--replay", str(trace), "--cores", "1", "--txs", "20"]
     code, shown, _ = indelible("crash", *words)
     assert (code, "nothing was checked" in shown, "ok" in shown) == (2, True, False)
+    assert "--check COMMAND has the program's own recovery" in " ".join(shown.split())
     compared = verbs.compare(["silo"], ["replay"], cores=1, txs=20, replay=str(trace))
     verdict = compared.verdict("silo", 1)
     assert (verdict.kind, "nothing to check" in (verdict.reason or "")) == ("untested", True)

@@ -250,7 +250,9 @@ impl Workload for Replay {
             notes.push(format!("and {more} more {regions} behind those"));
         }
         if self.checker.as_ref().is_some_and(|checker| checker.accepts_garbage) {
-            notes.push("the checker accepts garbage, too: does it look at the file?".to_owned());
+            let note = "the checker accepts garbage, too: does it look at the file whose path is \
+                appended to the command?";
+            notes.push(note.to_owned());
         }
         notes
     }

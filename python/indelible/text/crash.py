@@ -26,6 +26,12 @@ NOTHING_CHECKED = (
     "transactions nothing is promised"
 )
 
+#: What is meant by the lines of a violation that a checker found.
+LINES_OF_TRACE = "those of the trace; those of the program stand in brackets"
+
+#: What to do about that if it is a program's own stores that were recorded.
+ASK_THE_PROGRAM = "; --check COMMAND has the program's own recovery judge what is left"
+
 #: Why a campaign says nothing of a design that commits before it is durable.
 NOTHING_ANNOUNCED = (
     "nothing was checked: no transaction was announced as durable, so that memory may lack them all"
@@ -74,6 +80,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines += ["", _mutants(row, width), ""]
     if "left_out" in row:
         lines += ["", _left_out(row, width), ""]
+    if any("; memory has the store" in violation["text"] for violation in violations):
+        lines.append(paragraph("lines", LINES_OF_TRACE, width))
     for note in row.get("notes") or []:
         lines.append(paragraph("note", str(note), width))
     if violations and violations[0]["timeline"] is not None:
@@ -158,7 +166,9 @@ def nothing_checked(row: Mapping[str, Any]) -> str:
     """Return why a campaign in which nothing was wrong says nothing of its design."""
     if row.get("announced_nothing"):
         return NOTHING_ANNOUNCED
-    return NOTHING_STORED if "checker" in row else NOTHING_CHECKED
+    if "checker" in row:
+        return NOTHING_STORED
+    return NOTHING_CHECKED + (ASK_THE_PROGRAM if row["workload"] == "replay" else "")
 
 
 #: What an image is beside the one that timing left: some writes came early, or it is another one

@@ -298,7 +298,8 @@ fn a_checker_that_hangs_or_is_killed_or_accepts_everything_is_told_of() {
         let end = format!("the checker {expect}, on what the trace leaves when no power fails");
         assert!(text.ends_with(&end), "{text}");
     }
-    let note = "the checker accepts garbage, too: does it look at the file?";
+    let note = "the checker accepts garbage, too: does it look at the file whose path is appended \
+        to the command?";
     for (script, accepts) in [("exit 0", true), (VERIFY, false)] {
         let found = Bench::new(script).answer("undo@x86 replay", GOOD);
         let notes = found["notes"].as_array().expect("a list");
