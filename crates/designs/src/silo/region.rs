@@ -1,11 +1,16 @@
 //! Silo's log region: where a core's logs go when the buffer overflows or the power fails.
 //!
 //! ```text
-//! first line   word 0  records          word 1  ID tuples     word 7  armed (of core 0 only)
-//! then         records of 18 bytes: flush-bit 1, thread 1, transaction 2, address 6, data 8; none is
-//!              in two lines of the on-DIMM buffer, so that an overflow's batch of 14 is one
-//! then         ID tuples of 8 bytes: transaction 2, place of its commit 6
+//! first line   word 0  head 4, records 4   word 1  ID tuples   word 7  armed (of core 0 only)
+//! then         a ring of lines of the on-DIMM buffer; from the head on lie
+//!              records of 18 bytes: flush-bit 1, thread 1, transaction 2, address 6, data 8; none is
+//!              in two lines, so that an overflow's batch of 14 is one
+//!              ID tuples of 8 bytes, from the next line on: transaction 2, place of its commit 6
 //! ```
+//!
+//! What is appended after a truncation lies behind what was there, in a line of its own, as in any
+//! log: records that took the places of those before would join them in the queue and in the
+//! on-DIMM buffer, and most would never reach the cells.
 //!
 //! The first line is written by the battery only, the armed word last: without it there is nothing
 //! to recover. Recovery clears it with its last write.
@@ -33,6 +38,8 @@ pub struct Region {
     bytes: u64,
     /// Bytes of a line of the on-DIMM buffer.
     line: u64,
+    /// The line of the ring that the first record lies in, or is to lie in.
+    head: u64,
     records: u64,
 }
 
@@ -84,12 +91,15 @@ impl Region {
     /// The empty region of a core.
     pub fn new(shape: &Shape, core: CoreId) -> Region {
         let (base, bytes) = (shape.log_of(core), shape.log_bytes);
-        Region { base, bytes, line: shape.config.pm.xpline, records: 0 }
+        Region { base, bytes, line: shape.config.pm.xpline, head: 0, records: 0 }
     }
 
     /// Forgets every record: the head becomes the tail.
     pub fn truncate(&mut self) {
-        self.records = 0;
+        if self.records > 0 {
+            self.head = (self.head + self.lines_of(self.records)) % self.lines();
+            self.records = 0;
+        }
     }
 
     /// The writes that put records behind the others, if the region then still has room for
@@ -105,7 +115,7 @@ impl Region {
         }
         let bytes = records
             .into_iter()
-            .flat_map(|(index, record)| (self.end(index)..).zip(record.to_bytes()));
+            .flat_map(|(index, record)| (self.place(index)..).zip(record.to_bytes()));
         let mut writes: Vec<Write> = Vec::new();
         for (address, byte) in bytes {
             let line = Line::of(address);
@@ -123,7 +133,8 @@ impl Region {
 
     /// Whether it has room for so many records and as many ID tuples behind those that are there.
     pub fn holds(&self, records: u64) -> bool {
-        self.end(self.records + records) + TUPLE_BYTES * records <= self.base + self.bytes
+        let tuples = records.div_ceil(self.line / TUPLE_BYTES);
+        self.lines_of(self.records + records) + tuples <= self.lines()
     }
 
     /// How many bytes it has.
@@ -146,15 +157,21 @@ impl Region {
     ) -> Result<(), PowerLoss> {
         let mut count = self.records;
         for record in records {
-            gasp.save(self.end(count), &record.to_bytes())?;
+            gasp.save(self.place(count), &record.to_bytes())?;
             count += 1;
         }
-        let tuples = self.end(count);
-        for (index, &(tx, commit)) in committed.iter().enumerate() {
+        for (index, &(tx, commit)) in (0..).zip(committed) {
             let tuple = u64::from(tx.0 as u16) | commit << 16;
-            gasp.save_words(tuples + TUPLE_BYTES * index as u64, &[tuple])?;
+            gasp.save_words(self.place_of_tuple(count, index), &[tuple])?;
         }
-        gasp.save_words(self.base, &[count, committed.len() as u64])
+        gasp.save_words(self.base, &[self.head | count << 32, committed.len() as u64])
+    }
+
+    /// Reads where the first record is and how many there are, and says how many ID tuples.
+    fn read(&mut self, image: &Image<'_>) -> u64 {
+        let registers = image.word(Word::of(self.base));
+        (self.head, self.records) = (registers & u64::from(u32::MAX), registers >> 32);
+        image.word(Word::of(self.base + 8))
     }
 
     /// The battery says that everything is saved.
@@ -162,11 +179,38 @@ impl Region {
         gasp.save_words(self.base + ARMED, &[1])
     }
 
-    /// Where so many records end and the next one begins.
-    fn end(&self, records: u64) -> u64 {
-        let in_line = self.line / RECORD_BYTES;
-        let first = (self.base + LINE_BYTES).next_multiple_of(self.line);
-        first + records / in_line * self.line + records % in_line * RECORD_BYTES
+    /// Where a record begins.
+    fn place(&self, record: u64) -> u64 {
+        self.in_ring(record, RECORD_BYTES)
+    }
+
+    /// Where an ID tuple begins, behind so many records.
+    fn place_of_tuple(&self, records: u64, tuple: u64) -> u64 {
+        let in_line = self.line / TUPLE_BYTES;
+        self.in_ring(self.lines_of(records) * in_line + tuple, TUPLE_BYTES)
+    }
+
+    /// Where the `index`-th of things of so many bytes begins, if the head's line has the first and
+    /// none is in two lines.
+    fn in_ring(&self, index: u64, bytes: u64) -> u64 {
+        let in_line = self.line / bytes;
+        let line = (self.head + index / in_line) % self.lines();
+        self.first() + line * self.line + index % in_line * bytes
+    }
+
+    /// How many lines so many records take.
+    fn lines_of(&self, records: u64) -> u64 {
+        records.div_ceil(self.line / RECORD_BYTES)
+    }
+
+    /// How many lines the ring has.
+    fn lines(&self) -> u64 {
+        (self.base + self.bytes).saturating_sub(self.first()) / self.line
+    }
+
+    /// Where the ring begins.
+    fn first(&self) -> u64 {
+        (self.base + LINE_BYTES).next_multiple_of(self.line)
     }
 }
 
@@ -179,19 +223,19 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), Pow
     let mut redo: Vec<(u64, Record)> = Vec::new();
     let mut undo: Vec<Record> = Vec::new();
     for core in (0..setup.shape.cores).map(CoreId) {
-        let region = Region::new(setup.shape, core);
-        let records = image.word(Word::of(region.base));
-        let tuples = image.word(Word::of(region.base + 8));
+        let mut region = Region::new(setup.shape, core);
+        let tuples = region.read(image);
+        let records = region.records;
         let commits: BTreeMap<u16, u64> = (0..tuples)
             .map(|index| {
-                let bytes = read(image, region.end(records) + TUPLE_BYTES * index, TUPLE_BYTES);
+                let bytes = read(image, region.place_of_tuple(records, index), TUPLE_BYTES);
                 let tuple = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
                 (tuple as u16, tuple >> 16)
             })
             .collect();
         let mut own = Vec::new();
         for index in 0..records {
-            let record = Record::from_bytes(&read(image, region.end(index), RECORD_BYTES));
+            let record = Record::from_bytes(&read(image, region.place(index), RECORD_BYTES));
             match commits.get(&record.tx) {
                 Some(&commit) if !record.flushed => redo.push((commit, record)),
                 // The undo record of an overflow of a transaction that committed.
@@ -236,13 +280,12 @@ mod tests {
         let mut config = Config::default();
         (config.pm.log, config.pm.capacity) = (2048, 1 << 20);
         let shape = Shape::new(&config, 2);
-        for kept in [0, 10] {
+        for (kept, head) in [(0, 0), (10, 0), (10, 5)] {
             let mut region = Region::new(&shape, CoreId(0));
-            region.keep(kept);
+            (region.head, region.records) = (head, kept);
             let most = (0..).find(|&count| !region.holds(count + 1)).expect("it is finite");
-            let lines = (kept + most) / 14;
-            let used = lines * 256 + (kept + most) % 14 * 18 + most * 8;
-            assert!((2048 - 256 - 2 * (18 + 8)..=2048 - 256).contains(&used), "{most}");
+            let lines = |records: u64, tuples: u64| records.div_ceil(14) + tuples.div_ceil(32);
+            assert!(lines(kept + most, most) <= 7 && lines(kept + most + 1, most + 1) > 7);
             let record = Record::of(CoreId(0), TxId(1), Word(0), u64::MAX);
             let records = (0..most).map(|_| record);
             let committed: VecDeque<(TxId, u64)> =
@@ -253,7 +296,40 @@ mod tests {
             region.save(records, &committed, &mut gasp).expect("energy");
             let end = Line::of(shape.log_of(CoreId(1)));
             assert!(image.changed_lines().all(|line| line < end), "the next core's region");
+            let mut found = Region::new(&shape, CoreId(0));
+            assert_eq!(found.read(&image), most);
+            assert_eq!((found.head, found.records), (head, kept + most));
+            let mut places: Vec<u64> = (kept..kept + most).map(|at| found.place(at)).collect();
+            places.extend((0..most).map(|tuple| found.place_of_tuple(kept + most, tuple)));
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len() as u64, 2 * most, "nothing lies over something else");
         }
+    }
+
+    /// The tail goes on: a batch does not lie where the one before did, which is forgotten, and
+    /// begins a line of the on-DIMM buffer.
+    #[test]
+    fn what_follows_a_truncation_lies_behind_it() {
+        let mut config = Config::default();
+        (config.pm.log, config.pm.capacity) = (2048, 1 << 20);
+        let mut region = Region::new(&Shape::new(&config, 1), CoreId(0));
+        let record = Record::of(CoreId(0), TxId(1), Word(0), 1);
+        let mut batch = |records: usize| {
+            let writes = region.append(std::iter::repeat_n(record, records), 0).expect("room");
+            region.keep(records as u64);
+            region.truncate();
+            let place = writes[0].line.address() - region.first();
+            assert!(
+                writes
+                    .iter()
+                    .all(|write| write.line.address() / 256 == writes[0].line.address() / 256)
+            );
+            (place / 256, place % 256)
+        };
+        let places: Vec<(u64, u64)> = [14, 3, 14, 14, 14, 14, 14, 14].map(&mut batch).to_vec();
+        let lines = [0, 1, 2, 3, 4, 5, 6, 0];
+        assert_eq!(places, lines.map(|line| (line, 0)), "and goes round");
     }
 
     #[test]

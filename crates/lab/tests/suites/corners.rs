@@ -211,6 +211,19 @@ fn silo_updates_a_word_an_interval() {
     assert!(more >= 15 * 1_000, "{more} cycles for 20 words that wait 1,000 more each");
 }
 
+/// The records of an overflow do not take the places of those of the transaction before, which are
+/// forgotten: they would join them on their way, and few would reach the cells.
+#[test]
+fn the_records_of_each_overflow_of_silo_reach_the_cells() {
+    let lines = |txs: u64| {
+        let outcome = on("silo scribble cores=1 machine=silo", move |pm| {
+            (1..=txs).try_for_each(|value| store(pm, &[8, 8, 5], value))
+        });
+        outcome.report.meters.media_lines
+    };
+    assert_eq!(lines(6) - lines(1), 5, "a batch is a line");
+}
+
 /// A line is evicted twice in a transaction that stored to a word of it each time: the first log
 /// has its flush-bit by then.
 #[test]
