@@ -42,7 +42,10 @@ pub struct Undo {
     valid: Vec<u8>,
     /// Whose they are.
     live: Vec<(CoreId, u32)>,
-    free: Vec<u32>,
+    /// Those that are free, the one that has been so for longest first: as in a log, an entry does
+    /// not take the place of the last one that was dropped, which it would join in the queue and in
+    /// the on-DIMM buffer, so that few would reach the cells.
+    free: VecDeque<u32>,
     /// The number of the next one.
     sequence: u64,
 }
@@ -53,7 +56,7 @@ impl Undo {
         Undo {
             valid: vec![0; slots.div_ceil(8)],
             live: Vec::new(),
-            free: (0..slots as u32).rev().collect(),
+            free: (0..slots as u32).collect(),
             sequence: 0,
         }
     }
@@ -80,7 +83,7 @@ impl Undo {
             if clear {
                 self.valid[slot as usize / 8] &= !(1 << (slot % 8));
             }
-            self.free.push(slot);
+            self.free.push_back(slot);
             dropped += 1;
         }
         dropped
@@ -91,7 +94,7 @@ impl Lad {
     /// The oldest entry leaves the queue. What memory holds of its line is read first.
     pub(super) fn begin_spill(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
         let queue = &mut self.queues[number];
-        let Some(slot) = queue.undo.free.pop() else {
+        let Some(slot) = queue.undo.free.pop_front() else {
             return below.give_up(format!(
                 "the undo area of a controller is full with {} lines: raise it with {}",
                 queue.region.slots(),

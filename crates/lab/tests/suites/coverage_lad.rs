@@ -113,3 +113,21 @@ fn outside(design: &str) -> Vec<(&'static str, u64)> {
     assert!(violations.is_empty(), "{line}: {violations:?}");
     outcome.report.counters
 }
+
+/// Transactions that do not fit the queue, one after the other: what each of them logs reaches the
+/// cells, an undo entry a half of a line of the on-DIMM buffer.
+#[test]
+fn undo_entries_of_lad_do_not_take_the_places_of_those_that_were_just_dropped() {
+    let lines = |txs: u64| {
+        let line = format!(
+            "lad array cores=1 machine=silo txs={txs} warmup=0 controller.write_buffer_size=4 \
+             workload.items=64 workload.operations=12"
+        );
+        let row = run(&line);
+        let spills = row["design_counters"]["spills"].as_u64().expect("a number");
+        (row["pm_writes"]["media_lines"].as_u64().expect("a number"), spills)
+    };
+    let (few, many) = (lines(10), lines(60));
+    assert!(many.1 > few.1 + 200, "{few:?}, {many:?}");
+    assert!(many.0 - few.0 >= (many.1 - few.1) / 2, "{few:?}, {many:?}");
+}
