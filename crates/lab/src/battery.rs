@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::machines;
+use crate::names::find_design;
 use crate::settings;
-use crate::spec::{count_cores, find_design};
+use crate::spec::count_cores;
 
 /// The published table (Silo, HPCA'23), of 8 cores of machine `silo`: the design here, and the row.
 const PUBLISHED_MACHINE: (&str, u8) = ("silo", 8);

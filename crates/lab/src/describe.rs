@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown};
 use crate::machines;
+use crate::names::{Named, find_design, find_workload, half_of_a_name, workload_names};
 use crate::profiles::{self, Profile};
 use crate::scripts;
 use crate::settings::{self, Settings};
-use crate::spec::{Named, count_cores, find_design, find_workload, half_of_a_name, workload_names};
+use crate::spec::count_cores;
 
 /// Lists the designs, the workloads, the profiles or the machines.
 ///

@@ -7,6 +7,7 @@ pub mod machines;
 pub mod profiles;
 pub mod scripts;
 mod checker;
+pub mod names;
 pub mod spec;
 mod usage;
 pub mod results;
