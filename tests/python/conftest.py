@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +37,11 @@ needs_core = pytest.mark.skipif(not BUILT, reason="the extension is not built: r
 
 #: For those that write to a disk that is full, which Linux has as a file.
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+
+#: For those that ask the processor, as `native` does.
+x86_linux = pytest.mark.skipif(
+    (platform.machine(), sys.platform) != ("x86_64", "linux"), reason="no x86-64 on Linux"
+)
 
 
 def write_class(path: Path, base: str, body: str, head: str) -> None:
@@ -140,6 +147,17 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
 def heed_interrupts() -> None:
     """Undo what a shell does to a job in the background: such a job ignores Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start(*words: str) -> subprocess.Popen[str]:
+    """Start the command, which heeds Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "indelible", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
 
 
 def refused(ask: Callable[[], object]) -> str:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import re
 import shlex
-import signal
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import heed_interrupts, needs_core, needs_full
+from conftest import needs_core, start, x86_linux
 from indelible import benchmark, cli, verbs
 
 pytestmark = needs_core
@@ -41,22 +38,7 @@ WORKLOADS |= {"replay"}
 WORKLOADS |= {"vacation", "memcached"}
 MACHINES = {path.stem for path in (Path(__file__).parents[2] / "machines").glob("*.toml")}
 
-#: What `native` is for.
-x86_linux = pytest.mark.skipif(
-    (platform.machine(), sys.platform) != ("x86_64", "linux"), reason="no x86-64 on Linux"
-)
-
 SMALL = ["--cores", "2", "--txs", "200"]
-
-
-def start(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "indelible", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_interrupts,
-    )
 
 
 def indelible(*words: str) -> tuple[int, str, str]:
@@ -506,52 +488,6 @@ def test_a_checker_hears_nothing_that_this_trace_does_not_say(
     assert (code, "FAIL" in shown) == (0, False)
 
 
-@pytest.mark.alone
-@pytest.mark.parametrize("json_flag", [[], ["--json"]])
-def test_an_interrupted_run_ends_within_a_second(json_flag: list[str]) -> None:
-    process = start(*RUN, "--cores", "2", "--txs", "1000000000", *json_flag)
-    time.sleep(1.5)
-    assert process.poll() is None
-    pressed = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    try:
-        shown, complaints = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    # The promise is one second; the rest is for a computer that is busy with other tests.
-    assert time.monotonic() - pressed < 3
-    assert process.returncode == 130
-    assert "Traceback" not in complaints
-    if json_flag and shown:
-        assert json.loads(shown)["cancelled"] is True
-
-
-@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_whoever_ends_the_command_ends_its_checker(tmp_path: Path, ends: signal.Signals) -> None:
-    """A checker is no part of what Ctrl-C is for, and would go on when nobody hears it any more."""
-    (tmp_path / "a.trace").write_text("region 0 64\nmeasured\nstore 0 1\n")
-    pid = tmp_path / "pid"
-    checker = f"goes_on() {{ echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 60; }}; goes_on"
-    trace = ["--replay", str(tmp_path / "a.trace")]
-    process = start("crash", "--design", "undo@x86", *trace, "--check", checker)
-    try:
-        within(30, pid.exists)
-        process.send_signal(ends)
-        process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    within(30, lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
-
-
-def within(seconds: float, happens: Callable[[], bool]) -> None:
-    """Wait until something has happened, for so long at most."""
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @x86_linux
 def test_the_processor_is_measured_and_simulated() -> None:
     words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]
@@ -570,24 +506,6 @@ def test_the_processor_is_measured_and_simulated() -> None:
     assert len(simulated) == 3 * 2 * 5
     assert simulated["movnti4", 1, "adr"] > simulated["movnti4", 8, "adr"]
     assert simulated["movnti4", 1, "media"] > simulated["movnti4", 1, "adr"]
-
-
-@pytest.mark.alone
-@x86_linux
-def test_an_interrupted_measurement_ends_within_a_second() -> None:
-    process = start("native", "logging", "--whole", "--json")
-    time.sleep(2.0)
-    assert process.poll() is None
-    pressed = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    try:
-        shown, complaints = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert time.monotonic() - pressed < 3
-    assert (process.returncode, "Traceback" in complaints) == (130, False)
-    if shown:
-        assert json.loads(shown)["cancelled"] is True
 
 
 @pytest.mark.alone
@@ -615,13 +533,3 @@ def test_a_cell_of_the_benchmark_is_a_row() -> None:
     assert row["mem_ops_per_s"] > 0
     assert row["slowdown_vs_plain"] > 1
     assert 5 < row["peak_rss_mb"] < 400
-
-
-@needs_full
-def test_a_full_disk_is_no_bug_of_ours() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "indelible", "list"], stdout=full, stderr=subprocess.PIPE
-        )
-    assert done.returncode == 2
-    assert done.stderr.decode() == "indelible: error: the output: no space left on device\n"
