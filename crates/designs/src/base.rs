@@ -5,6 +5,8 @@
 //! of both are accepted, and then for its own record. How the papers' Base works beyond "log and
 //! line of every write" is not known; what is decided here is in docs/fidelity.md.
 
+use std::collections::VecDeque;
+
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, Needs, Progress,
     Setup, Store, Structure, Tx,
@@ -66,6 +68,8 @@ struct Writer {
     /// Lines that it stored to.
     lines: Vec<Line>,
     stored: LineSet,
+    /// Lines of stores that have not left, and when they do.
+    coming: VecDeque<(Cycle, Line)>,
     stage: Stage,
 }
 
@@ -76,6 +80,8 @@ enum Stage {
     None,
     /// The transaction has stored something.
     Running,
+    /// It ends when all records have entered the log.
+    Records,
     /// The commit record follows when none of its lines is under way.
     Lines,
 }
@@ -119,16 +125,16 @@ impl Design for Base {
 
     fn store(&mut self, store: &Store, below: &mut Below<LogEvent>) -> Progress {
         let Some(tx) = store.tx else { return Progress::Done(store.at) };
-        let Store { core, word, old, new, at, .. } = *store;
-        let place = self.log.append(&Record::of(core, tx, word, old, new), at, below);
-        self.log.flush(place, at, below);
+        let Store { core, word, old, new, at, leaves, .. } = *store;
+        let has_entered = self.log.enter(Record::of(core, tx, word, old, new), store, below);
         let writer = &mut self.cores[core];
         (writer.tx, writer.stage) = (tx, Stage::Running);
         if writer.stored.insert(word.line()) {
             writer.lines.push(word.line());
         }
-        if self.params.flush_mode == AT_EACH_STORE {
-            self.write_back(word.line(), at, below);
+        writer.coming.push_back((if has_entered { at } else { leaves }, word.line()));
+        if has_entered {
+            self.send(core, at, below);
         }
         if self.log.is_full() {
             self.log.wait(core, below);
@@ -154,6 +160,9 @@ impl Design for Base {
         match event {
             LogEvent::Logged { line, end } => {
                 self.log.accepted(line, end, at, below);
+                for core in (0..self.cores.cores()).map(CoreId) {
+                    self.send(core, at, below);
+                }
                 self.homes.release(self.log.durable(), at, below);
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
             }
@@ -164,7 +173,15 @@ impl Design for Base {
                     self.go_on(core, at, below);
                 }
             }
-            LogEvent::Commit(core) => self.end(core, at, below),
+            LogEvent::Left(core) => {
+                self.log.left(core, at, below);
+                self.send(core, at, below);
+            }
+            LogEvent::Commit(core) => {
+                self.cores[core].stage = Stage::Records;
+                self.log.left(core, at, below);
+                self.send(core, at, below);
+            }
             LogEvent::Age(_) | LogEvent::Scanned(_) => unreachable!("its records do not wait"),
         }
     }
@@ -195,10 +212,27 @@ impl Design for Base {
 }
 
 impl Base {
-    fn write_back(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
-        let after = self.log.send_before(line, at, below);
-        if self.homes.force(line, at, after, below) {
-            *self.under_way.entry(line).or_default() += 1;
+    /// Sends the records of a core that have entered the log, and the lines of their stores behind
+    /// them, each once for each store.
+    fn send(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        if !self.cores[core].coming.is_empty() {
+            self.log.flush_all(at, below);
+        }
+        while let Some(&(due, line)) = self.cores[core].coming.front()
+            && due <= at
+            && !self.log.holds_back(core, at)
+        {
+            self.cores[core].coming.pop_front();
+            if self.params.flush_mode == AT_EACH_STORE {
+                let after = self.log.send_before(line, at, below);
+                below.caches.clean(line, true);
+                self.homes.write(line, at, after, below);
+                *self.under_way.entry(line).or_default() += 1;
+            }
+        }
+        let writer = &self.cores[core];
+        if writer.stage == Stage::Records && writer.coming.is_empty() {
+            self.end(core, at, below);
         }
     }
 
@@ -211,12 +245,15 @@ impl Base {
         }
     }
 
-    /// A transaction's stores have all left its core.
+    /// A transaction's stores have all left its core, and their records are in the log.
     fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let lines = std::mem::take(&mut self.cores[core].lines);
         if self.params.flush_mode != AT_EACH_STORE {
             for &line in &lines {
-                self.write_back(line, at, below);
+                let after = self.log.send_before(line, at, below);
+                if self.homes.force(line, at, after, below) {
+                    *self.under_way.entry(line).or_default() += 1;
+                }
             }
         }
         let writer = &mut self.cores[core];

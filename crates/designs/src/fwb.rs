@@ -93,7 +93,7 @@ impl Design for Fwb {
     fn store(&mut self, store: &Store, below: &mut Below<LogEvent>) -> Progress {
         let Some(tx) = store.tx else { return Progress::Done(store.at) };
         let Store { core, word, old, new, at, .. } = *store;
-        self.log.append(&Record::of(core, tx, word, old, new), at, below);
+        self.log.enter(Record::of(core, tx, word, old, new), store, below);
         self.cores[core] = Writer { tx, stored: true };
         let waits = self.log.is_full();
         if waits {
@@ -137,8 +137,11 @@ impl Design for Fwb {
                 }
                 self.scan.go_on(at, &mut self.log, &mut self.homes, below);
             }
+            LogEvent::Left(core) => {
+                self.log.left(core, at, below);
+            }
             LogEvent::Commit(core) => {
-                self.commits.send(core, self.cores[core].tx, &mut self.log, at, below);
+                self.commits.end(core, self.cores[core].tx, &mut self.log, at, below);
             }
             LogEvent::Age(_) | LogEvent::Scanned(_) => unreachable!("its records do not wait"),
         }

@@ -279,14 +279,14 @@ impl<S: Scheme> Design for Morlog<S> {
 
     fn store(&mut self, store: &Store, below: &mut Below<LogEvent>) -> Progress {
         let Some(tx) = store.tx else { return Progress::Done(store.at) };
-        let Store { core, word, old, new, at, .. } = *store;
+        let Store { core, word, old, new, at, leaves, .. } = *store;
         let words = &mut self.cores[core];
         (words.tx, words.stored) = (tx, true);
-        match words.store(word, old, new, at + self.age) {
+        match words.store(word, (old, new), leaves, self.age) {
             Stored::Entry { first } => {
                 self.counts.entries += 1;
                 if first {
-                    below.at(at + self.age, LogEvent::Age(core));
+                    below.at(leaves + self.age, LogEvent::Age(core));
                 }
             }
             Stored::Coalesced => self.counts.coalesced += 1,
@@ -367,6 +367,7 @@ impl<S: Scheme> Design for Morlog<S> {
                     self.drain(core, at, below);
                 }
             }
+            LogEvent::Left(_) => unreachable!("its records wait in its own buffers"),
             LogEvent::Commit(core) => {
                 if self.rules.undo_before_commit {
                     self.send_entries(core, usize::MAX, at, below);
@@ -437,7 +438,7 @@ impl<S: Scheme> Morlog<S> {
     fn make_room(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) -> bool {
         if self.is_over(core) {
             self.counts.full += 1;
-            self.send_entries(core, usize::MAX, at, below);
+            self.send_complete(core, at, below);
             self.send_redo(core, self.params.r_entries, at, below);
             // Silent entries leave at once.
             self.cores[core].waiting = self.is_over(core);

@@ -6,6 +6,7 @@
 use model::units::{CoreId, Line};
 
 pub mod area;
+pub mod coming;
 pub mod commits;
 pub mod fall_back;
 pub mod hardware;
@@ -41,6 +42,8 @@ pub enum LogEvent {
         /// Whether a scan forced it.
         forced: bool,
     },
+    /// A store has left its core, and its record is complete.
+    Left(CoreId),
     /// The stores of a transaction that ends have left its core.
     Commit(CoreId),
     /// A core's oldest record is old enough to leave its buffer.

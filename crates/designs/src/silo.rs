@@ -306,7 +306,7 @@ impl Design for Silo {
         let tx = self.number(tx);
         let log = Log { tx, word, old, new, flushed: false, committed: None, stamp };
         below.memory.prefetch(word.line());
-        self.send(core, store.at, Message::Log(log), below);
+        self.send(core, store.leaves, Message::Log(log), below);
         let buffer = &mut self.cores[core];
         if buffer.channel.len() as u64 > self.params.channel {
             buffer.waiting = true;

@@ -62,6 +62,15 @@ impl<S: Scheme> Morlog<S> {
         self.tell_owed(core);
     }
 
+    /// Sends the oldest entries of a core, those of which all stores have left it.
+    pub(super) fn send_complete(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        let complete = self.cores[core].ur.iter().take_while(|entry| entry.complete <= at).count();
+        self.send_entries(core, complete, at, below);
+        if let Some(next) = self.cores[core].ur.front() {
+            below.at(next.due.max(at), LogEvent::Age(core));
+        }
+    }
+
     /// Sends the entries of a core that are old enough.
     pub(super) fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let aged = self.cores[core].ur.iter().take_while(|entry| entry.due <= at).count();
@@ -71,6 +80,10 @@ impl<S: Scheme> Morlog<S> {
         self.send_entries(core, aged, at, below);
         if let Some(next) = self.cores[core].ur.front() {
             below.at(next.due, LogEvent::Age(core));
+        }
+        // Silent entries leave room at once.
+        if self.cores[core].waiting {
+            self.go_on(core, at, below);
         }
     }
 

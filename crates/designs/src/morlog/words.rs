@@ -44,6 +44,8 @@ pub struct UndoRedo {
     pub undo: u64,
     /// The word after.
     pub redo: u64,
+    /// When the last store that it took in leaves the core: it is not sent before.
+    pub complete: Cycle,
     /// When it leaves.
     pub due: Cycle,
 }
@@ -106,8 +108,9 @@ pub enum Stored {
 }
 
 impl Words {
-    /// A store of the transaction, and what it makes of the word's state.
-    pub fn store(&mut self, word: Word, old: u64, new: u64, due: Cycle) -> Stored {
+    /// A store of the transaction that leaves the core at `leaves`, and what it makes of the word's
+    /// state. An entry that it begins is to leave `age` cycles later.
+    pub fn store(&mut self, word: Word, (old, new): (u64, u64), leaves: Cycle, age: u64) -> Stored {
         let (line, place) = (word.line(), word.place());
         let tags = self.tags.entry(line).or_insert_with(|| {
             self.lines.push(line);
@@ -129,13 +132,22 @@ impl Words {
                 tags.states[place] = State::Dirty;
                 let first = self.ur.is_empty();
                 let tx = self.tx;
-                self.ur.push_back(UndoRedo { tx, word, bytes, undo: old, redo: new, due });
+                let (complete, due) = (leaves, leaves + age);
+                self.ur.push_back(UndoRedo {
+                    tx,
+                    word,
+                    bytes,
+                    undo: old,
+                    redo: new,
+                    complete,
+                    due,
+                });
                 Stored::Entry { first }
             }
             State::Dirty => {
                 let entry = self.ur.iter_mut().rev().find(|entry| entry.word == word);
                 let entry = entry.expect("a word that is dirty has an entry");
-                (entry.redo, entry.bytes) = (new, bytes);
+                (entry.redo, entry.bytes, entry.complete) = (new, bytes, leaves);
                 Stored::Coalesced
             }
         }
@@ -223,7 +235,7 @@ mod tests {
     }
 
     fn store(words: &mut Words, old: u64) -> Stored {
-        words.store(WORD, old, old + 1, Cycle(0))
+        words.store(WORD, (old, old + 1), Cycle(0), 0)
     }
 
     #[test]
@@ -255,14 +267,14 @@ mod tests {
     #[test]
     fn a_byte_that_no_record_can_undo_makes_another_entry() {
         let mut words = Words::default();
-        words.store(WORD, 0, 1, Cycle(0));
+        words.store(WORD, (0, 1), Cycle(0), 0);
         words.leave_ur(State::UrLog, true);
-        assert_eq!(words.store(WORD, 1, 2, Cycle(0)), Stored::Deferred);
-        let beyond = words.store(WORD, 2, 0x102, Cycle(0));
+        assert_eq!(words.store(WORD, (1, 2), Cycle(0), 0), Stored::Deferred);
+        let beyond = words.store(WORD, (2, 0x102), Cycle(0), 0);
         assert_eq!((beyond, words.ulog), (Stored::Entry { first: true }, 0));
         let entry = words.leave_ur(State::UrLog, true).expect("an entry");
         assert_eq!((entry.bytes, entry.undo, entry.redo), (0b11, 2, 0x102));
-        assert_eq!(words.store(WORD, 0x102, 0x201, Cycle(0)), Stored::Deferred);
+        assert_eq!(words.store(WORD, (0x102, 0x201), Cycle(0), 0), Stored::Deferred);
     }
 
     #[test]

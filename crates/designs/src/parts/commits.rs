@@ -16,7 +16,9 @@ pub struct Commits {
     ends: bool,
     path: u64,
     records: PerCore<Option<Place>>,
-    /// How many of them there are.
+    /// The transactions whose records have not all entered the log.
+    ending: PerCore<Option<TxId>>,
+    /// How many of both there are.
     under_way: u64,
 }
 
@@ -25,7 +27,27 @@ impl Commits {
     /// more.
     pub fn new(shape: &Shape, rules: &LogRules, ends: bool) -> Commits {
         let records = PerCore::new(shape.cores, |_| None);
-        Commits { rules: rules.clone(), ends, path: shape.path, records, under_way: 0 }
+        let ending = PerCore::new(shape.cores, |_| None);
+        Commits { rules: rules.clone(), ends, path: shape.path, records, ending, under_way: 0 }
+    }
+
+    /// The stores of a core's transaction have left it: its commit record follows when all their
+    /// records have entered the log.
+    pub fn end(
+        &mut self,
+        core: CoreId,
+        tx: TxId,
+        log: &mut Log,
+        at: Cycle,
+        below: &mut Below<LogEvent>,
+    ) {
+        log.left(core, at, below);
+        if log.awaits(core) {
+            self.ending[core] = Some(tx);
+            self.under_way += 1;
+        } else {
+            self.send(core, tx, log, at, below);
+        }
     }
 
     /// Sends the commit record of a core's transaction behind all of its records, and says where
@@ -59,6 +81,12 @@ impl Commits {
     ) {
         if self.under_way == 0 {
             return;
+        }
+        for core in (0..self.ending.cores()).map(CoreId) {
+            if let Some(tx) = self.ending[core].take_if(|_| !log.awaits(core)) {
+                self.under_way -= 1;
+                self.send(core, tx, log, at, below);
+            }
         }
         let durable = log.durable();
         let rules = &self.rules;

@@ -103,9 +103,21 @@ impl Homes {
         after: Option<Place>,
         below: &mut Below<LogEvent>,
     ) -> bool {
-        if !below.caches.clean(line, true) {
-            return false;
+        let is_dirty = below.caches.clean(line, true);
+        if is_dirty {
+            self.write(line, at, after, below);
         }
+        is_dirty
+    }
+
+    /// Writes a line's bytes of now back in the same way.
+    pub fn write(
+        &mut self,
+        line: Line,
+        at: Cycle,
+        after: Option<Place>,
+        below: &mut Below<LogEvent>,
+    ) {
         let write = Write::whole(line, below.line(line), Class::Data);
         let left = at + (below.shape.walk - self.path);
         let notify = self.count(line, true);
@@ -117,7 +129,6 @@ impl Homes {
             }
             None => below.send(left, write, Notify::Design(notify)),
         }
-        true
     }
 
     /// The log is durable up to a place: lines that waited for that go on, those of one line in

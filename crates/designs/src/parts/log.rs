@@ -5,13 +5,14 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
-use model::design::{Below, Gasp, Shape};
+use model::design::{Below, Gasp, Shape, Store};
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, PerCore};
 
 use super::LogEvent;
+use super::coming::Coming;
 use super::line::Filling;
 use super::record::{Kind, Record};
 use super::ring::{FOOTER, Ring};
@@ -40,6 +41,8 @@ pub struct Log {
     reserve: u64,
     /// Lines that are not durable as a whole, oldest first; the last one is being filled.
     lines: VecDeque<Filling>,
+    /// Records that enter when their stores have left.
+    coming: Coming,
     /// The number of the first of them.
     first: u64,
     /// The number of the first of them that has something left to send.
@@ -101,6 +104,7 @@ impl Log {
             size: size as usize,
             reserve: u64::from(shape.cores) + 1,
             lines: VecDeque::from([Filling::new(0)]),
+            coming: Coming::new(shape.cores),
             first: 0,
             next: 0,
             wanted: Place::default(),
@@ -112,6 +116,48 @@ impl Log {
             owed: 0,
             counts: LogCounts::default(),
         }
+    }
+
+    /// The record of a store: it has its room in the ring from now on, and enters when the store
+    /// leaves its core and the buffer has room. Where the caches survive a power failure so does a
+    /// store that has not left, and its record must: it enters at once. Whether it has entered.
+    pub fn enter(&mut self, record: Record, store: &Store, below: &mut Below<LogEvent>) -> bool {
+        let at_once = self.survives || store.leaves <= store.at && !self.coming.has(record.core);
+        if at_once {
+            self.append(&record, store.at, below);
+        } else {
+            self.coming.push(record, store, below);
+        }
+        at_once
+    }
+
+    /// A store of a core has left.
+    pub fn left(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        self.coming.look(core);
+        self.take_in(core, at, below);
+        self.counts.buffer_full += u64::from(self.coming.is_due(core, at));
+        self.wake(at, below);
+    }
+
+    /// The records of a core's stores that have left enter as far as the buffer has room: what
+    /// has none follows when a controller has accepted a line.
+    fn take_in(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        while self.has_room()
+            && let Some(record) = self.coming.next(core, at)
+        {
+            self.append(&record, at, below);
+        }
+        self.coming.await_next(core, at, below);
+    }
+
+    /// Whether records of a core wait for room though their stores have left.
+    pub fn holds_back(&self, core: CoreId, at: Cycle) -> bool {
+        self.coming.is_due(core, at)
+    }
+
+    /// Whether records of a core are still to enter.
+    pub fn awaits(&self, core: CoreId) -> bool {
+        self.coming.has(core)
     }
 
     /// Appends a record, and sends lines that are full.
@@ -163,6 +209,12 @@ impl Log {
         self.send(at, below);
     }
 
+    /// Sends everything that has entered.
+    pub fn flush_all(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        let last = self.lines.back().expect("a line is being filled");
+        self.flush(Place { line: self.tail(), end: last.filled }, at, below);
+    }
+
     /// A controller accepted a line of the log up to `end`.
     pub fn accepted(&mut self, line: u64, end: u8, at: Cycle, below: &mut Below<LogEvent>) {
         let accepted = &mut self.lines[(line - self.first) as usize].accepted;
@@ -207,7 +259,14 @@ impl Log {
         at: Cycle,
         below: &mut Below<LogEvent>,
     ) -> Option<Place> {
-        let after = self.newest(line).filter(|_| self.rules.line_after_records);
+        if !self.rules.line_after_records {
+            return None;
+        }
+        // Bytes of a store are in its line with its turn, so its record goes before it has left.
+        while let Some(record) = self.coming.next_of(line) {
+            self.append(&record, at, below);
+        }
+        let after = self.newest(line);
         if let Some(place) = after {
             self.flush(place, at, below);
         }
@@ -228,12 +287,21 @@ impl Log {
 
     /// Whether stores have to wait, for room in the buffer or in the ring.
     pub fn is_full(&self) -> bool {
-        self.lines.len() > self.size || self.is_ring_full()
+        !self.has_room() || self.is_ring_full()
+    }
+
+    fn has_room(&self) -> bool {
+        self.lines.len() <= self.size
+    }
+
+    /// Lines that the records of stores take that have not left, at the most.
+    fn to_come(&self) -> u64 {
+        self.coming.count().div_ceil(2)
     }
 
     /// Whether stores have to wait for room in the ring.
     fn is_ring_full(&self) -> bool {
-        let end = self.tail() + self.reserve + self.owed;
+        let end = self.tail() + self.reserve + self.owed + self.to_come();
         self.rules.stall_when_full && end >= self.head() + self.ring.lines()
     }
 
@@ -278,6 +346,9 @@ impl Log {
     }
 
     fn wake(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        if self.coming.count() > 0 {
+            (0..self.waiting.cores()).for_each(|core| self.take_in(CoreId(core), at, below));
+        }
         if !self.has_waiting() {
             return;
         }
@@ -426,117 +497,4 @@ impl Log {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::{Base, BaseParams};
-    use model::config::Config;
-    use model::machine::Machine;
-    use model::units::{TxId, Word};
-
-    const NOW: Cycle = Cycle(100);
-
-    /// A log with a ring of so many lines and a buffer of two, on a machine for its writes.
-    fn log(lines: u64) -> (Log, Machine<Base>) {
-        let mut config = Config::default();
-        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
-        (config.dram.capacity, config.core.cores_max) = (1 << 20, 1);
-        let (params, rules) = (BaseParams::default(), Default::default());
-        let machine = Machine::new(&config, 1, params, rules).expect("room");
-        let shape = &machine.below.shape;
-        let log = Log::new(shape, Ring::new(shape, lines, 0), 2, &LogRules::default());
-        (log, machine)
-    }
-
-    fn record(word: u64) -> Record {
-        Record::of(CoreId(0), TxId(1), Word(word), 0, 1)
-    }
-
-    #[test]
-    fn two_records_fill_a_line_and_a_third_sends_it() {
-        let (mut log, mut machine) = log(16);
-        let below = &mut machine.below;
-        let places = [0, 8, 16].map(|word| log.append(&record(word), NOW, below));
-        assert_eq!(places.map(|place| (place.line, place.end)), [(0, 26), (0, 52), (1, 26)]);
-        assert_eq!((log.lines[0].sent, log.lines[1].sent), (52, 0));
-        assert_eq!(log.newest(Line(1)), Some(places[1]));
-        log.accepted(0, 52, NOW, below);
-        assert_eq!((log.newest(Line(1)), log.newest(Line(2))), (None, Some(places[2])));
-        assert_eq!(log.under_way(CoreId(0)), [1, 0]);
-        log.flush(places[2], NOW, below);
-        log.accepted(1, 26, NOW, below);
-        assert_eq!(log.durable(), places[2]);
-    }
-
-    #[test]
-    fn what_lies_behind_a_line_that_is_not_accepted_is_not_durable() {
-        let (mut log, mut machine) = log(16);
-        let below = &mut machine.below;
-        for word in 0..5 {
-            log.append(&record(word), NOW, below);
-        }
-        log.accepted(1, 52, NOW, below);
-        assert_eq!(log.durable(), Place { line: 0, end: 0 });
-        log.accepted(0, 52, NOW, below);
-        assert_eq!(log.durable(), Place { line: 2, end: 0 });
-    }
-
-    #[test]
-    fn stores_wait_while_the_buffer_is_full() {
-        let (mut log, mut machine) = log(16);
-        let below = &mut machine.below;
-        for word in 0..4 {
-            log.append(&record(word), NOW, below);
-        }
-        assert!(!log.is_full());
-        log.append(&record(4), NOW, below);
-        assert!(log.is_full(), "two lines are under way and a third is begun");
-        log.accepted(0, 52, NOW, below);
-        assert!(!log.is_full());
-    }
-
-    #[test]
-    fn a_ring_that_a_running_transaction_fills_is_not_overwritten() {
-        let (mut log, mut machine) = log(4);
-        let below = &mut machine.below;
-        log.forget(u64::MAX);
-        for line in 0..2 {
-            log.append(&record(0), NOW, below);
-            let place = log.append(&record(1), NOW, below);
-            log.flush(place, NOW, below);
-            log.accepted(line, 52, NOW, below);
-        }
-        log.append(&record(2), NOW, below);
-        assert!(log.is_ring_full() && log.head() == 0);
-        log.ended(CoreId(0));
-        assert!(log.head() > 0 && !log.is_ring_full());
-    }
-
-    #[test]
-    fn a_pass_begins_alone() {
-        let (mut log, mut machine) = log(4);
-        let below = &mut machine.below;
-        log.forget(u64::MAX);
-        for line in 0..4 {
-            log.append(&record(0), NOW, below);
-            let place = log.append(&record(1), NOW, below);
-            log.ended(CoreId(0));
-            log.flush(place, NOW, below);
-            if line < 3 {
-                log.accepted(line, 52, NOW, below);
-            }
-        }
-        for _ in 0..3 {
-            log.append(&record(2), NOW, below);
-            log.ended(CoreId(0));
-        }
-        let sent = |log: &Log, index: usize| log.lines[index].sent;
-        assert_eq!((sent(&log, 0), sent(&log, 1)), (52, 0), "line 4 waits for line 3");
-        log.accepted(3, 52, NOW, below);
-        assert_eq!((log.first, sent(&log, 0), sent(&log, 1)), (4, 52, 0), "it travels alone");
-        let last = Place { line: 5, end: 26 };
-        log.flush(last, NOW, below);
-        assert_eq!(sent(&log, 1), 0);
-        log.accepted(4, 52, NOW, below);
-        assert_eq!(sent(&log, 0), 26);
-    }
-}
+mod tests;

@@ -24,10 +24,10 @@ const HARDER: &[&str] = &[
     "base cores=4 seed=2 workload.words=16 design.log_lines=20 design.log_buffer=8 \
      design.flush_mode=at_commit",
     "fwb cores=4 seed=2 workload.words=16 design.log_lines=23",
-    "morlog cores=4 seed=4 workload.words=16 design.log_lines=18 design.ur_entries=8 \
+    "morlog cores=4 seed=4 workload.words=16 design.log_lines=19 design.ur_entries=8 \
      design.r_entries=8",
     "morlog cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
-    "morlog-dp cores=4 seed=2 workload.words=16 design.log_lines=20 design.ur_entries=8 \
+    "morlog-dp cores=4 seed=2 workload.words=16 design.log_lines=21 design.ur_entries=8 \
      design.r_entries=8",
     "morlog-dp cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
     "silo cores=4 seed=1 workload.words=8 design.entries=2 design.overflow_batch=1 \
