@@ -61,6 +61,7 @@ NOTHING: Mapping[str, Any] = {
     "announced_nothing": False,
     "points": 0,
     "images": None,
+    "accepts_all": None,
     "failed_points": 0,
     "violations": (),
     "wrong": None,
@@ -329,6 +330,7 @@ class Order:
         )
         campaign = replace(campaign, experiment=asked)
         answer = Crash.of(campaign.start(control), campaign)
+        shown = answer.data.get("checker", {})
         if answer.failed:
             with files.naming(self.plan.trace(self.seed)):
                 Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
@@ -336,7 +338,8 @@ class Order:
             "checked": answer.data["checked"],
             "announced_nothing": answer.data.get("announced_nothing", False),
             "points": answer.data["points"],
-            "images": answer.data["checker"]["images"] if "checker" in answer.data else None,
+            "images": shown.get("images"),
+            "accepts_all": shown.get("accepts_all"),
             "failed_points": failed_points(answer.data),
             "violations": answer.data["violations"],
             "wrong": answer.data["violations"][0]["text"] if answer.failed else None,

@@ -163,6 +163,26 @@ def test_transactions_are_checked_without_a_checker(build: Build, locks: bool) -
     assert [row["transactions"] for row in found["rows"]] == [10] * 5
 
 
+def told(*accepts_all: bool | None) -> str:
+    """Return what is shown of seeds of whose checkers so much is known."""
+    ok = {"threads": 2, "checked": True, "order": "a", "points": 9, "images": 3}
+    rows = [
+        {"seed": seed, "record": "record", **exploration.NOTHING, **ok, "accepts_all": accepts}
+        for seed, accepts in enumerate(accepts_all, 1)
+    ]
+    asked = {"command": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
+    answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
+    return " ".join(str(exploration.Exploration(answer)).split())
+
+
+def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_seed() -> None:
+    question = "the checker accepts garbage, too: does it look at the file"
+    assert question in told(True, True)
+    assert question in told(None, True), "with the first seed the program did not end"
+    assert question not in told(True, False)
+    assert question not in told(None)
+
+
 def test_one_thread_has_one_order(
     build: Build, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

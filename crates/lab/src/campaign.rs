@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use model::checker::Examiner;
 use model::crash::Recovery;
 use model::design::{Granularity, Needs};
 use model::engine::Control;
@@ -90,10 +89,10 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "stopped": later.stopped || first.violations.len() >= violations_max(&spec, without),
         "notes": resolved.notes,
     });
-    if let (Some(asked), Some(images)) = (&resolved.checker, first.checker_images) {
-        answer["checker"] = json!({ "command": asked.name(), "images": images });
-    }
     what_else(&mut answer, &spec, &resolved, &found, control)?;
+    if let (Some(checker), Some(shown)) = (&resolved.checker, first.checker) {
+        answer["checker"] = checker.told(shown);
+    }
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())
 }

@@ -9,13 +9,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::checker::{Examiner, Piece};
+use model::checker::{Examiner, Piece, Shown};
 use model::units::{LINE_BYTES, LineData};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long a program may take (ours: one that hangs is wrong, too).
@@ -121,6 +122,22 @@ impl Program {
         why.map_or(Ok(()), |why| Err(format!("--check {}: {why}", self.command)))
     }
 
+    /// What it was shown, as JSON, and whether it accepted all of that and whatever it was asked
+    /// about besides: one that refuses nothing may not look.
+    pub fn told(&self, shown: Shown) -> Value {
+        let refused_nothing = self.answers().values().all(Result::is_ok);
+        json!({
+            "command": self.command,
+            "images": shown.images,
+            "accepts_all": shown.accepts_garbage && refused_nothing,
+        })
+    }
+
+    /// Each answer is whole, whoever panicked.
+    fn answers(&self) -> MutexGuard<'_, BTreeMap<u64, Result<(), String>>> {
+        self.known.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// It says nothing of the image that it is asked about, nor of others.
     fn give_up(&self, why: String) {
         // Whichever reason came first.
@@ -202,14 +219,12 @@ impl Examiner for Program {
         let mut hasher = DefaultHasher::new();
         (memory, said).hash(&mut hasher);
         let key = hasher.finish();
-        // Each answer is whole, whoever panicked.
-        let answers = || self.known.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answer) = answers().get(&key) {
+        if let Some(answer) = self.answers().get(&key) {
             return answer.clone();
         }
         match self.run(memory, said) {
             Ok(Some(answer)) => {
-                answers().insert(key, answer.clone());
+                self.answers().insert(key, answer.clone());
                 return answer;
             }
             Ok(None) => (),

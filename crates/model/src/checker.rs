@@ -18,11 +18,20 @@ pub trait Checker {
     /// What is wrong with it.
     fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal>;
 
-    /// How many images that differ it was asked about.
-    fn images(&self) -> u64;
+    /// What it was asked about until now.
+    fn shown(&self) -> Shown;
 
     /// Whether an end is wanted: it says nothing of what it is asked about now.
     fn is_cancelled(&self) -> bool;
+}
+
+/// What a checker was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Images that differ.
+    pub images: u64,
+    /// Whether it was asked about garbage, too, and accepted that.
+    pub accepts_garbage: bool,
 }
 
 /// Why what a power failure left is not accepted.

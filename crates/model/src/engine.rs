@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::checker::Checker;
+use crate::checker::{Checker, Shown};
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::crash::versions::Versions;
@@ -107,8 +107,8 @@ pub struct Crashes {
     pub saved: Saved,
     /// What recovery took after them.
     pub recovery: Recovery,
-    /// If the workload has a checker, how many images that differ it was asked about.
-    pub checker_images: Option<u64>,
+    /// If the workload has a checker, what it was asked about.
+    pub checker: Option<Shown>,
     /// What was wrong after them.
     pub violations: Vec<Violation>,
     /// The recovered images that were kept, in the order of their crash points.
@@ -244,7 +244,7 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
         announced_nothing: probe.oracle.announced_nothing(),
         saved: probe.saved,
         recovery: probe.recovery,
-        checker_images: workload.checker().map(Checker::images),
+        checker: workload.checker().map(Checker::shown),
         images: stores.map_or(0, |stores| stores.images),
         allowed: stores.is_some_and(|stores| stores.allowed),
         seen: stores.is_some_and(|stores| stores.seen),

@@ -249,11 +249,6 @@ impl Workload for Replay {
             let regions = if more == 1 { "region" } else { "regions" };
             notes.push(format!("and {more} more {regions} behind those"));
         }
-        if self.checker.as_ref().is_some_and(|checker| checker.accepts_garbage) {
-            let note = "the checker accepts garbage, too: does it look at the file whose path is \
-                appended to the command?";
-            notes.push(note.to_owned());
-        }
         notes
     }
 

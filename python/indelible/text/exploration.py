@@ -10,7 +10,13 @@ from typing import Any
 
 from indelible import text
 from indelible.exploration import SURE, Exploration
-from indelible.text.crash import NOTHING_ANNOUNCED, NOTHING_CHECKED, OTHER, list_violations
+from indelible.text.crash import (
+    ACCEPTS_ALL,
+    NOTHING_ANNOUNCED,
+    NOTHING_CHECKED,
+    OTHER,
+    list_violations,
+)
 
 #: Seeds of which it is told what is wrong; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3
@@ -31,7 +37,10 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     lines.append(text.paragraph("violations", _verdict(answer), width))
     for row in answer.failed[:SEEDS_SHOWN]:
         lines += _wrong(row, width)
-    for note in dict.fromkeys(note for row in rows[:1] for note in row["notes"]):
+    notes = dict.fromkeys(note for row in rows[:1] for note in row["notes"])
+    # One that refuses something with one seed looks, whatever it was shown with the others.
+    told = [row["accepts_all"] for row in rows if row["accepts_all"] is not None]
+    for note in [*notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
         lines.append(text.paragraph("note", note, width))
     if answer.failed:
         first = answer.failed[0]

@@ -8,6 +8,7 @@ mod campaigns;
 mod check;
 mod check_past_caches;
 mod check_threads;
+mod checker;
 mod common;
 mod conformance;
 mod corners;

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::checker::{Checker, Examiner, Piece, Refusal};
+use model::checker::{Checker, Examiner, Piece, Refusal, Shown};
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
 use model::workload::{Pm, Step, Stop};
@@ -39,7 +39,7 @@ pub struct Examined {
     marks: Vec<Vec<String>>,
     told: Told,
     /// Whether it accepts garbage, too.
-    pub accepts_garbage: bool,
+    accepts_garbage: bool,
     /// What memory and marks it has seen, in short.
     seen: RefCell<BTreeSet<u64>>,
 }
@@ -84,9 +84,10 @@ impl Examined {
         }
         let garbage: Vec<LineData> = examined.lines.iter().map(|&line| garbage(line)).collect();
         let none = vec![0; trace.threads.len()];
-        // Of no lines there is none.
+        // Of no lines there is none, and where an end is wanted all is accepted unseen.
         let is_shown = !garbage.is_empty();
-        examined.accepts_garbage = is_shown && examined.examine(&garbage, &none).is_ok();
+        examined.accepts_garbage =
+            is_shown && examined.examine(&garbage, &none).is_ok() && !examined.is_cancelled();
         Ok(examined)
     }
 
@@ -121,7 +122,7 @@ impl Examined {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
         let Err(mut text) = self.examine(&lines, marks) else { return Ok(()) };
         text = format!("{text}; {}", self.told.of(|word| image.word(word)));
-        let files = self.examiner.keep(&self.pieces(&lines), self.images() + 1);
+        let files = self.examiner.keep(&self.pieces(&lines), self.shown().images + 1);
         let files = files.unwrap_or_else(|why| {
             text += &format!("; it is not kept: {why}");
             Vec::new()
@@ -184,7 +185,8 @@ impl Checker for Examined {
         self.examiner.is_cancelled()
     }
 
-    fn images(&self) -> u64 {
-        self.seen.borrow().len() as u64
+    fn shown(&self) -> Shown {
+        let images = self.seen.borrow().len() as u64;
+        Shown { images, accepts_garbage: self.accepts_garbage }
     }
 }

@@ -1,5 +1,7 @@
 //! What is told of an image that is not accepted, whoever does not accept it.
 
+use crate::checker::Shown;
+
 use super::*;
 
 /// A workload whose checker wants the second word.
@@ -10,8 +12,8 @@ impl Checker for Wants {
         if image.word(DATA[1]) == 7 { Ok(()) } else { Err("the checker".to_owned().into()) }
     }
 
-    fn images(&self) -> u64 {
-        0
+    fn shown(&self) -> Shown {
+        Shown { images: 0, accepts_garbage: false }
     }
 
     fn is_cancelled(&self) -> bool {

@@ -1,0 +1,37 @@
+//! What is told of a program of the user's that checks images, if it is that which is wrong.
+
+use crate::check::{Bench, GOOD, VERIFY, without};
+
+#[test]
+fn a_checker_that_hangs_or_is_killed_is_told_of() {
+    let cases = [
+        ("sleep 60 & sleep 60", "did not end within 10 s"),
+        ("kill -SEGV $PPID", "was ended by signal 11"),
+        ("echo one; echo; echo two >&2; exit 2", "ended with exit code 2: two"),
+    ];
+    for (script, expect) in cases {
+        let text = Bench::new(script).refusal("undo@x86 replay", GOOD);
+        let end = format!("the checker {expect}, on what the trace leaves when no power fails");
+        assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+/// Only of one that refuses nothing it is asked whether it looks: this one takes garbage for a flag
+/// that nobody knows.
+#[test]
+fn a_checker_that_accepts_garbage_looks_if_it_refuses_anything_else() {
+    let lenient = VERIFY.replace(r#"[ "$flag" = 0 ] || [ "$flag" = 1 ]"#, "true");
+    let (good, bad) = (GOOD.to_owned(), without(5));
+    for (script, trace, left_out, accepts_all) in [
+        ("exit 0", &good, "", true),
+        ("exit 0", &bad, "leave_out=all", true),
+        (VERIFY, &good, "", false),
+        (&lenient, &good, "", true),
+        (&lenient, &bad, "", false),
+        // What it refuses is a trace without a flush.
+        (&lenient, &good, "leave_out=all", false),
+    ] {
+        let found = Bench::new(script).answer(&format!("undo@x86 replay {left_out}"), trace);
+        assert_eq!(found["checker"]["accepts_all"], accepts_all, "{script}, {left_out}: {found}");
+    }
+}
