@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from indelible import _core as core
 from indelible import scripts
@@ -310,6 +310,7 @@ class Campaign:
     images: str | None = None
     leave_out: int | str | None = None
     trials: int | str | None = None
+    asks: ClassVar[str] = "campaign"
 
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers of any library."""
@@ -395,6 +396,10 @@ class Campaign:
     def start(self, control: core.Control | Elsewhere) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return json.loads(ask("crash", json.dumps(self.spec()), control))
+
+    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer that is kept."""
+        return answer
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from indelible import cluster, experiment, kept, pool
 from indelible.cluster import Dask
@@ -42,6 +42,7 @@ class RunJob:
     """An experiment as a job."""
 
     experiment: Experiment
+    asks: ClassVar[str] = "run"
 
     def spec(self) -> dict[str, Any]:
         """Return the request."""
@@ -55,6 +56,12 @@ class RunJob:
         """Return the command line that repeats the run."""
         return self.experiment.command()
 
+    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer that is kept; who only tried it may have kept that it cannot be had."""
+        if UNTESTED in answer:
+            raise InputError(answer[UNTESTED])
+        return answer
+
 
 @dataclass(frozen=True)
 class TriedJob(RunJob):
@@ -67,12 +74,17 @@ class TriedJob(RunJob):
         except InputError as error:
             return _untested(error)
 
+    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer that is kept, also that it cannot be had."""
+        return answer
+
 
 @dataclass(frozen=True)
 class SampledJob:
     """A campaign beside a run; that it cannot be had on the small machine is no error."""
 
     campaign: Campaign
+    asks: ClassVar[str] = "sampled campaign"
 
     @property
     def experiment(self) -> Experiment:
@@ -93,6 +105,10 @@ class SampledJob:
     def command(self) -> str:
         """Return the command line that repeats the campaign."""
         return self.campaign.command()
+
+    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer that is kept, also that there is none."""
+        return answer
 
 
 def run_all(

@@ -38,6 +38,13 @@ class Asked(Job, Protocol):
     def spec(self) -> dict[str, Any]:
         """Return the request, as `lab` reads it."""
 
+    @property
+    def asks(self) -> str:
+        """What is asked about the request: jobs that ask the same have the same answers."""
+
+    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer that is kept, or refuse what another job found impossible."""
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -70,7 +77,7 @@ class KeptJob:
         kept = _read(self.file)
         if kept is not None:
             self.was_taken = True
-            return kept
+            return self.job.again(kept)
         answer = self.job.start(control)
         if not answer.get("cancelled") and not answer.get(PASSING):
             _write(self.file, answer)
@@ -100,7 +107,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
             # Answers have the name that a file gives itself.
             told = [about["name"], about["rows"]]
             machines[name] = _fingerprint(json.dumps(told).encode())
-        request = [type(job).__name__, job.spec(), machines[name], simulator]
+        request = [job.asks, job.spec(), machines[name], simulator]
         return KeptJob(job, path / f"{_fingerprint(json.dumps(request).encode())}.json")
 
     return [kept(job) for job in jobs]

@@ -72,6 +72,49 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
 
 
 @needs_core
+def test_a_run_is_the_same_one_whoever_asks_for_it(tmp_path: Path) -> None:
+    asked = {"machine": "tiny", "txs": 20}
+    values = {"silo.entries": [10, 20, 40]}
+
+    def taken(folder: str, *verbs: str) -> list[str]:
+        at = asked | {"keep": tmp_path / folder}
+        ask = {
+            "sweep": lambda: indelible.sweep(["silo", "lad"], ["queue"], values, **at),
+            "why": lambda: indelible.why(["silo", "lad"], ["queue"], fields=["silo.entries"], **at),
+        }
+        return [str(ask[verb]().taken).partition(" runs")[0] for verb in verbs]
+
+    # That silo has 20 is a word more than it has as it is.
+    assert taken("one", "why", "sweep", "why", "sweep") == ["0 of 4", "3 of 4", "4 of 4", "4 of 4"]
+    assert taken("other", "sweep", "why") == ["0 of 4", "3 of 4"]
+
+
+@needs_core
+def test_that_a_run_cannot_be_is_kept_and_still_ends_what_needs_it(
+    tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is found to be so only while it runs, as that a log is too small."""
+    real = experiment.core.run
+
+    def refusing(spec: str, control: object) -> str:
+        said = real(spec, control)
+        if "design.entries" in json.loads(spec)["settings"]:
+            raise experiment.InputError("these are too few")
+        return str(said)
+
+    monkeypatch.setattr(experiment.core, "run", refusing)
+    asked = {"machine": "tiny", "txs": 5, "keep": tmp_path}
+    found = indelible.why(["silo"], ["queue"], fields=["silo.entries", "pm.tWRITE"], **asked)
+    assert {row["reason"] for row in found.json()["refused"]} == {"these are too few"}
+    count = len(runs)
+    again = indelible.why(["silo"], ["queue"], fields=["silo.entries", "pm.tWRITE"], **asked)
+    assert (again.json()["refused"], len(runs)) == (found.json()["refused"], count)
+    with pytest.raises(indelible.InputError, match=r"^these are too few$"):
+        indelible.sweep(["silo"], ["queue"], {"silo.entries": [10]}, **asked)
+    assert len(runs) == count
+
+
+@needs_core
 def test_the_text_ends_with_what_was_taken(tmp_path: Path) -> None:
     folder, asked = tmp_path / "kept", {"machine": "tiny", "txs": 20}
     alone = indelible.compare(["silo"], ["queue"], **asked)
