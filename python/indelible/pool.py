@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
@@ -177,24 +178,30 @@ class Waiting:
     """
 
     def __init__(self, order: Iterable[int], is_script: Sequence[bool]) -> None:
-        self._indices, self._is_script = list(order), is_script
+        self._is_script = is_script
+        # Each kind with its places in the order of all.
+        self._scripts: deque[tuple[int, int]] = deque()
+        self._others: deque[tuple[int, int]] = deque()
+        for place, index in enumerate(order):
+            (self._scripts if is_script[index] else self._others).append((place, index))
         self._changed = threading.Condition()
         self._script_runs = False
 
     def take(self) -> int | None:
         """Return the next one, when it may begin; nothing if there is none."""
         with self._changed:
-            while self._indices:
-                index = next((i for i in self._indices if not self._must_wait(i)), None)
-                if index is not None:
-                    self._indices.remove(index)
+            while self._scripts or self._others:
+                if (first := self._first()) is not None:
+                    _, index = first.popleft()
                     self._script_runs |= self._is_script[index]
                     return index
                 self._changed.wait()
         return None
 
-    def _must_wait(self, index: int) -> bool:
-        return self._script_runs and self._is_script[index]
+    def _first(self) -> deque[tuple[int, int]] | None:
+        """Return the kind whose next one may begin, of both the one that comes first."""
+        kinds = (self._others,) if self._script_runs else (self._scripts, self._others)
+        return min((kind for kind in kinds if kind), key=lambda kind: kind[0], default=None)
 
     def done(self, index: int) -> None:
         """Hear that one has ended."""
@@ -205,7 +212,8 @@ class Waiting:
     def stop(self) -> None:
         """Have no further one begin."""
         with self._changed:
-            self._indices.clear()
+            self._scripts.clear()
+            self._others.clear()
             self._changed.notify_all()
 
 

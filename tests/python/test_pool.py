@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,31 @@ def test_of_two_designs_in_python_one_runs_at_a_time() -> None:
     waiting.stop()
     waits.join(10)
     assert found == [1, None]
+
+
+def test_which_job_is_next_takes_no_look_at_those_that_wait() -> None:
+    """Five hundred designs in Python wait for one, in front of as many others."""
+    looks = 0
+
+    class Kinds(list[bool]):
+        def __getitem__(self, index: Any) -> Any:  # noqa: ANN401
+            nonlocal looks
+            looks += 1
+            return super().__getitem__(index)
+
+    waiting = pool.Waiting(range(1000), Kinds([True] * 500 + [False] * 500))
+    assert [waiting.take() for _ in range(501)] == [0, *range(500, 1000)]
+    assert looks < 3 * 1000
+    for number in range(500):
+        waiting.done(number)
+        assert waiting.take() == (number + 1 if number < 499 else None)
+
+
+def test_jobs_begin_in_the_order_that_was_asked_for() -> None:
+    waiting = pool.Waiting([3, 0, 2, 1], [False, True, False, True])
+    assert [waiting.take() for _ in range(3)] == [3, 0, 2]
+    waiting.done(3)
+    assert [waiting.take() for _ in range(2)] == [1, None]
 
 
 def test_a_notebook_shows_how_far_jobs_are_and_nothing_when_they_have_ended(
