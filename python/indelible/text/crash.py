@@ -91,17 +91,24 @@ def crash(answer: Crash, width: int | None = None) -> str:
     blind = row.get("checker", {}).get("accepts_all", False)
     for note in [*(row.get("notes") or []), *([ACCEPTS_ALL] if blind else [])]:
         lines.append(paragraph("note", str(note), width))
-    if violations and violations[0]["timeline"] is not None:
-        lines.append(command("timeline", violations[0]["timeline"], width))
-        if violations[0]["order"]:
-            early = "the writes that came early in that image are not in it"
-            lines.append(paragraph("", early, width))
+    lines += _timeline(violations, "timeline", width)
     if answer.taken is not None:
         # A path stays whole.
         how = "taken from" if answer.taken.count else "in"
         lines.append(f"{'kept'.ljust(LABEL)}{how} {answer.taken.folder}")
     lines.append(command("repeat", answer.campaign.command(), width))
     return "\n".join(lines)
+
+
+def _timeline(violations: Sequence[Mapping[str, Any]], label: str, width: int) -> list[str]:
+    """Return what lists what led to the first violation, and what is missing there."""
+    if not violations or violations[0]["timeline"] is None:
+        return []
+    lines = [command(label, violations[0]["timeline"], width)]
+    if violations[0]["order"]:
+        early = "the writes that came early in that image are not in it"
+        lines.append(paragraph("", early, width))
+    return lines
 
 
 def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
@@ -115,8 +122,7 @@ def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
     )
     lines = [paragraph("smallest", said, width)]
     lines += list_violations(row["violations"], width, EARLY)
-    if row["violations"][0]["timeline"] is not None:
-        lines.append(command("  timeline", row["violations"][0]["timeline"], width))
+    lines += _timeline(row["violations"], "  timeline", width)
     return [*lines, command("  repeat", row["command"], width)]
 
 
