@@ -120,6 +120,13 @@ def test_mistakes_are_one_line_that_says_where(write: Write, body: str, told: st
     assert "d.py" in said or "give_up" in body
 
 
+def derive_from_template(path: str) -> None:
+    """Have a design do what the template does, where it does not do something else."""
+    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
+    head = "from indelible.templates.design import Template\n"
+    Path(path).write_text(head + text, encoding="utf-8")
+
+
 def test_a_mistake_of_recovery_says_where(write: Write) -> None:
     for body, told in (
         ("@classmethod\ndef recover(cls, image, setup): image.words(0, 2**50)", ":5: in recover: "),
@@ -136,21 +143,34 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
         crash = indelible.crash(path, "scribble", txs=20)
         assert crash.failed
         assert told in crash.violations[0]["text"]
-        # What recovery raises is of one power failure, which is told.
-        event = crash.violations[0]["event"]
-        assert (event > 0) == ("recover" in told or "outside" in told)
-        ended = "violations  FAIL: the run did not come to its end\n" in str(crash)
-        assert ended == (event == 0)
+        # It is of one power failure, which is told.
+        assert crash.violations[0]["event"] > 0
+        assert "the run did not come to its end" not in str(crash)
         table = indelible.compare([path], ["queue"], "tiny", txs=20)
         assert "FAIL" in str(table), "also beside a speed"
     path = write("@classmethod\ndef boot(cls, image, setup): pass")
-    text = Path(path).read_text(encoding="utf-8").replace("D(Design)", "D(Template)")
-    Path(path).write_text(
-        f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
-    )
-    (violation,) = indelible.crash(path, "scribble", txs=20, lives=2).violations
+    derive_from_template(path)
+    found = indelible.crash(path, "scribble", txs=20, lives=2)
+    (violation,) = found.violations
     told = "d.py: `boot`: TypeError: it is to return the design, not None"
     assert violation["text"].endswith(told)
+    # That of the image from which the machine was to boot.
+    assert (violation["life"], violation["after"][0]["event"] > 0) == (2, True)
+    assert "violations  FAIL in life 2 of a machine" in str(found)
+
+
+def test_a_mistake_while_booting_is_cut_short_is_of_that_cut(write: Write) -> None:
+    path = write(
+        "@classmethod\n"
+        "def boot(cls, image, setup):\n"
+        "    try: image.set_word(setup.shape.logs[0], 7)\n"
+        "    except Exception: raise ValueError('no such thing')\n"
+        "    return cls(setup)"
+    )
+    derive_from_template(path)
+    violation, *_ = indelible.crash(path, "scribble", txs=20, lives=2).violations
+    assert "in boot: ValueError: no such thing" in violation["text"]
+    assert (violation["life"], violation["nested"]) == (2, 0)
 
 
 @pytest.mark.parametrize(

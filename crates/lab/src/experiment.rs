@@ -167,6 +167,7 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
     match failure {
         Failure::Stopped(stop) => stopped(stop, resolved),
         Failure::Host(error) => InputError::no_room(&error, ": lower pm.device_size"),
+        Failure::Raised(text) => InputError(text),
         Failure::Deadlock(stuck) => defect(resolved, &format!("deadlock: {stuck}")),
     }
 }

@@ -85,6 +85,7 @@ fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option
     let may_be_wrong = is_a_users || life.without.is_some() || life.boot.is_some();
     match failure {
         Failure::Deadlock(stuck) if may_be_wrong => Some(format!("liveness: {stuck}")),
+        Failure::Raised(text) => Some(text.clone()),
         Failure::Stopped(Stop::Failed(text)) if life.boot.is_some() => {
             Some(format!("workload: {text}"))
         }
@@ -234,7 +235,7 @@ fn all_lives(
 }
 
 /// A campaign over all lives that a spec asks for, with a rule switched off if one is named. What a
-/// user's design raises is a violation.
+/// user's design raises is a violation, of no power failure if it is told here.
 ///
 /// # Errors
 /// A sentence that says what does not fit.

@@ -248,6 +248,11 @@ impl<'a, 'i> Gasp<'a, 'i> {
         self.image.capacity()
     }
 
+    /// A script raised what this sentence says, of this power failure.
+    pub fn call_raised(&mut self, text: String) {
+        self.image.call_raised(text);
+    }
+
     /// Saves `bytes` at an address of persistent memory.
     ///
     /// # Errors

@@ -132,6 +132,8 @@ pub enum Failure {
     /// Every core waits, and nothing is due, or events follow each other and no core goes on, or
     /// booting does not end: a defect of the design.
     Deadlock(String),
+    /// A script raised this of the image from which the machine was to boot.
+    Raised(String),
 }
 
 impl From<Stop> for Failure {
@@ -287,6 +289,9 @@ fn boot<D: Design>(
     let design = D::boot(&mut image, &machine.setup());
     if let Some(what) = image.endless() {
         return Err(Failure::Deadlock(format!("booting does not end: `boot` makes {what}")));
+    }
+    if let Some(text) = image.raised() {
+        return Err(Failure::Raised(text.to_owned()));
     }
     let design = design.expect("the power does not fail");
     let writes = image.take_remembered();

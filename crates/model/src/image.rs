@@ -244,12 +244,12 @@ impl<'a> Image<'a> {
         self.endless = Some(what);
     }
 
-    /// What recovery of a script raised, if it was ended by that.
+    /// What a script raised of it, if that ended what was done to it.
     pub fn raised(&self) -> Option<&str> {
         self.raised.as_deref()
     }
 
-    /// Recovery of a script raised what this sentence says.
+    /// A script raised what this sentence says, and is ended as if the power had failed.
     pub fn call_raised(&mut self, text: String) {
         self.raised = Some(text);
     }

@@ -2,7 +2,8 @@
 //!
 //! A class is told to the simulator once, by `indelible.scripts.about`, and is for ever an entry of
 //! the registry's kind. Its hooks are called with the global lock, on the stack of the thread.
-//! What they raise ends the run with a sentence that names their line.
+//! What they raise ends the run with a sentence that names their line; of `power_loss`, `recover`
+//! and `boot` it is a violation of the power failure that they are told of.
 
 mod arguments;
 mod below;
@@ -303,27 +304,28 @@ fn raise_error(py: Python<'_>, error: PyErr, name: &str, hook: &str) -> ! {
     if declined { decline(text) } else { raise(text) }
 }
 
-/// Whether a script raised something of its own: neither that the power failed, nor that what was
-/// asked for does not fit.
-fn is_a_mistake(py: Python<'_>, error: &PyErr, lost: bool) -> bool {
-    let is_lost = lost && error.is_instance_of::<PyPowerLoss>(py);
-    !is_lost && !error.is_instance_of::<crate::InputError>(py)
-}
-
-/// What a script answers of an image, where the power may have failed.
+/// What a script answers of what one power failure left, where the power may fail again. What it
+/// raises of its own is told of that power failure.
 fn or_lost<T>(
     py: Python<'_>,
     (result, lost): (PyResult<T>, bool),
     name: &str,
     hook: &str,
+    tell: impl FnOnce(String),
 ) -> Result<T, PowerLoss> {
     match result {
-        Err(error) if !lost || !error.is_instance_of::<PyPowerLoss>(py) => {
+        Ok(answer) if !lost => Ok(answer),
+        // Who hides that the power failed has not gone on either.
+        Ok(_) => Err(PowerLoss),
+        Err(error) if lost && error.is_instance_of::<PyPowerLoss>(py) => Err(PowerLoss),
+        // What was asked for does not fit.
+        Err(error) if error.is_instance_of::<crate::InputError>(py) => {
             raise_error(py, error, name, hook)
         }
-        // Who hides that the power failed has not gone on either.
-        Ok(answer) if !lost => Ok(answer),
-        _ => Err(PowerLoss),
+        Err(error) => {
+            tell(format!("{RAISES}{}", explained(py, error, name, hook)));
+            Err(PowerLoss)
+        }
     }
 }
 
@@ -348,15 +350,7 @@ impl Script for PyScript {
                 self.class.bind(py).call_method1("recover", (image, setup)).map(drop)
             });
             self.place_endless(py, image, &answer.0, "recover");
-            match answer {
-                // It is the image of one power failure that it goes wrong on.
-                (Err(error), lost) if is_a_mistake(py, &error, lost) => {
-                    let text = explained(py, error, self.name, "recover");
-                    image.call_raised(format!("{RAISES}{text}"));
-                    Err(PowerLoss)
-                }
-                answer => or_lost(py, answer, self.name, "recover"),
-            }
+            or_lost(py, answer, self.name, "recover", |text| image.call_raised(text))
         })
     }
 
@@ -369,7 +363,7 @@ impl Script for PyScript {
                 self.hooks(py, design, has_cells)
             });
             self.place_endless(py, image, &answer.0, "boot");
-            or_lost(py, answer, self.name, "boot")
+            or_lost(py, answer, self.name, "boot", |text| image.call_raised(text))
         })
     }
 

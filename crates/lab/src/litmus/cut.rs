@@ -138,6 +138,7 @@ impl Cut<'_> {
             Err(Failure::Deadlock(stuck)) => {
                 Left::Stuck(format!("liveness: {stuck}, and nothing is due"))
             }
+            Err(Failure::Raised(text)) => Left::Raised(text),
             Err(Failure::Stopped(Stop::Cancelled)) => Left::Cancelled,
             Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
             Err(Failure::Host(error)) => return Err(InputError::no_room(&error, "")),

@@ -17,7 +17,7 @@ use super::choices::Choices;
 /// machine with less energy than it declares, as much as that is enough for.
 ///
 /// # Errors
-/// A sentence, when the design needs more energy than it declared.
+/// A sentence, when the design needs more energy than it declared, or raises.
 pub(super) fn fail<'i, D: Design>(
     at: Cycle,
     design: &D,
@@ -56,6 +56,9 @@ pub(super) fn fail<'i, D: Design>(
     let mut gasp = Gasp::new(&mut image, at, saved.energy);
     let done = design.power_loss(&mut gasp);
     saved.most = saved.most.max(gasp.saved);
+    if let Some(text) = image.raised() {
+        return Err(text.to_owned());
+    }
     match done {
         Ok(()) => Ok(image),
         Err(PowerLoss) if saved.energy < declared => {

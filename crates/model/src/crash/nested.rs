@@ -106,6 +106,9 @@ impl Probe {
                 if audited == Some(issued) {
                     let mut cut = image.failing_after(issued);
                     let is_cut = writer(&mut cut, setup) == Err(PowerLoss);
+                    if let Some(text) = cut.raised() {
+                        return self.report(at, Some(again), text.to_owned(), None);
+                    }
                     if !is_cut || !cut.equals(&left) {
                         return self.report(at, Some(again), depends(hook), None);
                     }

@@ -320,7 +320,7 @@ impl Hooks for PyHooks {
             let answer = image::lend_gasp(py, gasp, self.has_cells, |gasp| {
                 self.design.bind(py).call_method1("power_loss", (gasp,)).map(drop)
             });
-            or_lost(py, answer, self.name, "power_loss")
+            or_lost(py, answer, self.name, "power_loss", |text| gasp.call_raised(text))
         })
     }
 
