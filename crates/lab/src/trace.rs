@@ -107,11 +107,8 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     };
     let mut made = make(&spec, &resolved, recording, control)?;
     let recorded = made.outcome.timeline.take().expect("a timeline was asked for");
-    if recorded.full {
-        return Err(InputError(format!(
-            "more happens in {} than a timeline holds, {SPANS_MAX} things of a kind: lower --for",
-            request.length
-        )));
+    if let Some(holds) = recorded.holds {
+        return Err(too_long(&request.length, holds, config));
     }
     if let Some(event) = request.event
         && recorded.cut.is_none()
@@ -175,6 +172,17 @@ fn cycles(text: &str, name: &str, config: &Config) -> Result<u64, InputError> {
 
 fn picoseconds(cycles: u64, frequency: u64) -> u64 {
     (u128::from(cycles) * 1_000_000_000_000 / u128::from(frequency)) as u64
+}
+
+/// That more happens in a time than in one that holds all, which is told with two digits.
+fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
+    let holds = picoseconds(holds, config.core.frequency);
+    let size = 10_u64.pow(holds.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    InputError(format!(
+        "more happens in {asked} than a timeline holds, {SPANS_MAX} things of a kind: lower --for \
+         to {}",
+        quantity::print(holds / size * size, Unit::Time)
+    ))
 }
 
 /// The line of an address of the user's, hexadecimal or not.

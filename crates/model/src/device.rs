@@ -61,8 +61,8 @@ impl Dram {
         self.banks.record(part);
     }
 
-    /// What the banks recorded, and whether there was more than is remembered.
-    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, bool) {
+    /// What the banks recorded, and how long a window would hold all if this one does not.
+    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.banks.take_uses()
     }
 
@@ -195,8 +195,8 @@ impl Pm {
         self.banks.record(part);
     }
 
-    /// What the banks recorded, and whether there was more than is remembered.
-    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, bool) {
+    /// What the banks recorded, and how long a window would hold all if this one does not.
+    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.banks.take_uses()
     }
 

@@ -1,6 +1,7 @@
 //! What a part of the machine does and when, for a timeline. The core, the banks and the
 //! controllers each record what they do as they do it; where nobody has asked there is no recorder.
 
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 /// Something that happened from one time to another.
@@ -35,7 +36,22 @@ pub struct Part {
 pub struct Recorder<T> {
     part: Part,
     spans: Vec<Span<T>>,
-    full: bool,
+    lack: Option<Lack>,
+}
+
+/// What is known of a window in which more happens than is remembered.
+#[derive(Clone, Debug)]
+enum Lack {
+    /// When the first things of all began, one more than are remembered: a window that ends when
+    /// the last of these begins holds the others.
+    Begun(BinaryHeap<u64>),
+    /// Before the time at which there was no room, for so long all was remembered.
+    Kept(u64),
+}
+
+/// The shorter of two windows that would not have been too long; none if both were not.
+pub fn shorter(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 /// The most that one recorder remembers (ours: with all of a machine's recorders full, and the rows
@@ -45,7 +61,7 @@ pub const SPANS_MAX: usize = 1 << 18;
 impl<T> Recorder<T> {
     /// A recorder that records nothing before its window is opened.
     pub fn new() -> Recorder<T> {
-        Recorder { part: Part { window: 0..0, keeps: 0 }, spans: Vec::new(), full: false }
+        Recorder { part: Part { window: 0..0, keeps: 0 }, spans: Vec::new(), lack: None }
     }
 
     /// Begins to record.
@@ -62,24 +78,48 @@ impl<T> Recorder<T> {
     pub fn record(&mut self, from: u64, until: u64, what: T) {
         debug_assert!(from <= until, "it ends at {until} and begins at {from}");
         let Part { window, keeps } = &self.part;
-        if from >= window.end || until < window.start || self.full {
+        if from >= window.end || until < window.start {
             return;
         }
-        if self.spans.len() == SPANS_MAX {
+        if self.lack.is_none() && self.spans.len() == SPANS_MAX {
             let oldest = from.saturating_sub(*keeps);
             self.spans.retain(|span| span.until >= oldest);
             // Who could forget little would be asked again soon.
-            self.full = self.spans.len() > SPANS_MAX / 2;
+            if self.spans.len() > SPANS_MAX / 2 {
+                self.lack = Some(self.lacking(from));
+            }
         }
-        if !self.full {
-            self.spans.push(Span { from, until, what });
+        match &mut self.lack {
+            None => self.spans.push(Span { from, until, what }),
+            Some(Lack::Begun(begun)) if begun.peek().is_some_and(|last| from < *last) => {
+                begun.pop();
+                begun.push(from);
+            }
+            Some(_) => (),
         }
     }
 
-    /// What was recorded, in the order in which it was, and whether there was more than is
-    /// remembered.
-    pub fn take(&mut self) -> (Vec<Span<T>>, bool) {
-        (std::mem::take(&mut self.spans), self.full)
+    /// There is no room for what began at a time: nothing more is remembered.
+    fn lacking(&mut self, from: u64) -> Lack {
+        let spans = std::mem::take(&mut self.spans);
+        if self.part.keeps == u64::MAX {
+            return Lack::Begun(spans.iter().map(|span| span.from).chain([u64::MAX]).collect());
+        }
+        let mut ends: Vec<u64> = spans.iter().map(|span| span.until).collect();
+        let (_, last, _) = ends.select_nth_unstable_by(SPANS_MAX / 2, |one, other| other.cmp(one));
+        Lack::Kept(from.saturating_sub(*last + 1))
+    }
+
+    /// What was recorded, in the order in which it was; or, if there was more than is remembered,
+    /// nothing, and for how long a window all would have been.
+    pub fn take(&mut self) -> (Vec<Span<T>>, Option<u64>) {
+        let holds = self.lack.as_ref().map(|lack| match lack {
+            Lack::Begun(begun) => {
+                begun.peek().map_or(0, |last| last.saturating_sub(self.part.window.start))
+            }
+            Lack::Kept(length) => *length,
+        });
+        (std::mem::take(&mut self.spans), holds)
     }
 }
 
@@ -115,10 +155,33 @@ mod tests {
             forgets.record(at, at, ());
             remembers.record(at, at, ());
         }
-        let (kept, full) = forgets.take();
-        assert!(!full && remembers.take().1);
+        let (kept, holds) = forgets.take();
+        assert_eq!((holds, remembers.take().1), (None, Some(SPANS_MAX as u64)));
         let last: Vec<u64> = kept.into_iter().rev().map(|span| span.from).collect();
         assert!(last.iter().take(100).rev().copied().eq(last[0] - 99..=last[0]));
         assert_eq!(last[0], 2 * SPANS_MAX as u64 + 4);
+    }
+
+    /// Things of three cycles, ten a cycle, of which one in a thousand is told of late.
+    #[test]
+    fn a_window_that_is_too_long_says_how_long_one_would_hold_all() {
+        let record = |length, keeps| {
+            let mut recorder = Recorder::new();
+            recorder.open(&Part { window: 500..length, keeps });
+            let count = 2 * SPANS_MAX as u64;
+            let (late, soon): (Vec<u64>, Vec<u64>) = (0..count).partition(|n| n % 1000 == 0);
+            for n in soon.into_iter().chain(late) {
+                recorder.record(500 + n / 10, 503 + n / 10, n);
+            }
+            recorder.take()
+        };
+        let (_, holds) = record(u64::MAX, u64::MAX);
+        let holds = holds.expect("it is too long");
+        assert_eq!(holds, SPANS_MAX as u64 / 10);
+        let (kept, none) = record(500 + holds, u64::MAX);
+        assert_eq!((kept.len() as u64, none), (10 * holds, None));
+        assert!(record(500 + holds + 1, u64::MAX).1.is_some());
+        let (_, kept) = record(u64::MAX, SPANS_MAX as u64);
+        assert_eq!(record(u64::MAX, kept.expect("it is too long")).1, None);
     }
 }

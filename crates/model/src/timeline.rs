@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::device::{Use, Write};
 use crate::meters::{Class, Stall};
-use crate::recorder::{Part, Recorder, Span};
+use crate::recorder::{Part, Recorder, Span, shorter};
 use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
 use crate::workload::Flush;
 
@@ -127,8 +127,9 @@ pub struct Recorded {
     pub cut: Option<u64>,
     /// What overlaps the window, in the order of the times at which it began.
     pub spans: Vec<Span<Happening>>,
-    /// There was more than is remembered, so that something is missing.
-    pub full: bool,
+    /// There was more than is remembered, so that something is missing: a window of so many cycles
+    /// would hold all; of one that ends with a crash point nearly so many, if that is long after.
+    pub holds: Option<u64>,
 }
 
 impl Timeline {
@@ -251,22 +252,22 @@ impl Timeline {
     pub fn finish(
         mut self,
         now: Cycle,
-        (others, others_full): (Vec<Span<Happening>>, bool),
+        (others, others_hold): (Vec<Span<Happening>>, Option<u64>),
     ) -> Recorded {
         for controller in 0..self.slots.len() {
             for slot in 0..self.slots[controller].len() {
                 self.forget(controller, slot, now);
             }
         }
-        let (mut spans, full) = self.recorder.take();
+        let (mut spans, holds) = self.recorder.take();
         let until = self.cut.unwrap_or(u64::MAX);
         spans.extend(others.into_iter().filter(|span| span.from < until));
         let Range { start, end } = self.window;
         spans.retain(|span| span.from < end && span.until >= start);
         spans.sort_by_key(|span| span.from);
-        let full = full || others_full;
+        let holds = shorter(holds, others_hold);
         let Timeline { started, window, cut, .. } = self;
-        Recorded { started, window, ended: now.0, cut, spans, full }
+        Recorded { started, window, ended: now.0, cut, spans, holds }
     }
 }
 
@@ -285,7 +286,7 @@ mod tests {
                 assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)).is_some(), n == 7);
             }
         }
-        let recorded = timeline.finish(Cycle(2_000), (Vec::new(), false));
+        let recorded = timeline.finish(Cycle(2_000), (Vec::new(), None));
         assert_eq!((recorded.window, recorded.cut), (1_090..1_141, Some(1_140)));
         let whats: Vec<_> = recorded.spans.into_iter().map(|span| span.what).collect();
         assert_eq!(whats, [store(5), store(6), store(7), Happening::PowerLoss]);
@@ -306,7 +307,7 @@ mod tests {
         queue(&mut timeline, 0, 20, 7);
         queue(&mut timeline, 2, 20, 9);
         timeline.forget(0, 0, Cycle(30));
-        let recorded = timeline.finish(Cycle(40), (Vec::new(), false));
+        let recorded = timeline.finish(Cycle(40), (Vec::new(), None));
         let held: Vec<_> = recorded
             .spans
             .iter()
@@ -328,7 +329,7 @@ mod tests {
         timeline.queue((0, 1), Cycle(8), Line(7), Some((&write(Line(7)), Some(2))));
         timeline.forget(0, 1, Cycle(30));
         timeline.queue((0, 1), Cycle(40), Line(9), None);
-        let recorded = timeline.finish(Cycle(120), (Vec::new(), false));
+        let recorded = timeline.finish(Cycle(120), (Vec::new(), None));
         let spans: Vec<_> =
             recorded.spans.iter().map(|span| (span.from, span.until, &span.what)).collect();
         let queued = |line, class, writes, first| {

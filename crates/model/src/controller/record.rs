@@ -2,7 +2,7 @@
 
 use super::Memory;
 use crate::meters::Meters;
-use crate::recorder::{Part, Span};
+use crate::recorder::{Part, Span, shorter};
 use crate::timeline::Happening;
 use crate::units::Cycle;
 use crate::usage::Usage;
@@ -21,20 +21,20 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// What the banks recorded, and whether there was more than is remembered.
-    pub fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, bool) {
-        let (mut spans, mut full) = (Vec::new(), false);
+    /// What the banks recorded, and how long a window would hold all if this one does not.
+    pub fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, Option<u64>) {
+        let (mut spans, mut holds) = (Vec::new(), None);
         for (index, controller) in self.controllers.iter_mut().enumerate() {
-            let (own, own_full) = controller.pm.take_bank_uses();
-            let (volatile, volatile_full) = controller.dram.take_bank_uses();
+            let (own, own_holds) = controller.pm.take_bank_uses();
+            let (volatile, volatile_holds) = controller.dram.take_bank_uses();
             let own = own.into_iter().map(|span| span.map(|used| Happening::Bank(index, used)));
             let volatile = volatile.into_iter();
             let volatile =
                 volatile.map(|span| span.map(|used| Happening::VolatileBank(index, used)));
             spans.extend(own.chain(volatile));
-            full |= own_full || volatile_full;
+            holds = shorter(holds, shorter(own_holds, volatile_holds));
         }
-        (spans, full)
+        (spans, holds)
     }
 
     /// What every controller and its memory counted.

@@ -168,8 +168,8 @@ impl Banks {
         self.counts = BankUse::new(self.banks.len());
     }
 
-    /// What was recorded, and whether there was more than is remembered.
-    pub fn take_uses(&mut self) -> (Vec<Span<Use>>, bool) {
+    /// What was recorded, and how long a window would hold all if this one does not.
+    pub fn take_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()
     }
 
