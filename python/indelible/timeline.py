@@ -23,6 +23,9 @@ from indelible.experiment import (
 from indelible.settings import Settings
 from indelible.shown import Answer
 
+#: Where events are that concern the whole machine, and no line.
+POWER = "power"
+
 
 @dataclass(frozen=True, repr=False)
 class Timeline(Answer):
@@ -164,11 +167,23 @@ def _window(answer: Timeline, width: int) -> list[str]:
     lines = [text.paragraph("window", told, width)]
     if answer.interrupted:
         lines.insert(0, "interrupted: the rest of the run is missing")
+    if address is not None and all(event["where"] == POWER for event in data["events"]):
+        lines += [text.paragraph("touched", _touched(data["touched"]), width)]
     lines += [text.paragraph("note", note, width) for note in data["run"]["notes"]]
     if data["translates"]:
         told = "addresses of cores are virtual, those of controllers physical"
         lines.append(text.paragraph("note", told, width))
     return lines
+
+
+def _touched(ranges: Mapping[str, Any]) -> str:
+    """Return between which addresses the lines are that something touched in the window."""
+    told = [
+        f"{each[0]} to {each[1]} of {kind} memory"
+        for kind, each in ranges.items()
+        if each is not None
+    ]
+    return f"between {' and '.join(told)}" if told else "no line at all, in this window"
 
 
 def _time(cycle: int, frequency: int) -> str:

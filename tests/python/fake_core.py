@@ -483,6 +483,7 @@ def trace(text: str, control: Control) -> tuple[str, bytes]:
         "event": request["event"],
         "cut": None,
         "translates": False,
+        "touched": {"persistent": ["0x40", "0x7f"], "volatile": None},
         "events": [
             {"where": "core 0", "lane": "waits", "what": "load miss", "from": 4, "until": 40},
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -177,6 +178,12 @@ def test_of_nothing_no_file_is_written(
     shown = capsys.readouterr()
     assert "0 events of the line of 0x3ff000000" in shown.out.replace("\n            ", " ")
     assert "nothing happened there" in shown.err
+    text = " ".join(shown.out.split())
+    low, high = re.search(r"touched between (\w+) to (\w+) of persistent memory", text).groups()
+    assert int(low, 16) <= 0x3F1080 < int(high, 16) < 0x3FF000000
+    assert main([*words.split()[:-1], low, "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert ("touched" in shown, f"of the line of {low}" in shown) == (False, True)
     assert not [*tmp_path.iterdir()]
 
 

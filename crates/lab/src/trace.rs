@@ -131,6 +131,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     }
     let window = since(recorded.window.start)..since(recorded.window.end.min(recorded.ended));
     let mut shown = show(&recorded, &resolved);
+    let touched = touched(&shown);
     let counters = occupancy(&shown, &window);
     if let Some(line) = line {
         shown.retain(|event| event.group == POWER || event.touches(line));
@@ -145,9 +146,26 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
         "event": request.event,
         "cut": recorded.cut.map(since),
         "translates": resolved.design.translates,
+        "touched": touched,
         "events": shown.iter().map(row).collect::<Vec<_>>(),
     });
     Ok((answer.to_string(), trace))
+}
+
+/// The first and the last byte of the lines that events touch, of either memory: null if they touch
+/// none there.
+fn touched(shown: &[Shown]) -> Value {
+    let range = |is_of_it: fn(Line) -> bool| {
+        let all = || shown.iter().filter_map(|event| event.lines);
+        let lines = || all().filter(|(first, _)| is_of_it(*first));
+        let first = lines().map(|(first, _)| first.address()).min()?;
+        let last = lines().map(|(first, count)| Line(first.0 + count).address() - 1).max()?;
+        Some([first, last].map(|address| format!("{address:#x}")))
+    };
+    json!({
+        "persistent": range(Line::is_persistent),
+        "volatile": range(|line| !line.is_persistent()),
+    })
 }
 
 /// A campaign that counts crash points and cuts the power at none.
