@@ -1,9 +1,9 @@
 //! `--check`: a program of the user's is run on what a power failure leaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, PipeReader, Read};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use model::checker::{Examiner, Piece, Shown};
 use model::units::{LINE_BYTES, LineData};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -26,9 +27,12 @@ const LOOK: Duration = Duration::from_micros(200);
 /// Where it finds what a thread has said last, with `_` and the thread's number; without them that
 /// of the first one.
 const MARK: &str = "INDELIBLE_MARK";
-/// So many characters of the end of what it says are told, of so many bytes.
+/// So many characters of the last line that it says are told, of so many bytes of the end of all
+/// that it says (ours: what a pipe of Linux holds).
 const SAID_MAX: usize = 200;
-const SAID_BYTES_MAX: i64 = 4096;
+const SAID_BYTES_MAX: usize = 64 << 10;
+/// What is left in a pipe when a program has ended is no more (Linux: `fs.pipe-max-size`).
+const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// What is kept is called so, with a number behind it.
 const KEPT: &str = "image-";
@@ -152,8 +156,8 @@ impl Program {
         // What it leaves beside its files is none of the next one's business.
         let folder = TempDir::with_prefix("indelible-check-")?;
         let files = write(memory, &folder.path().join("image"))?;
-        let mut output = tempfile::tempfile()?;
-        let out = output.try_clone()?;
+        let (output, out) = io::pipe()?;
+        let mut heard = Heard::new(output)?;
         let mut command = Command::new("sh");
         // The word behind a shell's script is what the script is called; `$@` is what follows.
         command.arg("-c").arg(format!("{} \"$@\"", self.command)).arg("sh").args(&files);
@@ -167,7 +171,7 @@ impl Program {
             command.env(format!("{MARK}_{thread}"), said);
         }
         command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
-        let (how, is_run) = match self.wait(&mut command)? {
+        let (how, is_run) = match self.wait(command, &mut heard)? {
             Ended::Cancelled => return Ok(None),
             Ended::By(status) if status.success() => return Ok(Some(Ok(()))),
             Ended::By(status) => {
@@ -175,11 +179,7 @@ impl Program {
             }
             Ended::Late => (format!("did not end within {} s", LIMIT.as_secs()), true),
         };
-        let length = output.seek(SeekFrom::End(0))?;
-        output.seek(SeekFrom::End(-SAID_BYTES_MAX.min(length as i64)))?;
-        let mut said = Vec::new();
-        output.read_to_end(&mut said)?;
-        let told = format!("the checker {how}{}", last_line(&String::from_utf8_lossy(&said)));
+        let told = format!("the checker {how}{}", heard.last_line());
         if is_run {
             return Ok(Some(Err(told)));
         }
@@ -187,8 +187,8 @@ impl Program {
         Ok(None)
     }
 
-    /// Runs a program until it ends, or for as long as it may take.
-    fn wait(&self, command: &mut Command) -> io::Result<Ended> {
+    /// Runs a program until it ends, or for as long as it may take, and hears what it says.
+    fn wait(&self, mut command: Command, heard: &mut Heard) -> io::Result<Ended> {
         if self.is_cancelled() {
             return Ok(Ended::Cancelled);
         }
@@ -205,11 +205,22 @@ impl Program {
             if start.elapsed() > LIMIT {
                 break Ended::Late;
             }
-            std::thread::sleep(LOOK);
+            // Who says much waits for whoever hears it.
+            if heard.listen()? == 0 {
+                std::thread::sleep(LOOK);
+            }
         };
         // With what it has started. That there is nothing left of it is no mistake.
         let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
         child.wait()?;
+        // Who has left its group may go on for ever.
+        let mut rest = 0;
+        while rest < PIPE_BYTES_MAX {
+            match heard.listen()? {
+                0 => break,
+                length => rest += length,
+            }
+        }
         Ok(ended)
     }
 }
@@ -288,10 +299,43 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// What a program said last, behind a colon.
-fn last_line(said: &str) -> String {
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-    let plain = |char: char| if char.is_control() { ' ' } else { char };
-    let shown = |line: &str| line.chars().map(plain).take(SAID_MAX).collect::<String>();
-    last.map_or(String::new(), |line| format!(": {}", shown(line)))
+/// The end of what a program says, who never waits for room to say more.
+struct Heard {
+    output: PipeReader,
+    last: VecDeque<u8>,
+    /// Whether it has said more than is kept.
+    is_cut: bool,
+}
+
+impl Heard {
+    fn new(output: PipeReader) -> io::Result<Heard> {
+        fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Heard { output, last: VecDeque::new(), is_cut: false })
+    }
+
+    /// Takes what there is, and returns how much that was: nothing if there is none now.
+    fn listen(&mut self) -> io::Result<usize> {
+        let mut part = [0; SAID_BYTES_MAX];
+        let length = match self.output.read(&mut part) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            length => length?,
+        };
+        self.last.extend(&part[..length]);
+        let more = self.last.len().saturating_sub(SAID_BYTES_MAX);
+        self.last.drain(..more);
+        self.is_cut |= more > 0;
+        Ok(length)
+    }
+
+    /// What it said last, behind a colon, and whether there was more than is kept.
+    fn last_line(mut self) -> String {
+        let said = String::from_utf8_lossy(self.last.make_contiguous()).into_owned();
+        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let plain = |char: char| if char.is_control() { ' ' } else { char };
+        let shown = |line: &str| line.chars().map(plain).take(SAID_MAX).collect::<String>();
+        let cut =
+            format!(" (it said more than the last {} KiB, which are kept)", SAID_BYTES_MAX >> 10);
+        let told = last.map_or(String::new(), |line| format!(": {}", shown(line)));
+        told + if self.is_cut { &cut } else { "" }
+    }
 }

@@ -1,11 +1,18 @@
 //! What is told of a program of the user's that checks images, if it is that which is wrong.
 
+use std::time::{Duration, Instant};
+
 use crate::check::{Bench, GOOD, VERIFY, without};
 
 #[test]
 fn a_checker_that_hangs_or_is_killed_is_told_of() {
     let cases = [
         ("sleep 60 & sleep 60", "did not end within 10 s"),
+        // What is said without end is not kept without end.
+        (
+            "yes & yes >&2",
+            "did not end within 10 s: y (it said more than the last 64 KiB, which are kept)",
+        ),
         ("kill -SEGV $PPID", "was ended by signal 11"),
         ("echo one; echo; echo two >&2; exit 2", "ended with exit code 2: two"),
     ];
@@ -13,6 +20,28 @@ fn a_checker_that_hangs_or_is_killed_is_told_of() {
         let text = Bench::new(script).refusal("undo@x86 replay", GOOD);
         let end = format!("the checker {expect}, on what the trace leaves when no power fails");
         assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+#[test]
+fn a_checker_that_says_much_or_leaves_somebody_behind_is_not_waited_for() {
+    let much = "(it said more than the last 64 KiB, which are kept)";
+    for (script, told) in [
+        ("yes | head -c 65534; exit 1", "exit code 1: y".to_owned()),
+        ("yes | head -c 65538; exit 1", format!("exit code 1: y {much}")),
+        (
+            "yes | head -c 9000000 >&2; echo 'and then'; exit 3",
+            format!("exit code 3: and then {much}"),
+        ),
+        ("head -c 99999 /dev/zero; exit 1", format!("exit code 1: {}{much}", " ".repeat(201))),
+        // It has left the group that is ended with the checker, and has its output.
+        ("setsid sleep 5 & echo no; exit 1", "exit code 1: no".to_owned()),
+    ] {
+        let start = Instant::now();
+        let text = Bench::new(script).refusal("undo@x86 replay", GOOD);
+        let end = format!("{told}, on what the trace leaves when no power fails");
+        assert!(text.ends_with(&end), "{script}: {text}");
+        assert!(start.elapsed() < Duration::from_secs(4), "{script}");
     }
 }
 
