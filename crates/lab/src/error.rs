@@ -2,7 +2,8 @@
 
 use std::io;
 
-use strsim::normalized_damerau_levenshtein as similarity;
+pub use workloads::spelling::closest_first;
+use workloads::spelling::meant;
 
 /// A mistake in what a user wrote, as one line that begins in lower case and says how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,34 +45,13 @@ pub fn unknown_of<'a>(
     let of = if owner.is_empty() { String::new() } else { format!(" of {owner}") };
     let names = closest_first(name, candidates);
     let list = names.join(", ");
-    InputError(match names.first() {
-        None => format!("unknown {kind} `{name}`{of}; there is none"),
-        Some(closest) if likeness(name, closest) >= LIKELY => {
+    InputError(match meant(name, names.iter().copied()) {
+        _ if names.is_empty() => format!("unknown {kind} `{name}`{of}; there is none"),
+        Some(closest) => {
             format!("unknown {kind} `{name}`{of}; did you mean `{closest}`? there are: {list}")
         }
-        Some(_) => format!("unknown {kind} `{name}`{of}; there are: {list}"),
+        None => format!("unknown {kind} `{name}`{of}; there are: {list}"),
     })
-}
-
-/// The candidates, the one most like `name` first; equally like ones keep their order.
-pub fn closest_first<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Vec<&'a str> {
-    let mut names: Vec<&str> = candidates.into_iter().collect();
-    names.sort_by(|left, right| likeness(name, right).total_cmp(&likeness(name, left)));
-    names
-}
-
-/// From here on a candidate is offered as what was meant.
-const LIKELY: f64 = 0.5;
-
-/// How much two names have in common, 0 to 1; case does not matter.
-fn likeness(name: &str, candidate: &str) -> f64 {
-    let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
-    let contained = name.len() >= 3 && (candidate.contains(&name) || name.contains(&candidate));
-    let floor = if contained && !candidate.is_empty() { LIKELY } else { 0.0 };
-    similarity(&name, &candidate).max(floor)
 }
 
 #[cfg(test)]
@@ -93,14 +73,5 @@ mod tests {
             "unknown design `qqqqqq`; there are: fwb, silo"
         );
         assert_eq!(unknown("design", "x", []).to_string(), "unknown design `x`; there is none");
-    }
-
-    #[test]
-    fn case_and_parts_of_names_count() {
-        assert_eq!(closest_first("SILO", ["lad", "silo"])[0], "silo");
-        assert_eq!(
-            closest_first("buffer_size", ["tCL", "write_buffer_size"])[0],
-            "write_buffer_size"
-        );
     }
 }

@@ -5,6 +5,7 @@
 
 // What they share, in the order in which to read it.
 pub mod rng;
+pub mod spelling;
 pub mod heap;
 mod marks;
 pub mod walk;

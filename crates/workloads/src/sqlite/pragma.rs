@@ -1,6 +1,7 @@
 //! The pragmas of a script: which there may be, and what becomes of them.
 
 use super::words;
+use crate::spelling::{closest_first, meant};
 
 /// Pragmas that only ask, also where they take a value.
 const ASK: [&str; 16] = [
@@ -96,8 +97,13 @@ impl Pragma {
             (None, _) if is_in(&SET) => Pragma::Sets,
             (None, _) if is_in(&KEPT) => Pragma::Changes,
             (None, _) => {
-                let names = possible().join(", ");
-                return Err(format!("PRAGMA {name} is not possible here; possible are {names}"));
+                let names = closest_first(&name, possible());
+                let meant = meant(&name, names.iter().copied());
+                let meant = meant.map_or(String::new(), |name| format!("did you mean `{name}`? "));
+                let names = names.join(", ");
+                return Err(format!(
+                    "PRAGMA {name} is not possible here; {meant}possible are {names}"
+                ));
             }
         };
         Ok((name, pragma))
