@@ -116,7 +116,8 @@ pub struct Count {
 
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
     let base = shape.log_of(core);
-    Entries { start: base + ENTRIES, end: base + shape.log_bytes, bytes: ENTRY_BYTES }
+    let end = base + shape.log_bytes;
+    Entries { start: base + ENTRIES, end, bytes: ENTRY_BYTES, log: shape.log_bytes }
 }
 
 fn mark_of(shape: &Shape, core: CoreId) -> Word {

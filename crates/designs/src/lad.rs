@@ -33,6 +33,8 @@ mod spill;
 use queue::Queue;
 use region::Region;
 
+use crate::parts::raise::log_size;
+
 model::params! {
     /// The sizes that the paper gives, and those that it leaves open.
     pub struct LadParams {
@@ -217,8 +219,9 @@ impl Design for Lad {
         if !region.fits() {
             below.give_up(format!(
                 "the queues of LAD do not fit the log area of {} bytes at a power failure: raise \
-                 it with --set pm.log_size=...",
-                region.bytes()
+                 it with {}",
+                region.bytes(),
+                log_size(region.bytes_saved().div_ceil(u64::from(below.shape.cores)))
             ));
         }
         Progress::Done(tx.at)

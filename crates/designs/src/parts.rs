@@ -1,7 +1,8 @@
 //! What several designs are made of: a core's log area; what the logs of words in memory share
 //! (records, the ring that they go to, the way of data lines home, the forced write-back, and
-//! recovery); and what designs with two copies of data share (a page table and a metadata journal
-//! in memory, cores that wait for each other, the way out into software).
+//! recovery); what designs with two copies of data share (a page table and a metadata journal in
+//! memory, cores that wait for each other, the way out into software); and what a log that is too
+//! small is to be raised to.
 
 use model::units::{CoreId, Line};
 
@@ -17,6 +18,7 @@ pub mod log;
 pub mod overflow;
 pub mod page_table;
 pub mod placed;
+pub mod raise;
 pub mod record;
 pub mod ring;
 pub mod rules;

@@ -64,7 +64,8 @@ pub struct Redo {
 
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
     let base = shape.log_of(core);
-    Entries { start: base + ENTRIES, end: base + shape.log_bytes, bytes: ENTRY_BYTES }
+    let end = base + shape.log_bytes;
+    Entries { start: base + ENTRIES, end, bytes: ENTRY_BYTES, log: shape.log_bytes }
 }
 
 impl Log for Redo {

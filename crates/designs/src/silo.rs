@@ -31,6 +31,8 @@ use overflow::Spill;
 use region::{RECORD_BYTES, Record, Region};
 use remote::Told;
 
+use crate::parts::raise::log_size;
+
 model::params! {
     /// The sizes and speeds that the paper gives (HPCA'23, configuration table).
     pub struct SiloParams {
@@ -285,8 +287,9 @@ impl Design for Silo {
         if !self.cores[tx.core].region.holds(logs) {
             below.give_up(format!(
                 "{logs} logs on chip do not fit Silo's log region of {} bytes at a power failure: \
-                 raise it with --set pm.log_size=..., or lower design.entries",
-                self.cores[tx.core].region.bytes()
+                 raise it with {}, or lower design.entries",
+                self.cores[tx.core].region.bytes(),
+                log_size(self.cores[tx.core].region.bytes_for(logs))
             ));
         }
         Progress::Done(tx.at)

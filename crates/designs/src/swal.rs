@@ -16,6 +16,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, TxId, Word};
 use model::workload::{Flush, Ptr};
 
+use crate::parts::raise::log_size;
 use crate::software::{self, Log};
 
 model::params! {
@@ -193,8 +194,9 @@ impl Log for SWal {
         if end > self.bytes {
             return cpu.give_up(format!(
                 "a transaction of {blocks} lines does not fit the log of {} bytes: raise it with \
-                 --set pm.log_size=...",
-                self.bytes
+                 {}, or more for a larger one",
+                self.bytes,
+                log_size(end)
             ));
         }
         self.log(cpu);

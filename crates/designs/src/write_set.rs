@@ -7,6 +7,8 @@ use model::meters::Class;
 use model::units::{Cycle, Line, LineSet, Word, WordMap};
 use model::workload::{Flush, Ptr};
 
+use crate::parts::raise::log_size;
+
 /// Where the entries of a core's log lie, one behind the other.
 pub struct Entries {
     /// The first one.
@@ -15,6 +17,8 @@ pub struct Entries {
     pub end: u64,
     /// Bytes of each.
     pub bytes: u64,
+    /// Bytes of the log, with what is before the first one.
+    pub log: u64,
 }
 
 impl Entries {
@@ -32,6 +36,11 @@ impl Entries {
     /// How many there can be.
     pub fn room(&self) -> usize {
         ((self.end - self.start) / self.bytes) as usize
+    }
+
+    /// How many bytes a log with room for so many has.
+    fn log_of(&self, count: usize) -> u64 {
+        self.log - (self.end - self.start) + count as u64 * self.bytes
     }
 }
 
@@ -134,9 +143,10 @@ impl WriteSet {
         if self.writes.len() > entries.room() {
             cpu.give_up(format!(
                 "a transaction of {} words does not fit the log, which has room for {}: raise it \
-                 with --set pm.log_size=...",
+                 with {}, or more for a larger one",
                 self.writes.len(),
-                entries.room()
+                entries.room(),
+                log_size(entries.log_of(self.writes.len()))
             ));
             return false;
         }

@@ -85,7 +85,12 @@ impl Region {
 
     /// Whether what a power failure saves has a place.
     pub fn fits(&self) -> bool {
-        self.base + self.saved_bytes * self.controllers <= self.end
+        self.base + self.bytes_saved() <= self.end
+    }
+
+    /// How many bytes a power failure saves.
+    pub fn bytes_saved(&self) -> u64 {
+        self.saved_bytes * self.controllers
     }
 
     fn saved(&self, controller: u8) -> u64 {

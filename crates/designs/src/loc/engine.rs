@@ -14,6 +14,10 @@ use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
 use super::window::{Composed, Issue, Transaction, Version, Window};
 use super::{How, LocEvent, LocRules};
+use crate::parts::raise::log_size;
+
+/// The fewest block groups of a log.
+const GROUPS_MIN: u64 = 4;
 
 /// The engine: the window, the log, and what lies between them and the caches.
 pub(super) struct Engine {
@@ -102,12 +106,11 @@ impl Engine {
                  the window: raise --set design.id_bits=..., or lower {lower}",
                 how.id_bits, how.sd
             ))
-        } else if ring.area.groups < 4 {
-            Some(
-                "the log has room for fewer than 4 block groups: raise it with --set \
-                  pm.log_size=..."
-                    .into(),
-            )
+        } else if ring.area.groups < GROUPS_MIN {
+            let size = log_size(ring.area.bytes_for(GROUPS_MIN).div_ceil(cores));
+            Some(format!(
+                "the log has room for fewer than {GROUPS_MIN} block groups: raise it with {size}"
+            ))
         } else {
             None
         };

@@ -77,6 +77,15 @@ impl Area {
         if self.grouping.in_burst { 1 } else { BLOCKS }
     }
 
+    /// How many bytes an area of so many groups takes.
+    pub fn bytes_for(self, groups: u64) -> u64 {
+        let lines = match self.grouping.in_burst {
+            true => (groups * (LINE_WORDS + 1)).div_ceil(LINE_WORDS),
+            false => groups * (BLOCKS + 1),
+        };
+        (1 + lines) * LINE_BYTES
+    }
+
     /// Lines of a group.
     fn group_lines(self) -> u64 {
         if self.grouping.in_burst { 1 } else { BLOCKS + 1 }

@@ -137,6 +137,12 @@ impl Region {
         self.lines_of(self.records + records) + tuples <= self.lines()
     }
 
+    /// How many bytes hold so many records and as many ID tuples, wherever it begins.
+    pub fn bytes_for(&self, records: u64) -> u64 {
+        let tuples = records.div_ceil(self.line / TUPLE_BYTES);
+        (1 + self.lines_of(records) + tuples) * self.line
+    }
+
     /// How many bytes it has.
     pub fn bytes(&self) -> u64 {
         self.bytes

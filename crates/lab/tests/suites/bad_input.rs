@@ -202,11 +202,43 @@ fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
     }
 }
 
+/// Where it is known which size would do, that size does, and a KiB less does not.
+#[test]
+fn a_log_that_is_too_small_is_told_the_size_that_would_do() {
+    let large = "workload.words=1024 workload.lock_grain=word";
+    for line in [
+        format!("count@x86 scribble cores=1 {large}"),
+        format!("redo@x86 scribble cores=1 {large}"),
+        format!("s-wal scribble cores=1 {large}"),
+        "silo scribble cores=1 design.entries=400".into(),
+        "silo scribble cores=1 design.entries=400 pm.xpline=1KiB".into(),
+        "lad scribble cores=2 controller.wpq=256".into(),
+        "h-wal scribble cores=1".into(),
+        "loc-wal scribble cores=1".into(),
+        "ec-wal scribble cores=1 design.metadata=burst".into(),
+    ] {
+        let with = |kib: u64| request(&format!("{line} pm.log_size={kib}KiB txs=200"));
+        let asked = |kib: u64| {
+            let error = lab::run(&with(kib).to_string(), &Control::default()).err()?.to_string();
+            let (_, size) = error.split_once("--set pm.log_size=").expect("a size");
+            // While a transaction runs nobody knows how much more it stores.
+            let (size, _) = size.split_once("KiB")?;
+            Some(size.parse::<u64>().unwrap_or_else(|_| panic!("{line}: {error}")))
+        };
+        let mut kib = 1;
+        while let Some(more) = asked(kib) {
+            assert!(more > kib, "{line}: {more}KiB is no more than {kib}KiB");
+            assert!(more - 1 == kib || asked(more - 1).is_some(), "{line}: {more}KiB is too much");
+            kib = more;
+        }
+    }
+}
+
 /// Of LAD's undo areas it is the one that gives them more room.
 #[test]
 fn a_full_undo_area_is_raised_by_what_limits_it() {
     for (settings, flag) in
-        [("pm.log_size=1KiB", "pm.log_size"), ("design.undo_entries=1", "design.undo_entries")]
+        [("pm.log_size=2KiB", "pm.log_size"), ("design.undo_entries=1", "design.undo_entries")]
     {
         let line =
             format!("lad scribble cores=1 {settings} workload.words=1024 workload.lock_grain=word");
