@@ -19,6 +19,7 @@ use crate::wpq::{Controller, Room, Sent, Slot, Unsent};
 mod arrivals;
 mod drain;
 mod record;
+mod room;
 
 pub use crate::wpq::{Accepted, Event, Notify};
 
@@ -404,39 +405,6 @@ impl<E: Copy> Memory<E> {
         self.combined.pop()
     }
 
-    /// Has the design told, by an event of its own, when a controller may have room again.
-    pub fn when_room(&mut self, line: Line, event: E) {
-        let index = self.controller_of(line);
-        self.controllers[index].designs_waiting.push_back(event);
-    }
-
-    /// Whether a controller has more waiting write-backs than it has buffers for.
-    #[inline]
-    pub fn is_congested(&self) -> bool {
-        self.controllers.iter().any(|controller| controller.waiting.len() >= self.writebacks)
-    }
-
-    /// A controller with more waiting write-backs than it has buffers for, if there is one; the
-    /// core is told when it may go on.
-    pub fn congested(&mut self, core: CoreId) -> bool {
-        for controller in &mut self.controllers {
-            if controller.waiting.len() >= self.writebacks {
-                controller.cores_waiting.push(core);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Cores that waited for room for write-backs and need not any more.
-    pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
-        let controller = &mut self.controllers[index];
-        if controller.waiting.len() >= self.writebacks || controller.cores_waiting.is_empty() {
-            return Vec::new();
-        }
-        std::mem::take(&mut controller.cores_waiting)
-    }
-
     /// Accepts a write that came from elsewhere.
     fn accept_sent(
         &mut self,
@@ -491,45 +459,6 @@ impl<E: Copy> Memory<E> {
         }
         self.kick(at, index, agenda);
         adr.then_some(Accepted { line, notify, others: Vec::new() })
-    }
-
-    /// A controller forgets a write that the device took, and has room for another.
-    pub fn free(&mut self, at: Cycle, index: usize, slot: usize, agenda: &mut Agenda<Event<E>>) {
-        let controller = &mut self.controllers[index];
-        controller.slots[slot] = Slot { write: None, notify: Vec::new(), programming: None };
-        controller.free.push(slot);
-        controller.note_slots(at);
-        if let Some(timeline) = &mut self.timeline {
-            timeline.forget(index, slot, at);
-        }
-        self.offer_room(at, index, agenda);
-    }
-
-    fn offer_room(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
-        let controller = &mut self.controllers[index];
-        if controller.free.is_empty() {
-            return;
-        }
-        if !controller.waiting.is_empty() {
-            agenda.enter(at, Event::Accept { controller: index });
-            return;
-        }
-        if let Some(event) = controller.designs_waiting.pop_front() {
-            agenda.enter(at, Event::Design(event));
-        }
-    }
-
-    /// The design has had an event: if there is still room somewhere, the next that waits for it
-    /// has its turn.
-    pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
-        for controller in &mut self.controllers {
-            if controller.free.is_empty() || !controller.waiting.is_empty() {
-                continue;
-            }
-            if let Some(event) = controller.designs_waiting.pop_front() {
-                agenda.enter(at, Event::Design(event));
-            }
-        }
     }
 
     /// The cells hold a write (domain `media`): it is durable now.
