@@ -423,10 +423,11 @@ impl<E: Copy> Memory<E> {
         if let Some(timeline) = &mut self.timeline {
             timeline.arrived(index, (*reached, at), write, *number);
         }
-        self.accept(at, index, (write, Some(*number)), room, *notify, agenda)
+        let durable = self.accept(at, index, (write, Some(*number)), room, *notify, agenda);
+        durable.then_some(Accepted { line: write.line, notify: *notify })
     }
 
-    /// Accepts a write, of this number if it came from elsewhere.
+    /// Accepts a write, of this number if it came from elsewhere; whether it is durable now.
     fn accept(
         &mut self,
         at: Cycle,
@@ -435,7 +436,7 @@ impl<E: Copy> Memory<E> {
         room: Room,
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
-    ) -> Option<Accepted<E>> {
+    ) -> bool {
         let line = write.line;
         let controller = &mut self.controllers[index];
         if room == Room::None {
@@ -458,23 +459,24 @@ impl<E: Copy> Memory<E> {
             controller.slots[slot].notify.push(notify);
         }
         self.kick(at, index, agenda);
-        adr.then_some(Accepted { line, notify, others: Vec::new() })
+        adr
     }
 
-    /// The cells hold a write (domain `media`): it is durable now.
+    /// The cells hold a write (domain `media`): it is durable now. Returns its line, and who is
+    /// told: also those whose writes joined it.
     pub fn programmed(
         &mut self,
         at: Cycle,
         index: usize,
         slot: usize,
         agenda: &mut Agenda<Event<E>>,
-    ) -> Option<Accepted<E>> {
+    ) -> (Line, Vec<Notify<E>>) {
         let entry = &mut self.controllers[index].slots[slot];
         let write = entry.write.take().expect("a slot that is programmed holds a write");
         let notify = std::mem::take(&mut entry.notify);
         apply_masked(self.durable.line_mut(write.line), &write.data, write.mask);
         self.free(at, index, slot, agenda);
-        Some(Accepted { line: write.line, notify: Notify::Nobody, others: notify })
+        (write.line, notify)
     }
 
     /// Writes that the cells are in the middle of at `at` (domain `media`): each may be there in

@@ -334,30 +334,39 @@ impl<D: Design> Machine<D> {
             Event::Acknowledge { core } => self.acknowledge(core, at),
             Event::Fenced { core } => self.fenced(core, at),
             Event::Announce { core, tx } => self.announce(core, tx, at),
-            Event::Arrive { controller, .. }
-            | Event::Accept { controller }
-            | Event::Programmed { controller, .. } => self.process_write(at, controller, event),
+            Event::Arrive { controller, write } => {
+                let Below { memory, agenda, .. } = &mut self.below;
+                let accepted = memory.arrive(at, controller, write, agenda);
+                self.process_accepted(at, controller, accepted);
+            }
+            Event::Accept { controller } => {
+                let Below { memory, agenda, .. } = &mut self.below;
+                let accepted = memory.accept_waiting(at, controller, agenda);
+                self.process_accepted(at, controller, accepted);
+            }
+            Event::Programmed { controller, slot } => {
+                let Below { memory, agenda, .. } = &mut self.below;
+                let (line, told) = memory.programmed(at, controller, slot, agenda);
+                self.deliver(at, line, told);
+            }
         }
         self.process_wakes();
         true
     }
 
-    /// Processes an event that may make a write durable.
-    fn process_write(&mut self, at: Cycle, controller: usize, event: Event<D::Event>) {
-        let Below { memory, agenda, .. } = &mut self.below;
-        let accepted = match event {
-            Event::Arrive { write, .. } => memory.arrive(at, controller, write, agenda),
-            Event::Programmed { slot, .. } => memory.programmed(at, controller, slot, agenda),
-            _ => memory.accept_waiting(at, controller, agenda),
-        };
-        if let Some(accepted) = accepted {
-            self.deliver(at, accepted);
+    /// A controller has looked at a write, and accepted it if it has room.
+    fn process_accepted(
+        &mut self,
+        at: Cycle,
+        controller: usize,
+        accepted: Option<Accepted<D::Event>>,
+    ) {
+        if let Some(Accepted { line, notify }) = accepted {
+            self.deliver(at, line, [notify]);
         }
-        if !matches!(event, Event::Programmed { .. }) {
-            self.free_combining(at);
-            for core in self.below.memory.unblocked(controller) {
-                self.unpark(core, at);
-            }
+        self.free_combining(at);
+        for core in self.below.memory.unblocked(controller) {
+            self.unpark(core, at);
         }
     }
 
@@ -369,11 +378,12 @@ impl<D: Design> Machine<D> {
         self.compare_given();
     }
 
-    fn deliver(&mut self, at: Cycle, accepted: Accepted<D::Event>) {
+    /// Tells who waits for it that a write of a line has become durable.
+    fn deliver(&mut self, at: Cycle, line: Line, told: impl IntoIterator<Item = Notify<D::Event>>) {
         if let Some(probe) = &mut self.probe {
-            probe.oracle.compare(accepted.line, self.below.memory.durable());
+            probe.oracle.compare(line, self.below.memory.durable());
         }
-        for notify in std::iter::once(accepted.notify).chain(accepted.others) {
+        for notify in told {
             match notify {
                 Notify::Nobody => (),
                 Notify::Core(core) | Notify::Combining(core) => {

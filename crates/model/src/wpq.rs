@@ -218,8 +218,6 @@ pub struct Accepted<E> {
     pub line: Line,
     /// Who is told.
     pub notify: Notify<E>,
-    /// Who else is told: those whose writes joined it.
-    pub others: Vec<Notify<E>>,
 }
 
 impl<E: Copy> Controller<E> {
@@ -249,20 +247,16 @@ impl<E: Copy> Controller<E> {
         if write.mask == 0 { Some(Room::None) } else { self.room_for(write.line) }
     }
 
-    /// A write of no bytes is durable when those of its line that came before are.
-    pub(crate) fn follow(
-        &mut self,
-        line: Line,
-        notify: Notify<E>,
-        domain: Domain,
-    ) -> Option<Accepted<E>> {
+    /// A write of no bytes is durable when those of its line that came before are; whether they
+    /// are.
+    pub(crate) fn follow(&mut self, line: Line, notify: Notify<E>, domain: Domain) -> bool {
         if domain == Domain::Media
             && let Some(slot) = self.slot_of(line)
         {
             self.slots[slot].notify.push(notify);
-            return None;
+            return false;
         }
-        Some(Accepted { line, notify, others: Vec::new() })
+        true
     }
 
     /// The slot that holds the newest write of the line: the one that is not under way to the

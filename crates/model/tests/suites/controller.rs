@@ -50,9 +50,13 @@ impl Bench {
     fn run(&mut self, until: u64) -> &mut Bench {
         while let Some((at, event)) = self.agenda.take(Cycle(until)) {
             let (memory, agenda) = (&mut self.memory, &mut self.agenda);
-            let accepted = match event {
-                Event::Arrive { controller, write } => memory.arrive(at, controller, write, agenda),
-                Event::Accept { controller } => memory.accept_waiting(at, controller, agenda),
+            let durable = match event {
+                Event::Arrive { controller, write } => {
+                    memory.arrive(at, controller, write, agenda).map(|accepted| accepted.line)
+                }
+                Event::Accept { controller } => {
+                    memory.accept_waiting(at, controller, agenda).map(|accepted| accepted.line)
+                }
                 Event::Drain { controller } => {
                     memory.drain(at, controller, agenda);
                     None
@@ -62,7 +66,7 @@ impl Bench {
                     None
                 }
                 Event::Programmed { controller, slot } => {
-                    memory.programmed(at, controller, slot, agenda)
+                    Some(memory.programmed(at, controller, slot, agenda).0)
                 }
                 Event::Acknowledge { .. } | Event::Fenced { .. } | Event::Announce { .. } => {
                     unreachable!("a bench has no cores")
@@ -72,8 +76,8 @@ impl Bench {
                     None
                 }
             };
-            if let Some(accepted) = accepted {
-                self.accepted.push((at.0, accepted.line.0));
+            if let Some(line) = durable {
+                self.accepted.push((at.0, line.0));
             }
             for controller in 0..2.min(self.memory.controller_of(Line(1)) + 1) {
                 let cores = self.memory.unblocked(controller);

@@ -42,16 +42,15 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
             Event::Programmed { controller, slot } => {
                 assert_eq!((at, durable), (Cycle(113), 0), "until the last moment");
                 assert_eq!(memory.being_programmed(Cycle(112)).count(), 1);
-                let accepted = memory.programmed(at, controller, slot, &mut agenda);
-                let accepted = accepted.expect("it is durable now");
+                let (line, who) = memory.programmed(at, controller, slot, &mut agenda);
                 assert!(told.is_none(), "once");
-                told = Some((at, accepted.others));
+                told = Some((at, line, who));
             }
             _ => panic!("{event:?}"),
         }
     }
     assert_eq!(memory.durable().word(Word(0)), 0x0101_0101_0101_0101);
-    assert_eq!(told, Some((Cycle(113), vec![Notify::Design(7)])));
+    assert_eq!(told, Some((Cycle(113), Line(0), vec![Notify::Design(7)])));
 }
 
 /// What waits for the cells may be there before what came earlier, and is before what comes later
@@ -278,23 +277,20 @@ fn what_follows_a_line_waits_for_its_newest_write() {
     memory.send(Cycle(130), of(0, 0, 0), Notify::Design(3), &mut agenda);
     let mut told = Vec::new();
     while let Some((at, event)) = agenda.take(Cycle::NEVER) {
-        let accepted = match event {
+        match event {
             Event::Arrive { controller, write } => {
-                memory.arrive(at, controller, write, &mut agenda)
+                let accepted = memory.arrive(at, controller, write, &mut agenda);
+                assert!(accepted.is_none(), "it waits for the cells");
             }
-            Event::Drain { controller } => {
-                memory.drain(at, controller, &mut agenda);
-                None
-            }
+            Event::Drain { controller } => memory.drain(at, controller, &mut agenda),
             Event::Programmed { controller, slot } => {
-                memory.programmed(at, controller, slot, &mut agenda)
+                for notify in memory.programmed(at, controller, slot, &mut agenda).1 {
+                    if let Notify::Design(number) = notify {
+                        told.push((number, memory.durable().line(Line(0))[0]));
+                    }
+                }
             }
-            _ => None,
-        };
-        for notify in accepted.into_iter().flat_map(|accepted| accepted.others) {
-            if let Notify::Design(number) = notify {
-                told.push((number, memory.durable().line(Line(0))[0]));
-            }
+            _ => (),
         }
     }
     assert_eq!(told, [(1, 1), (2, 2), (3, 2)]);
