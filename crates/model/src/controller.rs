@@ -48,6 +48,8 @@ pub struct Memory<E> {
     given: Vec<Line>,
     /// Cores of which a write-combining buffer was accepted since somebody asked.
     combined: Vec<CoreId>,
+    /// Events of the design that wait for room at some controller.
+    designs_waiting: usize,
     /// Writes sent so far.
     sent: u64,
     /// What happens and when, if somebody asked.
@@ -105,6 +107,7 @@ impl<E: Copy> Memory<E> {
             domain,
             given: Vec::new(),
             combined: Vec::new(),
+            designs_waiting: 0,
             sent: 0,
             timeline: None,
         })

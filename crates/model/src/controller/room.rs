@@ -10,6 +10,7 @@ impl<E: Copy> Memory<E> {
     pub fn when_room(&mut self, line: Line, event: E) {
         let index = self.controller_of(line);
         self.controllers[index].designs_waiting.push_back(event);
+        self.designs_waiting += 1;
     }
 
     /// Whether a controller has more waiting write-backs than it has buffers for.
@@ -52,7 +53,7 @@ impl<E: Copy> Memory<E> {
     }
 
     pub(super) fn offer_room(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
-        let controller = &mut self.controllers[index];
+        let controller = &self.controllers[index];
         if controller.free.is_empty() {
             return;
         }
@@ -60,20 +61,31 @@ impl<E: Copy> Memory<E> {
             agenda.enter(at, Event::Accept { controller: index });
             return;
         }
-        if let Some(event) = controller.designs_waiting.pop_front() {
+        self.offer_to_design(at, index, agenda);
+    }
+
+    fn offer_to_design(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
+        if let Some(event) = self.controllers[index].designs_waiting.pop_front() {
+            self.designs_waiting -= 1;
             agenda.enter(at, Event::Design(event));
         }
     }
 
     /// The design has had an event: if there is still room somewhere, the next that waits for it
     /// has its turn.
+    #[inline]
     pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
-        for controller in &mut self.controllers {
-            if controller.free.is_empty() || !controller.waiting.is_empty() {
-                continue;
-            }
-            if let Some(event) = controller.designs_waiting.pop_front() {
-                agenda.enter(at, Event::Design(event));
+        // Nearly always none waits.
+        if self.designs_waiting > 0 {
+            self.offer_room_everywhere(at, agenda);
+        }
+    }
+
+    fn offer_room_everywhere(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
+        for index in 0..self.controllers.len() {
+            let controller = &self.controllers[index];
+            if !controller.free.is_empty() && controller.waiting.is_empty() {
+                self.offer_to_design(at, index, agenda);
             }
         }
     }
