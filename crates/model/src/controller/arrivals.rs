@@ -1,6 +1,8 @@
 //! When messages with lines that leave the caches reach their controllers: those of one line in
 //! order.
 
+use std::collections::hash_map::Entry;
+
 use super::Memory;
 use crate::units::{Cycle, Line, mix};
 
@@ -16,17 +18,19 @@ impl<E: Copy> Memory<E> {
 
     /// The message has come ([`Memory::on_the_way`]).
     pub fn came(&mut self, at: Cycle, line: Line) {
-        if self.arrivals.get(&line).is_some_and(|&last| last + self.frontend == at) {
-            self.arrivals.remove(&line);
+        if let Entry::Occupied(last) = self.arrivals.entry(line)
+            && *last.get() + self.frontend == at
+        {
+            last.remove();
         }
     }
 
     /// A write of the caches follows those of its line that are on their way.
     pub(super) fn follow(&mut self, at: Cycle, line: Line) -> Cycle {
         let at = at + self.longer(line.0);
-        let at = self.arrivals.get(&line).map_or(at, |&earlier| at.max(earlier));
-        self.arrivals.insert(line, at);
-        at
+        let last = self.arrivals.entry(line).or_insert(at);
+        *last = at.max(*last);
+        *last
     }
 
     /// How much longer the way of the next message is, which is about this.
