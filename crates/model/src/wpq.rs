@@ -164,8 +164,11 @@ impl Unsent {
     pub fn take(&mut self, index: usize) -> usize {
         let at = self.first + index;
         let (line, slot) = (self.lines[at], self.slots[at]);
-        self.lines.copy_within(self.first..at, self.first + 1);
-        self.slots.copy_within(self.first..at, self.first + 1);
+        // Most often it is the oldest, and there is none to move.
+        for older in (self.first..at).rev() {
+            self.lines[older + 1] = self.lines[older];
+            self.slots[older + 1] = self.slots[older];
+        }
         self.first += 1;
         if self.is_empty() || self.first == TAKEN_MAX {
             self.lines.drain(..self.first);
