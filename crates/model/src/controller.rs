@@ -465,21 +465,22 @@ impl<E: Copy> Memory<E> {
         adr
     }
 
-    /// The cells hold a write (domain `media`): it is durable now. Returns its line, and who is
-    /// told: also those whose writes joined it.
+    /// The cells hold a write (domain `media`): it is durable now. Returns its line, and adds to
+    /// `told` who is told: also those whose writes joined it.
     pub fn programmed(
         &mut self,
         at: Cycle,
         index: usize,
         slot: usize,
+        told: &mut Vec<Notify<E>>,
         agenda: &mut Agenda<Event<E>>,
-    ) -> (Line, Vec<Notify<E>>) {
+    ) -> Line {
         let entry = &mut self.controllers[index].slots[slot];
         let write = entry.write.take().expect("a slot that is programmed holds a write");
-        let notify = std::mem::take(&mut entry.notify);
+        told.append(&mut entry.notify);
         apply_masked(self.durable.line_mut(write.line), &write.data, write.mask);
         self.free(at, index, slot, agenda);
-        (write.line, notify)
+        write.line
     }
 
     /// Writes that the cells are in the middle of at `at` (domain `media`): each may be there in

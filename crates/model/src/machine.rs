@@ -65,6 +65,8 @@ pub struct Machine<D: Design> {
     memory_misses: u8,
     /// Before which stores to persistent memory the power may be cut.
     pub cut_before_stores: CutBefore,
+    /// Who is told of a write that has become durable, while they are: kept for the next.
+    told: Vec<Notify<D::Event>>,
     /// Somebody has stored past the caches: write-combining buffers may hold something.
     combines: bool,
     /// Lines that were stored to since the last crash point, where that matters.
@@ -202,6 +204,7 @@ impl<D: Design> Machine<D> {
             coming_until: Cycle(0),
             memory_misses: 0,
             cut_before_stores,
+            told: Vec::new(),
             combines: false,
             stored_since: LineSet::default(),
             started: Cycle(0),
@@ -346,8 +349,10 @@ impl<D: Design> Machine<D> {
             }
             Event::Programmed { controller, slot } => {
                 let Below { memory, agenda, .. } = &mut self.below;
-                let (line, told) = memory.programmed(at, controller, slot, agenda);
-                self.deliver(at, line, told);
+                let mut told = std::mem::take(&mut self.told);
+                let line = memory.programmed(at, controller, slot, &mut told, agenda);
+                self.deliver(at, line, told.drain(..));
+                self.told = told;
             }
         }
         self.process_wakes();

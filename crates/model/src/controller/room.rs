@@ -43,7 +43,9 @@ impl<E: Copy> Memory<E> {
     /// A controller forgets a write that the device took, and has room for another.
     pub fn free(&mut self, at: Cycle, index: usize, slot: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &mut self.controllers[index];
-        controller.slots[slot] = Slot { write: None, notify: Vec::new(), programming: None };
+        let Slot { write, notify, programming } = &mut controller.slots[slot];
+        (*write, *programming) = (None, None);
+        notify.clear();
         controller.free.push(slot);
         controller.note_slots(at);
         if let Some(timeline) = &mut self.timeline {

@@ -66,7 +66,7 @@ impl Bench {
                     None
                 }
                 Event::Programmed { controller, slot } => {
-                    Some(memory.programmed(at, controller, slot, agenda).0)
+                    Some(memory.programmed(at, controller, slot, &mut Vec::new(), agenda))
                 }
                 Event::Acknowledge { .. } | Event::Fenced { .. } | Event::Announce { .. } => {
                     unreachable!("a bench has no cores")

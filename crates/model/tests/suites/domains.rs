@@ -42,7 +42,8 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
             Event::Programmed { controller, slot } => {
                 assert_eq!((at, durable), (Cycle(113), 0), "until the last moment");
                 assert_eq!(memory.being_programmed(Cycle(112)).count(), 1);
-                let (line, who) = memory.programmed(at, controller, slot, &mut agenda);
+                let mut who = Vec::new();
+                let line = memory.programmed(at, controller, slot, &mut who, &mut agenda);
                 assert!(told.is_none(), "once");
                 told = Some((at, line, who));
             }
@@ -284,7 +285,9 @@ fn what_follows_a_line_waits_for_its_newest_write() {
             }
             Event::Drain { controller } => memory.drain(at, controller, &mut agenda),
             Event::Programmed { controller, slot } => {
-                for notify in memory.programmed(at, controller, slot, &mut agenda).1 {
+                let mut who = Vec::new();
+                memory.programmed(at, controller, slot, &mut who, &mut agenda);
+                for notify in who {
                     if let Notify::Design(number) = notify {
                         told.push((number, memory.durable().line(Line(0))[0]));
                     }
