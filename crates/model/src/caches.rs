@@ -258,9 +258,11 @@ impl Caches {
         }
     }
 
-    /// Lines that left a core's first level since the last call, in order.
-    pub fn departures(&mut self) -> Vec<(CoreId, Line)> {
-        std::mem::take(&mut self.departures)
+    /// Puts the lines that left a core's first level since the last call, in order, in the place of
+    /// what was asked for before.
+    pub fn departures(&mut self, lines: &mut Vec<(CoreId, Line)>) {
+        lines.clear();
+        std::mem::swap(&mut self.departures, lines);
     }
 
     fn depart(&mut self, core: CoreId, line: Line) {
@@ -269,10 +271,11 @@ impl Caches {
         }
     }
 
-    /// Lines whose changed bytes a core's second level gave to the last since the last call, to
-    /// make room or because another core asked; not those that go on to memory at once.
-    pub fn lowered(&mut self) -> Vec<(CoreId, Line)> {
-        std::mem::take(&mut self.lowered)
+    /// The same of lines whose changed bytes a core's second level gave to the last, to make room
+    /// or because another core asked; not of those that go on to memory at once.
+    pub fn lowered(&mut self, lines: &mut Vec<(CoreId, Line)>) {
+        lines.clear();
+        std::mem::swap(&mut self.lowered, lines);
     }
 
     fn come_down(&mut self, core: CoreId, line: Line) {

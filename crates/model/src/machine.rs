@@ -65,6 +65,8 @@ pub struct Machine<D: Design> {
     memory_misses: u8,
     /// Before which stores to persistent memory the power may be cut.
     pub cut_before_stores: CutBefore,
+    /// Lines that the design is told of as they move, while it is: kept for the next.
+    moved: Vec<(CoreId, Line)>,
     /// Who is told of a write that has become durable, while they are: kept for the next.
     told: Vec<Notify<D::Event>>,
     /// Somebody has stored past the caches: write-combining buffers may hold something.
@@ -204,6 +206,7 @@ impl<D: Design> Machine<D> {
             coming_until: Cycle(0),
             memory_misses: 0,
             cut_before_stores,
+            moved: Vec::new(),
             told: Vec::new(),
             combines: false,
             stored_since: LineSet::default(),

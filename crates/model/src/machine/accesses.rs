@@ -254,17 +254,15 @@ impl<D: Design> Machine<D> {
     #[inline]
     pub(super) fn tell_departures(&mut self, at: Cycle) {
         if D::WATCHES_L1 {
-            for (core, line) in self.below.caches.departures() {
-                if line.is_persistent() {
-                    self.design.leave(&Leave { core, line, at }, &mut self.below);
-                }
+            self.below.caches.departures(&mut self.moved);
+            for &(core, line) in self.moved.iter().filter(|(_, line)| line.is_persistent()) {
+                self.design.leave(&Leave { core, line, at }, &mut self.below);
             }
         }
         if D::WATCHES_L2 {
-            for (core, line) in self.below.caches.lowered() {
-                if line.is_persistent() {
-                    self.design.come_down(&Leave { core, line, at }, &mut self.below);
-                }
+            self.below.caches.lowered(&mut self.moved);
+            for &(core, line) in self.moved.iter().filter(|(_, line)| line.is_persistent()) {
+                self.design.come_down(&Leave { core, line, at }, &mut self.below);
             }
         }
     }
