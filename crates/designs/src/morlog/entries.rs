@@ -65,6 +65,9 @@ impl<S: Scheme> Morlog<S> {
     /// Sends the oldest entries of a core, those of which all stores have left it.
     pub(super) fn send_complete(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let complete = self.cores[core].ur.iter().take_while(|entry| entry.complete <= at).count();
+        if complete == 0 {
+            return;
+        }
         self.send_entries(core, complete, at, below);
         if let Some(next) = self.cores[core].ur.front() {
             below.at(next.due.max(at), LogEvent::Age(core));

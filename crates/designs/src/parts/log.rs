@@ -39,10 +39,10 @@ pub struct Log {
     /// Lines of the ring that are left for what must not wait: a record of each core's store that
     /// has taken effect, and its commit. Two records fit any line.
     reserve: u64,
-    /// Lines that are not durable as a whole, oldest first; the last one is being filled.
-    lines: VecDeque<Filling>,
     /// Records that enter when their stores have left.
     coming: Coming,
+    /// Lines that are not durable as a whole, oldest first; the last one is being filled.
+    lines: VecDeque<Filling>,
     /// The number of the first of them.
     first: u64,
     /// The number of the first of them that has something left to send.
