@@ -43,7 +43,7 @@ pub(super) fn fail<'i, D: Design>(
     let combining = if design.brings_stores() { &[] } else { combining };
     let located: Vec<Write> =
         combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
-    let mut under_way = below.memory.under_way(is_unheard);
+    let mut under_way = below.memory.under_way(&is_unheard);
     under_way.extend(located.iter().map(|write| (write, true)));
     arrive_early(under_way, &mut image, choices, early);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
@@ -106,7 +106,7 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
 /// the lowest addresses, as far as it goes. Write-combining buffers are no caches.
 fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image<'_>) {
     let is_of_caches = |notify: &Notify<D::Event>| !matches!(notify, Notify::Combining(_));
-    let under_way = below.memory.under_way(is_of_caches).into_iter();
+    let under_way = below.memory.under_way(&is_of_caches).into_iter();
     let under_way: Vec<&Write> =
         under_way.filter_map(|(write, is_saved)| is_saved.then_some(write)).collect();
     let dirty = below.caches.dirty_lines().into_iter();
