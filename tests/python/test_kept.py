@@ -339,6 +339,37 @@ def test_that_this_computer_has_no_room_is_told_from_other_mistakes() -> None:
         assert line.endswith("): lower pm.device_size")
 
 
+#: A process that has room for a machine of 1 GiB, and none for the one that is switched on over
+#: what that left.
+CRAMPED = """
+import resource
+import indelible
+
+large = {"pm.device_size": "1GiB"}
+indelible.crash("silo", "queue", txs=5, points=2)
+here = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+for more in range(1, 64):
+    room = here + (more << 28)
+    resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
+    try:
+        indelible.crash("silo", "queue", txs=5, points=2, lives=1, set=large)
+    except indelible.HostError:
+        continue
+    try:
+        indelible.crash("silo", "queue", txs=5, points=2, lives=2, set=large)
+    except indelible.HostError as error:
+        print(error)
+    break
+"""
+
+
+@needs_core
+def test_a_later_life_that_finds_no_room_is_of_this_computer_too() -> None:
+    done = subprocess.run([sys.executable, "-c", CRAMPED], capture_output=True, text=True)
+    assert done.stdout.startswith("the host has no room"), done.stdout + done.stderr
+    assert done.stdout.endswith("): lower pm.device_size\n")
+
+
 @needs_core
 def test_of_what_cannot_be_written_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -37,7 +37,9 @@ pub fn battery(
 ) -> Result<String, InputError> {
     let split = settings::split(pairs)?;
     if let Some((name, _)) = split.workload.first() {
-        return Err(InputError(format!("no workload is run, so workload.{name} changes nothing")));
+        return Err(InputError::new(format!(
+            "no workload is run, so workload.{name} changes nothing"
+        )));
     }
     let machine = machines::load(machine, &split.machine)?;
     let cores = count_cores(&machine, cores, None)?;

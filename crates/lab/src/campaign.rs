@@ -36,7 +36,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     spec.cancelled = Some(Arc::clone(&control.cancelled));
     let resolved = spec.resolve(Some(CORES))?;
     if let Some(checker) = &resolved.checker {
-        checker.forget_kept().map_err(InputError)?;
+        checker.forget_kept().map_err(InputError::new)?;
     }
     resolved.heard()?;
     let all = resolved.make_workload()?.ends_after();
@@ -131,7 +131,7 @@ fn what_else(
     }
     if let Some(asked) = &spec.trials {
         answer["trials"] = match is_right {
-            true => tried(spec, resolved, asked, control),
+            true => tried(spec, resolved, asked.most(), control)?,
             false => Value::Null,
         };
     }
@@ -192,14 +192,15 @@ enum Intact {
 }
 
 impl Intact {
-    fn of(answer: Result<Found, InputError>) -> Intact {
-        match answer {
-            Err(error) => Intact::Refused(error.to_string()),
-            Ok(found) => {
-                let own = found.violations().next();
-                own.map_or(Intact::Right, |(_, own)| Intact::Wrong(own.text.clone()))
-            }
-        }
+    fn of(answer: Result<Found, InputError>) -> Result<Intact, InputError> {
+        Ok(match answer {
+            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) => Intact::Refused(error.text),
+            Ok(found) => match found.violations().next() {
+                Some((_, own)) => Intact::Wrong(own.text.clone()),
+                None => Intact::Right,
+            },
+        })
     }
 }
 
@@ -246,7 +247,7 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
             let run = |without| live(&trial, &on, without, txs, &own);
             let found = match run(Some(*rule)) {
                 // Log structures too small for what a trial stores: it shows nothing.
-                Err(_) if index >= OWN_TRIALS => continue,
+                Err(error) if index >= OWN_TRIALS && !error.is_of_the_host => continue,
                 found => found?,
             };
             if let Some((cuts, caught)) = found.violations().next() {
@@ -264,7 +265,7 @@ fn mutants(spec: &Spec, resolved: &Resolved, control: &Control) -> Result<Value,
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(unknown) => match run(None) {
                         Err(error) if index < OWN_TRIALS => return Err(error),
-                        answer => unknown.insert(Intact::of(answer)),
+                        answer => unknown.insert(Intact::of(answer)?),
                     },
                 };
                 match with_it {
@@ -312,11 +313,12 @@ fn tell(
 
 /// Makes so many of the trials with the design as it was asked for: a machine that is only small
 /// shows few of the corners that these reach. The first one that is wrong is the last.
-fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -> Value {
-    let most = match asked {
-        HowMany::Some(most) => usize::try_from(*most).unwrap_or(usize::MAX),
-        HowMany::All | HowMany::Word(_) => usize::MAX,
-    };
+fn tried(
+    spec: &Spec,
+    resolved: &Resolved,
+    most: usize,
+    control: &Control,
+) -> Result<Value, InputError> {
     // What a trial sets may not go with the user's machine.
     let all = trials(spec, resolved).into_iter().skip(OWN_TRIALS);
     let all = all.filter_map(|(trial, txs)| {
@@ -338,8 +340,9 @@ fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -
         let before = control.done.load(Ordering::Relaxed);
         match live(trial, on, spec.without.as_deref(), *txs, control) {
             // Structures may be too small for what it stores: another one comes in its place.
-            Err(InputError(text)) => {
-                refused.push(text);
+            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) => {
+                refused.push(error.text);
                 control.total.fetch_add(work(one), Ordering::Relaxed);
             }
             Ok(found) => {
@@ -355,14 +358,14 @@ fn tried(spec: &Spec, resolved: &Resolved, asked: &HowMany, control: &Control) -
         // Not every life that was planned comes about.
         control.done.store(before + work(one), Ordering::Relaxed);
     }
-    json!({
+    Ok(json!({
         "runs": runs,
         "checked": checked,
         "refused": refused.len(),
         "refusal": refused.first(),
         "points": points,
         "wrong": wrong,
-    })
+    }))
 }
 
 /// The trials of a rule, each with its number: the one in which it was caught before, if that is

@@ -118,7 +118,7 @@ pub fn explain(
         return explain_on(entry, "order", &split, on, explain_order);
     }
     if let Some((machine, _)) = on {
-        return Err(InputError(format!(
+        return Err(InputError::new(format!(
             "{name} is no design, so it has no hardware on machine {machine}; `indelible explain \
              machine:{machine}` is about the machine"
         )));

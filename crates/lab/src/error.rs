@@ -7,22 +7,25 @@ use workloads::spelling::meant;
 
 /// A mistake in what a user wrote, as one line that begins in lower case and says how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InputError(pub String);
-
-/// How the one mistake begins that is none: another host takes what was asked for, or this one when
-/// it has more room.
-const NO_ROOM: &str = "the host has no room for the machine's memories";
+#[error("{text}")]
+pub struct InputError {
+    /// The line.
+    pub text: String,
+    /// Whether it is no mistake but of the host as it is now: another one takes what was asked for,
+    /// or this one when it has more room.
+    pub is_of_the_host: bool,
+}
 
 impl InputError {
-    /// That the host has no room for a machine's memories, and what helps.
-    pub fn no_room(why: &io::Error, advice: &str) -> InputError {
-        InputError(format!("{NO_ROOM} ({why}){advice}"))
+    /// A mistake, and how to mend it.
+    pub fn new(text: impl Into<String>) -> InputError {
+        InputError { text: text.into(), is_of_the_host: false }
     }
 
-    /// Whether it is of the host as it is now, and not of what was asked for.
-    pub fn is_of_the_host(&self) -> bool {
-        self.0.starts_with(NO_ROOM)
+    /// That the host has no room for a machine's memories, and what helps.
+    pub fn no_room(why: &io::Error, advice: &str) -> InputError {
+        let text = format!("the host has no room for the machine's memories ({why}){advice}");
+        InputError { text, is_of_the_host: true }
     }
 }
 
@@ -45,7 +48,7 @@ pub fn unknown_of<'a>(
     let of = if owner.is_empty() { String::new() } else { format!(" of {owner}") };
     let names = closest_first(name, candidates);
     let list = names.join(", ");
-    InputError(match meant(name, names.iter().copied()) {
+    InputError::new(match meant(name, names.iter().copied()) {
         _ if names.is_empty() => format!("unknown {kind} `{name}`{of}; there is none"),
         Some(closest) => {
             format!("unknown {kind} `{name}`{of}; did you mean `{closest}`? there are: {list}")

@@ -127,7 +127,7 @@ pub fn make(
     let warmup = spec.warmup.unwrap_or(warmup);
     if all.is_some() && warmup > 0 {
         let name = &resolved.workload_name;
-        return Err(InputError(format!("{name} is done once: leave `warmup` out")));
+        return Err(InputError::new(format!("{name} is done once: leave `warmup` out")));
     }
     let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);
@@ -167,7 +167,7 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
     match failure {
         Failure::Stopped(stop) => stopped(stop, resolved),
         Failure::Host(error) => InputError::no_room(&error, ": lower pm.device_size"),
-        Failure::Raised(text) => InputError(text),
+        Failure::Raised(text) => InputError::new(text),
         Failure::Deadlock(stuck) => defect(resolved, &format!("deadlock: {stuck}")),
     }
 }
@@ -179,7 +179,7 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
 fn defect(resolved: &Resolved, text: &str) -> InputError {
     let design = resolved.design;
     assert!(design.script.is_some(), "design {}: {text}", design.card.name);
-    InputError(format!("{}: {text}", design.card.name))
+    InputError::new(format!("{}: {text}", design.card.name))
 }
 
 /// Why a workload stopped, as a sentence.
@@ -189,16 +189,16 @@ fn defect(resolved: &Resolved, text: &str) -> InputError {
 pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     let workload = resolved.workload.about.name;
     match stop {
-        Stop::OutOfMemory { asked, free } => InputError(format!(
+        Stop::OutOfMemory { asked, free } => InputError::new(format!(
             "workload {workload} asked for {} of simulated persistent memory in one piece, and {} \
              is free: raise it with --set pm.device_size=..., or {}",
             quantity::about(asked),
             quantity::about(free),
             how_to_need_less(resolved),
         )),
-        Stop::Input(text) => InputError(text),
+        Stop::Input(text) => InputError::new(text),
         Stop::Failed(text) => panic!("workload {workload}: {text}"),
-        Stop::Cancelled => InputError("cancelled".into()),
+        Stop::Cancelled => InputError::new("cancelled"),
     }
 }
 

@@ -94,7 +94,7 @@ impl Request {
         let owner = format!("ordering hardware {name}");
         let said = settings::split(settings)?;
         if let Some((path, _)) = settings.iter().find(|(path, _)| path.starts_with("workload.")) {
-            return Err(InputError(format!(
+            return Err(InputError::new(format!(
                 "{path} changes nothing here: a litmus test is no workload"
             )));
         }
@@ -108,7 +108,7 @@ impl Request {
         let has_domain = machine.iter().any(|(path, _)| path == cut::DOMAIN);
         let missing = spec::missing_domain(entry.card.needs, &tiny.config);
         if let Some((domain, _)) = missing.filter(|_| has_domain) {
-            return Err(InputError(format!(
+            return Err(InputError::new(format!(
                 "{name} needs the durability domain {domain}; leave controller.domain out, or name \
                  other hardware with --order"
             )));
@@ -150,7 +150,7 @@ impl Request {
 /// On a defect of the simulator.
 pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     let request: Request = serde_json::from_str(request)
-        .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+        .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
     let orders = request.hardware()?;
     let tests = request.tests()?;
     let rules = orders.iter().map(|order| order.entry.rules.len()).sum();
@@ -192,7 +192,7 @@ fn require_fit(rows: &[Value], random: &Value) -> Result<(), InputError> {
     let first = all.peek().and_then(|row| row["refusal"].as_str().map(str::to_owned));
     let is_refused = |row: &Value| row["violation"].is_null() && row["images"] == 0;
     match first {
-        Some(text) if all.all(is_refused) => Err(InputError(text)),
+        Some(text) if all.all(is_refused) => Err(InputError::new(text)),
         _ => Ok(()),
     }
 }
@@ -326,7 +326,7 @@ fn find_order(name: &str) -> Result<&'static Entry, InputError> {
     let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
     match found {
         Some(entry) if entry.is_order() => Ok(entry),
-        Some(_) => Err(InputError(format!(
+        Some(_) => Err(InputError::new(format!(
             "{name} is no ordering hardware: tests run on that, without a log, and it says what it \
              promises (`model`)"
         ))),

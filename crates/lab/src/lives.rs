@@ -293,9 +293,13 @@ fn live_on(
             }
             let seed = cuts.iter().fold(spec.seed, |seed, cut| mix(seed ^ cut.point));
             let keep = usize::from(life < resolved.lives);
-            let on_what_was_left = |InputError(text)| {
+            let on_what_was_left = |error: InputError| {
+                if error.is_of_the_host {
+                    return error;
+                }
                 let advice = "what ran in the first life does not run on what recovery left";
-                InputError(format!("{text} (in life {life}: {advice}; --lives 1 leaves that out)"))
+                let leave_it = "--lives 1 leaves that out";
+                InputError::new(format!("{error} (in life {life}: {advice}; {leave_it})"))
             };
             let life = Life { txs, keep, boot: Some((&remains, seed)), ..*first };
             let points = match spec.points {

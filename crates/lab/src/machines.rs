@@ -261,14 +261,14 @@ impl Draft {
             let path = path_of(name_or_path, within)?;
             let shown = path.display().to_string();
             let text = text_of(&path).map_err(|why| {
-                InputError(format!(
+                InputError::new(format!(
                     "machine file {shown}: {why}; name a file that can be read, or a preset"
                 ))
             })?;
             (shown, text, path.parent().map(Path::to_path_buf))
         };
         if chain.contains(&shown) {
-            return Err(InputError(format!("{shown}: extends itself; name another machine")));
+            return Err(InputError::new(format!("{shown}: extends itself; name another machine")));
         }
         chain.push(shown.clone());
         let stem = Path::new(name_or_path).file_stem().unwrap_or_default();
@@ -308,7 +308,7 @@ impl Draft {
         let mut assigned = vec![false; FIELDS.len()];
         for assignment in assignments {
             let Assignment { section, key, text, source, place } = assignment;
-            let index = find(&section, &key).map_err(|InputError(error)| at(&place, error))?;
+            let index = find(&section, &key).map_err(|error| at(&place, error.text))?;
             let own = FIELDS[index].key;
             if std::mem::replace(&mut assigned[index], true) {
                 return Err(at(&place, format!("{section}.{own} is set twice; keep one")));
@@ -348,7 +348,7 @@ impl Draft {
             config.set(section, key, value);
         }
         config.check().map_err(|(path, problem)| {
-            InputError(format!("machine {}: {path}: {problem}", self.name))
+            InputError::new(format!("machine {}: {path}: {problem}", self.name))
         })?;
         Ok(Machine { name: self.name, summary: self.summary, config, values: self.values })
     }
@@ -357,8 +357,8 @@ impl Draft {
 /// The file that is meant, if a file can be meant.
 fn path_of(name: &str, within: Option<&Path>) -> Result<PathBuf, InputError> {
     if !name.contains(['/', '\\']) && !name.ends_with(".toml") && !matches!(name, "." | "..") {
-        let InputError(error) = unknown("machine", name, names());
-        return Err(InputError(format!("{error}, or the path of a TOML file")));
+        let error = unknown("machine", name, names());
+        return Err(InputError::new(format!("{error}, or the path of a TOML file")));
     }
     Ok(match within {
         Some(directory) => directory.join(name),
@@ -401,7 +401,7 @@ fn find(section: &str, key: &str) -> Result<usize, InputError> {
         let (right, key) = (other.section, other.key);
         let error =
             format!("`{key}` is a parameter of {right}, not of {section}; write {right}.{key}");
-        return Err(InputError(error));
+        return Err(InputError::new(error));
     }
     // An alias that is close counts for its parameter.
     let names = FIELDS.iter().filter(of_section).flat_map(|field| {
@@ -411,17 +411,16 @@ fn find(section: &str, key: &str) -> Result<usize, InputError> {
     let order = closest_first(key, names.iter().map(|(name, _)| *name));
     let closest = names.iter().find(|(name, _)| *name == order[0]).expect("it is one of them");
     let keys = FIELDS.iter().filter(of_section).map(|field| field.key);
-    let InputError(error) = unknown_of("parameter", key, section, keys);
-    Err(InputError(if closest.0 == closest.1 || error.contains("did you mean") {
-        error
-    } else {
+    let mut error = unknown_of("parameter", key, section, keys);
+    if closest.0 != closest.1 && !error.text.contains("did you mean") {
         let hint = format!("; did you mean `{}` ({})? there are: ", closest.1, closest.0);
-        error.replacen("; there are: ", &hint, 1)
-    }))
+        error.text = error.text.replacen("; there are: ", &hint, 1);
+    }
+    Err(error)
 }
 
 fn at(place: &str, error: String) -> InputError {
-    InputError(if place.is_empty() { error } else { format!("{place}: {error}") })
+    InputError::new(if place.is_empty() { error } else { format!("{place}: {error}") })
 }
 
 /// What a TOML file says of a machine.
@@ -513,7 +512,7 @@ fn value_in_file(value: &DeValue<'_>) -> Result<(String, String), String> {
         match key.get_ref().as_ref() {
             "value" => text = Some(scalar(value.get_ref())?),
             "source" => source = Some(scalar(value.get_ref())?),
-            other => return Err(unknown("key", other, ["value", "source"]).0),
+            other => return Err(unknown("key", other, ["value", "source"]).text),
         }
     }
     let text = text.ok_or("`value` is missing; write { value = \"50ns\", source = \"...\" }")?;

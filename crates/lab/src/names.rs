@@ -13,7 +13,7 @@ pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
     let known = designs::ALL.iter().find(|entry| entry.card.name == name);
     let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
     match found {
-        Some(entry) if entry.is_order() => Err(InputError(format!(
+        Some(entry) if entry.is_order() => Err(InputError::new(format!(
             "{name} is ordering hardware, which keeps no transaction whole; name a log on it: \
              undo@{name}, redo@{name} or count@{name}"
         ))),
@@ -33,14 +33,15 @@ pub fn half_of_a_name(name: &str) -> Option<InputError> {
     let of_it = logs(|other, log| other.split('@').next() == Some(log));
     if !on_it.is_empty() {
         let names = on_it.join(", ");
-        return Some(InputError(format!(
+        return Some(InputError::new(format!(
             "`{name}` is ordering hardware, which keeps no transaction whole; name a log on it: \
              {names}"
         )));
     }
     let names = of_it.join(", ");
-    (!of_it.is_empty())
-        .then(|| InputError(format!("`{name}` is a software log; name the hardware, too: {names}")))
+    (!of_it.is_empty()).then(|| {
+        InputError::new(format!("`{name}` is a software log; name the hardware, too: {names}"))
+    })
 }
 
 /// What a workload's name stands for: the name, the workload, and the profile whose name it is.

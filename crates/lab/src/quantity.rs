@@ -90,7 +90,7 @@ pub fn parse(text: &str, unit: Unit, frequency: u64) -> Result<u64, String> {
         Unit::Count => count(text),
         Unit::Choice(names) => match names.iter().position(|name| *name == text) {
             Some(index) => Ok(index as u64),
-            None => Err(unknown("choice", text, names.iter().copied()).0),
+            None => Err(unknown("choice", text, names.iter().copied()).text),
         },
         _ => measure(text, unit, frequency),
     }

@@ -38,7 +38,7 @@ pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputE
         Err(payload) => payload,
     };
     match payload.downcast::<Raised>() {
-        Ok(raised) if raised.declined => Err(InputError(raised.text)),
+        Ok(raised) if raised.declined => Err(InputError::new(raised.text)),
         Ok(raised) => Ok(Err(format!("{RAISES}{}", raised.text))),
         Err(payload) => resume_unwind(payload),
     }

@@ -27,7 +27,7 @@ pub fn pair(text: &str) -> Result<(String, String), InputError> {
         Some((path, value)) if path.contains('.') && !value.trim().is_empty() => {
             Ok((path.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(InputError(format!(
+        _ => Err(InputError::new(format!(
             "`{text}` is not a setting; write section.field=value, such as controller.wpq=128"
         ))),
     }
@@ -44,7 +44,10 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
     let mut split = Settings::default();
     for (path, value) in settings {
         let Some((section, field)) = path.split_once('.') else {
-            return Err(InputError(format!("`{path}` is not section.field; {}", instance(path))));
+            return Err(InputError::new(format!(
+                "`{path}` is not section.field; {}",
+                instance(path)
+            )));
         };
         if path == "workload.items" && value.trim() == "0" {
             // As many as the machine says, which is what it says anyway.
@@ -88,7 +91,7 @@ fn instance(name: &str) -> String {
 /// What is wrong with the path of a file as a section.
 fn section_of_a_file(path: &str) -> InputError {
     let field = path.rsplit('.').next().unwrap_or_default();
-    InputError(format!(
+    InputError::new(format!(
         "`{path}` is not section.field; of a design in a file write design.{field}, or the file's \
          name without folder and ending for `design`"
     ))
@@ -100,8 +103,12 @@ fn unknown_section(section: &str) -> InputError {
     let is_design = designs::ALL.iter().any(|entry| entry.card.name == section);
     let is_workload = workloads::ALL.iter().any(|entry| entry.about.name == section);
     match (is_design, is_workload) {
-        (true, _) => InputError(format!("`{section}` is a design, and not one that is run here")),
-        (_, true) => InputError(format!("`{section}` is a workload, and not one that is run here")),
+        (true, _) => {
+            InputError::new(format!("`{section}` is a design, and not one that is run here"))
+        }
+        (_, true) => {
+            InputError::new(format!("`{section}` is a workload, and not one that is run here"))
+        }
         _ => unknown("section", section, sections()),
     }
 }
@@ -134,12 +141,12 @@ pub fn params(
     for (name, text) in settings {
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             return Err(match fields {
-                [] => InputError(format!("{owner} has no parameter `{name}`, nor any other")),
+                [] => InputError::new(format!("{owner} has no parameter `{name}`, nor any other")),
                 _ => unknown_of("parameter", name, owner, fields.iter().map(|field| field.name)),
             });
         };
         if values.iter().any(|(set, _)| set == name) {
-            return Err(InputError(format!("`{name}` of {owner} is set twice; keep one")));
+            return Err(InputError::new(format!("`{name}` of {owner} is set twice; keep one")));
         }
         values.push((name.clone(), value(owner, field, text.trim())?));
     }
@@ -160,10 +167,10 @@ fn value(owner: &str, field: &Field, text: &str) -> Result<u64, InputError> {
     let (least, most) = field.limits.clone().into_inner();
     match quantity::count(text) {
         Ok(value) if field.limits.contains(&value) => Ok(value),
-        Ok(_) => Err(InputError(format!(
+        Ok(_) => Err(InputError::new(format!(
             "`{name}` of {owner} is out of range: `{text}`; it takes {least} to {most}"
         ))),
-        Err(_) => Err(InputError(format!(
+        Err(_) => Err(InputError::new(format!(
             "`{name}` of {owner} takes a bare number, {least} to {most}, not `{text}` ({})",
             field.doc.trim().trim_end_matches('.')
         ))),

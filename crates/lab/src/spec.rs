@@ -129,7 +129,15 @@ impl HowMany {
             HowMany::Some(0) => format!("0 {what} {shows} nothing"),
             HowMany::Some(_) | HowMany::All => return Ok(()),
         };
-        Err(InputError(format!("{refused}; give a number or `all`")))
+        Err(InputError::new(format!("{refused}; give a number or `all`")))
+    }
+
+    /// The most that are wanted.
+    pub fn most(&self) -> usize {
+        match self {
+            HowMany::Some(most) => usize::try_from(*most).unwrap_or(usize::MAX),
+            HowMany::All | HowMany::Word(_) => usize::MAX,
+        }
     }
 }
 
@@ -169,7 +177,7 @@ impl Spec {
     /// A sentence that says what is wrong with it.
     pub fn read(text: &str) -> Result<Spec, InputError> {
         let spec: Spec = serde_json::from_str(text)
-            .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+            .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
         spec.checked()
     }
 
@@ -187,7 +195,7 @@ impl Spec {
             leave_out.check("flushes and fences", "show")?;
         }
         if spec.txs == Some(0) {
-            return Err(InputError("txs is 0; it takes 1 or more".into()));
+            return Err(InputError::new("txs is 0; it takes 1 or more"));
         }
         Ok(self)
     }
@@ -235,7 +243,7 @@ impl Spec {
             let with = |entry: &workloads::Entry| {
                 entry.script.map(|flag| format!("{flag} goes with {}", entry.about.name))
             };
-            return Err(InputError(format!(
+            return Err(InputError::new(format!(
                 "workload {} takes no script: {}",
                 workload.about.name,
                 workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
@@ -291,37 +299,37 @@ impl Spec {
         let Some(command) = self.check.clone() else {
             return match (&self.images, &self.leave_out) {
                 (Some(_), _) => {
-                    Err(InputError("--images keeps what --check does not accept: give both".into()))
+                    Err(InputError::new("--images keeps what --check does not accept: give both"))
                 }
                 (None, Some(_)) => {
-                    Err(InputError("--leave-out is for --check to notice: give both".into()))
+                    Err(InputError::new("--leave-out is for --check to notice: give both"))
                 }
                 (None, None) => Ok(None),
             };
         };
         if workload.about.name != "replay" {
             let name = workload.about.name;
-            return Err(InputError(format!(
+            return Err(InputError::new(format!(
                 "--check is for a trace, whose memory it knows: give --replay FILE, or leave it out \
                  for {name}, which the oracle checks"
             )));
         }
         if command.trim().is_empty() {
-            return Err(InputError("--check names no program: its word is empty".into()));
+            return Err(InputError::new("--check names no program: its word is empty"));
         }
         let left_out = format!("workload.{LEAVE_OUT}");
         if self.leave_out.is_some() && self.settings.contains_key(&left_out) {
-            return Err(InputError(format!(
+            return Err(InputError::new(format!(
                 "--leave-out leaves out one after the other, and {left_out} is set: give one"
             )));
         }
         if self.lives.is_some_and(|lives| lives > 1) {
-            return Err(InputError(
-                "--check is of a program that runs once: leave --lives at 1".into(),
+            return Err(InputError::new(
+                "--check is of a program that runs once: leave --lives at 1",
             ));
         }
         let program = Program::new(&command, self.images.clone());
-        let program = program.map_err(InputError)?;
+        let program = program.map_err(InputError::new)?;
         // It is asked for the first time when the workload is made.
         self.cancelled.iter().for_each(|cancelled| program.heed(cancelled));
         Ok(Some(Arc::new(program)))
@@ -342,12 +350,12 @@ impl Spec {
                 Reopens::UnlessScripted | Reopens::Always => 2,
             }),
             Some(lives) if !(1..=LIVES_MAX).contains(&lives) => {
-                Err(InputError(format!("lives is {lives}; it takes 1 to {LIVES_MAX}")))
+                Err(InputError::new(format!("lives is {lives}; it takes 1 to {LIVES_MAX}")))
             }
             Some(lives) if lives > 1 && !reopens => {
                 let others = workloads::ALL.iter().filter(|entry| entry.reopens != Reopens::Never);
                 let names: Vec<_> = others.map(|entry| entry.about.name).collect();
-                Err(InputError(format!(
+                Err(InputError::new(format!(
                     "workload {} cannot go on after a power failure; give --lives 1, or one of {}",
                     workload.about.name,
                     names.join(", ")
@@ -373,7 +381,7 @@ pub fn count_cores(
     let limit = machine.config.core.cores_max;
     match asked {
         Some(cores) if (1..=limit).contains(&cores) => Ok(cores as u8),
-        Some(cores) => Err(InputError(format!(
+        Some(cores) => Err(InputError::new(format!(
             "cores is {cores}; machine {} takes 1 to {limit} (core.cores_max)",
             machine.name
         ))),
@@ -398,7 +406,7 @@ pub fn keep_threads(
         let movable = all.iter().filter(|entry| entry.migrates);
         let names: Vec<&str> = movable.map(|entry| entry.card.name).collect();
         let name = design.card.name;
-        return Err(InputError(match design.script {
+        return Err(InputError::new(match design.script {
             Some(_) => format!(
                 "{name} does not say that threads may move: leave core.migrate at 0, or say \
                  `migrates = True` if it keeps nothing beside a core"
@@ -411,7 +419,7 @@ pub fn keep_threads(
         }));
     }
     if cores == CORES_MAX {
-        return Err(InputError(format!(
+        return Err(InputError::new(format!(
             "with core.migrate a thread moves to a core that is idle, and cores is {cores}: it \
              takes 1 to {}",
             CORES_MAX - 1
@@ -517,7 +525,7 @@ impl Resolved {
     /// # Errors
     /// A sentence that says why it could not be run.
     pub fn heard(&self) -> Result<(), InputError> {
-        self.checker.as_ref().map_or(Ok(()), |program| program.ran()).map_err(InputError)
+        self.checker.as_ref().map_or(Ok(()), |program| program.ran()).map_err(InputError::new)
     }
 
     /// Where the workload's data lie.

@@ -86,13 +86,13 @@ pub enum Arg {
 /// On a defect of the simulator or of a design.
 pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), InputError> {
     let request: Request = serde_json::from_str(request)
-        .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
+        .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
     let spec = request.run.checked()?;
     let resolved = spec.resolve(request.event.map(|_| CORES))?;
     let config = &resolved.machine.config;
     let length = cycles(&request.length, "for", config)?;
     if length == 0 {
-        return Err(InputError("for is 0 cycles; it takes a time such as 20us".into()));
+        return Err(InputError::new("for is 0 cycles; it takes a time such as 20us"));
     }
     let line = request.address.as_deref().map(line_of).transpose()?;
     let recording = match request.event {
@@ -115,7 +115,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
         && !made.outcome.report.cancelled
     {
         let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
-        return Err(InputError(format!(
+        return Err(InputError::new(format!(
             "the run has no event {event}: its crash points are 1 to {points}"
         )));
     }
@@ -123,7 +123,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let frequency = config.core.frequency;
     let cancelled = made.outcome.report.cancelled;
     if recorded.window.start >= recorded.ended && !cancelled {
-        return Err(InputError(format!(
+        return Err(InputError::new(format!(
             "the run ends {} after measuring begins, and from is {}: lower it, or raise txs",
             quantity::print(picoseconds(since(recorded.ended), frequency), Unit::Time),
             request.from
@@ -184,7 +184,7 @@ fn counting(spec: &Spec) -> Campaign {
 /// A time of the user's in cycles.
 fn cycles(text: &str, name: &str, config: &Config) -> Result<u64, InputError> {
     let time = quantity::parse(text, Unit::Time, config.core.frequency)
-        .map_err(|error| InputError(format!("{name}: {error}")))?;
+        .map_err(|error| InputError::new(format!("{name}: {error}")))?;
     Ok(config.cycles(time))
 }
 
@@ -196,7 +196,7 @@ fn picoseconds(cycles: u64, frequency: u64) -> u64 {
 fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
     let holds = picoseconds(holds, config.core.frequency);
     let size = 10_u64.pow(holds.checked_ilog10().unwrap_or(0).saturating_sub(1));
-    InputError(format!(
+    InputError::new(format!(
         "more happens in {asked} than a timeline holds, {SPANS_MAX} things of a kind: lower --for \
          to {}",
         quantity::print(holds / size * size, Unit::Time)
@@ -207,7 +207,7 @@ fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
 fn line_of(text: &str) -> Result<Line, InputError> {
     let digits = text.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
     let address = digits.unwrap_or_else(|| text.parse());
-    let wrong = |_| InputError(format!("`{text}` is no address; write one as in 0x3f1080"));
+    let wrong = |_| InputError::new(format!("`{text}` is no address; write one as in 0x3f1080"));
     address.map(Line::of).map_err(wrong)
 }
 

@@ -84,7 +84,7 @@ fn answer<T: Send>(
 ) -> PyResult<T> {
     match py.detach(|| panics::caught(ask)) {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) if error.is_of_the_host() => Err(HostError::new_err(error.to_string())),
+        Ok(Err(error)) if error.is_of_the_host => Err(HostError::new_err(error.to_string())),
         Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
         Err(Caught::Raised(raised)) => Err(InputError::new_err(raised.text)),
         Err(Caught::Panic(message)) => Err(InternalError::new_err(message)),

@@ -10,5 +10,5 @@ pub(crate) fn native_logging(py: Python<'_>, request: &str, control: &Control) -
     let inner = &control.inner;
     let watch =
         ::native::Watch { cancelled: &inner.cancelled, done: &inner.done, total: &inner.total };
-    answer(py, || ::native::logging(request, watch).map_err(|error| lab::InputError(error.0)))
+    answer(py, || ::native::logging(request, watch).map_err(|error| lab::InputError::new(error.0)))
 }

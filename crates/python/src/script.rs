@@ -109,8 +109,8 @@ fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> 
             Ok(Some(entry_of(class, log, &name)?))
         };
         entry().map_err(|error| match error.is_instance_of::<crate::InputError>(py) {
-            true => InputError(error.value(py).to_string()),
-            false => InputError(explained(py, error, name, "")),
+            true => InputError::new(error.value(py).to_string()),
+            false => InputError::new(explained(py, error, name, "")),
         })
     })
 }

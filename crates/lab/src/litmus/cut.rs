@@ -128,7 +128,7 @@ impl Cut<'_> {
         let outcome = match scripts::or_raised(|| self.run(&control)) {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(raised)) => return Ok(Left::Raised(raised)),
-            Err(InputError(text)) => return Ok(Left::Refused(text)),
+            Err(InputError { text, .. }) => return Ok(Left::Refused(text)),
         };
         Ok(match outcome {
             Ok(crashes) => match crashes.violations.first() {

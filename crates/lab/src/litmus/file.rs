@@ -96,7 +96,7 @@ impl Reader {
     }
 
     fn wrong_at<T>(&self, line: usize, text: &str) -> Result<T, InputError> {
-        Err(InputError(format!("{}, line {line}: {text}", self.file)))
+        Err(InputError::new(format!("{}, line {line}: {text}", self.file)))
     }
 
     fn take(&mut self, verb: &str, rest: &[&str], line: &str) -> Result<(), InputError> {
@@ -207,7 +207,8 @@ impl Reader {
                 ));
             }
             _ => {
-                let InputError(text) = unknown("word", verb, STEPS.iter().chain(HEADS).copied());
+                let InputError { text, .. } =
+                    unknown("word", verb, STEPS.iter().chain(HEADS).copied());
                 return self.wrong(&text);
             }
         };
@@ -230,7 +231,7 @@ impl Reader {
             let known = self.variables.iter().find(|(other, _)| other == name);
             let Some(&(_, address)) = known else {
                 let names = self.variables.iter().map(|(name, _)| name.as_str());
-                let InputError(text) = unknown("variable", name, names);
+                let InputError { text, .. } = unknown("variable", name, names);
                 return self.wrong(&text);
             };
             if address >= DRAM_BASE {

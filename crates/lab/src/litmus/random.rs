@@ -82,7 +82,7 @@ impl Programs<'_> {
         // What was asked for fits `tiny`, and perhaps not what this program has beside it.
         let config = match hardware.machine(&pairs) {
             Ok((config, _)) => config,
-            Err(InputError(text)) => return Ok(Ran::Refused(text)),
+            Err(InputError { text, .. }) => return Ok(Ran::Refused(text)),
         };
         let cut = Cut {
             hardware,

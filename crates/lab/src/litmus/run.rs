@@ -93,7 +93,7 @@ pub(super) fn run_until(
             machine.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
         let config = match hardware.machine(&pairs) {
             Ok((config, _)) => config,
-            Err(InputError(text)) => {
+            Err(InputError { text, .. }) => {
                 found.refused.get_or_insert(text);
                 continue;
             }

@@ -15,7 +15,7 @@ fn try_ask(
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let own = |text: &str| text.to_owned();
     let settings: Vec<_> = settings.iter().map(|&(key, value)| (own(key), own(value))).collect();
-    let answer = lab::battery(&names, machine, cores, &settings).map_err(|error| error.0)?;
+    let answer = lab::battery(&names, machine, cores, &settings).map_err(|error| error.text)?;
     Ok(serde_json::from_str(&answer).expect("an answer is JSON"))
 }
 

@@ -12,7 +12,7 @@ fn timeline(run: &Value, asked: &Value) -> Result<Value, String> {
         request[name] = value.clone();
     }
     let answer = trace(&request.to_string(), &Control::default());
-    answer.map(|(text, _)| read(&text)).map_err(|error| error.0)
+    answer.map(|(text, _)| read(&text)).map_err(|error| error.text)
 }
 
 fn read(text: &str) -> Value {
