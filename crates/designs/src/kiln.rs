@@ -123,18 +123,27 @@ pub struct Kiln {
 pub enum KilnEvent {
     /// A version of a line reaches the last level.
     Arrive(usize),
-    /// A version that left the last level, or is to be replaced there, is home.
-    Home(Line, u64),
-    /// A line is in its slot of the overflow area.
-    Overflowed(u32),
-    /// The line of a slot is home.
-    OverflowHome(u32),
+    /// A write of the last level is durable, and the answer leaves its controller.
+    Durable(Written),
+    /// The last level hears of it.
+    Heard(Written),
     /// A core's transaction is committed: its status changes.
     Status(CoreId, u16),
     /// One that is aborted has been dropped.
     Dropped(CoreId, u16),
     /// No line has a TxID any longer.
     Untagged(u16),
+}
+
+/// What the last level wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// A version that left it, or is to be replaced there, to its place.
+    Home(Line, u64),
+    /// A line to its slot of the overflow area.
+    Overflowed(u32),
+    /// The line of a slot to its place.
+    OverflowHome(u32),
 }
 
 #[derive(Default)]
@@ -240,9 +249,10 @@ impl Design for Kiln {
     fn event(&mut self, at: Cycle, event: KilnEvent, below: &mut Below<KilnEvent>) {
         match event {
             KilnEvent::Arrive(index) => self.arrive(index, at, below),
-            KilnEvent::Home(line, stamp) => self.home(line, stamp, at, below),
-            KilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
-            KilnEvent::OverflowHome(slot) => _ = self.last.overflow.drop(slot),
+            KilnEvent::Durable(written) => below.at(at + self.path, KilnEvent::Heard(written)),
+            KilnEvent::Heard(Written::Home(line, stamp)) => self.home(line, stamp, at, below),
+            KilnEvent::Heard(Written::Overflowed(slot)) => self.overflowed(slot, at, below),
+            KilnEvent::Heard(Written::OverflowHome(slot)) => _ = self.last.overflow.drop(slot),
             KilnEvent::Status(core, id) => self.change_status(core, id, at, below),
             KilnEvent::Dropped(core, id) => self.drop_versions(core, id, at, below),
             KilnEvent::Untagged(id) => self.untag(id, at, below),

@@ -30,6 +30,7 @@ use cells::Cells;
 use lines::LastLevel;
 use transactions::Transactions;
 
+use crate::kiln::Written;
 use crate::loc::window::Commit;
 use crate::loc::{LocRules, pinned};
 use crate::parts::overflow;
@@ -154,12 +155,10 @@ pub struct LocKiln {
 pub enum LocKilnEvent {
     /// An entry reaches the last level.
     Arrive(usize),
-    /// A version that left the last level is home.
-    Home(Line, u64),
-    /// A line is in its slot of the overflow area.
-    Overflowed(u32),
-    /// The line of a slot is home.
-    OverflowHome(u32),
+    /// A write of the last level is durable, and the answer leaves its controller.
+    Durable(Written),
+    /// The last level hears of it.
+    Heard(Written),
     /// The transactions before a place are retired.
     Retire(u64),
 }
@@ -278,9 +277,12 @@ impl Design for LocKiln {
     fn event(&mut self, at: Cycle, event: LocKilnEvent, below: &mut Below<LocKilnEvent>) {
         match event {
             LocKilnEvent::Arrive(index) => self.arrive(index, at, below),
-            LocKilnEvent::Home(line, stamp) => self.last.home(line, stamp),
-            LocKilnEvent::Overflowed(slot) => self.overflowed(slot, at, below),
-            LocKilnEvent::OverflowHome(slot) => {
+            LocKilnEvent::Durable(written) => {
+                below.at(at + self.path, LocKilnEvent::Heard(written));
+            }
+            LocKilnEvent::Heard(Written::Home(line, stamp)) => self.last.home(line, stamp),
+            LocKilnEvent::Heard(Written::Overflowed(slot)) => self.overflowed(slot, at, below),
+            LocKilnEvent::Heard(Written::OverflowHome(slot)) => {
                 self.last.slot_home(slot);
                 self.tell_all(at, below);
             }

@@ -9,7 +9,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
 use slab::Slab;
 
-use super::{Kiln, KilnEvent};
+use super::{Kiln, KilnEvent, Written};
 use crate::parts::overflow::{self, Overflow};
 
 /// A version of a line.
@@ -190,6 +190,11 @@ impl LastLevel {
     }
 }
 
+/// The last level is told of a write.
+fn notify(written: Written) -> Notify<KilnEvent> {
+    Notify::Design(KilnEvent::Durable(written))
+}
+
 impl Kiln {
     /// Sends the newest bytes of a line to the last level, which they reach at `arrival`.
     pub(super) fn send(
@@ -267,7 +272,7 @@ impl Kiln {
         held.written_out = true;
         self.counts.written_out += 1;
         let write = Write::whole(line, data, Class::HomeWriteBack);
-        below.send(at, write, Notify::Design(KilnEvent::Home(line, stamp)));
+        below.send(at, write, notify(Written::Home(line, stamp)));
     }
 
     /// A version takes its place in the last level.
@@ -343,11 +348,11 @@ impl Kiln {
         }
         if !is_under_way {
             let write = Write::whole(line, data, Class::HomeWriteBack);
-            below.send(at, write, Notify::Design(KilnEvent::Home(line, stamp)));
+            below.send(at, write, notify(Written::Home(line, stamp)));
         }
     }
 
-    /// A version that left, or that is to be replaced, is home.
+    /// A version that left, or that is to be replaced, is known to be home.
     pub(super) fn home(&mut self, line: Line, stamp: u64, at: Cycle, below: &mut Below<KilnEvent>) {
         self.last.leaving.retain(|version| version.stamp != stamp);
         let Some(state) = self.last.lines.get_mut(&line) else { return };
@@ -395,10 +400,10 @@ impl Kiln {
         if self.rules.wait_for_overflow {
             self.transactions.expect(owner.core);
         }
-        below.send(at, write, Notify::Design(KilnEvent::Overflowed(slot)));
+        below.send(at, write, notify(Written::Overflowed(slot)));
     }
 
-    /// A write of a slot is durable.
+    /// A write of a slot is known to be durable.
     pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<KilnEvent>) {
         let (slot, _) = self.last.overflow.written(number);
         let core = slot.about.owner.core;
@@ -419,7 +424,7 @@ impl Kiln {
             let place = overflow::place(&below.shape, number);
             let ready = below.memory.read(at + sent + self.path, place) + self.path;
             let write = Write::whole(line, data, Class::HomeWriteBack);
-            below.send(ready, write, Notify::Design(KilnEvent::OverflowHome(number)));
+            below.send(ready, write, notify(Written::OverflowHome(number)));
             if !self.rules.keep_overflow_until_home {
                 overflow.drop(number);
             }

@@ -10,6 +10,7 @@ use model::units::{CoreId, Cycle, Line, LineData, LineMap};
 use slab::Slab;
 
 use super::{LocKiln, LocKilnEvent};
+use crate::kiln::Written;
 use crate::loc::entry::{Entry, Place};
 use crate::loc::few::Few;
 use crate::loc::window::Number;
@@ -256,6 +257,11 @@ impl LastLevel {
     }
 }
 
+/// The last level is told of a write.
+fn notify(written: Written) -> Notify<LocKilnEvent> {
+    Notify::Design(LocKilnEvent::Durable(written))
+}
+
 impl LocKiln {
     /// Sends an entry of a transaction to the last level, which it reaches at `arrival`.
     pub(super) fn send(
@@ -373,7 +379,7 @@ impl LocKiln {
             self.last.leaving.push_back(Held { stamp, ..version });
         }
         let write = Write::whole(version.line, version.data, Class::HomeWriteBack);
-        below.send(at, write, Notify::Design(LocKilnEvent::Home(version.line, stamp)));
+        below.send(at, write, notify(Written::Home(version.line, stamp)));
     }
 
     /// A version leaves the last level for the overflow area, and is kept until it is there.
@@ -410,11 +416,11 @@ impl LocKiln {
         }
         state.slots += u32::from(own.is_none());
         self.counts.overflow_max = self.counts.overflow_max.max(overflow.used());
-        below.send(at, write, Notify::Design(LocKilnEvent::Overflowed(number)));
+        below.send(at, write, notify(Written::Overflowed(number)));
         Some(number)
     }
 
-    /// A write of a slot is durable.
+    /// A write of a slot is known to be durable.
     pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let (slot, is_there) = self.last.overflow.written(number);
         if !is_there {
@@ -461,7 +467,7 @@ impl LocKiln {
             slot.about.goes_home = true;
         }
         let write = Write::whole(line, data, Class::HomeWriteBack);
-        below.send(ready, write, Notify::Design(LocKilnEvent::OverflowHome(number)));
+        below.send(ready, write, notify(Written::OverflowHome(number)));
         if !self.rules.keep_overflow_until_home {
             self.last.drop_slot(number);
         }

@@ -138,6 +138,35 @@ fn kilns_tags_take_a_cycle_a_line_to_clear() {
     }
 }
 
+/// What the commit of the last of some transactions takes longer if the way to a controller is 200
+/// cycles longer. They store to the same lines, which the caches have.
+fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
+    let latency = |way: u64| {
+        let line = format!(
+            "{design} scribble cores=1 machine=silo controller.noc_latency={way}ns {settings}"
+        );
+        let outcome = on(&line, move |pm| {
+            (0..lines).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            (1..3).try_for_each(|value| store(pm, &vec![1; lines as usize], value))
+        });
+        outcome.report.commit_latency.max()
+    };
+    latency(200) - latency(100)
+}
+
+/// A last level that waits until memory has what it wrote waits for the answer, too, as logs do: of
+/// a committed version that a newer one replaces, and of one that goes to the overflow area.
+#[test]
+fn a_last_level_hears_that_its_writes_are_durable_a_way_later() {
+    let overflows = "design.sd=1 design.old_versions=1";
+    for (design, settings, lines) in [("h-wal", "", 1), ("kiln", "", 1), ("loc-kiln", overflows, 2)]
+    {
+        let more = commit_on_a_longer_way(design, settings, lines);
+        assert_eq!(more, 2 * 200, "{design}");
+    }
+}
+
 /// A commit whose pages another core may find in its TLB waits until it cannot.
 #[test]
 fn shooting_down_a_translation_takes_its_time() {
