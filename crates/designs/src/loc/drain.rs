@@ -39,7 +39,8 @@ impl Receipt {
 
 impl Engine {
     /// Drains the transactions before `end`, and those that must be drained with them: whatever of
-    /// theirs has not been issued leaves the last level from `ready` on.
+    /// theirs has not been issued leaves the last level from `ready` on, and not before the stores
+    /// of its own transaction have come there: other cores' may still wait for their lines.
     pub(super) fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
         let end = if self.rules.drain_closure { self.window.closure(end) } else { end };
         if end <= self.window.drained {
@@ -53,12 +54,15 @@ impl Engine {
             // Those without a block share one.
             entries.sort_by_key(|composed| composed.data.is_some());
         }
+        let mut last = ready;
         for Composed { by, entry, data } in entries.drain(..) {
-            let receipt = self.window.get(by).receipt;
+            let transaction = self.window.get(by);
+            let (receipt, ready) = (transaction.receipt, ready.max(transaction.left + self.walk));
+            last = last.max(ready);
             self.enqueue(receipt, entry, data, ready);
         }
         self.composed = entries;
-        self.queue.push_back(Queued::Close { ready });
+        self.queue.push_back(Queued::Close { ready: last });
         self.pump(ready, below);
     }
 

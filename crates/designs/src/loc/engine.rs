@@ -243,7 +243,8 @@ impl Engine {
             }
         }
         let Some(receipt) = receipt.filter(|_| issued > 0) else { return Progress::Done(left) };
-        let until = self.window.push(Transaction::aborted(core, receipt, &self.rules)) + 1;
+        let transaction = Transaction::aborted((core, tx.stored), receipt, &self.rules);
+        let until = self.window.push(transaction) + 1;
         self.counts.aborts_logged += 1;
         let state = &mut self.cores[core];
         state.ended.push(tx.id, until, true);
@@ -262,7 +263,7 @@ impl Engine {
         let receipt = current.receipt.unwrap_or_else(|| receipts.insert(Receipt::default()));
         let early = current.issued > 0 && self.rules.adopt_early;
         let early = early.then(|| self.running(tx.core));
-        let transaction = Transaction::new(tx.core, early, current.issued, receipt);
+        let transaction = Transaction::new((tx.core, tx.stored), early, current.issued, receipt);
         let place = self.window.push(transaction);
         for &line in &current.lines {
             let state = self.lines.entry(line).or_default();

@@ -10,7 +10,7 @@ use model::design::Shape;
 use model::image::Image;
 use model::meters::Class;
 use model::params::Rules as _;
-use model::units::{CoreId, LINE_BYTES, Line, LineData, Word, mix};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Word, mix};
 
 use super::LocRules;
 use super::entry::{Entry, Format, Running};
@@ -18,6 +18,8 @@ use super::recovery::{Layout, recover};
 use super::ring::{Area, BLOCKS, Grouping, Ring};
 use super::window::{Commit, Composed, Issue, Number, Transaction, Version, Window};
 
+/// The core, whose stores leave at once.
+const CORE: (CoreId, Cycle) = (CoreId(0), Cycle(0));
 const FORMAT: Format = Format { id_bits: 16 };
 const IN_BLOCKS: Grouping = Grouping { turned: true, in_burst: false };
 const CARRY: Commit = Commit { record: false, pin: false };
@@ -64,7 +66,7 @@ impl Stream {
         });
         let running = (early > 0 && self.rules.adopt_early).then_some(running);
         let receipt = place as usize;
-        self.window.push(Transaction::new(CoreId(0), running, early, receipt));
+        self.window.push(Transaction::new(CORE, running, early, receipt));
         self.number += 1;
         for version in versions {
             let line = version.line;
@@ -80,7 +82,7 @@ impl Stream {
     fn abort_with(&mut self, lines: &[u64], early: u64) {
         self.log_early(lines, early, ABORTED);
         let receipt = self.window.next() as usize;
-        self.window.push(Transaction::aborted(CoreId(0), receipt, &self.rules));
+        self.window.push(Transaction::aborted(CORE, receipt, &self.rules));
         self.number += u64::from(self.rules.abandon_early);
     }
 

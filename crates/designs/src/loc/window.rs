@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use model::units::{CoreId, Line, LineData};
+use model::units::{CoreId, Cycle, Line, LineData};
 
 use super::LocRules;
 use super::entry::{COUNT_MAX, Entry, Place, Running};
@@ -50,6 +50,8 @@ pub struct Transaction {
     pub issued: u64,
     /// As whom it wrote entries before it ended, if it did.
     pub early: Option<Running>,
+    /// When its last store has left its core.
+    pub left: Cycle,
     /// Where its entries go ([`super::drain`]).
     pub receipt: usize,
     /// Its versions that others absorbed: by whom, and how many. The last is its carrier, if it
@@ -107,14 +109,20 @@ pub struct Commit {
 }
 
 impl Transaction {
-    /// A transaction that ends.
-    pub fn new(core: CoreId, early: Option<Running>, issued: u64, receipt: usize) -> Transaction {
+    /// A transaction of a core that ends, whose last store leaves the core at a cycle.
+    pub fn new(
+        (core, left): (CoreId, Cycle),
+        early: Option<Running>,
+        issued: u64,
+        receipt: usize,
+    ) -> Transaction {
         Transaction {
             core,
             versions: 0..0,
             kept: 0,
             issued,
             early,
+            left,
             receipt,
             absorbed: Vec::new(),
             absorbs: Vec::new(),
@@ -127,7 +135,7 @@ impl Transaction {
 
     /// A transaction that is aborted and has entries in the log. Recovery must find it complete, or
     /// it would end the prefix there; its TxCnt is that of the entry that says so.
-    pub fn aborted(core: CoreId, receipt: usize, rules: &LocRules) -> Transaction {
+    pub fn aborted(core: (CoreId, Cycle), receipt: usize, rules: &LocRules) -> Transaction {
         let is_unmarked = !rules.mark_aborted;
         let recorded = (is_unmarked, is_unmarked);
         let empty = Transaction::new(core, None, 0, receipt);

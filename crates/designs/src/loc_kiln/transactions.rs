@@ -107,7 +107,7 @@ impl LocKiln {
         let stored = !lines.is_empty();
         if stored {
             self.counts.transactions += 1;
-            self.become_versions(core, &lines, below);
+            self.become_versions(tx, &lines, below);
             // Slots of the overflow area may be free now.
             self.tell_all(tx.at, below);
         }
@@ -151,14 +151,14 @@ impl LocKiln {
         Progress::Done(tx.stored.max(tx.at) + self.walk)
     }
 
-    fn become_versions(&mut self, core: CoreId, lines: &[Line], below: &Below<LocKilnEvent>) {
+    fn become_versions(&mut self, tx: &Tx, lines: &[Line], below: &Below<LocKilnEvent>) {
         let receipt = self.transactions.expected.insert(0);
         let window = &mut self.transactions.window;
-        let place = window.push(Transaction::new(core, None, 0, receipt));
+        let place = window.push(Transaction::new((tx.core, tx.stored), None, 0, receipt));
         for &line in lines {
             let version = Version { line, data: below.line(line), state: Issue::Kept };
             let number = window.push_version(version);
-            if let Some(before) = self.last.end(line, core, (place, number))
+            if let Some(before) = self.last.end(line, tx.core, (place, number))
                 && window.absorb(place, before, self.commit, &self.shared)
             {
                 self.counts.coalesced += 1;
@@ -188,7 +188,8 @@ impl LocKiln {
     }
 
     /// Drains the transactions before `end`, and those that must be drained with them: whatever of
-    /// theirs has not been sent leaves the first level from `ready` on.
+    /// theirs has not been sent leaves the first level from `ready` on, and not before the stores
+    /// of its own transaction have left: other cores' may still wait for their lines.
     fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocKilnEvent>) {
         let window = &mut self.transactions.window;
         let end = if self.rules.drain_closure { window.closure(end) } else { end };
@@ -197,12 +198,14 @@ impl LocKiln {
         }
         self.counts.drains += 1;
         self.counts.closure_max = self.counts.closure_max.max(end - window.drained);
-        let mut arrival = ready + self.walk + self.params.llc_write;
+        let down = self.walk + self.params.llc_write;
+        let mut turn = ready + down;
         let mut entries = std::mem::take(&mut self.transactions.composed);
         window.compose(end, self.commit, &self.shared, &mut entries);
         for Composed { by, entry, data } in entries.drain(..) {
+            let arrival = turn.max(self.transactions.window.get(by).left + down);
             self.send(by, entry, data, arrival, below);
-            arrival += self.params.flush_interval;
+            turn += self.params.flush_interval;
         }
         self.transactions.composed = entries;
     }

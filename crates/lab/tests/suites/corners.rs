@@ -167,6 +167,31 @@ fn a_last_level_hears_that_its_writes_are_durable_a_way_later() {
     }
 }
 
+/// Whoever drains the window of LOC drains what other cores have ended, and not before their stores
+/// have left: here one waits 10 us for its line.
+#[test]
+fn no_block_of_loc_leaves_before_its_store() {
+    for design in ["loc-wal", "loc-kiln"] {
+        let line = format!(
+            "{design} scribble cores=2 machine=silo core.width=1 pm.tREAD=10us design.sd=4"
+        );
+        let outcome = on(&line, |pm| {
+            pm.load(at(50 * u64::from(pm.core().0), 0));
+            if pm.core() == CoreId(1) {
+                pm.work(99_900);
+                pm.begin()?;
+                pm.store(at(100, 0), 1);
+                pm.commit();
+                return Ok(());
+            }
+            pm.work(100_000);
+            (1..3).try_for_each(|value| store(pm, &[1], value))
+        });
+        let least = outcome.report.commit_latency.min();
+        assert!(least >= 20_000, "{design}: durable after {least} cycles");
+    }
+}
+
 /// A commit whose pages another core may find in its TLB waits until it cannot.
 #[test]
 fn shooting_down_a_translation_takes_its_time() {
