@@ -258,7 +258,7 @@ impl Engine {
         }
         for place in self.window.durable..end {
             let core = self.window.get(place).core;
-            self.cores[core].ended.one_is_durable();
+            self.cores[core].ended.one_is_durable(at + self.path);
         }
         self.counts.durable_at_once_max =
             self.counts.durable_at_once_max.max(end - self.window.durable);
@@ -273,7 +273,7 @@ impl Engine {
         let durable = self.window.durable;
         let has_place = self.has_place(core);
         let ended = &mut self.cores[core].ended;
-        let last = ended.forget_durable(durable);
+        let last = ended.forget_durable(durable, at);
         if let Some(id) = last.filter(|_| self.asynchronous) {
             below.durable(core, id, at);
         }

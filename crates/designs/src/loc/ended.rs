@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use model::units::TxId;
+use model::units::{Cycle, TxId};
 
 use super::entry::Place;
 
@@ -12,6 +12,10 @@ pub struct Ended {
     transactions: VecDeque<Transaction>,
     /// Those that stored and are not durable: they take places of the core's window.
     not_durable: u64,
+    /// When the core hears of others that they are durable, in order: so long they do, too.
+    heard: VecDeque<Cycle>,
+    /// When it heard of the last of the transactions that were forgotten.
+    told: Cycle,
     wait: Option<Wait>,
 }
 
@@ -43,14 +47,31 @@ impl Ended {
         self.not_durable
     }
 
-    /// One that stored is durable.
-    pub fn one_is_durable(&mut self) {
+    /// One that stored is durable, of which the core hears at a cycle.
+    pub fn one_is_durable(&mut self, heard: Cycle) {
         self.not_durable -= 1;
+        self.heard.push_back(heard);
+    }
+
+    /// From when on, at or after a cycle, the core knows that one of so many places is free, which
+    /// it is.
+    pub fn knows_place(&mut self, at: Cycle, places: u64) -> Cycle {
+        while self.heard.front().is_some_and(|&heard| heard <= at) {
+            self.heard.pop_front();
+        }
+        let taken = self.not_durable + self.heard.len() as u64;
+        let wanted = taken.checked_sub(places);
+        wanted.and_then(|place| self.heard.get(place as usize)).map_or(at, |&heard| heard)
     }
 
     /// What must be durable for the oldest that stored; nothing, if there is none.
     pub fn oldest_stored(&self) -> Place {
         self.transactions.iter().find(|ended| ended.stored).map_or(0, |ended| ended.until)
+    }
+
+    /// From when on the core knows that the transactions that were forgotten are durable.
+    pub fn told(&self) -> Cycle {
+        self.told
     }
 
     /// What must be durable for all.
@@ -64,14 +85,14 @@ impl Ended {
         later.filter(|ended| ended.stored).count() as u64
     }
 
-    /// The transactions before `durable` are: forgets those that are so with that, and returns the
-    /// last of them.
-    pub fn forget_durable(&mut self, durable: Place) -> Option<TxId> {
+    /// The transactions before `durable` are, and the core hears of it at a cycle: forgets those
+    /// that are so with that, and returns the last of them.
+    pub fn forget_durable(&mut self, durable: Place, at: Cycle) -> Option<TxId> {
         let mut last = None;
         while let Some(ended) = self.transactions.front()
             && ended.until <= durable
         {
-            last = Some(ended.id);
+            (last, self.told) = (Some(ended.id), at);
             self.transactions.pop_front();
         }
         last

@@ -154,7 +154,7 @@ impl Engine {
             below.give_up(text);
         }
         if self.has_place(tx.core) {
-            return Progress::Done(tx.at);
+            return Progress::Done(self.cores[tx.core].ended.knows_place(tx.at, self.how.sd));
         }
         self.counts.window_full += 1;
         let end = match self.is_out_of_ids() {
@@ -303,8 +303,9 @@ impl Engine {
 
     /// TxFlush: everything that the core has ended is drained, and the core waits for it.
     pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
-        let Some(until) = self.cores[fence.core].ended.newest() else {
-            return Progress::Done(fence.at);
+        let ended = &self.cores[fence.core].ended;
+        let Some(until) = ended.newest() else {
+            return Progress::Done(fence.at.max(ended.told()));
         };
         self.drain(until, fence.drained + self.walk, below);
         self.cores[fence.core].ended.wait(Wait::Durable(until));

@@ -68,7 +68,8 @@ impl LocKiln {
     /// TxBegin: a transaction needs a place in its core's window, and room in the overflow area.
     pub(super) fn take_place(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         if self.has_place(tx.core) {
-            return Progress::Done(tx.at);
+            let ended = &mut self.transactions.cores[tx.core].ended;
+            return Progress::Done(ended.knows_place(tx.at, self.params.sd));
         }
         self.counts.window_full += 1;
         let end = match self.last.is_crowded() {
@@ -179,8 +180,9 @@ impl LocKiln {
 
     /// TxFlush: everything that the core has ended is drained, and the core waits for it.
     pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocKilnEvent>) -> Progress {
-        let Some(until) = self.transactions.cores[fence.core].ended.newest() else {
-            return Progress::Done(fence.at);
+        let ended = &self.transactions.cores[fence.core].ended;
+        let Some(until) = ended.newest() else {
+            return Progress::Done(fence.at.max(ended.told()));
         };
         self.drain(until, fence.drained.max(fence.at), below);
         self.transactions.cores[fence.core].ended.wait(Wait::Durable(until));
@@ -227,7 +229,7 @@ impl LocKiln {
         }
         for place in durable..end {
             let core = self.transactions.window.get(place).core;
-            self.transactions.cores[core].ended.one_is_durable();
+            self.transactions.cores[core].ended.one_is_durable(at);
         }
         self.counts.durable_at_once_max = self.counts.durable_at_once_max.max(end - durable);
         self.transactions.window.durable = end;
@@ -247,7 +249,7 @@ impl LocKiln {
         let durable = self.transactions.window.durable;
         let has_place = self.has_place(core);
         let ended = &mut self.transactions.cores[core].ended;
-        if let Some(id) = ended.forget_durable(durable) {
+        if let Some(id) = ended.forget_durable(durable, at) {
             below.durable(core, id, at);
         }
         if ended.goes_on(durable, has_place) {

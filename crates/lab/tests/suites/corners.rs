@@ -192,6 +192,30 @@ fn no_block_of_loc_leaves_before_its_store() {
     }
 }
 
+/// A core of LOC that comes to begin knows of a place in its window when the answer has come.
+#[test]
+fn a_window_of_loc_has_a_place_when_its_core_has_heard_of_it() {
+    let ends = |work: u64| {
+        let line = "loc-wal scribble cores=1 machine=silo core.width=1 design.sd=2 \
+                    controller.noc_latency=200ns";
+        let outcome = on(line, move |pm| {
+            (0..3).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(10_000);
+            store(pm, &[1], 1)?;
+            store(pm, &[0, 1], 2)?;
+            pm.work(work);
+            store(pm, &[0, 0, 1], 3)
+        });
+        outcome.report.cycles
+    };
+    // Nobody begins earlier for having come later.
+    let waits = ends(1);
+    for work in (1..1_000).step_by(50) {
+        let end = ends(work);
+        assert!(end + 2 >= waits, "{work} instructions: {end} and {waits} cycles");
+    }
+}
+
 /// A commit whose pages another core may find in its TLB waits until it cannot.
 #[test]
 fn shooting_down_a_translation_takes_its_time() {
