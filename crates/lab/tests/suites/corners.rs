@@ -216,6 +216,28 @@ fn a_window_of_loc_has_a_place_when_its_core_has_heard_of_it() {
     }
 }
 
+/// A commit record, and the metadata that follow their data, go one way further where another
+/// controller may have what they wait for, as what waits for the records of other logs does.
+#[test]
+fn between_controllers_is_one_way() {
+    for design in ["h-wal", "ec-wal", "loc-wal design.sd=1"] {
+        let (design, settings) = design.split_once(' ').unwrap_or((design, ""));
+        let latency = |count: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo controller.noc_latency=100ns \
+                 controller.count={count} {settings}"
+            );
+            let outcome = on(&line, |pm| {
+                pm.load(at(0, 0));
+                pm.work(100_000);
+                store(pm, &[1], 1)
+            });
+            outcome.report.commit_latency.max()
+        };
+        assert_eq!(latency(2) - latency(1), 200, "{design}");
+    }
+}
+
 /// A commit whose pages another core may find in its TLB waits until it cannot.
 #[test]
 fn shooting_down_a_translation_takes_its_time() {
