@@ -76,6 +76,8 @@ struct Entry {
     line: Line,
     /// The line's newest bytes.
     data: LineData,
+    /// When its last store leaves the core, with the line there: it is drained no earlier.
+    leaves: Cycle,
     stamp: u64,
     /// Its bytes, or older ones, are on their way to a controller.
     under_way: bool,
@@ -157,6 +159,7 @@ impl Design for Bbb {
                 let entry = entries.iter_mut().rev().find(|entry| entry.line == line);
                 let entry = entry.expect("the holder has the line");
                 (entry.data, entry.changed) = (data, entry.under_way);
+                entry.leaves = entry.leaves.max(store.leaves);
                 self.counts.merged += 1;
                 return Progress::Done(at);
             }
@@ -167,7 +170,7 @@ impl Design for Bbb {
             }
             _ => (),
         }
-        self.append(core, line, data);
+        self.append(store, data);
         self.drain_soon(core, at, below);
         let buffer = &mut self.buffers[core];
         let full = buffer.entries.len() as u64 > self.params.entries;
@@ -232,11 +235,19 @@ impl Design for Bbb {
 }
 
 impl Bbb {
-    fn append(&mut self, core: CoreId, line: Line, data: LineData) {
+    fn append(&mut self, store: &Store, data: LineData) {
+        let (core, line, leaves) = (store.core, store.word.line(), store.leaves);
         self.stamps += 1;
         let buffer = &mut self.buffers[core];
         let stamp = self.stamps;
-        buffer.entries.push_back(Entry { line, data, stamp, under_way: false, changed: false });
+        buffer.entries.push_back(Entry {
+            line,
+            data,
+            leaves,
+            stamp,
+            under_way: false,
+            changed: false,
+        });
         buffer.kept += 1;
         self.holders.insert(line, core);
         self.counts.entries += 1;
@@ -268,8 +279,13 @@ impl Bbb {
         if buffer.kept < self.drain_from {
             return;
         }
-        let index = buffer.entries.iter().position(|entry| !entry.under_way);
-        let index = index.expect("an entry is kept");
+        let left = |entry: &Entry| !entry.under_way && entry.leaves <= at;
+        let Some(index) = buffer.entries.iter().position(left) else {
+            let kept = buffer.entries.iter().filter(|entry| !entry.under_way);
+            let first = kept.map(|entry| entry.leaves).min().expect("an entry is kept");
+            buffer.draining = true;
+            return below.at(first, BbbEvent::Drain(core));
+        };
         let entry = &mut buffer.entries[index];
         (entry.under_way, entry.changed) = (true, false);
         buffer.kept -= 1;

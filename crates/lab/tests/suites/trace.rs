@@ -239,9 +239,13 @@ fn what_comes_after_a_power_failure_changes_nothing() {
 /// The hardware that sends stores by itself sends none whose line the core is still waiting for.
 #[test]
 fn no_line_is_written_while_its_core_waits_for_it() {
-    for design in ["undo@hops", "redo@hops", "count@hops"] {
+    let plain = ["undo@hops", "redo@hops", "count@hops", "undo@dpo", "redo@dpo"];
+    let at_once =
+        ["undo@bbb", "redo@bbb"].map(|design| (design, json!({ "design.threshold": "1" })));
+    for (design, settings) in plain.map(|design| (design, json!({}))).into_iter().chain(at_once) {
         let mut spec = spec(design, "hashmap");
         (spec["machine"], spec["cores"], spec["txs"]) = ("hops".into(), 1.into(), 400.into());
+        spec["settings"] = settings;
         let timeline = timeline(&spec, &json!({ "from": "20us", "length": "60us" }));
         let timeline = timeline.expect("a timeline");
         let of_line = |event: &Value| {
