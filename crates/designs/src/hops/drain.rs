@@ -11,8 +11,8 @@ use super::{Floor, Hops, HopsEvent};
 /// What a buffer finds when it looks for an entry to send.
 enum Next {
     Entry(usize),
-    /// Its oldest epoch waits for another core's.
-    Blocked(u64),
+    /// One that waits for another core's epoch.
+    Blocked(usize),
     Nothing,
 }
 
@@ -24,9 +24,9 @@ impl Hops {
         if buffer.unsent == 0 || buffer.blocked || buffer.drain_at.is_some_and(|due| due <= at) {
             return;
         }
+        // What comes before an entry is not known until its core has the lines, either.
         let at = match self.next(core) {
-            Next::Entry(index) => at.max(buffer.entries[index].leaves),
-            Next::Blocked(_) => at,
+            Next::Entry(index) | Next::Blocked(index) => at.max(buffer.entries[index].leaves),
             Next::Nothing => return,
         };
         if buffer.drain_at.is_some_and(|due| due <= at) {
@@ -45,7 +45,9 @@ impl Hops {
         self.polled.refresh(at, &self.buffers);
         match self.next(core) {
             // It has taken in a store that leaves later.
-            Next::Entry(index) if self.buffers[core].entries[index].leaves > at => {
+            Next::Entry(index) | Next::Blocked(index)
+                if self.buffers[core].entries[index].leaves > at =>
+            {
                 self.kick(core, at, below);
             }
             Next::Entry(index) => {
@@ -53,7 +55,7 @@ impl Hops {
                 self.kick(core, at, below);
                 self.arm_timer(core, at, below);
             }
-            Next::Blocked(epoch) => self.block(core, epoch, at, below),
+            Next::Blocked(index) => self.block(core, index, at, below),
             Next::Nothing => self.arm_timer(core, at, below),
         }
     }
@@ -75,7 +77,7 @@ impl Hops {
                 return Next::Nothing;
             }
             if self.rules.wait_for_dependences && self.unsatisfied(core, entry.epoch).is_some() {
-                return Next::Blocked(entry.epoch);
+                return Next::Blocked(index);
             }
             return Next::Entry(index);
         }
@@ -112,11 +114,13 @@ impl Hops {
         below.send_direct(at + self.path, write, Notify::Design(HopsEvent::Durable(core, stamp)));
     }
 
-    /// A buffer waits for other cores' epochs, and asks for them to be sent.
-    fn block(&mut self, core: CoreId, epoch: u64, at: Cycle, below: &mut Floor) {
+    /// A buffer's entry waits for other cores' epochs, and it asks for them to be sent.
+    fn block(&mut self, core: CoreId, index: usize, at: Cycle, below: &mut Floor) {
         self.counts.waits += 1;
-        self.buffers[core].blocked = true;
-        let waits: Vec<Dependence> = self.buffers[core]
+        let buffer = &mut self.buffers[core];
+        buffer.blocked = true;
+        let epoch = buffer.entries[index].epoch;
+        let waits: Vec<Dependence> = buffer
             .dependences
             .iter()
             .filter(|dependence| dependence.epoch <= epoch && !self.polled.satisfies(dependence))

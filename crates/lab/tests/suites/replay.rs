@@ -215,3 +215,45 @@ fn all_workloads_of_a_request_have_the_same_script() {
     assert!(copies.iter().all(|copy| copy.is(&copies[0])));
     assert!(!copies[0].is(&another));
 }
+
+/// A thread stores to a line, and another one loads that and stores to a line of its own.
+const FOLLOWS: &str = "
+    region 0x10000 8192
+    interleaved
+    measured
+    thread 0
+    store 0x10000 1
+    thread 1
+    load 0x10000
+    store 0x10040 2
+    fence
+    thread 0
+    fence";
+
+/// What happened while a design replayed a trace of so many threads once: when something of a lane
+/// whose name begins so began, and when it ended.
+fn happened(line: &str, trace: &str) -> impl Fn(&str, &str) -> Vec<(u64, u64)> {
+    let mut request = json!({ "run": request(line), "from": "0ns", "length": "10us" });
+    request["run"]["script"] = json!(["mine.trace", trace]);
+    let (text, _) = lab::trace(&request.to_string(), &Control::default()).expect("a timeline");
+    let timeline: Value = serde_json::from_str(&text).expect("JSON");
+    move |lane, what| {
+        let events = timeline["events"].as_array().expect("rows").iter();
+        let is = |event: &&Value| {
+            event["lane"] == lane && event["what"].as_str().is_some_and(|own| own.starts_with(what))
+        };
+        let span = |event: &Value| {
+            let at = |end: &str| event[end].as_u64().expect("a cycle");
+            (at("from"), at("until"))
+        };
+        events.filter(is).map(span).collect()
+    }
+}
+
+#[test]
+fn a_buffer_asks_for_an_epoch_no_earlier_than_it_hears_of_it() {
+    let happened = happened("undo@hops replay cores=2 txs=1 warmup=0 design.poll=0", FOLLOWS);
+    let (_, loaded) = happened("fetches", "fetch 0x")[0];
+    let (sent, _) = happened("arriving", "data")[0];
+    assert!(sent > loaded, "asked for at {sent}, before the line came at {loaded}");
+}
