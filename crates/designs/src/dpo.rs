@@ -119,6 +119,8 @@ pub enum DpoEvent {
     Durable(CoreId, u64),
     /// All controllers hear that one has nothing left to do before a core's marker.
     Reported(CoreId, u64, u8),
+    /// All buffers hear of room for an entry: at one controller, or at all of them.
+    Room(Option<u8>),
     /// A core hears that the marker that it waits for is retired.
     Synced(CoreId),
 }
@@ -268,8 +270,13 @@ impl Design for Dpo {
             DpoEvent::Arrived(core, id) => self.arrived(core, id, at, below),
             DpoEvent::Heard(core, id) => self.heard(core, id, at, below),
             DpoEvent::Durable(core, id) => {
-                self.queue.durable(core, id);
+                let controller = self.queue.durable(core, id);
+                below.at(at + self.path, DpoEvent::Room(Some(controller)));
                 self.go_on(at, below);
+            }
+            DpoEvent::Room(controller) => {
+                self.queue.release(controller);
+                self.kick_all(at, below);
             }
             DpoEvent::Reported(core, id, controller) => {
                 self.queue.reported(core, id, controller);

@@ -116,15 +116,15 @@ impl Dpo {
             below.at(at + self.path, DpoEvent::Reported(core, id, controller));
         }
         for (core, id) in found.retired {
+            below.at(at + self.path, DpoEvent::Room(None));
             if matches!(self.buffers[core].waits, Some(Wait::Sync(waits, _)) if waits == id) {
                 below.at(at + self.path, DpoEvent::Synced(core));
             }
         }
-        self.kick_all(at, below);
     }
 
     /// Buffers look for room, another one first each time.
-    fn kick_all(&mut self, at: Cycle, below: &mut Floor) {
+    pub(super) fn kick_all(&mut self, at: Cycle, below: &mut Floor) {
         let cores = self.buffers.cores();
         self.turn = (self.turn + 1) % cores;
         for place in 0..cores {

@@ -17,7 +17,8 @@ pub(super) struct Queue {
     /// What is not durable, or not retired.
     pub entries: VecDeque<Queued>,
     pub controllers: u8,
-    /// Entries that each queue has, or that are on their way there.
+    /// Entries that each queue has, or that are on their way there, or that have left it and no
+    /// buffer has heard of that.
     used: Vec<u64>,
     size: u64,
 }
@@ -84,18 +85,23 @@ impl Queue {
         self.used[range].iter_mut().for_each(|used| *used += 1);
     }
 
-    fn release(&mut self, controller: Option<u8>) {
+    /// The buffers hear of room that a write has left, or a marker at all controllers.
+    pub fn release(&mut self, controller: Option<u8>) {
         let range = self.of(controller);
         self.used[range].iter_mut().for_each(|used| *used -= 1);
     }
 
-    /// A write is durable, and leaves.
-    pub fn durable(&mut self, core: CoreId, id: u64) {
+    /// A write is durable, and leaves. Returns its controller.
+    ///
+    /// # Panics
+    /// When it has left before.
+    pub fn durable(&mut self, core: CoreId, id: u64) -> u8 {
         let found = self.entries.iter().position(|queued| (queued.core, queued.id) == (core, id));
-        let queued = self.entries.remove(found.expect("a write stays until it is durable"));
-        if let Some(Queued { what: Ordered::Write { controller, .. }, .. }) = queued {
-            self.release(Some(controller));
-        }
+        let queued = found.and_then(|index| self.entries.remove(index));
+        let Some(Queued { what: Ordered::Write { controller, .. }, .. }) = queued else {
+            panic!("a write stays until it is durable");
+        };
+        controller
     }
 
     /// All controllers know that one has nothing left to do before a marker.
@@ -147,7 +153,6 @@ impl Queue {
         {
             found.retired.push((*core, *id));
             self.entries.pop_front();
-            self.release(None);
         }
         found
     }

@@ -257,3 +257,14 @@ fn a_buffer_asks_for_an_epoch_no_earlier_than_it_hears_of_it() {
     let (sent, _) = happened("arriving", "data")[0];
     assert!(sent > loaded, "asked for at {sent}, before the line came at {loaded}");
 }
+
+#[test]
+fn a_buffer_hears_of_room_at_a_controller_one_way_after_it_is_there() {
+    let two = "region 0 8192\nmeasured\nstore 0 1\nstore 64 1\nfence";
+    let line = "undo@dpo replay cores=1 txs=1 warmup=0 controller.noc_latency=50ns design.queue=1";
+    let happened = happened(line, two);
+    let [(first, accepted), (second, _)] = happened("arriving", "data")[..] else { panic!() };
+    let way = first - happened("events", "Drain")[0].0;
+    assert!(way >= 50, "{way}");
+    assert!(second >= accepted + 2 * way, "{accepted} to {second}, a way is {way}");
+}
