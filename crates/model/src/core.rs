@@ -51,6 +51,8 @@ pub struct Core {
     /// When the stores that have not left are done, in program order.
     stores: VecDeque<u64>,
     stored: u64,
+    /// When the next flush may leave.
+    flushes_from: u64,
     misses: Places,
     /// Lines on their way, and when they arrive.
     coming: Vec<(Line, u64)>,
@@ -124,6 +126,7 @@ impl Core {
             barrier: Barrier::None,
             stores: VecDeque::new(),
             stored: 0,
+            flushes_from: 0,
             misses: Places::new(core.mshrs),
             coming: Vec::new(),
             misses_until: 0,
@@ -555,6 +558,13 @@ impl Core {
     /// When everything dispatched so far has retired and every store has left.
     pub fn drained(&self) -> Cycle {
         Cycle(self.clock().0.max(self.retired).max(self.stored))
+    }
+
+    /// When a flush that has dispatched leaves: behind everything before it, and one in a cycle.
+    pub fn flushed(&mut self) -> Cycle {
+        let leaves = self.drained().max(Cycle(self.flushes_from));
+        self.flushes_from = leaves.0 + 1;
+        leaves
     }
 
     /// Waits until everything has retired and every store has left; nothing passes.

@@ -268,3 +268,12 @@ fn a_buffer_hears_of_room_at_a_controller_one_way_after_it_is_there() {
     assert!(way >= 50, "{way}");
     assert!(second >= accepted + 2 * way, "{accepted} to {second}, a way is {way}");
 }
+
+#[test]
+fn flushes_leave_a_core_one_a_cycle() {
+    let three = "region 0 8192\nmeasured\nstore 0 1\nstore 64 1\nstore 128 1
+        flush 0\nflush 64\nflush 128\nfence";
+    let happened = happened("undo@x86 replay cores=1 txs=1 warmup=0", three);
+    let sent: Vec<u64> = happened("arriving", "data").iter().map(|(from, _)| *from).collect();
+    assert_eq!(sent[1..], [sent[0] + 1, sent[0] + 2]);
+}

@@ -213,8 +213,10 @@ impl<D: Design> Machine<D> {
     }
 
     pub(crate) fn fence(&mut self, id: CoreId, kind: FenceKind) -> Progress {
-        let core = &self.cores[id];
-        let (at, drained) = (core.timing.clock(), core.timing.drained());
+        let timing = &mut self.cores[id].timing;
+        let at = timing.clock();
+        let is_flush = matches!(kind, FenceKind::Flush(..)) && D::has_flushes(&self.params);
+        let drained = if is_flush { timing.flushed() } else { timing.drained() };
         if let FenceKind::Flush(line, ..) = kind {
             self.send_combined_line(id, line);
         } else {
