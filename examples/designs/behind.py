@@ -91,7 +91,7 @@ class Behind(Design):
     def commit(self, tx, below):
         core = self.cores[tx.core]
         if not core.lines:
-            return tx.stored
+            return tx.at
         if core.pending and self.rules.records_before_lines:
             core.ending = tx
         else:

@@ -132,7 +132,7 @@ class UndoLog(Design):
     def commit(self, tx, below):
         log = self.cores[tx.core]
         if not log.lines:
-            return tx.stored
+            return tx.at
         if self.rules.clear_filter_at_commit:
             log.filter.clear()
         lines, log.lines = sorted(set(log.lines)), []

@@ -214,7 +214,8 @@ class Design:
     def commit(self, tx: Tx, below: Below) -> int | Answer | None:
         """Hear that a transaction ends: when its core goes on, it is acknowledged.
 
-        That is at `tx.at` if nothing is said; its stores have left the core at `tx.stored`.
+        That is at `tx.at` if nothing is said; at `tx.stored` its stores have left the core, and its
+        loads are done.
         """
 
     def fill(self, fill: Fill, below: Below) -> int | None:

@@ -241,7 +241,7 @@ impl Design for Lad {
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<LadEvent>) -> Progress {
         if !self.cores[tx.core].stored {
-            return Progress::Done(tx.stored);
+            return Progress::Done(tx.at);
         }
         self.prepare(tx.core, tx.stored, below);
         Progress::Wait

@@ -266,7 +266,7 @@ impl Design for RedoLog {
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<RedoLogEvent>) -> Progress {
         if self.cores[tx.core].lines.is_empty() {
-            return Progress::Done(tx.stored);
+            return Progress::Done(tx.at);
         }
         self.end(tx.core, tx.stored, below);
         Progress::Wait

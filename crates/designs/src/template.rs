@@ -167,7 +167,7 @@ impl Design for Template {
     fn commit(&mut self, tx: &Tx, below: &mut Below<Event>) -> Progress {
         let core = &mut self.cores[tx.core];
         if core.lines.is_empty() {
-            return Progress::Done(tx.stored);
+            return Progress::Done(tx.at);
         }
         let mut at = tx.stored;
         core.unwritten = 1;

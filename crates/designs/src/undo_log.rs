@@ -184,7 +184,7 @@ impl Design for UndoLog {
     fn commit(&mut self, tx: &Tx, below: &mut Below<UndoLogEvent>) -> Progress {
         let log = &mut self.cores[tx.core];
         if log.lines.is_empty() {
-            return Progress::Done(tx.stored);
+            return Progress::Done(tx.at);
         }
         if self.rules.clear_filter_at_commit {
             log.filter.clear();

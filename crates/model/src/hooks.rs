@@ -56,7 +56,8 @@ pub struct Tx {
     /// When.
     pub at: Cycle,
     /// When every earlier store has left the core, which may be later than `at`: what follows the
-    /// stores, as a commit record does, leaves at the later of the two.
+    /// stores, as a commit record does, leaves at the later of the two. Of one that ends every
+    /// earlier load has its value by then, too.
     pub stored: Cycle,
 }
 

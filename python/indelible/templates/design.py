@@ -89,7 +89,7 @@ class Template(Design):
     def commit(self, tx, below):
         core = self.cores[tx.core]
         if not core.lines:
-            return tx.stored
+            return tx.at
         core.unwritten = 1  # one more, until all have been sent
         for late, line in enumerate(core.lines):
             core.unwritten += below.write_back(tx.stored + late, line, tell=("written", tx.core))

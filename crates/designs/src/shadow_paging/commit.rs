@@ -57,7 +57,7 @@ impl ShadowPaging {
             return Progress::Done(tx.stored);
         }
         if pages.is_empty() {
-            return Progress::Done(tx.stored);
+            return Progress::Done(tx.at);
         }
         self.ending += 1;
         let mut at = tx.stored;

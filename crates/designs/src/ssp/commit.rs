@@ -154,7 +154,7 @@ impl Ssp {
         }
         let running = &mut self.running[core];
         if running.lines.is_empty() {
-            return Progress::Done(tx.stored);
+            return Progress::Done(tx.at);
         }
         let mut at = tx.stored;
         for &line in &running.lines {

@@ -359,3 +359,56 @@ fn an_evicted_line_of_a_log_is_counted_as_log() {
     let [log, home, _] = bytes("native");
     assert!(log == 0 && home > 0, "{log}, {home}");
 }
+
+/// Designs in hardware, of which each acknowledges a transaction when it is durable.
+const IN_HARDWARE: [&str; 11] = [
+    "base",
+    "fwb",
+    "morlog",
+    "lad",
+    "silo",
+    "undo-log",
+    "redo-log",
+    "ssp",
+    "shadow-paging",
+    "kiln",
+    "h-wal",
+];
+
+/// A transaction has ended when its loads have their values, too: a commit that left the core
+/// before would be one of instructions that have not retired.
+#[test]
+fn a_commit_waits_for_the_loads_of_its_transaction() {
+    for design in IN_HARDWARE {
+        let line = format!("{design} scribble cores=1 machine=silo");
+        let outcome = on(&line, |pm| {
+            // The line that is stored to is there.
+            pm.load(at(0, 0));
+            pm.work(40_000);
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.load(at(1 << 12, 0));
+            pm.commit();
+            Ok(())
+        });
+        // The line comes in 211 cycles, and what the commit sends comes to a controller and back.
+        let latency = outcome.report.commit_latency.min();
+        assert!(latency > 211 + 20, "{design}: {latency} cycles");
+    }
+}
+
+/// A transaction that stored nothing is as durable as what it loaded, which was acknowledged
+/// before. (Silo's log generator tells the log controller of every end.)
+#[test]
+fn a_transaction_that_stored_nothing_waits_for_nothing() {
+    for design in IN_HARDWARE.into_iter().filter(|&design| design != "silo") {
+        let outcome = on(&format!("{design} scribble cores=1 machine=silo"), |pm| {
+            pm.begin()?;
+            pm.load(at(0, 0));
+            pm.commit();
+            Ok(())
+        });
+        let longest = outcome.report.commit_latency.max();
+        assert!(longest <= 1, "{design}: {longest} cycles");
+    }
+}

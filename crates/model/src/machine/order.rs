@@ -16,6 +16,12 @@ impl<D: Design> Machine<D> {
         Tx { core: id, id: number, at, stored }
     }
 
+    /// The transaction that ends. What says so leaves the core as a store does: when every earlier
+    /// store has left, and not before every earlier load has its value.
+    fn ending(&self, id: CoreId) -> Tx {
+        Tx { stored: self.cores[id].timing.drained(), ..self.tx(id) }
+    }
+
     /// The program begins a transaction. Returns its number.
     pub(crate) fn enter_tx(&mut self, id: CoreId) -> TxId {
         let core = &mut self.cores[id];
@@ -72,7 +78,7 @@ impl<D: Design> Machine<D> {
         for &(word, old) in overwritten.iter().rev() {
             self.below.view.set_word(word, old);
         }
-        let tx = self.tx(id);
+        let tx = self.ending(id);
         let progress =
             self.design.abort(&tx, by, &mut self.below).not_before(D::CARD.name, "abort", tx.at);
         self.process_wakes();
@@ -80,7 +86,7 @@ impl<D: Design> Machine<D> {
     }
 
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
-        let tx = self.tx(id);
+        let tx = self.ending(id);
         let progress =
             self.design.commit(&tx, &mut self.below).not_before(D::CARD.name, "commit", tx.at);
         self.counts.commits += 1;

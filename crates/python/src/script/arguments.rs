@@ -16,7 +16,8 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Evict>()
 }
 
-/// A transaction of a core, when it begins or ends; `stored` is when its stores have left the core.
+/// A transaction of a core, when it begins or ends; `stored` is when its stores have left the core
+/// and, at its end, its loads are done.
 #[pyclass(frozen, get_all, module = "indelible.design")]
 #[derive(Debug)]
 pub(super) struct Tx {
