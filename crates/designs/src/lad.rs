@@ -168,7 +168,6 @@ struct Counts {
     undo_dropped: u64,
     room: u64,
     pressed: u64,
-    stores_held: u64,
     anew: u64,
 }
 
@@ -227,7 +226,7 @@ impl Design for Lad {
         Progress::Done(tx.at)
     }
 
-    fn store(&mut self, store: &Store, below: &mut Below<LadEvent>) -> Progress {
+    fn store(&mut self, store: &Store, _below: &mut Below<LadEvent>) -> Progress {
         if store.tx.is_none() {
             return Progress::Done(store.at);
         }
@@ -236,7 +235,7 @@ impl Design for Lad {
         if thread.marked.insert(store.word.line()) {
             thread.order.push(store.word.line());
         }
-        self.hold_if_backed_up(store.core, store.at, below)
+        Progress::Done(store.at)
     }
 
     fn commit(&mut self, tx: &Tx, below: &mut Below<LadEvent>) -> Progress {
@@ -371,7 +370,6 @@ impl Design for Lad {
             ("spills_for_write_backs", counts.pressed),
             ("undo_entries_dropped", counts.undo_dropped),
             ("lines_waited_for_room", counts.room),
-            ("stores_held", counts.stores_held),
             ("serials_begun_anew", counts.anew),
         ]
     }

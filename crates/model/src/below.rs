@@ -68,6 +68,13 @@ impl<E: Copy> Below<E> {
         self.retries.push((core, at));
     }
 
+    /// So many of the design's lines wait for room beside a controller: whoever needs room for
+    /// write-backs waits for them as for others.
+    pub fn wait_beside(&mut self, controller: usize, lines: usize, at: Cycle) {
+        let unblocked = self.memory.wait_beside(controller, lines);
+        self.retries.extend(unblocked.into_iter().map(|core| (core, at)));
+    }
+
     /// Cores whose TLBs have a page, one bit each.
     pub fn tlb_cores(&self, page: Page) -> u64 {
         self.tlbs.holders(page)

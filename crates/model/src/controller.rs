@@ -83,6 +83,7 @@ impl<E: Copy> Memory<E> {
                 ready_at: Cycle(0),
                 waits_for_bank: false,
                 leaving: None,
+                beside: 0,
                 cores_waiting: Vec::new(),
                 designs_waiting: VecDeque::new(),
                 usage: Usage::new(settings.wpq),

@@ -209,6 +209,8 @@ pub(crate) struct Controller<E> {
     pub waits_for_bank: bool,
     /// A slot whose write the device has taken by the time of the next drain.
     pub leaving: Option<usize>,
+    /// Lines that a design has wait beside it for room.
+    pub beside: usize,
     pub cores_waiting: Vec<CoreId>,
     pub designs_waiting: VecDeque<E>,
     /// How busy it is.
@@ -242,6 +244,12 @@ impl<E: Copy> Controller<E> {
         self.usage.restart(at.0);
         self.pm.restart_bank_use();
         self.dram.restart_bank_use();
+    }
+
+    /// Writes that wait for room.
+    #[inline]
+    pub(crate) fn backlog(&self) -> usize {
+        self.waiting.len() + self.beside
     }
 
     /// Where a write goes if it can be accepted. One of no bytes, which follows those of its line,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use model::design::{Below, Gasp, Progress, Shape};
+use model::design::{Below, Gasp, Shape};
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
@@ -26,8 +26,6 @@ pub struct Queue {
     pub arrived: VecDeque<usize>,
     /// It is to be told when there may be room.
     pub asked: bool,
-    /// Cores whose stores wait until fewer lines do.
-    pub held: Vec<CoreId>,
     pub spill: Option<Spill>,
     pub undo: Undo,
 }
@@ -44,7 +42,6 @@ impl Queue {
             recorded: PerCore::new(shape.cores, |_| 0),
             arrived: VecDeque::new(),
             asked: false,
-            held: Vec::new(),
             spill: None,
             undo,
         }
@@ -86,43 +83,31 @@ enum Taken {
 }
 
 impl Lad {
-    /// A store waits while more lines wait at a controller than it has write-back buffers for.
-    pub(super) fn hold_if_backed_up(
-        &mut self,
-        core: CoreId,
-        at: Cycle,
-        below: &Below<LadEvent>,
-    ) -> Progress {
-        let buffers = below.shape.config.controller.writebacks as usize;
-        let mut queues = self.queues.iter_mut();
-        let Some(queue) = queues.find(|queue| queue.arrived.len() >= buffers) else {
-            return Progress::Done(at);
-        };
-        queue.held.push(core);
-        self.counts.stores_held += 1;
-        Progress::Wait
-    }
-
     /// Takes what has arrived, in order, as far as there is room.
     pub(super) fn look(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
+        let mut is_full = false;
         while self.queues[number].spill.is_none() {
             let Some(&message) = self.queues[number].arrived.front() else { break };
             match self.take(number, message, at, below) {
                 Taken::Yes => (),
                 Taken::No => break,
-                Taken::Full => return self.begin_spill(number, at, below),
+                Taken::Full => {
+                    is_full = true;
+                    break;
+                }
             }
             let queue = &mut self.queues[number];
             queue.arrived.pop_front();
-            if queue.arrived.len() < below.shape.config.controller.writebacks as usize {
-                queue.held.drain(..).for_each(|core| below.wake(core, at + below.shape.path));
-            }
             let message = self.messages.remove(message);
             if message.counted {
                 self.acknowledge(message.entry.core, at, below);
             }
         }
         let queue = &self.queues[number];
+        below.wait_beside(number, queue.arrived.len(), at);
+        if is_full {
+            return self.begin_spill(number, at, below);
+        }
         let waits = |&(line, arrives): &(_, Cycle)| {
             arrives <= at && below.memory.controller_of(line) == number
         };

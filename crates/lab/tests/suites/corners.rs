@@ -121,6 +121,28 @@ fn a_redo_log_is_full_when_no_word_fits() {
     assert!(refused.contains("do not fit the log of 1024 bytes"), "{refused}");
 }
 
+/// Lines of LAD that wait beside a controller hold up what any write that waits there holds up:
+/// what comes from beyond the second level, and no store that its core has the line for.
+#[test]
+fn lines_of_lad_that_wait_for_room_hold_up_misses_as_other_writes_do() {
+    let run = |buffers: u64| {
+        let line = format!(
+            "lad scribble cores=1 machine=silo l1d.size=2KiB controller.write_buffer_size=4 \
+             controller.writeback_buffer_size={buffers}"
+        );
+        on(&line, |pm| {
+            pm.begin()?;
+            (0..256).for_each(|line| pm.store(at(line, 0), 1));
+            (0..256).for_each(|line| _ = pm.load(at((1 << 12) + line, 0)));
+            pm.commit();
+            Ok(())
+        })
+    };
+    let (few, many) = (run(1).report, run(4096).report);
+    assert_eq!(few.stalls[Stall::LogFull as usize], 0);
+    assert!(few.cycles > many.cycles + 500, "{} and {} cycles", few.cycles, many.cycles);
+}
+
 /// A commit of Kiln clears the tags of its lines one a cycle, and whoever needs its TxID waits.
 #[test]
 fn kilns_tags_take_a_cycle_a_line_to_clear() {

@@ -16,14 +16,14 @@ impl<E: Copy> Memory<E> {
     /// Whether a controller has more waiting write-backs than it has buffers for.
     #[inline]
     pub fn is_congested(&self) -> bool {
-        self.controllers.iter().any(|controller| controller.waiting.len() >= self.writebacks)
+        self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
     /// A controller with more waiting write-backs than it has buffers for, if there is one; the
     /// core is told when it may go on.
     pub fn congested(&mut self, core: CoreId) -> bool {
         for controller in &mut self.controllers {
-            if controller.waiting.len() >= self.writebacks {
+            if controller.backlog() >= self.writebacks {
                 controller.cores_waiting.push(core);
                 return true;
             }
@@ -31,10 +31,17 @@ impl<E: Copy> Memory<E> {
         false
     }
 
+    /// A design has so many lines wait beside a controller. Returns the cores that waited for room
+    /// for write-backs and need not any more.
+    pub fn wait_beside(&mut self, index: usize, lines: usize) -> Vec<CoreId> {
+        self.controllers[index].beside = lines;
+        self.unblocked(index)
+    }
+
     /// Cores that waited for room for write-backs and need not any more.
     pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
         let controller = &mut self.controllers[index];
-        if controller.waiting.len() >= self.writebacks || controller.cores_waiting.is_empty() {
+        if controller.backlog() >= self.writebacks || controller.cores_waiting.is_empty() {
             return Vec::new();
         }
         std::mem::take(&mut controller.cores_waiting)
