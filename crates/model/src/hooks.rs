@@ -137,14 +137,15 @@ pub struct Claim {
     pub tx: Option<TxId>,
     /// The line.
     pub line: Line,
-    /// When.
+    /// When its address is translated, which may be later than now.
     pub at: Cycle,
 }
 
 /// What a design answers to a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// The store may be made; it leaves the core at this cycle at the earliest.
+    /// The store may be made: it asks for its line, and leaves the core, at this cycle at the
+    /// earliest.
     At(Cycle),
     /// The core asks again when it is woken by [`retry`](crate::below::Below::retry).
     Wait,

@@ -70,9 +70,11 @@ impl Ssp {
                 }
             }
         }
-        if self.claims.insert(line, core) != Some(core) {
-            self.running[core].lines.push(line);
+        if self.claims.insert(line, core) == Some(core) {
+            // The library has asked for this store before.
+            return Claimed::At(at);
         }
+        self.running[core].lines.push(line);
         // The bytes that the line has by now stay in the copy that it leaves.
         let to = self.slots.locate(line);
         if below.caches.clean(line, true) {

@@ -103,6 +103,25 @@ fn stores_wait_for_the_ssp_cache() {
     assert!(misses > 400 && waited > misses * 3_500, "{waited} for {misses} misses");
 }
 
+/// The other copy of a line is known when its page is translated: what the first store to a line
+/// takes comes after the SSP cache, once, though the library asks before it stores.
+#[test]
+fn a_line_is_remapped_when_its_page_is_translated() {
+    let of = |flip| {
+        run(&format!(
+            "ssp scribble machine=ssp cores=1 txs=500 core.model=inorder workload.words=2048 \
+             workload.apart=4096 workload.stores=1 design.ssp_cache_latency=5000 design.flip={flip}"
+        ))
+    };
+    let (free, slow) = (of(0), of(5_000));
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    let flips = number(&slow["design_counters"]["flips"]);
+    let waited = number(&slow["cycles"]) - number(&free["cycles"]);
+    assert!(number(&slow["design_counters"]["tlb_misses"]) > 400 && flips > 400);
+    // A few stores of one transaction wait together.
+    assert!((flips * 4_000..flips * 5_500).contains(&waited), "{waited} for {flips} flips");
+}
+
 /// A store whose page is in the second level of the TLB waits for that, though its address was
 /// known long before.
 #[test]

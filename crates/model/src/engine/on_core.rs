@@ -212,8 +212,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// Returns when it is this core's turn to store to a line, with when the store may leave.
-    /// Nothing: the design refuses.
+    /// Returns when it is this core's turn to store to a line, with when the store may ask for it
+    /// and leave. Nothing: the design refuses.
     fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
         loop {
             self.turn_with_room(line, true, Stall::StoreBuffer);
@@ -232,7 +232,7 @@ impl<D: Design> OnCore<'_, D> {
             if !D::TRANSLATES {
                 return Some(known);
             }
-            match self.machine().claim(self.core, line) {
+            match self.machine().claim(self.core, line, known) {
                 Claimed::At(at) => return Some(known.max(at)),
                 Claimed::Wait => self.park_for("claim", Stall::LogFull),
                 Claimed::Refused => return None,
@@ -247,8 +247,8 @@ impl<D: Design> OnCore<'_, D> {
         if !self.machine().below.caches.is_near(self.core, line) {
             self.machine().prefetch(line);
         }
-        let leaves = self.turn_to_store(line, at.known);
-        leaves.expect("who stores has claimed the line, or stores outside")
+        let known = self.turn_to_store(line, at.known);
+        known.expect("who stores has claimed the line, or stores outside")
     }
 
     /// The thread has come to a store, or to the border of a transaction: it may have to move to
@@ -382,11 +382,11 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
         self.issue_store();
-        let leaves = match self.machine().may_store_at_once(self.core) {
+        let known = match self.machine().may_store_at_once(self.core) {
             true => at.known,
             false => self.wait_to_store(at),
         };
-        let progress = self.machine().store(self.core, at, value, mask, leaves);
+        let progress = self.machine().store(self.core, at, value, mask, known);
         self.obey_store(progress);
     }
 
@@ -472,8 +472,8 @@ impl<D: Design> Port for Front<'_, '_, D> {
         let line = Line::of(at.address);
         self.cpu.at_a_stop();
         self.cpu.issue_store();
-        let ready = self.cpu.turn_to_store(line, at.known);
-        ready.expect("a store outside of transactions may begin");
+        let known = self.cpu.turn_to_store(line, at.known);
+        let known = known.expect("a store outside of transactions may begin");
         let core = self.cpu.core;
         // No library logs it.
         assert!(
@@ -490,7 +490,7 @@ impl<D: Design> Port for Front<'_, '_, D> {
         for (place, &value) in (0..).zip(values) {
             self.cpu.machine().record(core, at.plus(place * WORD_BYTES), value, u64::MAX);
         }
-        let before = self.cpu.machine().store_past_caches(core, at, values, room);
+        let before = self.cpu.machine().store_past_caches(core, at, values, room.max(known));
         if line.is_persistent() {
             for (word, old_and_new) in words.zip(before.into_iter().zip(values.iter().copied())) {
                 let progress = self.cpu.machine().tell_past_caches(core, word, old_and_new);

@@ -107,15 +107,16 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A store takes effect: in the caches, in the view, and in the design. It leaves the core at
-    /// `leaves` at the earliest.
+    /// A store takes effect: in the caches, in the view, and in the design. Its address is
+    /// translated, and the design lets it, at `known`: it asks for its line and leaves the core
+    /// no earlier.
     pub(crate) fn store(
         &mut self,
         id: CoreId,
         at: Ptr,
         value: u64,
         mask: u64,
-        leaves: Cycle,
+        known: Cycle,
     ) -> Progress {
         let line = Line::of(at.address);
         let persistent = line.is_persistent();
@@ -128,12 +129,12 @@ impl<D: Design> Machine<D> {
         } else {
             // Who had to wait for the turn has told it before, and the host has the lines by now.
             self.prefetch(line);
-            let (place, start) = self.cores[id].timing.miss_start(line, at.known);
+            let (place, start) = self.cores[id].timing.miss_start(line, known);
             let done = self.fetch_from(id, line, true, start);
             self.cores[id].timing.store_miss(place, line, start, done);
         }
         if self.walks {
-            self.cores[id].timing.delay_store(leaves);
+            self.cores[id].timing.delay_store(known);
         }
         let word = Word::of(at.address);
         let (old, new) = self.below.view.merge_word(word, value, mask);

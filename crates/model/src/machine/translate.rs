@@ -64,10 +64,10 @@ impl<D: Design> Machine<D> {
         self.fetch_from(id, line, false, start)
     }
 
-    /// Asks the design whether a core may store to a line now.
-    pub(crate) fn claim(&mut self, id: CoreId, line: Line) -> Claimed {
+    /// Asks the design whether a core may store to a line whose address is translated at `known`.
+    pub(crate) fn claim(&mut self, id: CoreId, line: Line, known: Cycle) -> Claimed {
         let core = &self.cores[id];
-        let claim = Claim { core: id, tx: core.tx, line, at: core.timing.clock() };
+        let claim = Claim { core: id, tx: core.tx, line, at: core.timing.clock().max(known) };
         let claimed = self.design.claim(&claim, &mut self.below);
         if let Claimed::At(at) = claimed {
             not_before(D::CARD.name, "claim", claim.at, at);

@@ -245,6 +245,27 @@ fn a_walk_waits_for_the_line_of_the_table_that_it_hits() {
     assert!(together >= alone, "{together} cycles with the neighbour, {alone} without");
 }
 
+/// A store asks for its line when its page is translated, as a load does: a walk takes as long
+/// before either.
+#[test]
+fn a_store_asks_for_its_line_when_its_page_is_translated() {
+    let cycles = |walks: u64, stores: bool| {
+        let config = config(|config| config.tlb.walks = walks);
+        let outcome = on(&config, 1, None, move |pm| {
+            match stores {
+                true => pm.store(at(64 + 1, 0), 1),
+                false => _ = pm.load(at(64 + 1, 0)),
+            }
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    let walk = |stores| cycles(1, stores) - cycles(0, stores);
+    let (before_a_load, before_a_store) = (walk(false), walk(true));
+    assert!(before_a_load > 50, "{before_a_load} cycles");
+    assert_eq!(before_a_store, before_a_load);
+}
+
 #[test]
 fn volatile_memory_is_no_business_of_persistence() {
     let outcome = on(&config(|_| ()), 1, None, |pm| {
