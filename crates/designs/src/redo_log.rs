@@ -259,7 +259,7 @@ impl Design for RedoLog {
         if log.buffer.len() as u64 > self.params.entries {
             let (line, words) = log.buffer.pop_front().expect("the buffer has lines");
             self.counts.buffer_evictions += 1;
-            self.log(store.core, Record::Redo(line, words), store.at, below);
+            self.log(store.core, Record::Redo(line, words), store.leaves, below);
         }
         Progress::Done(store.at)
     }

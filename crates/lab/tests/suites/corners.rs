@@ -121,6 +121,26 @@ fn a_redo_log_is_full_when_no_word_fits() {
     assert!(refused.contains("do not fit the log of 1024 bytes"), "{refused}");
 }
 
+/// What a line that joins the log buffer drives out of it leaves when the store does, whose line
+/// may have to come first: the commit waits as long for the record as if that had been there.
+#[test]
+fn a_record_leaves_the_log_buffer_of_a_redo_log_with_the_store_that_drives_it_out() {
+    let commit = |comes: bool| {
+        // All writes are in one bank, and every answer is late.
+        let line = "redo-log scribble machine=ssp cores=1 design.entries=1 pm.banks_per_rank=1 \
+                    controller.static_backend_latency=20us";
+        let outcome = on(line, move |pm| {
+            pm.load(at(0, 0));
+            pm.load(at(if comes { 2 } else { 1 }, 0));
+            pm.work(1_000_000);
+            store(pm, &[1, 1], 1)
+        });
+        outcome.report.commit_latency.max()
+    };
+    let (late, there) = (commit(true), commit(false));
+    assert!(late.abs_diff(there) < 100, "{late} and {there} cycles");
+}
+
 /// Lines of LAD that wait beside a controller hold up what any write that waits there holds up:
 /// what comes from beyond the second level, and no store that its core has the line for.
 #[test]
