@@ -48,7 +48,10 @@ run: build
 	$(BIN)/indelible compare --designs native,undo@x86,silo --workloads hash,btree,ycsb,sqlite \
 		--machine silo --cores 8 --plot out/compare.png
 
-test: test-rust test-python
+# Most of what builds the extension is done by one processor, so the tests in Rust run beside it.
+test:
+	@$(MAKE) --no-print-directory -j2 test-rust build
+	@$(MAKE) --no-print-directory test-python
 
 # The extension module is tested from Python: a test of its own would have to link libpython, which
 # a system's Python does not always have.
