@@ -258,7 +258,7 @@ impl Engine {
         }
         for place in self.window.durable..end {
             let core = self.window.get(place).core;
-            self.cores[core].ended.one_is_durable(at + self.path);
+            self.cores[core].ended.one_is_durable(at + self.path, self.how.sd);
         }
         self.counts.durable_at_once_max =
             self.counts.durable_at_once_max.max(end - self.window.durable);

@@ -12,7 +12,8 @@ pub struct Ended {
     transactions: VecDeque<Transaction>,
     /// Those that stored and are not durable: they take places of the core's window.
     not_durable: u64,
-    /// When the core hears of others that they are durable, in order: so long they do, too.
+    /// When the core hears of others that they are durable, in order: so long they do, too. Of the
+    /// last ones, as many as there are places, since no other can be the one that is awaited.
     heard: VecDeque<Cycle>,
     /// When it heard of the last of the transactions that were forgotten.
     told: Cycle,
@@ -47,9 +48,12 @@ impl Ended {
         self.not_durable
     }
 
-    /// One that stored is durable, of which the core hears at a cycle.
-    pub fn one_is_durable(&mut self, heard: Cycle) {
+    /// One that stored is durable, of which the core, which has so many places, hears at a cycle.
+    pub fn one_is_durable(&mut self, heard: Cycle, places: u64) {
         self.not_durable -= 1;
+        if self.heard.len() as u64 == places {
+            self.heard.pop_front();
+        }
         self.heard.push_back(heard);
     }
 

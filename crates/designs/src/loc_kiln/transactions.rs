@@ -229,7 +229,7 @@ impl LocKiln {
         }
         for place in durable..end {
             let core = self.transactions.window.get(place).core;
-            self.transactions.cores[core].ended.one_is_durable(at);
+            self.transactions.cores[core].ended.one_is_durable(at, self.params.sd);
         }
         self.counts.durable_at_once_max = self.counts.durable_at_once_max.max(end - durable);
         self.transactions.window.durable = end;
