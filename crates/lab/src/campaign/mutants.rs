@@ -1,0 +1,217 @@
+//! A design with each of its rules switched off, and as it is in the same trials.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use model::engine::Control;
+use model::image::Cut;
+use model::oracle::Violation;
+use serde_json::{Value, json};
+
+use super::TRANSACTIONS;
+use super::trials::{Trial, trials, trials_for};
+use crate::error::InputError;
+use crate::lives::{Found, live, planned};
+use crate::scripts;
+use crate::spec::{Resolved, Spec};
+
+/// Trials in which a script may raise before nothing more is looked for (ours: one that raises in
+/// so many raises in nearly all).
+const RAISED_MAX: u64 = 20;
+
+/// What a trial is with every rule.
+enum Intact {
+    Right,
+    /// It says that what runs does not fit, and is not wrong.
+    Refused(String),
+    Wrong(String),
+}
+
+impl Intact {
+    fn of(answer: Result<Found, InputError>) -> Result<Intact, InputError> {
+        Ok(match answer {
+            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) => Intact::Refused(error.text),
+            Ok(found) => match found.violations().next() {
+                Some((_, own)) => Intact::Wrong(own.text.clone()),
+                None => Intact::Right,
+            },
+        })
+    }
+}
+
+/// The rules that a design needs under its settings, each with its documentation.
+pub(super) fn needed_rules(
+    resolved: &Resolved,
+) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    let design = resolved.design;
+    let needless: Vec<_> = design.needless_under(&resolved.design_settings).collect();
+    let is_needed =
+        move |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
+    design.rules.iter().filter(is_needed)
+}
+
+/// Switches each rule of the design off and looks for a run in which the checker notices. The
+/// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
+/// and many overlaps reach corners that ordinary workloads do not, with large and small log
+/// structures. What is done moves by a rule's share of it, within a rule by trials.
+pub(super) fn mutants(
+    spec: &Spec,
+    resolved: &Resolved,
+    control: &Control,
+) -> Result<Value, InputError> {
+    let mut rows = Vec::new();
+    let mut search = Search { resolved, control, intact: BTreeMap::new() };
+    let share = planned(spec, resolved, spec.txs.unwrap_or(TRANSACTIONS));
+    for &(rule, doc) in needed_rules(resolved) {
+        *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
+        let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
+        let mut raised = 0;
+        let trials = trials_for(rule, spec, resolved);
+        let (count, done) = (trials.len() as u64, control.done.load(Ordering::Relaxed));
+        for (tried, trial) in (0..).zip(&trials) {
+            control.done.store(done + tried * share / count, Ordering::Relaxed);
+            if control.cancelled.load(Ordering::Relaxed) {
+                break;
+            }
+            match search.without(rule, trial, &mut row)? {
+                Shown::Nothing => (),
+                Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
+                Shown::Raised | Shown::Enough => break,
+            }
+        }
+        control.done.store(done + share, Ordering::Relaxed);
+        rows.push(row);
+    }
+    control.part.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    Ok(rows.into())
+}
+
+/// What a trial without a rule shows.
+enum Shown {
+    Nothing,
+    /// That a script raises, and not that what the rule is for goes wrong.
+    Raised,
+    /// That the rule is needed, or that the trial is wrong with it, too.
+    Enough,
+}
+
+/// The search for the rules of a design.
+struct Search<'a> {
+    resolved: &'a Resolved,
+    control: &'a Control,
+    /// What is known of trials with every rule, by their numbers.
+    intact: BTreeMap<usize, Intact>,
+}
+
+impl Search<'_> {
+    /// Makes a trial without a rule, and says in the rule's row what was found.
+    fn without(&mut self, rule: &str, trial: &Trial, row: &mut Value) -> Result<Shown, InputError> {
+        let Ok(on) = trial.resolve(self.resolved) else { return Ok(Shown::Nothing) };
+        // What a trial plans is no part of the whole.
+        let cancelled = Arc::clone(&self.control.cancelled);
+        let own = Control { cancelled, ..Control::default() };
+        let run = |without| live(&trial.spec, &on, without, trial.txs, &own);
+        let found = match run(Some(rule)) {
+            // Log structures too small for what a trial stores: it shows nothing.
+            Err(error) if !trial.is_own() && !error.is_of_the_host => return Ok(Shown::Nothing),
+            found => found?,
+        };
+        let Some((cuts, caught)) = found.violations().next() else { return Ok(Shown::Nothing) };
+        if scripts::is_raised(&caught.text) {
+            row["raises"] = caught.text.clone().into();
+            return Ok(Shown::Raised);
+        }
+        // The same run with the rule must be right, or it proves nothing about the rule.
+        let with_it = match self.intact.entry(trial.number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => match run(None) {
+                Err(error) if trial.is_own() => return Err(error),
+                answer => unknown.insert(Intact::of(answer)?),
+            },
+        };
+        match with_it {
+            Intact::Right => (),
+            Intact::Refused(text) => row["refused"] = text.clone().into(),
+            Intact::Wrong(text) => {
+                row["intact"] = text.clone().into();
+                return Ok(Shown::Enough);
+            }
+        }
+        row["caught"] = true.into();
+        row.as_object_mut().expect("a row is an object").remove("raises");
+        tell(row, trial, &on, cuts, caught);
+        Ok(Shown::Enough)
+    }
+}
+
+/// Says in a row where a violation was found.
+fn tell(row: &mut Value, trial: &Trial, on: &Resolved, cuts: &[Cut], violation: &Violation) {
+    row["seed"] = trial.spec.seed.into();
+    row["lives"] = on.lives.into();
+    row["nested"] = trial.spec.nested.into();
+    row["life"] = (cuts.len() + 1).into();
+    row["event"] = violation.point.into();
+    row["workload"] = trial.spec.workload.clone().into();
+    row["cores"] = on.cores.into();
+    row["txs"] = trial.txs.into();
+    row["settings"] = json!(trial.spec.settings);
+    row["text"] = violation.text.clone().into();
+    row["history"] = json!(violation.history);
+}
+
+/// Makes so many of the trials with the design as it was asked for: a machine that is only small
+/// shows few of the corners that these reach. The first one that is wrong is the last.
+pub(super) fn tried(
+    spec: &Spec,
+    resolved: &Resolved,
+    most: usize,
+    control: &Control,
+) -> Result<Value, InputError> {
+    // What a trial sets may not go with the user's machine.
+    let all = trials(spec, resolved).into_iter().filter(|trial| !trial.is_own());
+    let all = all.filter_map(|trial| trial.resolve(resolved).ok().map(|on| (trial, on)));
+    let all: Vec<(Trial, Resolved)> = all.collect();
+    let work = |(trial, on): &(Trial, Resolved)| planned(&trial.spec, on, trial.txs);
+    let done = control.done.load(Ordering::Relaxed);
+    control.total.store(done + all.iter().take(most).map(work).sum::<u64>(), Ordering::Relaxed);
+    let (mut runs, mut points, mut wrong) = (0, 0_u64, Value::Null);
+    let mut checked = 0_u64;
+    let mut refused: Vec<String> = Vec::new();
+    for one in &all {
+        if control.cancelled.load(Ordering::Relaxed) || runs == most {
+            break;
+        }
+        let (trial, on) = one;
+        let before = control.done.load(Ordering::Relaxed);
+        match live(&trial.spec, on, spec.without.as_deref(), trial.txs, control) {
+            // Structures may be too small for what it stores: another one comes in its place.
+            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) => {
+                refused.push(error.text);
+                control.total.fetch_add(work(one), Ordering::Relaxed);
+            }
+            Ok(found) => {
+                (runs, points) = (runs + 1, points + found.images());
+                checked += u64::from(found.checked());
+                if let Some((cuts, violation)) = found.violations().next() {
+                    wrong = json!({});
+                    tell(&mut wrong, trial, on, cuts, violation);
+                    break;
+                }
+            }
+        }
+        // Not every life that was planned comes about.
+        control.done.store(before + work(one), Ordering::Relaxed);
+    }
+    Ok(json!({
+        "runs": runs,
+        "checked": checked,
+        "refused": refused.len(),
+        "refusal": refused.first(),
+        "points": points,
+        "wrong": wrong,
+    }))
+}

@@ -1,0 +1,276 @@
+//! The runs in which it is to be noticed that a rule is switched off.
+
+use model::design::{Granularity, Needs};
+
+use super::{CORES, TRANSACTIONS};
+use crate::error::InputError;
+use crate::spec::{HowMany, Resolved, Spec};
+
+/// One such run.
+pub(super) struct Trial {
+    /// Its place among those that are made of the user's spec.
+    pub number: usize,
+    pub spec: Spec,
+    /// Transactions of each core.
+    pub txs: u64,
+}
+
+impl Trial {
+    /// Whether it is the user's own run.
+    pub fn is_own(&self) -> bool {
+        self.number < OWN_TRIALS
+    }
+
+    /// What it runs.
+    ///
+    /// # Errors
+    /// What a trial sets does not go with every machine of a user's.
+    pub fn resolve(&self, own: &Resolved) -> Result<Resolved, InputError> {
+        if self.is_own() { Ok(own.keeping_nothing()) } else { self.spec.resolve(Some(CORES)) }
+    }
+}
+
+/// How hard a rule is looked for: seeds of each kind of trial.
+const SEEDS: u64 = 240;
+
+/// And how hard in what is left of it in later lives.
+const LIVES_SEEDS: u64 = 120;
+
+/// Of so many trials of one life the first has the power fail in its recoveries, too (ours: it has
+/// no divisor in common with how often machines come again, so that all kinds are among them).
+const NESTED_EVERY: u64 = 7;
+
+/// Trials that are the user's own run.
+const OWN_TRIALS: usize = 2;
+
+/// The trials of a rule: the one in which it was caught before, if that is known, and then all of
+/// them in order.
+pub(super) fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
+    let mut trials = trials(spec, resolved);
+    let seed = spec.caught_with.get(rule);
+    let is_known = |trial: &Trial| !trial.is_own() && seed == Some(&trial.spec.seed);
+    if let Some(place) = trials.iter().position(is_known) {
+        trials[..=place].rotate_right(1);
+    }
+    trials
+}
+
+/// The user's own run, cut at every crash point, with every rule; the program that checks it, if
+/// there is one, is the one of the campaign.
+fn own(spec: &Spec) -> Spec {
+    let (points, nested) = (HowMany::All, false);
+    let (check, images, leave_out) = (None, None, None);
+    Spec { points, nested, without: None, check, images, leave_out, ..spec.clone() }
+}
+
+/// The runs in which a mutant is looked for, from short to long, and then with other seeds again.
+/// They go round several machines: as it is; with caches so small that lines leave them in the
+/// middle of transactions; and with two controllers of one-entry queues over slow cells, so that
+/// writes overtake each other.
+pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
+    const SMALL: &[(&str, &str)] = &[
+        ("llc.size", "256B"),
+        ("llc.assoc", "4"),
+        ("l2.size", "128B"),
+        ("l2.assoc", "2"),
+        ("l1d.size", "128B"),
+        ("l1d.assoc", "2"),
+    ];
+    const APART: &[(&str, &str)] = &[
+        ("controller.count", "2"),
+        ("controller.intlv_size", "64B"),
+        ("controller.write_buffer_size", "1"),
+        ("controller.writeback_buffer_size", "64"),
+        ("pm.xpbuffer_entries", "1"),
+        ("pm.tWRITE", "400cycles"),
+    ];
+    let base = own(spec);
+    let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
+    let limit = resolved.machine.config.core.cores_max;
+    let words = resolved.design.card.granularity == Granularity::Word;
+    let revokes = resolved.design.revokes;
+    for index in indices() {
+        let mut trial = Spec {
+            workload: "scribble".into(),
+            lives: Some(if index < SEEDS { 1 } else { 3 }),
+            script: None,
+            seed: spec.seed + index,
+            cores: Some((index / 3 % 3 + 2).min(limit)),
+            ..base.clone()
+        };
+        trial.settings.retain(|path, _| !path.starts_with("workload."));
+        let mut set = |path: &str, value: &str| {
+            trial.settings.insert(path.into(), value.into());
+        };
+        set("workload.words", ["16", "48", "128"][index as usize % 3]);
+        if words && index / 4 % 2 == 1 {
+            set("workload.lock_grain", "word");
+        }
+        // What a design does by itself about an abort has rules of its own.
+        if revokes && index % 5 % 2 == 1 {
+            set("workload.aborts", "40");
+        }
+        // Long transactions come back to words that are still on their way.
+        if index % 6 == 4 {
+            set("workload.stores", "64");
+        }
+        for (path, value) in [&[], SMALL, APART, SMALL][index as usize % 4] {
+            set(path, value);
+        }
+        if index % 8 == 3 {
+            APART.iter().for_each(|(path, value)| set(path, value));
+        }
+        // More lines than a log's first group of blocks has.
+        if index >= SEEDS && index % 3 == 2 {
+            set("workload.large", "128");
+        }
+        // Writes that overtake each other on their ways (ours: by less than the slow cells take).
+        if index % 3 == 2 {
+            set("controller.arrival_jitter", "300cycles");
+        }
+        press(&mut trial, index, resolved);
+        // Recoveries are interrupted in a few, short ones, of all these kinds.
+        trial.nested = index < SEEDS && index.is_multiple_of(NESTED_EVERY);
+        let is_short = leave_a_journal(&mut trial, index, resolved) || trial.nested;
+        trials.push((trial, if is_short { 20 } else { 20 * (1 + index / 6 % 20) }));
+    }
+    let numbered = trials.into_iter().enumerate();
+    numbered.map(|(number, (spec, txs))| Trial { number, spec, txs }).collect()
+}
+
+/// The numbers of the trials in their order: after every two of one life comes one of three.
+fn indices() -> Vec<u64> {
+    let mut indices: Vec<u64> = (0..SEEDS + LIVES_SEEDS).collect();
+    indices.sort_by_key(|&index| index.checked_sub(SEEDS).map_or(2 * index, |later| 4 * later + 3));
+    indices
+}
+
+/// Whether a design has a parameter by which those of a family are known. A user's may call another
+/// thing so.
+fn is_of_a_family(resolved: &Resolved, name: &str) -> bool {
+    let design = resolved.design;
+    design.script.is_none() && design.fields.iter().any(|field| field.name == name)
+}
+
+/// Makes structures small, by the `tight` values of the parameters that a design declares, and then
+/// brings about what no single parameter does: corners of families of designs, which are known by
+/// the parameters that they share. A design is searched without being known here.
+fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
+    let has = |name: &str| is_of_a_family(resolved, name);
+    let mut set = |path: &str, value: &str| {
+        trial.settings.insert(path.into(), value.into());
+    };
+    // What a checksum is for: lines of which a part is there, where a design may have no ADR.
+    let has_checksum = resolved.design.rules.iter().any(|(rule, _)| *rule == "verify_checksum");
+    if has_checksum && resolved.design.card.needs == Needs::Nothing && index % 8 == 1 {
+        set("controller.domain", "media");
+    }
+    // Pages that come and go, and have a few lines each.
+    if has("write_set") {
+        set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
+        set("tlb.entries", ["4", "1"][index as usize % 2]);
+        set("tlb.assoc", "1");
+        if index % 4 == 2 {
+            // Rows of a line: lines of a journal that follow each other overtake each other.
+            set("pm.device_rowbuffer_size", "64B");
+        }
+        if index % 16 == 2 {
+            // So do those that the on-DIMM buffer writes.
+            set("pm.xpline", "64B");
+        }
+    }
+    if has("direction") {
+        set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
+    }
+    if index % 5 != 4 {
+        for field in resolved.design.fields.iter().filter(|field| !field.tight.is_empty()) {
+            let value = field.tight[index as usize % field.tight.len()];
+            set(&format!("design.{}", field.name), &value.to_string());
+        }
+    }
+    if has("log_lines") && index % 4 == 2 && index % 3 != 1 {
+        // Much in flight over few words and a ring that is nearly full.
+        set("workload.words", "16");
+        set("workload.lock_grain", "word");
+        set("controller.count", ["2", "4"][index as usize / 12 % 2]);
+        set("design.log_lines", "20");
+        trial.cores = Some(resolved.machine.config.core.cores_max.min(4));
+    }
+    if has("id_bits") && index % 4 == 1 {
+        // Transaction numbers that come again when the log does.
+        let share = 36 / (index % 3 + 2) + index / 8;
+        set("design.id_bits", "6");
+        set("pm.log_size", &format!("{share}KiB"));
+    }
+    if has("truncate_perc") && index % 4 == 2 {
+        set("design.truncate_perc", "100");
+        set("pm.log_size", &format!("{}KiB", 2 + index % 3));
+    }
+    if has("truncate_perc") && index % 16 == 12 {
+        // A log, and transaction numbers, that come again while one transaction runs.
+        set("workload.words", "1024");
+        set("workload.long", "400000");
+        set("pm.log_size", "8KiB");
+        let few = if has("sd") { "6" } else { "5" };
+        set("design.id_bits", [few, "16"][index as usize / 16 % 2]);
+    }
+    if has("sd") && (!index.is_multiple_of(4) || index % 16 == 12) {
+        set("design.sd", "4");
+    }
+    if has("sd") && has("drain") && index % 5 == 2 {
+        set("design.drain", "oldest");
+    }
+}
+
+/// Has lives leave much in a journal of pages, of which the next one writes over a part while lines
+/// overtake each other: a third of such trials show what stale groups do, and hardly one in a
+/// hundred of the others. Whether this trial is one, which is to be short.
+fn leave_a_journal(trial: &mut Spec, index: u64, resolved: &Resolved) -> bool {
+    let has = |name: &str| is_of_a_family(resolved, name);
+    if !has("shadow_frames") || index < SEEDS || index % 4 != 2 {
+        return false;
+    }
+    trial.cores = Some(resolved.machine.config.core.cores_max.min(4));
+    trial.settings.retain(|path, _| !path.starts_with("workload."));
+    for (path, value) in [
+        ("controller.arrival_jitter", "300cycles"),
+        ("design.checkpoint_percent", "1"),
+        ("design.checkpoint_writes", "4"),
+        ("design.journal_lines", "20"),
+        ("design.shadow_frames", "40"),
+        ("design.shootdown", "0"),
+        ("design.write_set", "64"),
+        ("pm.xpline", "64B"),
+        ("tlb.entries", "4"),
+        ("workload.apart", "4096"),
+        ("workload.large", "128"),
+        ("workload.words", "128"),
+    ] {
+        trial.settings.insert(path.into(), value.into());
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::machines;
+
+    /// On the machines of papers as on `tiny`: what a trial sets would otherwise be refused there.
+    #[test]
+    fn trials_go_with_every_machine() {
+        for machine in machines::names() {
+            for design in ["silo", "undo@x86", "lad", "ssp"] {
+                let text = json!({ "design": design, "workload": "hash", "machine": machine });
+                let spec = Spec::read(&text.to_string()).expect("a spec");
+                let resolved = spec.resolve(Some(CORES)).expect("a machine");
+                let trials = trials(&spec, &resolved);
+                let resolves = |trial: &&Trial| trial.spec.resolve(Some(CORES)).is_ok();
+                let count = trials.iter().filter(resolves).count();
+                assert!(10 * count > 9 * trials.len(), "{design} on {machine}: {count}");
+            }
+        }
+    }
+}
