@@ -108,13 +108,15 @@ impl<D: Design> Machine<D> {
             Progress::Done(at) => Some(at),
             Progress::Wait => core.woken.take(),
         };
-        let now = core.timing.clock();
+        let (now, ends) = (core.timing.clock(), core.timing.drained());
         core.timing.hold(done, stall);
         if done.is_none() {
             core.unanswered = Some((hook, now));
         }
         match (stall, done) {
-            (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, now),
+            // Who waits for nothing goes on, and its transaction is over when its loads have their
+            // values and its stores have left.
+            (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, ends),
             (Stall::Commit, Some(at)) => {
                 self.below.agenda.enter(at, Event::Acknowledge { core: id });
             }

@@ -3,6 +3,7 @@
 use crate::common::{Watcher, at, card, config, on, try_on_design};
 use model::design::{Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
 use model::engine::Outcome;
+use model::meters::Stall;
 use model::report::Accesses;
 use model::units::DRAM_BASE;
 use model::workload::{Pm, Ptr, Step};
@@ -63,6 +64,30 @@ fn what_was_counted_in_the_warm_up_is_left_out() {
 fn the_latency_of_a_commit_is_from_its_beginning_to_its_acknowledgement() {
     let latency = transactions(2, 5).report.commit_latency;
     assert_eq!((latency.len(), latency.min(), latency.max()), (5, 50, 50));
+}
+
+/// One that waits for nothing is over when its store has left, or its load has its value; the
+/// program goes on before.
+#[test]
+fn a_commit_that_does_not_wait_takes_as_long_as_what_came_before_it() {
+    let latency = |t_read: u64, body: fn(&mut Pm<'_>)| {
+        let transaction = move |pm: &mut Pm<'_>| -> Step {
+            pm.begin()?;
+            body(pm);
+            pm.commit();
+            pm.work(1);
+            Ok(())
+        };
+        let config = config(|config| config.pm.t_read = t_read * 1_000);
+        let report = on(&config, 1, None, transaction).report;
+        (report.commit_latency.max(), report.stalls[Stall::Commit as usize])
+    };
+    let (store, load): (fn(&mut Pm<'_>), fn(&mut Pm<'_>)) =
+        (|pm| pm.store(at(1, 0), 7), |pm| _ = pm.load(at(1, 0)));
+    for body in [store, load] {
+        let (short, long) = (latency(10, body), latency(110, body));
+        assert_eq!((long.0 - short.0, long.1), (100, 0));
+    }
 }
 
 #[test]
