@@ -555,9 +555,14 @@ impl Core {
         self.stores.push_back(self.stored);
     }
 
+    /// When everything dispatched so far has retired.
+    pub fn all_retired(&self) -> Cycle {
+        Cycle(self.clock().0.max(self.retired))
+    }
+
     /// When everything dispatched so far has retired and every store has left.
     pub fn drained(&self) -> Cycle {
-        Cycle(self.clock().0.max(self.retired).max(self.stored))
+        self.all_retired().max(Cycle(self.stored))
     }
 
     /// When a flush that has dispatched leaves: behind everything before it, and one in a cycle.

@@ -51,7 +51,9 @@ impl<D: Design> Machine<D> {
     /// The program asks for its transaction to be committed.
     pub(crate) fn commit_began(&mut self, id: CoreId) {
         let tx = self.tx(id);
-        self.cores[id].commits.push_back((tx.id, tx.at));
+        let core = &mut self.cores[id];
+        // A core that runs ahead asks while transactions before this one wait for their loads.
+        core.commits.push_back((tx.id, core.timing.all_retired()));
         if let Some(timeline) = &mut self.below.memory.timeline {
             timeline.commit(id, tx.id, tx.at);
         }
@@ -114,8 +116,7 @@ impl<D: Design> Machine<D> {
             core.unanswered = Some((hook, now));
         }
         match (stall, done) {
-            // Who waits for nothing goes on, and its transaction is over when its loads have their
-            // values and its stores have left.
+            // Who waits for nothing goes on, and its transaction is over when its stores have left.
             (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, ends),
             (Stall::Commit, Some(at)) => {
                 self.below.agenda.enter(at, Event::Acknowledge { core: id });
