@@ -29,7 +29,7 @@ mod drain;
 mod queue;
 
 use buffer::{Buffer, Entry, State, Wait, What};
-use queue::Queue;
+use queue::{Found, Queue};
 
 model::params! {
     /// Sizes and policies.
@@ -100,6 +100,8 @@ pub struct Dpo {
     caches_survive: bool,
     buffers: PerCore<Buffer>,
     queue: Queue,
+    /// What a look at the queues comes to; empty in between.
+    found: Found,
     stamps: u64,
     /// The core that is the first to look for room the next time that there is some.
     turn: u8,
@@ -173,6 +175,7 @@ impl Design for Dpo {
             caches_survive: shape.caches_survive(),
             buffers: PerCore::new(shape.cores, |_| Buffer::new(setup.params.filter_bits)),
             queue: Queue::new(shape.controllers, setup.params.queue),
+            found: Found::default(),
             stamps: 0,
             turn: 0,
             counts: Counts::default(),

@@ -108,19 +108,21 @@ impl Dpo {
 
     /// Something has changed at the controllers.
     pub(super) fn go_on(&mut self, at: Cycle, below: &mut Floor) {
-        let found = self.queue.look(&self.rules);
-        for (core, id, write) in found.starts {
+        let mut found = std::mem::take(&mut self.found);
+        self.queue.look(&self.rules, &mut found);
+        for (core, id, write) in found.starts.drain(..) {
             below.send_direct(at, write, Notify::Design(DpoEvent::Durable(core, id)));
         }
-        for (core, id, controller) in found.reports {
+        for (core, id, controller) in found.reports.drain(..) {
             below.at(at + self.path, DpoEvent::Reported(core, id, controller));
         }
-        for (core, id) in found.retired {
+        for (core, id) in found.retired.drain(..) {
             below.at(at + self.path, DpoEvent::Room(None));
             if matches!(self.buffers[core].waits, Some(Wait::Sync(waits, _)) if waits == id) {
                 below.at(at + self.path, DpoEvent::Synced(core));
             }
         }
+        self.found = found;
     }
 
     /// Buffers look for room, another one first each time.

@@ -113,14 +113,18 @@ impl Queue {
         }
     }
 
-    /// Looks for what the controllers can do now, and takes it to be done.
-    pub fn look(&mut self, rules: &DpoRules) -> Found {
-        let mut found = Found::default();
+    /// Looks for what the controllers can do now, adds it to what was `found`, and takes it to be
+    /// done.
+    pub fn look(&mut self, rules: &DpoRules, found: &mut Found) {
         let all = self.all();
         let alone = self.controllers == 1;
         // Those that have a write left, and those that may start one, at a place of the order.
         let (mut busy, mut open): (Controllers, Controllers) = (0, all);
         for Queued { core, id, what } in &mut self.entries {
+            if open == 0 && busy == all {
+                // Behind this no write may start, and before no marker is everything done.
+                break;
+            }
             match what {
                 Ordered::Write { write, controller, started } => {
                     busy |= 1 << *controller;
@@ -154,7 +158,6 @@ impl Queue {
             found.retired.push((*core, *id));
             self.entries.pop_front();
         }
-        found
     }
 
     /// The writes that are not durable, in their order.
