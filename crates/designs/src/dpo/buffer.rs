@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use model::meters::Class;
+use model::sieve::Sieve;
 use model::units::{CoreId, Cycle, Line, LineData, Word, mix};
 
 use super::DpoRules;
@@ -12,6 +13,10 @@ pub(super) struct Buffer {
     /// The entries, oldest first, until it hears that they have drained. What is beyond the
     /// buffer's size is a store or a fence that waits for room.
     pub entries: VecDeque<Entry>,
+    /// How many of them have not left.
+    pub waiting: usize,
+    /// The lines of those that are writes.
+    lines: Sieve,
     /// Each fence's filter, oldest first.
     filters: VecDeque<(u64, Filter)>,
     spare: Vec<Filter>,
@@ -91,6 +96,8 @@ impl Buffer {
     pub fn new(filter_bits: u64) -> Buffer {
         Buffer {
             entries: VecDeque::new(),
+            waiting: 0,
+            lines: Sieve::default(),
             filters: VecDeque::new(),
             spare: Vec::new(),
             filter_bits,
@@ -113,9 +120,14 @@ impl Buffer {
     /// Appends an entry. Returns its number.
     pub fn push(&mut self, entry: Entry) -> u64 {
         self.newest += 1;
-        if matches!(entry.what, What::Fence) && self.filter_bits > 0 {
-            let filter = self.spare.pop().unwrap_or_else(|| Filter::new(self.filter_bits));
-            self.filters.push_back((self.newest, filter));
+        self.waiting += 1;
+        match entry.what {
+            What::Write { line, .. } => self.lines.add(line.0),
+            What::Fence if self.filter_bits > 0 => {
+                let filter = self.spare.pop().unwrap_or_else(|| Filter::new(self.filter_bits));
+                self.filters.push_back((self.newest, filter));
+            }
+            What::Fence => (),
         }
         self.entries.push_back(Entry { id: self.newest, ..entry });
         self.newest
@@ -124,7 +136,9 @@ impl Buffer {
     /// Takes an entry out that has drained, and all that is known by it.
     pub fn remove(&mut self, id: u64) {
         let index = self.position(id);
-        self.entries.remove(index);
+        if let Some(Entry { what: What::Write { line, .. }, .. }) = self.entries.remove(index) {
+            self.lines.remove(line.0);
+        }
         self.drained = self.drained.max(id);
         if self.filters.front().is_some_and(|(fence, _)| *fence <= id)
             && let Some((_, mut filter)) = self.filters.pop_front()
@@ -144,8 +158,11 @@ impl Buffer {
         if rules.own_entry_with_dependences && !self.accumulated.is_empty() {
             return false;
         }
-        let goes_on = |what: &What| !(rules.keep_versions && matches!(what, What::Fence));
         let own = word.line();
+        if !self.lines.may_hold(own.0) {
+            return false;
+        }
+        let goes_on = |what: &What| !(rules.keep_versions && matches!(what, What::Fence));
         let recent = self.entries.iter_mut().rev().take_while(|entry| goes_on(&entry.what));
         for entry in recent {
             match &mut entry.what {
@@ -180,6 +197,9 @@ impl Buffer {
 
     /// The entry that has the youngest copy of a line, and no longer if it `clears`.
     pub fn youngest(&mut self, line: Line, clears: bool) -> Option<u64> {
+        if !self.lines.may_hold(line.0) {
+            return None;
+        }
         self.entries.iter_mut().rev().find_map(|entry| match &mut entry.what {
             What::Write { line: own, youngest, .. } if *own == line && *youngest => {
                 *youngest = !clears;

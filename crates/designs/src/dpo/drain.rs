@@ -5,7 +5,7 @@ use model::controller::Notify;
 use model::device::Write;
 use model::units::{CoreId, Cycle};
 
-use super::buffer::{Blocked, Entry, State, Wait, What};
+use super::buffer::{Blocked, Buffer, Entry, State, Wait, What};
 use super::queue::{Marker, Ordered, Queued};
 use super::{Dpo, DpoEvent, Floor};
 
@@ -34,6 +34,7 @@ impl Dpo {
         // It may have taken in a store that leaves later.
         if entry.leaves <= at {
             entry.state = State::Sent;
+            buffer.waiting -= 1;
             buffer.next_send = at + 1;
             self.queue.reserve(controller);
             below.at(at + self.path, DpoEvent::Arrived(core, entry.id));
@@ -64,11 +65,17 @@ impl Dpo {
 
     /// The oldest entry of a buffer that has not left, and where it is.
     fn candidate(&self, core: CoreId) -> Option<(usize, &Entry)> {
+        let Buffer { entries, waiting, .. } = &self.buffers[core];
         let held = self.params.entries as usize;
-        let entries = self.buffers[core].entries.iter().take(held).enumerate();
+        if self.rules.first_in_first_out {
+            // Those that have left are older.
+            let index = entries.len() - waiting;
+            return entries.get(index).filter(|_| index < held).map(|entry| (index, entry));
+        }
+        let entries = entries.iter().take(held).enumerate();
         let mut waiting = entries.filter(|(_, entry)| entry.state == State::Waiting);
         let oldest = waiting.next()?;
-        if self.rules.first_in_first_out || matches!(oldest.1.what, What::Write { .. }) {
+        if matches!(oldest.1.what, What::Write { .. }) {
             return Some(oldest);
         }
         let write = waiting.find(|(_, entry)| matches!(entry.what, What::Write { .. }));
