@@ -66,13 +66,21 @@ pub struct WriteSet {
     /// stands in that order.
     writes: Vec<(Word, u64)>,
     places: WordMap<usize>,
+    /// Lines that are flushed as the log is truncated; empty in between.
+    flushed: LineSet,
     in_transaction: bool,
 }
 
 impl WriteSet {
     /// An empty one.
     pub fn new(lookup: u64) -> WriteSet {
-        WriteSet { lookup, writes: Vec::new(), places: WordMap::default(), in_transaction: false }
+        WriteSet {
+            lookup,
+            writes: Vec::new(),
+            places: WordMap::default(),
+            flushed: LineSet::default(),
+            in_transaction: false,
+        }
     }
 
     /// A transaction begins.
@@ -166,15 +174,15 @@ impl WriteSet {
 
     /// Stores what the log has to its places, and truncates the log.
     pub fn settle(&mut self, how: &Truncation, cpu: &mut impl Cpu) {
-        let mut flushed = LineSet::default();
         for &(word, value) in &self.writes {
             cpu.store(Ptr::to(word.address()), value, u64::MAX);
         }
         for (word, _) in self.writes.drain(..) {
-            if flushed.insert(word.line()) && how.flush_data {
+            if self.flushed.insert(word.line()) && how.flush_data {
                 cpu.flush(word.line(), Class::Data, Flush::WriteBack);
             }
         }
+        self.flushed.clear();
         if how.order_data {
             cpu.order();
         }
