@@ -347,7 +347,8 @@ impl Core {
         if stall == Stall::StoreBuffer {
             return;
         }
-        if let Some(open) = self.late.iter_mut().find(|late| late.retires == OPEN) {
+        // It is one of the last, since what follows it soon waits for it.
+        if let Some(open) = self.late.iter_mut().rev().find(|late| late.retires == OPEN) {
             open.retires = at.0;
         }
         self.look();
