@@ -134,16 +134,16 @@ impl Places {
 
     /// The place that is free first, and the first time at or after `at` at which it is.
     pub fn first_free(&self, at: u64) -> (usize, u64) {
-        let mut best = 0;
+        let (mut first, mut soonest) = (0, u64::MAX);
         for (place, &until) in self.until.iter().enumerate() {
             if until <= at {
                 return (place, at);
             }
-            if until < self.until[best] {
-                best = place;
+            if until < soonest {
+                (first, soonest) = (place, until);
             }
         }
-        (best, self.until[best])
+        (first, soonest)
     }
 
     /// Takes a place until the given time.
