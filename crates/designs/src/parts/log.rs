@@ -332,11 +332,14 @@ impl Log {
     }
 
     fn check(&self, below: &mut Below<LogEvent>) {
+        if !self.rules.keep_running || !self.is_ring_full() {
+            return;
+        }
         let head = self.head();
         let mut running = self.running.iter();
         let is_stuck = running
             .any(|(core, lines)| lines.front() == Some(&(head, false)) && self.waiting[core]);
-        if is_stuck && self.rules.keep_running && self.is_ring_full() {
+        if is_stuck {
             below.give_up(format!(
                 "running transactions do not fit the log ring of {} lines: raise it with --set \
                  design.log_lines=... and pm.log_size=...",
