@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use model::design::{Below, Store};
+use model::sieve::Sieve;
 use model::units::{CoreId, Cycle, Line, PerCore};
 
 use super::LogEvent;
@@ -16,6 +17,8 @@ pub struct Coming {
     /// Whether an event of a core will look for what has come.
     awaited: PerCore<bool>,
     count: u64,
+    /// Their lines: of most lines that leave the caches none is to come.
+    lines: Sieve,
 }
 
 impl Coming {
@@ -25,6 +28,7 @@ impl Coming {
             cores: PerCore::new(cores, |_| VecDeque::new()),
             awaited: PerCore::new(cores, |_| false),
             count: 0,
+            lines: Sieve::default(),
         }
     }
 
@@ -42,6 +46,7 @@ impl Coming {
     pub fn push(&mut self, record: Record, store: &Store, below: &mut Below<LogEvent>) {
         self.cores[record.core].push_back((store.leaves, record));
         self.count += 1;
+        self.lines.add(record.word.line().0);
         self.await_next(record.core, store.at, below);
     }
 
@@ -72,20 +77,25 @@ impl Coming {
             return None;
         }
         let (_, record) = self.cores[core].pop_front()?;
-        self.count -= 1;
+        self.forget(&record);
         Some(record)
     }
 
     /// The next record of a line, whether its store has left or not.
     pub fn next_of(&mut self, line: Line) -> Option<Record> {
-        if self.count == 0 {
+        if !self.lines.may_hold(line.0) {
             return None;
         }
         let (_, record) = self.cores.iter_mut().find_map(|(_, records)| {
             let index = records.iter().position(|(_, record)| record.word.line() == line)?;
             records.remove(index)
         })?;
-        self.count -= 1;
+        self.forget(&record);
         Some(record)
+    }
+
+    fn forget(&mut self, record: &Record) {
+        self.count -= 1;
+        self.lines.remove(record.word.line().0);
     }
 }
