@@ -19,9 +19,7 @@ pub struct Filling {
     pub logged: u8,
     /// Bytes that are filled.
     pub filled: u8,
-    /// Of them, those that have been sent.
-    pub sent: u8,
-    /// Of those, the ones that a controller has accepted.
+    /// Of them, those that a controller has accepted.
     pub accepted: u8,
 }
 
@@ -29,7 +27,7 @@ impl Filling {
     /// An empty line behind one of so many records.
     pub fn new(before: u8) -> Filling {
         let data = [0; LINE_BYTES as usize];
-        Filling { data, before, count: 0, logged: 0, filled: 0, sent: 0, accepted: 0 }
+        Filling { data, before, count: 0, logged: 0, filled: 0, accepted: 0 }
     }
 
     /// Takes the bytes of a record in, if it has room, and says where it ends.

@@ -45,8 +45,8 @@ pub struct Log {
     lines: VecDeque<Filling>,
     /// The number of the first of them.
     first: u64,
-    /// The number of the first of them that has something left to send.
-    next: u64,
+    /// Up to where they have been sent; a line that is full and sent is behind it.
+    sent: Place,
     /// What has to be sent although its line is not full.
     wanted: Place,
     /// Records that are not durable, oldest first: place, core, kind, and line of data.
@@ -106,7 +106,7 @@ impl Log {
             lines: VecDeque::from([Filling::new(0)]),
             coming: Coming::new(shape.cores),
             first: 0,
-            next: 0,
+            sent: Place::default(),
             wanted: Place::default(),
             records: VecDeque::new(),
             under_way: PerCore::new(shape.cores, |_| [0; 2]),
@@ -163,12 +163,15 @@ impl Log {
     /// Appends a record, and sends lines that are full.
     pub fn append(&mut self, record: &Record, at: Cycle, below: &mut Below<LogEvent>) -> Place {
         let last = self.lines.back_mut().expect("a line is being filled");
-        let before = last.count;
+        let (before, filled) = (last.count, last.filled);
         let (bytes, length) = record.encode();
         let bytes = &bytes[..length];
         let end = last.put(record.kind, bytes, &self.ring).unwrap_or_else(|| {
             let mut next = Filling::new(before);
             let end = next.put(record.kind, bytes, &self.ring).expect("a record fits a line");
+            if self.sent == (Place { line: self.tail(), end: filled }) {
+                self.sent = Place { line: self.tail() + 1, end: 0 };
+            }
             self.lines.push_back(next);
             end
         });
@@ -237,7 +240,6 @@ impl Log {
             self.lines.pop_front();
             self.first += 1;
         }
-        self.next = self.next.max(self.first);
     }
 
     /// Up to where the log is durable.
@@ -401,25 +403,15 @@ impl Log {
 
     // To the controllers.
 
+    #[inline]
     fn send(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
-        while self.has_more_to_send() && self.send_line(self.next, at, below) {}
+        while self.has_more_to_send() && self.send_line(at, below) {}
     }
 
-    /// Whether a line has something to send; it is the next one then.
-    fn has_more_to_send(&mut self) -> bool {
-        loop {
-            let index = (self.next - self.first) as usize;
-            let is_last = index + 1 == self.lines.len();
-            let line = &self.lines[index];
-            let sent = Place { line: self.next, end: line.sent };
-            if line.sent < line.filled && (!is_last || self.wanted > sent) {
-                return true;
-            }
-            if is_last {
-                return false;
-            }
-            self.next += 1;
-        }
+    /// Whether there is a line that is full, or something that is wanted of the last one.
+    #[inline]
+    fn has_more_to_send(&self) -> bool {
+        self.sent.line < self.tail() || self.sent < self.wanted
     }
 
     fn may_send(&mut self, number: u64) -> bool {
@@ -439,24 +431,28 @@ impl Log {
     /// Sends a line if it may go, and says whether it did. Most of the time that the log is looked
     /// at there is none to send.
     #[inline(never)]
-    fn send_line(&mut self, number: u64, at: Cycle, below: &mut Below<LogEvent>) -> bool {
+    fn send_line(&mut self, at: Cycle, below: &mut Below<LogEvent>) -> bool {
+        let Place { line: number, end: sent } = self.sent;
         if !self.may_send(number) {
             return false;
         }
         let is_full = number < self.tail();
-        let line = &mut self.lines[(number - self.first) as usize];
-        let fresh = line.sent == 0;
+        let line = &self.lines[(number - self.first) as usize];
+        let (fresh, filled) = (sent == 0, line.filled);
         self.counts.wraps += u64::from(fresh && number > 0 && self.ring.pass_of(number) == number);
         self.counts.sent_in_part += u64::from(!fresh);
         let ones = |bytes: u8| (1_u64 << bytes) - 1;
         // A full line goes whole, so that no memory has to read the rest of it.
-        let end = if is_full { u64::MAX } else { ones(line.filled) | 1 << FOOTER };
-        let mask = end & !ones(line.sent);
-        let class = if line.logged > line.sent { Class::Log } else { Class::Commit };
-        line.sent = line.filled;
+        let end = if is_full { u64::MAX } else { ones(filled) | 1 << FOOTER };
+        let mask = end & !ones(sent);
+        let class = if line.logged > sent { Class::Log } else { Class::Commit };
         let data = line.bytes(&self.ring, number, self.rules.torn_bit_flips);
         let write = Write { line: self.ring.place(number), data, mask, class };
-        let notify = Notify::Design(LogEvent::Logged { line: number, end: line.filled });
+        let notify = Notify::Design(LogEvent::Logged { line: number, end: filled });
+        self.sent = match is_full {
+            true => Place { line: number + 1, end: 0 },
+            false => Place { line: number, end: filled },
+        };
         below.send_direct(at + self.path, write, notify);
         true
     }

@@ -28,7 +28,7 @@ fn two_records_fill_a_line_and_a_third_sends_it() {
     let below = &mut machine.below;
     let places = [0, 8, 16].map(|word| log.append(&record(word), NOW, below));
     assert_eq!(places.map(|place| (place.line, place.end)), [(0, 26), (0, 52), (1, 26)]);
-    assert_eq!((log.lines[0].sent, log.lines[1].sent), (52, 0));
+    assert_eq!(log.sent, Place { line: 1, end: 0 });
     assert_eq!(log.newest(Line(1)), Some(places[1]));
     log.accepted(0, 52, NOW, below);
     assert_eq!((log.newest(Line(1)), log.newest(Line(2))), (None, Some(places[2])));
@@ -100,15 +100,14 @@ fn a_pass_begins_alone() {
         log.append(&record(2), NOW, below);
         log.ended(CoreId(0));
     }
-    let sent = |log: &Log, index: usize| log.lines[index].sent;
-    assert_eq!((sent(&log, 0), sent(&log, 1)), (52, 0), "line 4 waits for line 3");
+    assert_eq!(log.sent, Place { line: 4, end: 0 }, "line 4 waits for line 3");
     log.accepted(3, 52, NOW, below);
-    assert_eq!((log.first, sent(&log, 0), sent(&log, 1)), (4, 52, 0), "it travels alone");
+    assert_eq!((log.first, log.sent), (4, Place { line: 5, end: 0 }), "it travels alone");
     let last = Place { line: 5, end: 26 };
     log.flush(last, NOW, below);
-    assert_eq!(sent(&log, 1), 0);
+    assert_eq!(log.sent, Place { line: 5, end: 0 });
     log.accepted(4, 52, NOW, below);
-    assert_eq!(sent(&log, 0), 26);
+    assert_eq!(log.sent, last);
 }
 
 /// A store to a word that has its turn now, and leaves so much later.
