@@ -77,9 +77,9 @@ impl Area {
             let first = self.word(place);
             let room = LINE_WORDS as usize - first.place();
             let (here, behind) = left.split_at(room.min(left.len()));
-            for (word, &value) in (first.0..).zip(here) {
-                below.view.set_word(Word(word), value);
-            }
+            let line = below.view.pm.line_mut(first.line());
+            let words = &mut line.as_chunks_mut::<8>().0[first.place()..];
+            words.iter_mut().zip(here).for_each(|(word, value)| *word = value.to_le_bytes());
             send(first.line(), Class::Log, at + lines, notify, below);
             (place, left, lines) = (place + here.len() as u64, behind, lines + 1);
         }
