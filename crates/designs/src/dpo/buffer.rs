@@ -185,14 +185,18 @@ impl Buffer {
     #[inline]
     pub fn accessed(&mut self, line: Line) {
         if let Some((_, filter)) = self.filters.back_mut() {
-            filter.add(line);
+            filter.add(bits_of(line, self.filter_bits));
         }
     }
 
     /// The newest fence behind which the core accessed a line, or may have.
     pub fn accessed_after(&self, line: Line) -> Option<u64> {
+        if self.filters.is_empty() {
+            return None;
+        }
+        let bits = bits_of(line, self.filter_bits);
         let mut fences = self.filters.iter().rev();
-        fences.find(|(_, filter)| filter.may_hold(line)).map(|(fence, _)| *fence)
+        fences.find(|(_, filter)| filter.may_hold(bits)).map(|(fence, _)| *fence)
     }
 
     /// The entry that has the youngest copy of a line, and no longer if it `clears`.
@@ -236,32 +240,34 @@ impl Buffer {
 
 /// A Bloom filter of lines.
 struct Filter {
-    bits: u64,
     words: Vec<u64>,
+}
+
+/// The two bits of a line in a filter: their words, and the bits in those.
+type Bits = [(usize, u64); 2];
+
+/// Those of a line in every filter of so many bits.
+fn bits_of(line: Line, filter_bits: u64) -> Bits {
+    let hash = mix(line.0);
+    [hash >> 32, hash & 0xffff_ffff].map(|hash| {
+        let bit = hash % filter_bits;
+        ((bit / 64) as usize, 1 << (bit % 64))
+    })
 }
 
 impl Filter {
     fn new(bits: u64) -> Filter {
-        Filter { bits, words: vec![0; bits.div_ceil(64) as usize] }
+        Filter { words: vec![0; bits.div_ceil(64) as usize] }
     }
 
-    /// The two bits of a line.
-    fn places(&self, line: Line) -> [(usize, u64); 2] {
-        let hash = mix(line.0);
-        [hash >> 32, hash & 0xffff_ffff].map(|hash| {
-            let bit = hash % self.bits;
-            ((bit / 64) as usize, 1 << (bit % 64))
-        })
-    }
-
-    fn add(&mut self, line: Line) {
-        for (word, bit) in self.places(line) {
+    fn add(&mut self, bits: Bits) {
+        for (word, bit) in bits {
             self.words[word] |= bit;
         }
     }
 
-    fn may_hold(&self, line: Line) -> bool {
-        self.places(line).iter().all(|&(word, bit)| self.words[word] & bit != 0)
+    fn may_hold(&self, bits: Bits) -> bool {
+        bits.iter().all(|&(word, bit)| self.words[word] & bit != 0)
     }
 
     fn clear(&mut self) {
@@ -282,17 +288,19 @@ mod tests {
     fn a_filter_forgets_no_line() {
         for bits in [1, 7, 64, 65, 512] {
             let mut filter = Filter::new(bits);
-            assert!((0..100).all(|line| !filter.may_hold(Line(line))), "{bits} bits");
-            (0..40).for_each(|line| filter.add(Line(line)));
-            assert!((0..40).all(|line| filter.may_hold(Line(line))), "{bits} bits");
+            let of = |line| bits_of(Line(line), bits);
+            assert!((0..100).all(|line| !filter.may_hold(of(line))), "{bits} bits");
+            (0..40).for_each(|line| filter.add(of(line)));
+            assert!((0..40).all(|line| filter.may_hold(of(line))), "{bits} bits");
         }
     }
 
     #[test]
     fn a_filter_takes_few_lines_for_others() {
         let mut filter = Filter::new(512);
-        (0..16).for_each(|line| filter.add(Line(line)));
-        let taken = (1000..2000).filter(|line| filter.may_hold(Line(*line))).count();
+        let of = |line| bits_of(Line(line), 512);
+        (0..16).for_each(|line| filter.add(of(line)));
+        let taken = (1000..2000).filter(|&line| filter.may_hold(of(line))).count();
         assert!(taken < 30, "{taken} of 1,000");
     }
 
