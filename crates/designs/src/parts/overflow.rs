@@ -28,8 +28,11 @@ pub fn misfit(shape: &Shape, asked: u64) -> Option<String> {
 
 /// The area, and of each slot what the design's table says beside line and bytes.
 pub struct Overflow<T> {
+    /// Those that were used so far: of a large area most often few, or none.
     slots: Vec<Option<Slot<T>>>,
+    /// Which of them are free.
     free: Vec<u32>,
+    room: u64,
     asked: u64,
 }
 
@@ -51,17 +54,12 @@ pub struct Slot<T> {
 impl<T: Copy> Overflow<T> {
     /// An empty area.
     pub fn new(shape: &Shape, asked: u64) -> Overflow<T> {
-        let slots = room(shape, asked);
-        Overflow {
-            slots: vec![None; slots as usize],
-            free: (0..slots as u32).rev().collect(),
-            asked,
-        }
+        Overflow { slots: Vec::new(), free: Vec::new(), room: room(shape, asked), asked }
     }
 
     /// How many slots there are.
     pub fn slots(&self) -> u64 {
-        self.slots.len() as u64
+        self.room
     }
 
     /// How many slots are in use.
@@ -88,10 +86,17 @@ impl<T: Copy> Overflow<T> {
         about: T,
         shape: &Shape,
     ) -> Option<(u32, Write)> {
-        let number = own.or_else(|| self.free.pop())?;
+        let number = own.or_else(|| self.take_free())?;
         let writes = self.get(number).map_or(0, |slot| slot.writes) + 1;
         self.slots[number as usize] = Some(Slot { line, data, about, writes, is_dropped: false });
         Some((number, Write::whole(place(shape, number), data, Class::Log)))
+    }
+
+    fn take_free(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            let number = self.slots.len() as u64;
+            (number < self.room).then(|| self.slots.push(None)).map(|()| number as u32)
+        })
     }
 
     /// A write of a slot is durable. Returns the slot, and whether that was the last one under way.
@@ -118,16 +123,14 @@ impl<T: Copy> Overflow<T> {
 
     /// What the table says: the slots in use whose lines are not dropped.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Slot<T>)> {
-        // It is empty most of the time, and large.
-        let slots = if self.used() == 0 { &[] } else { &self.slots[..] };
-        let used = (0..).zip(slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
+        let used =
+            (0..).zip(&self.slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
         used.filter(|(_, slot)| !slot.is_dropped)
     }
 
     /// What the table says beside lines and bytes, of all slots in use.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let slots = if self.used() == 0 { &mut [] } else { &mut self.slots[..] };
-        slots.iter_mut().flatten().map(|slot| &mut slot.about)
+        self.slots.iter_mut().flatten().map(|slot| &mut slot.about)
     }
 
     /// What gives a full area more slots: it has as many as the parameter says, or as fit the log
