@@ -135,6 +135,8 @@ pub struct Silo {
     deliveries: u64,
     /// The words of the logs in the buffers of all cores.
     logged: Sieve,
+    /// Cores with something that waits for older data: most often none.
+    stalls: u64,
     commits: u64,
     stamps: u64,
     counts: Counts,
@@ -276,6 +278,7 @@ impl Design for Silo {
             told: Vec::new(),
             deliveries: 0,
             logged: Sieve::default(),
+            stalls: 0,
             commits: 0,
             stamps: 0,
             counts: Counts::default(),

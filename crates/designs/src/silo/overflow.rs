@@ -80,7 +80,7 @@ impl Silo {
                 return below.at(at, SiloEvent::Spill(core));
             }
             if self.is_overtaking(&log) || self.is_delivered(core, log.word) {
-                self.cores[core].stalled = Some(SiloEvent::Spill(core));
+                self.stall(core, SiloEvent::Spill(core));
                 return;
             }
         }

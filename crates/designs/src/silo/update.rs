@@ -53,7 +53,7 @@ impl Silo {
         };
         let delivered = self.is_delivered(core, log.word);
         if delivered || in_order && self.is_preceded(core, log) || self.is_overtaking(log) {
-            self.cores[core].stalled = Some(SiloEvent::Update(core));
+            self.stall(core, SiloEvent::Update(core));
             return;
         }
         let line = log.word.line();
@@ -118,12 +118,19 @@ impl Silo {
         self.rules.update_after_eviction && self.leaving.iter().any(older)
     }
 
+    /// Lets a core's logs wait until older data of a word have reached memory.
+    pub(super) fn stall(&mut self, core: CoreId, event: SiloEvent) {
+        let before = self.cores[core].stalled.replace(event);
+        self.stalls += u64::from(before.is_none());
+    }
+
     /// Lets what waited for an order go on: something has reached memory.
     pub(super) fn retry_stalled(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
-        for (_, buffer) in self.cores.iter_mut() {
-            if let Some(event) = buffer.stalled.take() {
-                below.at(at, event);
-            }
+        if std::mem::take(&mut self.stalls) == 0 {
+            return;
+        }
+        for event in self.cores.iter_mut().filter_map(|(_, buffer)| buffer.stalled.take()) {
+            below.at(at, event);
         }
     }
 
