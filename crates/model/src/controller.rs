@@ -455,7 +455,9 @@ impl<E: Copy> Memory<E> {
             apply_masked(self.durable.line_mut(line), &write.data, write.mask);
         }
         let slot = controller.place(write, room);
-        controller.note_slots(at);
+        if room == Room::Free {
+            controller.note_slots(at);
+        }
         if let Some(timeline) = &mut self.timeline {
             timeline.queue((index, slot), at, line, Some((write, number)));
         }
