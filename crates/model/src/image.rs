@@ -4,14 +4,17 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
 use crate::contents::Contents;
 use crate::units::{LINE_BYTES, Line, LineData, PAGE_BYTES, PAGE_LINES, Page, Word, spread};
 
+mod aside;
+mod placement;
 mod reads;
 
+pub use placement::Placement;
 pub use reads::Reads;
+
+use aside::Aside;
 
 /// The power failed (again) while recovery was writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub struct PowerLoss;
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
     base: &'a Contents,
-    changed: FxHashMap<Line, LineData>,
+    changed: Aside,
     placement: Rc<Placement>,
     writes_left: u64,
     writes: u64,
@@ -68,59 +71,6 @@ impl Remembered {
     pub fn has_words(&self) -> bool {
         let first = self.mask.trailing_zeros() / 8 * 8;
         self.mask.checked_shr(first).is_some_and(|mask| mask > 0xff)
-    }
-}
-
-/// Which physical lines hold the lines of pages, where those are not the lines of the same numbers.
-#[derive(Clone, Debug, Default)]
-pub struct Placement {
-    pages: FxHashMap<Page, Frames>,
-}
-
-/// Where the lines of a page lie.
-#[derive(Clone, Copy, Debug)]
-struct Frames {
-    first: Page,
-    second: Page,
-    /// The lines, one bit each, that are in the second frame.
-    in_second: u64,
-}
-
-impl Placement {
-    /// Says where a page's lines are: in the first frame, or in the second where `in_second` has
-    /// their bit.
-    pub fn place(&mut self, page: Page, first: Page, second: Page, in_second: u64) {
-        if page != first || in_second != 0 {
-            self.pages.insert(page, Frames { first, second, in_second });
-        }
-    }
-
-    /// The physical line that holds a line.
-    #[inline]
-    pub fn locate(&self, line: Line) -> Line {
-        if self.pages.is_empty() {
-            return line;
-        }
-        let frames = self.pages.get(&Page::of(line));
-        frames.map_or(line, |frames| frames.line(line.place_in_page()))
-    }
-
-    /// The lines that physical lines of other numbers hold, and those.
-    pub fn moved(&self) -> impl Iterator<Item = (Line, Line)> + '_ {
-        let lines = |(&page, frames): (&Page, &Frames)| {
-            let frames = *frames;
-            (0..PAGE_LINES).map(move |place| (page.line(place), frames.line(place)))
-        };
-        self.pages.iter().flat_map(lines).filter(|(line, physical)| line != physical)
-    }
-}
-
-impl Frames {
-    /// The physical line that holds the line in a place of the page.
-    #[inline]
-    fn line(&self, place: u64) -> Line {
-        let second = self.in_second >> place & 1 == 1;
-        (if second { self.second } else { self.first }).line(place)
     }
 }
 
@@ -170,7 +120,7 @@ impl<'a> Image<'a> {
     pub fn over(base: &'a Contents) -> Image<'a> {
         Image {
             base,
-            changed: FxHashMap::default(),
+            changed: Aside::default(),
             placement: Rc::default(),
             writes_left: u64::MAX,
             writes: 0,
@@ -223,8 +173,8 @@ impl<'a> Image<'a> {
 
     /// Whether another image over the same bytes holds the same.
     pub fn equals(&self, other: &Image<'_>) -> bool {
-        self.changed.iter().all(|(line, data)| other.holds(*line) == data)
-            && other.changed.iter().all(|(line, data)| self.holds(*line) == data)
+        self.changed.iter().all(|(line, data)| other.holds(line) == data)
+            && other.changed.iter().all(|(line, data)| self.holds(line) == data)
     }
 
     /// This image, with power that does not fail again, for a recovery that ends.
@@ -276,7 +226,7 @@ impl<'a> Image<'a> {
         Remains {
             cut,
             pages: pages.collect(),
-            changed: changed.map(|(line, data)| (*line, *data)).collect(),
+            changed: changed.map(|(line, data)| (line, *data)).collect(),
             placement: Rc::clone(&self.placement),
         }
     }
@@ -289,8 +239,8 @@ impl<'a> Image<'a> {
     /// The physical pages from an address to another that may hold something but zeros.
     pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
         let mut pages = self.base.touched_pages(addresses.clone());
-        let within = |line: &&Line| addresses.contains(&line.address());
-        pages.extend(self.changed.keys().filter(within).map(|line| Page::of(*line)));
+        let within = |line: &Line| addresses.contains(&line.address());
+        pages.extend(self.changed.lines().filter(within).map(Page::of));
         pages.sort_unstable();
         pages.dedup();
         if let Some(reads) = &self.reads {
@@ -330,7 +280,7 @@ impl<'a> Image<'a> {
     /// What a physical line holds, which nobody reads.
     #[inline]
     fn holds(&self, line: Line) -> &LineData {
-        self.changed.get(&line).unwrap_or_else(|| before(self.base, line))
+        self.changed.get(line).unwrap_or_else(|| before(self.base, line))
     }
 
     /// Changes a word. A word is written whole or not at all.
@@ -386,7 +336,7 @@ impl<'a> Image<'a> {
         if self.placement.pages.is_empty() {
             return unlike;
         }
-        let mut changed: Vec<Line> = self.changed.keys().copied().collect();
+        let mut changed: Vec<Line> = self.changed.lines().collect();
         changed.sort_unstable();
         for (&page, frames) in &self.placement.pages {
             let mut compare = |place: u64| {
@@ -411,12 +361,12 @@ impl<'a> Image<'a> {
     /// The physical lines that differ, or may differ, from the durable bytes.
     pub fn changed_lines(&self) -> impl Iterator<Item = Line> + '_ {
         debug_assert!(self.reads.is_none(), "recovery depends on what it reads alone");
-        self.changed.keys().copied()
+        self.changed.lines()
     }
 
     fn physical_mut(&mut self, line: Line) -> &mut LineData {
         let base = self.base;
-        self.changed.entry(line).or_insert_with(|| *before(base, line))
+        self.changed.get_mut(line, || before(base, line))
     }
 
     fn spend(&mut self) -> Result<(), PowerLoss> {
