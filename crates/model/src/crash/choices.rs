@@ -9,6 +9,10 @@ pub struct Choices {
     given: Vec<bool>,
     /// How many have been asked for in this image.
     asked: usize,
+    /// Those of this image.
+    answers: Vec<bool>,
+    /// Those of the images before it that were asked about.
+    before: Vec<Vec<bool>>,
 }
 
 /// How answers are found.
@@ -24,19 +28,23 @@ enum Kind {
 impl Choices {
     /// Nothing has arrived early.
     pub fn none() -> Choices {
-        Choices { kind: Kind::None, given: Vec::new(), asked: 0 }
+        Choices::of(Kind::None)
     }
 
     /// Every combination, one image after the other.
     pub fn every() -> Choices {
-        Choices { kind: Kind::Every, given: Vec::new(), asked: 0 }
+        Choices::of(Kind::Every)
+    }
+
+    fn of(kind: Kind) -> Choices {
+        Choices { kind, given: Vec::new(), asked: 0, answers: Vec::new(), before: Vec::new() }
     }
 
     /// Whether the next one has arrived.
     pub fn arrived(&mut self) -> bool {
         let index = self.asked;
         self.asked += 1;
-        match self.kind {
+        let arrived = match self.kind {
             Kind::None => false,
             Kind::Every => {
                 if index == self.given.len() {
@@ -45,11 +53,23 @@ impl Choices {
                 self.given[index]
             }
             Kind::Random(seed) => mix(seed ^ index as u64) & 1 == 1,
+        };
+        self.answers.push(arrived);
+        arrived
+    }
+
+    /// Whether this image is made of the same answers as one before it that was asked about.
+    pub fn are_known(&mut self) -> bool {
+        let is_known = self.before.contains(&self.answers);
+        if !is_known {
+            self.before.push(self.answers.clone());
         }
+        is_known
     }
 
     /// Goes on to other answers; whether there are none.
     pub fn next(&mut self, seed: u64) -> bool {
+        self.answers.clear();
         let asked = std::mem::take(&mut self.asked);
         let Kind::Every = self.kind else {
             self.kind = Kind::Random(seed);
@@ -66,8 +86,33 @@ impl Choices {
 
     /// Goes on to answers by chance.
     pub fn at_random(&mut self, seed: u64) -> bool {
+        self.answers.clear();
         self.asked = 0;
         self.kind = Kind::Random(seed);
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of one thing that could have arrived there are two images, however often chance makes one.
+    #[test]
+    fn an_image_of_the_same_answers_is_known() {
+        let mut choices = Choices::none();
+        let mut made = [0, 0];
+        for seed in 0..32 {
+            let arrived = choices.arrived();
+            made[usize::from(arrived)] += 1;
+            let is_first = made[usize::from(arrived)] == 1;
+            assert_eq!(choices.are_known(), !is_first, "{made:?}");
+            assert!(!choices.next(mix(seed)));
+        }
+        assert!(made[0] > 1 && made[1] > 1, "{made:?}");
+        // One more answer makes it another one.
+        choices.arrived();
+        choices.arrived();
+        assert!(!choices.are_known());
     }
 }
