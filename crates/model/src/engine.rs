@@ -44,6 +44,8 @@ pub struct Control {
     pub total: AtomicU64,
     /// Which part of the work that is, in words; nothing if there are no parts.
     pub part: Mutex<String>,
+    /// Threads of the host for what consists of many runs: one if this is 0.
+    pub threads: usize,
 }
 
 /// One run: a design, a workload and a machine, by value.

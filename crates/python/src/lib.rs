@@ -44,7 +44,8 @@ struct Control {
 impl Control {
     #[new]
     fn new() -> Control {
-        Control::default()
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Control { inner: lab::Control { threads, ..lab::Control::default() } }
     }
 
     /// Asks the simulation to stop and to return what it has.

@@ -1,9 +1,10 @@
 //! A design with each of its rules switched off, and as it is in the same trials.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use model::engine::Control;
 use model::image::Cut;
@@ -56,37 +57,39 @@ pub(super) fn needed_rules(
 /// Switches each rule of the design off and looks for a run in which the checker notices. The
 /// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
 /// and many overlaps reach corners that ordinary workloads do not, with large and small log
-/// structures. What is done moves by a rule's share of it, within a rule by trials.
+/// structures. What is done moves by a rule's share of it, within a rule by trials. Each of the
+/// threads takes the next rule; which one does changes nothing.
 pub(super) fn mutants(
     spec: &Spec,
     resolved: &Resolved,
     control: &Control,
 ) -> Result<Value, InputError> {
-    let mut rows = Vec::new();
-    let mut search = Search { resolved, control, intact: BTreeMap::new() };
+    let rules: Vec<_> = needed_rules(resolved).collect();
     let share = planned(spec, resolved, spec.txs.unwrap_or(TRANSACTIONS));
-    for &(rule, doc) in needed_rules(resolved) {
-        *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
-        let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
-        let mut raised = 0;
-        let trials = trials_for(rule, spec, resolved);
-        let (count, done) = (trials.len() as u64, control.done.load(Ordering::Relaxed));
-        for (tried, trial) in (0..).zip(&trials) {
-            control.done.store(done + tried * share / count, Ordering::Relaxed);
-            if control.cancelled.load(Ordering::Relaxed) {
-                break;
+    let search = Search { spec, resolved, control, share, intact: Mutex::default() };
+    let next = AtomicUsize::new(0);
+    let look = || {
+        let mut rows = Vec::new();
+        while let Some(&&(rule, doc)) = rules.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let row = search.rule(rule, doc);
+            if row.is_err() {
+                next.store(rules.len(), Ordering::Relaxed);
             }
-            match search.without(rule, trial, &mut row)? {
-                Shown::Nothing => (),
-                Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
-                Shown::Raised | Shown::Enough => break,
-            }
+            rows.push((rule, row));
         }
-        control.done.store(done + share, Ordering::Relaxed);
-        rows.push(row);
-    }
+        rows
+    };
+    let mut found: BTreeMap<&str, Result<Value, InputError>> = thread::scope(|scope| {
+        let others: Vec<_> = (1..search.threads()).map(|_| scope.spawn(look)).collect();
+        let own = look();
+        let others =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|e| resume_unwind(e)));
+        own.into_iter().chain(others.flatten()).collect()
+    });
     control.part.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    Ok(rows.into())
+    // The first rule of which something is wrong is the one that is told, and those before it were
+    // taken before it.
+    rules.iter().map_while(|&&(rule, _)| found.remove(rule)).collect()
 }
 
 /// What a trial without a rule shows.
@@ -100,15 +103,72 @@ enum Shown {
 
 /// The search for the rules of a design.
 struct Search<'a> {
+    spec: &'a Spec,
     resolved: &'a Resolved,
     control: &'a Control,
+    /// What a rule is of all that is done.
+    share: u64,
     /// What is known of trials with every rule, by their numbers.
-    intact: BTreeMap<usize, Intact>,
+    intact: Mutex<BTreeMap<usize, Arc<Intact>>>,
 }
 
 impl Search<'_> {
+    /// How many threads look: one for a script, whose interpreter does one thing at a time, and for
+    /// a program of the user's, which may count on being alone.
+    fn threads(&self) -> usize {
+        match self.resolved.design.script.is_some() || self.resolved.checker.is_some() {
+            true => 1,
+            false => self.control.threads.max(1),
+        }
+    }
+
+    /// Looks for a run that shows that a rule is needed: the rule's row.
+    fn rule(&self, rule: &str, doc: &str) -> Result<Value, InputError> {
+        let control = self.control;
+        *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
+        let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
+        let mut raised = 0;
+        let trials = trials_for(rule, self.spec, self.resolved);
+        let (count, mut told) = (trials.len() as u64, 0);
+        let mut tell = |until: u64| {
+            control.done.fetch_add(until - told, Ordering::Relaxed);
+            told = until;
+        };
+        for (tried, trial) in (0..).zip(&trials) {
+            tell(tried * self.share / count);
+            if control.cancelled.load(Ordering::Relaxed) {
+                break;
+            }
+            match self.without(rule, trial, &mut row)? {
+                Shown::Nothing => (),
+                Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
+                Shown::Raised | Shown::Enough => break,
+            }
+        }
+        tell(self.share);
+        Ok(row)
+    }
+
+    /// What a trial is with every rule.
+    fn intact(
+        &self,
+        trial: &Trial,
+        run: impl FnOnce() -> Result<Found, InputError>,
+    ) -> Result<Arc<Intact>, InputError> {
+        let known = || self.intact.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&trial.number) {
+            return Ok(Arc::clone(known));
+        }
+        let intact = match run() {
+            Err(error) if trial.is_own() => return Err(error),
+            answer => Arc::new(Intact::of(answer)?),
+        };
+        known().insert(trial.number, Arc::clone(&intact));
+        Ok(intact)
+    }
+
     /// Makes a trial without a rule, and says in the rule's row what was found.
-    fn without(&mut self, rule: &str, trial: &Trial, row: &mut Value) -> Result<Shown, InputError> {
+    fn without(&self, rule: &str, trial: &Trial, row: &mut Value) -> Result<Shown, InputError> {
         let Ok(on) = trial.resolve(self.resolved) else { return Ok(Shown::Nothing) };
         // What a trial plans is no part of the whole.
         let cancelled = Arc::clone(&self.control.cancelled);
@@ -125,14 +185,7 @@ impl Search<'_> {
             return Ok(Shown::Raised);
         }
         // The same run with the rule must be right, or it proves nothing about the rule.
-        let with_it = match self.intact.entry(trial.number) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => match run(None) {
-                Err(error) if trial.is_own() => return Err(error),
-                answer => unknown.insert(Intact::of(answer)?),
-            },
-        };
-        match with_it {
+        match &*self.intact(trial, || run(None))? {
             Intact::Right => (),
             Intact::Refused(text) => row["refused"] = text.clone().into(),
             Intact::Wrong(text) => {

@@ -82,6 +82,23 @@ fn what_is_done_moves_with_each_rule() {
     assert!(named.count() > 0, "{seen:?}");
 }
 
+/// Which thread looks for which rule changes nothing, and what is done is all of it.
+#[test]
+fn any_number_of_threads_finds_the_same() {
+    let request = request("lad scribble cores=2 txs=20 nested=false mutants=true").to_string();
+    let [alone, together] = [1, 3].map(|threads| {
+        let control = Control { threads, ..Control::default() };
+        let text = lab::crash(&request, &control).expect("a campaign");
+        let load = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+        assert_eq!(load(&control.done), load(&control.total), "{threads}");
+        let mut answer: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        ["seconds", "points_per_s"].map(|host| answer.as_object_mut().unwrap().remove(host));
+        answer
+    });
+    assert!(alone["mutants"].as_array().is_some_and(|mutants| mutants.len() > 3), "{alone}");
+    assert_eq!(alone, together);
+}
+
 /// Designs take from a tenth of a second to a minute: each of two threads takes the next one.
 #[test]
 fn every_rule_is_needed_and_every_mutant_caught() {
