@@ -238,6 +238,7 @@ CAMPAIGNS: list[dict[str, object]] = [
     {},
     {"points": 50},
     {"points": "all"},
+    {"design": "lad"},
     {"design": "lad", "mutants": True},
     {"nested": False},
     {"without": "undo_newest_first"},
