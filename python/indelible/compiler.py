@@ -26,7 +26,10 @@ SOURCES = Path(__file__).parent / "recorder"
 #: What the shared library of the recorder is made of, and how. Where thunks call it a program's
 #: vector registers are live, so it may not touch them there (recorder.c).
 LIBRARY = "libindelible_record.so"
-CALLED_BY_THUNKS = ("recorder.c", "unseen.c", "threads.c", "memory.c", "text.c")
+CALLED_BY_THUNKS = (
+    *("recorder.c", "transactions.c", "unseen.c"),
+    *("threads.c", "memory.c", "text.c"),
+)
 UNITS = (
     *CALLED_BY_THUNKS,
     *("process.c", "pthread.c", "hooks.c", "wide.c", "libpmem.c", "thunks.S"),

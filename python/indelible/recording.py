@@ -297,6 +297,20 @@ def _require_whole(
             " `indelible cc`, or take them for stores just before the next flush or fence with"
             " --unseen"
         )
+    if status["wrong"]:
+        raise InputError(_wrong(status, sources))
+
+
+def _wrong(status: Mapping[str, Any], sources: Sources) -> str:
+    """Say what of the program's transactions a trace cannot have (`enum wrong` of inner.h)."""
+    place = sources.of(status["wrong_from"], status["wrong_call"]) or "a place that is not known"
+    since = sources.of(status["wrong_since"])
+    store = f"the store of {since}" if since else "a store"
+    return (
+        f"indelible_abort() at {place}: {status['wrong_at']:#x} does not hold again what it held at"
+        f" indelible_begin(), since {store}. An aborted transaction leaves nothing in the trace,"
+        " and indelible_abort() puts nothing back in the program: that does so itself, before it"
+    )
 
 
 def _trace(

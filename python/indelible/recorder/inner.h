@@ -162,6 +162,9 @@ struct thread {
     /* Whether what was written back, or stored past the caches, waits for a fence. */
     int is_unfenced;
     int in_transaction;
+    /* What was stored in its transaction (transactions.c). */
+    struct stored *stored;
+    size_t stored_count, stored_room;
 };
 
 extern struct thread threads[THREADS_MAX];
@@ -237,6 +240,10 @@ struct counts {
     uint64_t threads, nested;
     /* Why something is not there: the trace is full, there are too many files, or the system failed. */
     uint64_t full, crowded, failed;
+    /* What of the program's transactions the trace cannot have, and where: for recording.py. */
+    enum wrong { RIGHT, NOT_PUT_BACK } wrong;
+    uint64_t wrong_at;
+    struct from wrong_from, wrong_since;
 };
 
 extern struct counts counts;
@@ -256,6 +263,18 @@ void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct 
  * over. */
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
 void compare_all(struct from from);
+
+/* transactions.c */
+
+/* A part of a memory is about to be told anew, in a thread's transaction. */
+void note_old(struct thread *thread, const struct memory *memory, size_t offset, size_t bytes,
+              struct from from);
+
+/* A thread's transaction begins or ends. */
+void note_transaction(struct thread *thread, enum step step, struct from from);
+
+/* A thread has no more transactions. */
+void forget_transactions(struct thread *thread);
 
 /* recorder.c */
 

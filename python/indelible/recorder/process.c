@@ -24,17 +24,17 @@ void indelible_measured(void)
 
 void indelible_begin(void)
 {
-    recorder_transaction("begin", 1, CALLER);
+    recorder_transaction(BEGINS, CALLER);
 }
 
 void indelible_commit(void)
 {
-    recorder_transaction("commit", 0, CALLER);
+    recorder_transaction(COMMITS, CALLER);
 }
 
 void indelible_abort(void)
 {
-    recorder_transaction("abort", 0, CALLER);
+    recorder_transaction(ABORTS, CALLER);
 }
 
 /* Files for who asked for the recording. */
@@ -73,11 +73,13 @@ static void finish(void)
     dprintf(status,
             "stores %lu\nstreams %lu\nloads %lu\nflushes %lu\nfences %lu\nmarks %lu\n"
             "transactions %lu\nwork %lu\nunseen %lu\nunseen_at %lu\nunseen_from %lu\n"
-            "threads %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n",
+            "threads %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n"
+            "wrong %d\nwrong_at %lu\nwrong_from %lu\nwrong_call %lu\nwrong_since %lu\n",
             counts.stores, counts.streams, counts.loads, counts.flushes, counts.fences,
             counts.marks, counts.transactions, counts.work, counts.unseen, counts.unseen_at,
             counts.unseen_from, counts.threads, counts.nested, counts.full, counts.crowded,
-            counts.failed);
+            counts.failed, counts.wrong, counts.wrong_at, counts.wrong_from.at,
+            counts.wrong_from.call, counts.wrong_since.at);
     for (int index = 0; index < memory_count; index++)
         dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
                 memories[index].name);

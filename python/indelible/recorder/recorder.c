@@ -120,9 +120,11 @@ static void tell_store(struct thread *thread, const struct mapping *mapping, uin
 {
     unsigned char *told = told_of(mapping, at);
     const unsigned char *now = (const unsigned char *)at;
+    size_t first = mapping->offset + (at - mapping->start);
+    if (thread->in_transaction)
+        note_old(thread, mapping->memory, first, bytes, from);
     for (size_t byte = 0; byte < bytes; byte++)
         told[byte] = now[byte];
-    size_t first = mapping->offset + (at - mapping->start);
     for (size_t line = first / LINE; line <= (first + bytes - 1) / LINE; line++)
         mapping->memory->dirty[line] = 1;
     for (size_t done = 0; done < bytes;) {
@@ -212,13 +214,15 @@ uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, 
 
 void tell_zeros(const struct memory *memory, size_t from, size_t to)
 {
+    struct thread *thread = this_thread();
     for (size_t line = from / LINE * LINE; line < to; line += LINE) {
         unsigned char *told = memory->told + line, any = 0;
+        if (thread != NULL && thread->in_transaction)
+            note_old(thread, memory, line, LINE, NOWHERE);
         for (size_t byte = line < from ? from - line : 0; byte < LINE && line + byte < to; byte++) {
             any |= told[byte];
             told[byte] = 0;
         }
-        struct thread *thread = this_thread();
         if (any == 0 || thread == NULL || !begin_operation(thread))
             continue;
         memory->dirty[line / LINE] = 1;
@@ -536,17 +540,18 @@ void recorder_marks(const char *text, struct from from)
     ends(thread);
 }
 
-void recorder_transaction(const char *which, int is_begin, struct from from)
+void recorder_transaction(enum step step, struct from from)
 {
     struct thread *thread = begins(MAY_PASS);
     if (thread == NULL)
         return;
     drain(thread);
+    note_transaction(thread, step, from);
+    thread->in_transaction = step == BEGINS;
     if (begin_operation(thread)) {
-        put(&body, which);
+        put(&body, step == BEGINS ? "begin" : step == COMMITS ? "commit" : "abort");
         put_from(from);
-        thread->in_transaction = is_begin;
-        counts.transactions += is_begin;
+        counts.transactions += step == BEGINS;
     }
     ends(thread);
 }

@@ -61,7 +61,8 @@ void recorder_fences(uintptr_t at, size_t bytes, struct from from);
 void recorder_locked(struct from from);
 
 /* A transaction begins, or ends. */
-void recorder_transaction(const char *which, int is_begin, struct from from);
+enum step { BEGINS, COMMITS, ABORTS };
+void recorder_transaction(enum step step, struct from from);
 
 /* The program tells the world something. */
 void recorder_marks(const char *text, struct from from);
