@@ -226,6 +226,30 @@ def test_what_was_not_seen_is_noticed_before_it_is_stored_over(build: Build, byt
     assert told == ["01" + "00" * 7, "02", "03" + "00" * 7]
 
 
+@pytest.mark.parametrize(("fences", "bytes_", "most"), [(9, 4 << 20, 0), (2000, 1 << 20, 31)])
+def test_what_was_not_seen_is_noticed_at_a_fence(
+    build: Build, fences: int, bytes_: int, most: int
+) -> None:
+    """At the first ones, and then at so many that it costs no more than they do."""
+    Path("other.c").write_text("void other(unsigned long *at) { at[9] = 2; }\n")
+    subprocess.run(["cc", "-c", "other.c"], check=True)
+    build(
+        f"""void other(uint64_t *at); int main(void) {{
+            uint64_t *at = map("pool", {bytes_});
+            for (uint64_t n = 0; n <= {fences} + 100; n++) {{
+                at[0] = n;
+                if (n == {fences}) other(at);
+                __builtin_ia32_sfence();
+            }}
+        }}""",
+        "other.o",
+    )
+    indelible.record(["./program"], "a.trace", unseen=True)
+    told = [line.split()[:2] for line in Path("a.trace").read_text().splitlines()]
+    before = told[: told.index(["bytes", "0x10048"])]
+    assert 0 <= before.count(["fence", "#"]) - fences <= most
+
+
 def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> None:
     build(SOURCES / "constructs.c", "-O1", "-DUNSEEN")
     with pytest.raises(InputError, match="13 bytes of persistent memory changed"):

@@ -264,6 +264,9 @@ void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct 
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
 void compare_all(struct from from);
 
+/* Looks at all of them, where that costs no more than the fences do. */
+void compare_at_fence(struct from from);
+
 /* transactions.c */
 
 /* A part of a memory is about to be told anew, in a thread's transaction. */

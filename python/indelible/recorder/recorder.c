@@ -14,12 +14,8 @@
 
 #include "inner.h"
 
-enum {
-    /* Bytes of one operation that docs/replay.md allows. */
-    OPERATION_MAX = 4096,
-    /* Persistent memory that is compared as a whole at each fence. */
-    COMPARED_MAX = 1 << 20,
-};
+/* Bytes of one operation that docs/replay.md allows. */
+enum { OPERATION_MAX = 4096 };
 
 int is_recording;
 int tells_loads;
@@ -436,11 +432,7 @@ void recorder_fences(uintptr_t at, size_t bytes, struct from from)
     drain(thread);
     /* Before a thread has done anything its fences are of other things. */
     if (thread->lane >= 0) {
-        uintptr_t all = 0;
-        for (int index = 0; index < mapping_count; index++)
-            all += mappings[index].end - mappings[index].start;
-        if (all <= COMPARED_MAX)
-            compare_all(from);
+        compare_at_fence(from);
         tell_fence(thread, "fence", from);
     }
     ends(thread);
