@@ -65,6 +65,22 @@ LIBC = "libc."
 #: Where the compiler's and the system's own headers are.
 SYSTEM = ("/usr/lib/", "/usr/include/", "/usr/local/lib/gcc")
 
+#: What of its transactions is refused, in the order of `enum wrong` (recorder/inner.h).
+WRONG = (
+    "",
+    "indelible_abort() at {at}: {word} does not hold again what it held at indelible_begin(), since"
+    " the store of {since}. An aborted transaction leaves nothing in the trace, and"
+    " indelible_abort() puts nothing back in the program: that does so itself, before it",
+    "indelible_begin() at {at} is within the transaction that begins at {since}: transactions do"
+    " not nest",
+    "indelible_commit() at {at} ends a transaction, and none has begun",
+    "indelible_abort() at {at} ends a transaction, and none has begun",
+    "the transaction that begins at {since} does not end: neither indelible_commit() nor"
+    " indelible_abort() follows",
+    "indelible_measured() at {at} is within the transaction that begins at {since}",
+)
+UNKNOWN = "a place that is not known"
+
 
 class EndError(InputError):
     """A program that ended by a signal, or in time did not end at all."""
@@ -302,15 +318,10 @@ def _require_whole(
 
 
 def _wrong(status: Mapping[str, Any], sources: Sources) -> str:
-    """Say what of the program's transactions a trace cannot have (`enum wrong` of inner.h)."""
-    place = sources.of(status["wrong_from"], status["wrong_call"]) or "a place that is not known"
-    since = sources.of(status["wrong_since"])
-    store = f"the store of {since}" if since else "a store"
-    return (
-        f"indelible_abort() at {place}: {status['wrong_at']:#x} does not hold again what it held at"
-        f" indelible_begin(), since {store}. An aborted transaction leaves nothing in the trace,"
-        " and indelible_abort() puts nothing back in the program: that does so itself, before it"
-    )
+    """Say what of the program's transactions a trace cannot have."""
+    at = sources.of(status["wrong_from"], status["wrong_call"]) or UNKNOWN
+    since = sources.of(status["wrong_since"], status["wrong_since_call"]) or UNKNOWN
+    return WRONG[status["wrong"]].format(at=at, since=since, word=f"{status['wrong_at']:#x}")
 
 
 def _trace(

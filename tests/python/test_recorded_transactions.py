@@ -78,3 +78,43 @@ def test_what_puts_back_need_not_be_seen(build: Build) -> None:
     assert [verb for verb in verbs[3:] if verb != "work"] == [
         *("begin", "bytes", "flush", "order", "bytes", "abort")
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        (
+            "indelible_begin();\nat[0] = 1; indelible_begin();\nindelible_commit();",
+            "indelible_begin() at B is within the transaction that begins at A:",
+        ),
+        ("at[0] = 1;\nindelible_commit();", "indelible_commit() at B ends a transaction, and none"),
+        ("at[0] = 1;\nindelible_abort();", "indelible_abort() at B ends a transaction, and none"),
+        ("at[0] = 1;\nindelible_begin();", "the transaction that begins at B does not end:"),
+        ("indelible_begin();\nexit(0);", "the transaction that begins at A does not end:"),
+        (
+            "indelible_begin();\nat[0] = 1; indelible_measured();\nindelible_commit();",
+            "indelible_measured() at B is within the transaction that begins at A",
+        ),
+    ],
+)
+def test_transactions_that_a_trace_cannot_have(build: Build, body: str, refusal: str) -> None:
+    assert refused(body, build).startswith(refusal)
+
+
+@pytest.mark.parametrize("end", ["return 0;", "pthread_exit(0);"])
+def test_a_transaction_ends_on_its_thread(build: Build, end: str) -> None:
+    build(
+        "void *other(void *at) { *(uint64_t *)at = 1; indelible_begin();"
+        f" {end} }} int main(void) {{ pthread_t thread;"
+        ' pthread_create(&thread, NULL, other, map("pool", 4096)); pthread_join(thread, NULL);'
+        " indelible_begin(); indelible_commit(); }"
+    )
+    with pytest.raises(InputError, match=r"begins at program\.c:\d+ does not end"):
+        indelible.record(["./program"], "a.trace")
+
+
+def test_nothing_is_suggested_where_nothing_was_stored(build: Build) -> None:
+    build('int main(void) { map("pool", 4096); indelible_begin(); indelible_commit(); }')
+    told = str(indelible.record(["./program"], "a.trace"))
+    assert "none: the program stored nothing to persistent memory" in told
+    assert "indelible crash" not in told

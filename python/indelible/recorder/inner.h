@@ -162,7 +162,8 @@ struct thread {
     /* Whether what was written back, or stored past the caches, waits for a fence. */
     int is_unfenced;
     int in_transaction;
-    /* What was stored in its transaction (transactions.c). */
+    /* Where its transaction began, and what was stored in it (transactions.c). */
+    struct from began;
     struct stored *stored;
     size_t stored_count, stored_room;
 };
@@ -241,7 +242,15 @@ struct counts {
     /* Why something is not there: the trace is full, there are too many files, or the system failed. */
     uint64_t full, crowded, failed;
     /* What of the program's transactions the trace cannot have, and where: for recording.py. */
-    enum wrong { RIGHT, NOT_PUT_BACK } wrong;
+    enum wrong {
+        RIGHT,
+        NOT_PUT_BACK,
+        NESTED,
+        COMMITS_NONE,
+        ABORTS_NONE,
+        UNENDED,
+        MEASURED_WITHIN
+    } wrong;
     uint64_t wrong_at;
     struct from wrong_from, wrong_since;
 };
@@ -276,8 +285,11 @@ void note_old(struct thread *thread, const struct memory *memory, size_t offset,
 /* A thread's transaction begins or ends. */
 void note_transaction(struct thread *thread, enum step step, struct from from);
 
-/* A thread has no more transactions. */
-void forget_transactions(struct thread *thread);
+/* Nothing is within a transaction here: the program ends, or what was done is not told. */
+void note_open(enum wrong wrong, struct from from);
+
+/* A thread ends. */
+void end_transactions(struct thread *thread);
 
 /* recorder.c */
 
@@ -293,7 +305,7 @@ void tell_head(const struct memory *memory, size_t from, size_t to);
 void drain(struct thread *thread);
 
 /* Forgets all that was told. */
-void forget(void);
+void forget(struct from from);
 
 #pragma GCC visibility pop
 

@@ -19,7 +19,7 @@ static pid_t process;
 
 void indelible_measured(void)
 {
-    forget();
+    forget(CALLER);
 }
 
 void indelible_begin(void)
@@ -65,6 +65,7 @@ static void finish(void)
     recorder_keep();
     look_at_files();
     recorder_compares(0, UINTPTR_MAX, NOWHERE);
+    note_open(UNENDED, NOWHERE);
     end_recording();
     write_out(&head);
     write_out(&body);
@@ -74,12 +75,13 @@ static void finish(void)
             "stores %lu\nstreams %lu\nloads %lu\nflushes %lu\nfences %lu\nmarks %lu\n"
             "transactions %lu\nwork %lu\nunseen %lu\nunseen_at %lu\nunseen_from %lu\n"
             "threads %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n"
-            "wrong %d\nwrong_at %lu\nwrong_from %lu\nwrong_call %lu\nwrong_since %lu\n",
+            "wrong %d\nwrong_at %lu\nwrong_from %lu\nwrong_call %lu\n"
+            "wrong_since %lu\nwrong_since_call %lu\n",
             counts.stores, counts.streams, counts.loads, counts.flushes, counts.fences,
             counts.marks, counts.transactions, counts.work, counts.unseen, counts.unseen_at,
             counts.unseen_from, counts.threads, counts.nested, counts.full, counts.crowded,
             counts.failed, counts.wrong, counts.wrong_at, counts.wrong_from.at,
-            counts.wrong_from.call, counts.wrong_since.at);
+            counts.wrong_from.call, counts.wrong_since.at, counts.wrong_since.call);
     for (int index = 0; index < memory_count; index++)
         dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
                 memories[index].name);

@@ -539,7 +539,6 @@ void recorder_transaction(enum step step, struct from from)
         return;
     drain(thread);
     note_transaction(thread, step, from);
-    thread->in_transaction = step == BEGINS;
     if (begin_operation(thread)) {
         put(&body, step == BEGINS ? "begin" : step == COMMITS ? "commit" : "abort");
         put_from(from);
@@ -548,7 +547,7 @@ void recorder_transaction(enum step step, struct from from)
     ends(thread);
 }
 
-void forget(void)
+void forget(struct from from)
 {
     struct thread *thread = begins(MAY_PASS);
     if (thread == NULL)
@@ -559,6 +558,7 @@ void forget(void)
     empty(&body);
     counts = (struct counts){
         .nested = counts.nested, .crowded = counts.crowded, .failed = counts.failed};
+    note_open(MEASURED_WITHIN, from);
     forget_lanes();
     told_lane = 0;
     has_begun = 0;

@@ -396,7 +396,7 @@ void end_thread(struct thread *thread)
 {
     take_turn(thread, STAYS);
     drain(thread);
-    forget_transactions(thread);
+    end_transactions(thread);
     /* What it does yet is not told. */
     mine = &gone;
     leaving = thread->id;

@@ -10,13 +10,23 @@
 struct stored {
     const struct memory *memory;
     size_t word;
-    /* What it held before that store, and what it is told to hold when the transaction is aborted. */
+    /* What it held before that store, and what it is told to hold when the transaction aborts. */
     uint64_t old, now;
     struct from from;
 };
 
 /* Stores for which there is room at first (ours). */
 enum { ROOM = 1 << 10 };
+
+/* The first thing that is wrong is told. */
+static void note(enum wrong wrong, struct from from, struct from since)
+{
+    if (counts.wrong != RIGHT)
+        return;
+    counts.wrong = wrong;
+    counts.wrong_from = from;
+    counts.wrong_since = since;
+}
 
 static uint64_t *told_word(const struct stored *stored)
 {
@@ -28,9 +38,9 @@ static int has_room(struct thread *thread)
     if (thread->stored_count < thread->stored_room)
         return 1;
     size_t had = thread->stored_room, wanted = had == 0 ? ROOM : 2 * had;
-    long bytes = wanted * sizeof *thread->stored;
+    long now = had * sizeof *thread->stored, bytes = wanted * sizeof *thread->stored;
     const long new[6] = {0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0};
-    const long more[6] = {(long)thread->stored, had * sizeof *thread->stored, bytes, MREMAP_MAYMOVE};
+    const long more[6] = {(long)thread->stored, now, bytes, MREMAP_MAYMOVE};
     long at = had == 0 ? system_call(SYS_mmap, new) : system_call(SYS_mremap, more);
     if (at < 0 && at > -PAGE) {
         counts.failed++;
@@ -80,10 +90,8 @@ static void aborts(struct thread *thread, struct from from)
     for (size_t index = count; index-- > 0;) {
         const struct stored *stored = &thread->stored[index];
         if (counts.wrong == RIGHT && stored->now != *told_word(stored)) {
-            counts.wrong = NOT_PUT_BACK;
             counts.wrong_at = stored->memory->place + stored->word * 8;
-            counts.wrong_from = from;
-            counts.wrong_since = stored->from;
+            note(NOT_PUT_BACK, from, stored->from);
         }
     }
     for (size_t index = 0; index < count; index++)
@@ -92,13 +100,29 @@ static void aborts(struct thread *thread, struct from from)
 
 void note_transaction(struct thread *thread, enum step step, struct from from)
 {
-    if (step == ABORTS && thread->in_transaction)
+    if (step == BEGINS && thread->in_transaction)
+        note(NESTED, from, thread->began);
+    else if (step != BEGINS && !thread->in_transaction)
+        note(step == COMMITS ? COMMITS_NONE : ABORTS_NONE, from, NOWHERE);
+    else if (step == ABORTS)
         aborts(thread, from);
+    thread->in_transaction = step == BEGINS;
+    thread->began = from;
     thread->stored_count = 0;
 }
 
-void forget_transactions(struct thread *thread)
+void note_open(enum wrong wrong, struct from from)
 {
+    for (int index = 0; index < thread_count; index++)
+        if (threads[index].in_transaction)
+            note(wrong, from, threads[index].began);
+}
+
+void end_transactions(struct thread *thread)
+{
+    if (thread->in_transaction)
+        note(UNENDED, NOWHERE, thread->began);
+    thread->in_transaction = 0;
     const long gone[6] = {(long)thread->stored, thread->stored_room * sizeof *thread->stored};
     if (thread->stored_room > 0)
         system_call(SYS_munmap, gone);

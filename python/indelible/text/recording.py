@@ -31,7 +31,11 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
         lines.append(text.paragraph("exit code", str(answer["exit_code"]), width))
     size = text.quantity(answer["bytes"], "B")
     lines.append(text.paragraph("trace", f"{answer['trace']} ({size})", width))
-    lines.append(text.command("crash test", _crash(answer), width))
+    if answer["stores"] or answer["streams"]:
+        lines.append(text.command("crash test", _crash(answer), width))
+    else:
+        nothing = "none: the program stored nothing to persistent memory"
+        lines.append(text.paragraph("crash test", nothing, width))
     return "\n".join(lines)
 
 

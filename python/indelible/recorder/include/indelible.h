@@ -23,9 +23,10 @@ void indelible_measured(void);
 /* The program tells the world how far it has come: a text as of printf, without `#`. */
 void indelible_mark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A transaction, for designs that make one atomic and durable. One that is aborted leaves nothing in
- * persistent memory, there: indelible_abort() puts nothing back in the program, which does so itself
- * before it, as one with a rollback of its own does. `record` refuses one that does not. */
+/* A transaction, for designs that make one atomic and durable. They do not nest. One that is
+ * aborted leaves nothing in persistent memory, there: indelible_abort() puts nothing back in the
+ * program, which does so itself before it, as one with a rollback of its own does. `record` refuses
+ * one that does not. */
 void indelible_begin(void);
 void indelible_commit(void);
 void indelible_abort(void);
