@@ -268,3 +268,52 @@ def test_calls_of_libpmem_are_told(build: Build) -> None:
         # One that fails does nothing, and one that drains flushes nothing.
         *(["bytes", "0x10100"], ["fence"]),
     ]
+
+
+#: What a program does with a file that has holes; `other` is not built with `indelible cc`.
+SPARSE = """
+    void other(uint64_t *at);
+    int main(int count, char **words)
+    {
+        size_t bytes = 16ul << 30, far = (9ul << 30) / 8;
+        int file = open("pool", O_RDWR | O_CREAT, 0600);
+        if (ftruncate(file, bytes) != 0 || lseek(file, 100, SEEK_SET) != 100)
+            return 1;
+        uint64_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (lseek(file, 0, SEEK_CUR) != 100)
+            return 2;
+        at[1] = at[1] + 1;
+        at[far] = 2;
+        msync(at, bytes, MS_SYNC);
+        indelible_measured();
+        at[far] = 3;
+        if (count > 1)
+            other(at + far + far / 2);
+        munmap(at, bytes);
+        char line[256];
+        FILE *status = fopen("/proc/self/status", "r");
+        while (fgets(line, sizeof line, status) != NULL)
+            if (strncmp(line, "VmHWM:", 6) == 0)
+                return strtol(line + 6, NULL, 10) < 100000 ? 0 : 3;
+        return 4;
+    }
+"""
+
+
+def test_holes_of_large_files_take_neither_time_nor_memory(build: Build) -> None:
+    Path("other.c").write_text("void other(unsigned long *at) { *at = 7; }\n")
+    subprocess.run(["cc", "-c", "other.c"], check=True)
+    build(SPARSE, "other.o")
+    for before in (1, 2):
+        answer = indelible.record(["./program"], "a.trace")
+        assert (answer["exit_code"], answer["unseen"], answer["stores"]) == (0, 0, 1)
+        told = [line.partition(" #")[0] for line in Path("a.trace").read_text().splitlines()]
+        assert told[1:] == [
+            f"region 0x10000 {16 << 30}",
+            "bytes 0x10000 " + "00" * 8 + f"0{before}" + "00" * 55,
+            "bytes 0x240010000 " + "02" + "00" * 63,
+            "measured",
+            "bytes 0x240010000 0300000000000000",
+        ]
+    with pytest.raises(InputError, match=r"1 bytes .* the first at 0x360010000"):
+        indelible.record(["./program", "other"], "a.trace")

@@ -15,6 +15,8 @@
 enum {
     LINE = 64,
     PAGE = 4096,
+    /* Memory is read, compared and, where nothing was ever in it, passed over by so many bytes. */
+    PART = 1 << 16,
     /* Numbers of files from here on are far from those that programs count on (ours). */
     FAR = 500,
 };
@@ -58,11 +60,27 @@ struct memory {
     unsigned char *told;
     /* For each line, whether it was stored to since it was written back. */
     unsigned char *dirty;
+    /* For each part, whether anything of it was told: the others are zeros, and nobody has touched
+     * what would hold them. */
+    unsigned char *used;
     int is_file;
     dev_t device;
     ino_t file;
     char name[4096];
 };
+
+/* Something is told of a part of it. */
+static inline void use(const struct memory *memory, size_t offset, size_t bytes)
+{
+    for (size_t part = offset / PART; part <= (offset + bytes - 1) / PART; part++)
+        memory->used[part] = 1;
+}
+
+/* The line behind one, or behind its part if that is not used. */
+static inline size_t next_line(const struct memory *memory, size_t line)
+{
+    return memory->used[line / PART] ? line + LINE : (line / PART + 1) * PART;
+}
 
 /* Where the program has a part of it. It may be longer than the file is by now. */
 struct mapping {
@@ -71,7 +89,12 @@ struct mapping {
     size_t offset;
 };
 
-enum { MEMORIES_MAX = 64, MAPPINGS_MAX = 256 };
+enum {
+    MEMORIES_MAX = 64,
+    MAPPINGS_MAX = 256,
+    /* Files that are larger are taken to have holes (ours). */
+    SPARSE_MIN = 64 << 20,
+};
 
 extern struct memory memories[MEMORIES_MAX];
 extern int memory_count;

@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,6 +59,11 @@ static void *enlarged(void *before, size_t had, size_t bytes)
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+static size_t parts_of(size_t bytes)
+{
+    return (bytes + PART - 1) / PART;
+}
+
 /* Has a memory hold so many bytes, of which nothing is told yet. */
 static int enlarge(struct memory *memory, size_t bytes)
 {
@@ -73,6 +79,12 @@ static int enlarge(struct memory *memory, size_t bytes)
         return 0;
     }
     memory->dirty = dirty;
+    void *used = enlarged(memory->used, parts_of(memory->bytes), parts_of(bytes));
+    if (used == MAP_FAILED) {
+        counts.failed++;
+        return 0;
+    }
+    memory->used = used;
     memory->bytes = bytes;
     return 1;
 }
@@ -125,18 +137,41 @@ static void hold(int file)
         close(held);
 }
 
-/* What a file holds. Parts that are zeros, as where nothing was ever written, take no memory. */
-static void read_whole(struct memory *memory, int file)
+/* What a file holds between two places. Parts that are zeros take no memory. */
+static void read_between(struct memory *memory, int file, size_t from, size_t to)
 {
-    static unsigned char part[1 << 16];
+    static unsigned char part[PART];
     ssize_t bytes = 1;
-    for (size_t done = 0; done < memory->bytes && bytes > 0; done += bytes) {
-        size_t left = memory->bytes - done;
-        bytes = pread(file, part, left < sizeof part ? left : sizeof part, done);
-        if (bytes > 0 && (part[0] != 0 || memcmp(part, part + 1, bytes - 1) != 0))
+    for (size_t done = from; done < to && bytes > 0; done += bytes) {
+        size_t room = sizeof part - done % sizeof part, left = to - done;
+        bytes = pread(file, part, left < room ? left : room, done);
+        if (bytes > 0 && (part[0] != 0 || memcmp(part, part + 1, bytes - 1) != 0)) {
             memcpy(memory->told + done, part, bytes);
+            use(memory, done, bytes);
+        }
     }
     counts.failed += bytes < 0;
+}
+
+/* What a file holds. Of a large one holes are left out, which the system tells by where it would go
+ * on to read: that is the program's, and put back. */
+static void read_whole(struct memory *memory, int file)
+{
+    off_t own = memory->bytes < SPARSE_MIN ? -1 : lseek(file, 0, SEEK_CUR);
+    if (own < 0) {
+        read_between(memory, file, 0, memory->bytes);
+        return;
+    }
+    for (off_t at = 0, end; at < (off_t)memory->bytes; at = end) {
+        off_t data = lseek(file, at, SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            break;
+        end = data < 0 ? -1 : lseek(file, data, SEEK_HOLE);
+        if (end < 0)
+            end = memory->bytes;
+        read_between(memory, file, data < 0 ? at : data, end);
+    }
+    lseek(file, own, SEEK_SET);
 }
 
 /* The memory that is a file that is mapped, whole, with what it holds when that is done first. */
@@ -195,6 +230,7 @@ void indelible_region(const void *start, size_t bytes)
         return;
     memory->left = end - first;
     memcpy(memory->told, (const void *)first, end - first);
+    use(memory, 0, end - first);
     tell_head(memory, 0, end - first);
     map(first, end - first, memory, 0);
 }
@@ -242,6 +278,9 @@ static void map_file(uintptr_t start, size_t bytes, int file, off_t offset, cons
     if (memory == NULL)
         return;
     map(start, bytes, memory, offset);
+    /* A page is got with none around it, so that who looks for pages finds those that were used. */
+    if (memory->bytes >= SPARSE_MIN)
+        syscall(SYS_madvise, start, bytes, MADV_RANDOM);
     recorder_compares(start, start + bytes, NOWHERE);
 }
 

@@ -119,6 +119,7 @@ static void tell_store(struct thread *thread, const struct mapping *mapping, uin
     size_t first = mapping->offset + (at - mapping->start);
     if (thread->in_transaction)
         note_old(thread, mapping->memory, first, bytes, from);
+    use(mapping->memory, first, bytes);
     for (size_t byte = 0; byte < bytes; byte++)
         told[byte] = now[byte];
     for (size_t line = first / LINE; line <= (first + bytes - 1) / LINE; line++)
@@ -160,6 +161,7 @@ static void tell_stream(struct thread *thread, const struct mapping *mapping, ui
     }
     counts.streams++;
     thread->is_unfenced = 1;
+    use(mapping->memory, mapping->offset + (at - mapping->start), bytes);
     for (uintptr_t word = at; word < at + bytes; word += 8) {
         uint64_t value = *(const uint64_t *)word;
         for (int byte = 0; byte < 8; byte++)
@@ -211,7 +213,9 @@ uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, 
 void tell_zeros(const struct memory *memory, size_t from, size_t to)
 {
     struct thread *thread = this_thread();
-    for (size_t line = from / LINE * LINE; line < to; line += LINE) {
+    for (size_t line = from / LINE * LINE; line < to; line = next_line(memory, line)) {
+        if (!memory->used[line / PART])
+            continue;
         unsigned char *told = memory->told + line, any = 0;
         if (thread != NULL && thread->in_transaction)
             note_old(thread, memory, line, LINE, NOWHERE);
@@ -232,7 +236,9 @@ void tell_zeros(const struct memory *memory, size_t from, size_t to)
 
 void tell_head(const struct memory *memory, size_t from, size_t to)
 {
-    for (size_t line = from; line < to; line += LINE) {
+    for (size_t line = from; line < to; line = next_line(memory, line)) {
+        if (!memory->used[line / PART])
+            continue;
         const uint64_t *words = (const uint64_t *)(memory->told + line);
         uint64_t any = 0;
         for (int word = 0; word < LINE / 8; word++)
@@ -451,9 +457,11 @@ void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
             uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
             compare_mapping(mapping, at, until, from);
             const unsigned char *dirty = mapping->memory->dirty;
-            for (uintptr_t line = at / LINE * LINE; line < until; line += LINE)
-                if (dirty[(mapping->offset + (line - mapping->start)) / LINE])
-                    tell_flush(thread, mapping, line, LINE, from);
+            size_t moved = mapping->start - mapping->offset, end_line = until - moved;
+            for (size_t line = (at - moved) / LINE * LINE; line < end_line;
+                 line = next_line(mapping->memory, line))
+                if (mapping->memory->used[line / PART] && dirty[line / LINE])
+                    tell_flush(thread, mapping, line + moved, LINE, from);
         }
         tell_fence(thread, "fence", from);
     }
@@ -564,8 +572,9 @@ void forget(struct from from)
     has_begun = 0;
     for (int index = 0; index < memory_count; index++) {
         struct memory *memory = &memories[index];
-        for (size_t line = 0; line < memory->bytes / LINE; line++)
-            memory->dirty[line] = 0;
+        for (size_t line = 0; line < memory->bytes; line = next_line(memory, line))
+            if (memory->used[line / PART])
+                memory->dirty[line / LINE] = 0;
         tell_head(memory, 0, memory->bytes);
     }
     ends(thread);

@@ -8,8 +8,6 @@
 #include "inner.h"
 
 enum {
-    /* Bytes that are compared at a time. */
-    PART = 1 << 16,
     /* Persistent memory that is compared as a whole at fences, and how many bytes of it are at the
      * first ones and at each of the others, on average. That many take as long as a fence and its
      * like do otherwise (ours). */
@@ -52,13 +50,36 @@ static long copy(uintptr_t at, unsigned char *to, size_t bytes)
     return system_call(SYS_process_vm_readv, asked);
 }
 
+/* Whether nothing was ever told of a part of a large file, and the system holds no page of it:
+ * nobody has stored there, if none was taken away since. A look at it would get it pages. */
+static int is_untouched(const struct mapping *mapping, uintptr_t at, size_t bytes)
+{
+    const struct memory *memory = mapping->memory;
+    size_t offset = mapping->offset + (at - mapping->start);
+    if (!memory->is_file || memory->bytes < SPARSE_MIN || memory->used[offset / PART])
+        return 0;
+    unsigned char pages[PART / PAGE] = {0}, any = 0;
+    uintptr_t first = at / PAGE * PAGE;
+    const long asked[6] = {(long)first, at + bytes - first, (long)pages};
+    if (system_call(SYS_mincore, asked) != 0)
+        return 0;
+    for (size_t page = 0; page < PART / PAGE; page++)
+        any |= pages[page] & 1;
+    return any == 0;
+}
+
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from)
 {
     static unsigned char now[PART];
     at = at < mapping->start ? mapping->start : at;
     end = end > end_of(mapping) ? end_of(mapping) : end;
     while (at < end) {
-        size_t bytes = end - at < PART ? end - at : PART;
+        size_t bytes = PART - (mapping->offset + (at - mapping->start)) % PART;
+        bytes = end - at < bytes ? end - at : bytes;
+        if (is_untouched(mapping, at, bytes)) {
+            at += bytes;
+            continue;
+        }
         long copied = copy(at, now, bytes);
         /* Where the system does not let a process read so, all can be read, or the program ends. */
         int may_not = copied == -EPERM || copied == -ENOSYS;
