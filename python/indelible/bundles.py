@@ -39,6 +39,7 @@ REFUSED = {
     "--check": "runs a program of yours, which a bundle does not have",
     "--images": "keeps what a program of yours refuses",
     "--native": "measures this computer's processor",
+    "--json": "behind `--` prints what answer.json has, and before it the bundle's own object",
 }
 
 #: Flags that name a file whatever it is called.
@@ -88,9 +89,9 @@ def split(words: Sequence[str], folder: Path) -> Words:
         if name and not equals:
             # What comes next is its value, if it takes one.
             flag = name
-            if name not in (*OUTPUTS, *MEANS, "--json"):
+            if name not in (*OUTPUTS, *MEANS):
                 kept_words.append(word)
-            own += [word] if name != "--json" else []
+            own.append(word)
             continue
         flag = name or flag
         value, is_kept = _value(flag, value, places, folder)

@@ -78,7 +78,7 @@ def test_the_same_answer_is_verified(command: Command) -> None:
 def test_a_bundle_has_the_distributions_of_latencies_whatever_is_written(
     command: Command, fake: ModuleType, more: list[str]
 ) -> None:
-    words = ("--json", "it") if more == ["--json"] else ("it",)
+    words, more = (("--json", "it"), []) if more == ["--json"] else (("it",), more)
     command("bundle", *words, "--", *COMPARE, "--latencies", *more)
     rows = json.loads(Path("it/answer.json").read_text(encoding="utf-8"))["rows"]
     assert all(spec["latencies"] for kind, spec in fake.asked if kind == "run")
@@ -155,6 +155,8 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         ("it", "--", *COMPARE, "--native"): "--native measures this computer's processor",
         ("it", "--", *COMPARE, "--csv", "-"): "--csv - cannot be a file of a bundle",
         ("it", "--", *COMPARE, "--csv", "answer.json"): "cannot be a file of a bundle",
+        ("it", "--", *COMPARE, "--json"): "--json behind `--` prints what answer.json has",
+        ("it", "--foo", "--", *COMPARE): "unknown option `--foo` of `indelible bundle`",
         ("it", "--", *COMPARE, "--foo"): "unknown option `--foo` of `indelible compare`",
         ("it", "--", "run", "--design", "silo", "--sql", "none.sql"): "none.sql: no such file",
         ("it", "--", "run", "--design", "sillo", "--workload", "hash"): "unknown design `sillo`",
@@ -170,6 +172,16 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
     }.items():
         code, _, complaint = command("verify", *words)
         assert (code, sentence in complaint) == (2, True), complaint
+
+
+@pytest.mark.parametrize(
+    "words", [("--json", "it", "--"), ("it", "--json", "--"), ("it", "--json")]
+)
+def test_a_bundle_s_own_option_stands_before_the_command(
+    command: Command, words: tuple[str, ...]
+) -> None:
+    code, out, _ = command("bundle", *words, *COMPARE)
+    assert (code, json.loads(out)["folder"]) == (0, "it")
 
 
 def test_of_what_was_interrupted_there_is_no_bundle(

@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object and nothing else; before FOLDER",
+        help="print one JSON object and nothing else; before `--`",
     )
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run"
@@ -55,7 +55,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `bundle`."""
-    words = args.words[1:] if args.words[:1] == ["--"] else args.words
+    words, is_json = list(args.words), args.json
+    # What is behind the folder comes here as it is.
+    while words[:1] == ["--json"]:
+        words, is_json = words[1:], True
+    if words and words[0] != "--" and words[0].startswith("-"):
+        raise InputError(f"unknown option `{words[0]}` of `indelible bundle`")
+    words = words[1:] if words[:1] == ["--"] else words
     if args.folder in (None, "--") or not words:
         raise InputError("`indelible bundle` takes a folder and a command: FOLDER -- COMMAND ...")
     folder = Path(args.folder)
@@ -65,7 +71,7 @@ def call(args: argparse.Namespace) -> int:
     with naming(folder):
         folder.mkdir()
     try:
-        code = _made(folder, command, show=not args.json)
+        code = _made(folder, command, show=not is_json)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -73,7 +79,7 @@ def call(args: argparse.Namespace) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         complain(f"{folder} was not made: the command did not come to its end")
         return code
-    if args.json:
+    if is_json:
         options.show_json({"folder": str(folder), **bundles.read(folder)[0]})
     else:
         options.show(
