@@ -139,3 +139,14 @@ def test_writes_that_came_early_are_told_below_the_violation() -> None:
     assert line == "    came early: home write back 0x40, log 0x80 (8 bytes)"
     *_, line = crash_text.list_violations([found | {"early": early}], 400, crash_text.EARLY)
     assert line.endswith("log 0x200 (8 bytes), and 3 more; --json has them all")
+
+
+def test_images_of_one_event_are_counted() -> None:
+    found = {"life": 1, "after": [], "event": 7, "order": 1, "cycle": 90, "text": "the same bad"}
+    others = [found | {"order": order} for order in (2, 3)] + [found | {"event": 8}] * 2
+    lines = crash_text.list_violations([found, *others], 200, crash_text.OTHER)
+    assert lines == [
+        "  at event 7 (cycle 90, another image): the same bad",
+        "    and 2 more images of it",
+        "    the same at event 8 (cycle 90, another image) and 1 more image of it",
+    ]

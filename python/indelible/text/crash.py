@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -198,17 +199,20 @@ TORN = 3, "some words of the next one there"
 def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: str) -> list[str]:
     """Return the first violation with its history, and the others as far as they differ."""
     # Several images of a crash point have one place, which is told once.
-    places: dict[str, dict[str, None]] = {}
+    places: dict[str, Counter[str]] = {}
     files: dict[str, list[str]] = {}
     for violation in violations:
-        places.setdefault(violation["text"], {})[_place(violation, early)] = None
+        places.setdefault(violation["text"], Counter())[_place(violation, early)] += 1
         files.setdefault(violation["text"], []).extend(violation.get("files", ()))
     lines = []
     for index, (what, told_at) in enumerate(places.items()):
         where = list(told_at)
         also = []
+        if told_at[where[0]] > 1:
+            also.append(_more_images(told_at[where[0]]).removeprefix(" "))
         if where[1:]:
-            also.append(f"the same {', '.join(where[1:])}")
+            others = (f"{place}{_more_images(told_at[place])}" for place in where[1:])
+            also.append(f"the same {', '.join(others)}")
         if files[what]:
             also.append(f"kept in {', '.join(files[what])}")
         told = f"{where[0]}: {what}"
@@ -221,6 +225,13 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
             for one in also
         ]
     return lines
+
+
+def _more_images(count: int) -> str:
+    """Return how many images of one place there are beside the one that is told."""
+    if count == 1:
+        return ""
+    return f" and {count - 1} more image{'' if count == 2 else 's'} of it"
 
 
 def _place(violation: Mapping[str, Any], other: str) -> str:
