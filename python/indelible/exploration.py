@@ -121,10 +121,11 @@ def explore(
     """Record a program with each of so many `seeds`, from `seed` on, and crash-test each trace.
 
     With each its threads go on in another order. The shell command `before` is run before each
-    recording. The trace of a seed with which something is wrong is left in the folder `out`. What
-    takes more than `seconds`, or ends by a signal, is wrong, too. `check`, `design`, `machine`,
-    `points` and `set` are those of `crash`, and the others those of `record`. A trace that is too
-    large for machine `tiny`, or has too many threads, gets more room, unless `set` says how much.
+    recording. The trace of a seed with which something is wrong is left in the folder `out`, which
+    is made. What takes more than `seconds`, or ends by a signal, is wrong, too. `check`, `design`,
+    `machine`, `points` and `set` are those of `crash`, and the others those of `record`. A trace
+    that is too large for machine `tiny`, or has too many threads, gets more room, unless `set` says
+    how much.
 
     Raises:
         InputError: if what the program does cannot be recorded, or the campaign not be had.
@@ -134,12 +135,11 @@ def explore(
     seconds = experiment.above_zero("seconds", seconds)
     first = experiment.whole("seed", seed)
     count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
-    folder = Path(experiment.named("out", out))
-    if not folder.is_dir():
-        raise InputError(f"there is no directory `{folder}`; make it first")
+    to = experiment.named("out", out)
     asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
     campaign = Campaign(asked, points, check=check)
     _require_campaign(campaign)
+    folder = files.make_folder("--out", to)
     plan = Plan(words, before, options, seconds, campaign, folder, Turns(first))
     jobs = [Order(plan, number) for number in range(first, first + count)]
     return _answer(plan, jobs)

@@ -27,6 +27,24 @@ def require_writable(what: str, path: str) -> None:
         raise InputError(f"{what} {path}: {refused}")
 
 
+def make_folder(what: str, path: str) -> Path:
+    """Return a folder for what comes of a command; it is made, if that which it is in is there."""
+    if not path:
+        raise InputError(f"{what} names no folder: its word is empty")
+    require_parent(what, path)
+    folder = Path(path)
+    with naming(f"{what} {path}"):
+        folder.mkdir(exist_ok=True)
+    return folder
+
+
+def require_parent(what: str, path: str) -> None:
+    """Refuse a folder that `make_folder` could not make for want of that which it is in."""
+    parent = Path(path).parent
+    if path and not parent.is_dir():
+        raise InputError(f"{what} {path}: there is no directory `{parent}`; make it first")
+
+
 @contextmanager
 def naming(place: str | os.PathLike[str]) -> Iterator[None]:
     """Say of which file it is that the host refuses something: a full disk does not."""

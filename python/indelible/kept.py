@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from indelible import experiment
 from indelible.experiment import Experiment, InputError, named
-from indelible.files import naming
+from indelible.files import make_folder, naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
@@ -92,9 +92,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
     """Return the jobs, whose answers are kept in a folder, if one is named; it is made."""
     if folder is None:
         return jobs
-    path = Path(named("keep", folder))
-    with naming(f"--keep {path}"):
-        path.mkdir(exist_ok=True)
+    path = make_folder("--keep", named("keep", folder))
     simulator = simulator_digest()
     machines: dict[str, str] = {}
 

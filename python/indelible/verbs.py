@@ -23,6 +23,7 @@ from indelible.experiment import (
     named,
     truth,
 )
+from indelible.files import require_parent
 from indelible.jobs import RunJob, run_all, run_tested, sampled, survival
 from indelible.metrics import metric_named
 from indelible.native import Beside, beside
@@ -209,6 +210,8 @@ def crash(
     campaign = Campaign(
         asked, points, mutants, nested, without, lives, check, images, leave_out, trials
     )
+    if images is not None:
+        require_parent("--images", experiment.named("images", images))
     jobs = kept.keeping([campaign], keep)
     answer = None
     try:

@@ -193,7 +193,10 @@ def test_one_thread_has_one_order(
     answer = json.loads(out)
     assert (answer["orders"], answer["cancelled"], err) == (1, False, "")
     assert [row["checked"] for row in answer["rows"]] == [False, False]
-    assert main(["explore", "--seeds", "2", "--check", "true", "--", "./program"]) == 0
+    assert (
+        main(["explore", "--seeds", "2", "--check", "true", "--out", "of", "--", "./program"]) == 0
+    )
+    assert Path("of").is_dir()
     out, _ = capsys.readouterr()
     assert "orders      1: one thread uses persistent memory" in out
     assert "exit code   3 with seeds 1, 2" in out
@@ -221,7 +224,9 @@ def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
     [
         ([], "`indelible explore` needs a program: indelible explore -- ./program ..."),
         (["--before", "echo no >&2; exit 4", "--", "./program"], "ended with exit code 4: no"),
-        (["--out", "nowhere", "--", "./program"], "there is no directory `nowhere`; make it first"),
+        (["--out", "no/where", "--", "./program"], "there is no directory `no`; make it first"),
+        (["--out", "program.c", "--", "./program"], "--out program.c: file exists"),
+        (["--out", "", "--", "./program"], "--out names no folder: its word is empty"),
         (["--check", "nobody", "--", "./program"], "the checker ended with exit code 127"),
         (["--", "true"], "`true` was not built with `indelible cc`"),
         (["--", "./nothing"], "./nothing: no such file or directory"),

@@ -453,13 +453,22 @@ def test_what_was_interrupted_says_what_it_took(
     assert str(partial.taken) == f"1 of 4 runs taken from {tmp_path}"
 
 
-def test_a_folder_that_cannot_be_is_a_sentence(command: Command, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_is_a_sentence(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     words = ["compare", "--designs", "native", "--workloads", "hash", "--keep"]
     for folder, why in (
         (tmp_path / "file", "file exists"),
-        (tmp_path / "no" / "where", "no such file or directory"),
+        (tmp_path / "no" / "where", f"there is no directory `{tmp_path / 'no'}`; make it first"),
     ):
         code, _, complaints = command(*words, str(folder))
         assert (code, complaints.count("\n")) == (2, 1)
         assert f"--keep {folder}: {why}" in complaints
+    monkeypatch.chdir(tmp_path)
+    Path("a.trace").write_text("store 0 1\n")
+    nowhere = str(tmp_path / "no" / "where")
+    words = ["crash", "--design", "undo@x86", "--replay", "a.trace", "--check", "true"]
+    code, _, complaints = command(*words, "--images", nowhere)
+    assert code == 2
+    assert f"--images {nowhere}: there is no directory `{tmp_path / 'no'}`; make it" in complaints
