@@ -307,11 +307,16 @@ def _require_whole(
     if status["unseen"] and not asked["unseen"]:
         before = sources.of(status["unseen_from"])
         place = f"before {before}" if before else "before the end"
+        forked = (
+            "; what a child stores is not recorded, and the program has forked"
+            if status["forks"]
+            else ""
+        )
         raise InputError(
             f"{status['unseen']:,} bytes of persistent memory changed without a store that was"
             f" seen, the first at {status['unseen_at']:#x} {place}: build what stores there with"
             " `indelible cc`, or take them for stores just before the next flush or fence with"
-            " --unseen"
+            f" --unseen{forked}"
         )
     if status["wrong"]:
         raise InputError(_wrong(status, sources))

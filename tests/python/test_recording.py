@@ -351,6 +351,19 @@ def test_children_are_not_recorded_and_every_exit_is_one(build: Build, leave: st
     assert (answer["stores"], answer["unseen"]) == (2, 0)
 
 
+def test_that_a_child_may_have_stored_is_said(build: Build) -> None:
+    build(
+        """int main(void) {
+            uint64_t *at = map("pool", 4096);
+            at[0] = 1;
+            if (fork() == 0) { at[7] = 2; _exit(0); }
+            wait(NULL);
+        }"""
+    )
+    with pytest.raises(InputError, match=r"at 0x10038 .* and the program has forked$"):
+        indelible.record(["./program"], "a.trace")
+
+
 def test_of_two_programs_none_is_recorded(build: Build) -> None:
     build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
     with pytest.raises(InputError, match="several programs"):

@@ -262,6 +262,8 @@ struct counts {
     uint64_t unseen, unseen_at, unseen_from;
     /* Threads, and what came while something was told (from a signal's handler). */
     uint64_t threads, nested;
+    /* Children of the program. */
+    uint64_t forks;
     /* Why something is not there: the trace is full, there are too many files, or the system failed. */
     uint64_t full, crowded, failed;
     /* What of the program's transactions the trace cannot have, and where: for recording.py. */

@@ -74,18 +74,23 @@ static void finish(void)
     dprintf(status,
             "stores %lu\nstreams %lu\nloads %lu\nflushes %lu\nfences %lu\nmarks %lu\n"
             "transactions %lu\nwork %lu\nunseen %lu\nunseen_at %lu\nunseen_from %lu\n"
-            "threads %lu\nnested %lu\nfull %lu\ncrowded %lu\nfailed %lu\n"
+            "threads %lu\nnested %lu\nforks %lu\nfull %lu\ncrowded %lu\nfailed %lu\n"
             "wrong %d\nwrong_at %lu\nwrong_from %lu\nwrong_call %lu\n"
             "wrong_since %lu\nwrong_since_call %lu\n",
             counts.stores, counts.streams, counts.loads, counts.flushes, counts.fences,
             counts.marks, counts.transactions, counts.work, counts.unseen, counts.unseen_at,
-            counts.unseen_from, counts.threads, counts.nested, counts.full, counts.crowded,
-            counts.failed, counts.wrong, counts.wrong_at, counts.wrong_from.at,
+            counts.unseen_from, counts.threads, counts.nested, counts.forks, counts.full,
+            counts.crowded, counts.failed, counts.wrong, counts.wrong_at, counts.wrong_from.at,
             counts.wrong_from.call, counts.wrong_since.at, counts.wrong_since.call);
     for (int index = 0; index < memory_count; index++)
         dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
                 memories[index].name);
     close(status);
+}
+
+static void has_forked(void)
+{
+    counts.forks++;
 }
 
 /* A child of the program is not recorded. */
@@ -117,7 +122,7 @@ __attribute__((constructor)) static void start(void)
     open_text(&body, create("body", 0));
     process = getpid();
     become(&threads[0]);
-    pthread_atfork(NULL, NULL, leave);
+    pthread_atfork(NULL, has_forked, leave);
     at_quick_exit(finish);
     is_recording = body.file >= 0;
 }

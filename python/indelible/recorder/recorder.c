@@ -565,7 +565,11 @@ void forget(struct from from)
     empty(&head);
     empty(&body);
     counts = (struct counts){
-        .nested = counts.nested, .crowded = counts.crowded, .failed = counts.failed};
+        .nested = counts.nested,
+        .forks = counts.forks,
+        .crowded = counts.crowded,
+        .failed = counts.failed,
+    };
     note_open(MEASURED_WITHIN, from);
     forget_lanes();
     told_lane = 0;
