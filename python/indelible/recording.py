@@ -316,7 +316,7 @@ def _require_whole(
             f"{status['unseen']:,} bytes of persistent memory changed without a store that was"
             f" seen, the first at {status['unseen_at']:#x} {place}: build what stores there with"
             " `indelible cc`, or take them for stores just before the next flush or fence with"
-            f" --unseen{forked}"
+            f" --unseen. It may be an instruction, too, of which the compiler tells nothing{forked}"
         )
     if status["wrong"]:
         raise InputError(_wrong(status, sources))
