@@ -84,6 +84,17 @@ def test_operations_come_in_their_order_and_say_where_they_come_from(build: Buil
     ]
 
 
+def test_loads_are_told_from_the_first_other_operation_on(build: Build) -> None:
+    told = operations(
+        "volatile uint64_t *v = at; (void)v[8]; v[0] = 1; (void)v[9]; v[1] = 1; (void)v[10];"
+        " __builtin_ia32_sfence();",
+        build,
+    )
+    # And before the store that precedes them.
+    stored = [f"bytes {at} 0100000000000000" for at in ("0x10000", "0x10008")]
+    assert told == [stored[0], "load 0x10050 8", stored[1], "fence"]
+
+
 def test_a_locked_operation_is_a_fence_behind_a_flush(build: Build) -> None:
     build(
         """int main(void) {

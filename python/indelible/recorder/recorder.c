@@ -3,8 +3,9 @@
  * thunks.S (what the assembler did). `indelible record` makes a trace of what is written here.
  *
  * An access is told before it is made. So the value of a store is read when the next thing happens:
- * at the next store, flush, fence, call, or end of a function. A load is none of these: of
- * `*to = *from` the store may be told first.
+ * at the next store, flush, fence, call, or end of a function. A load is none of these, since of
+ * `*to = *from` the hook of the store may come first: so a load may be told before the store that
+ * precedes it.
  *
  * Nothing here may use vector registers, or call what does, on the way of a thunk: the program's
  * are live. These files are compiled with general registers only (compiler.py), and copy bytes by
