@@ -80,6 +80,10 @@ model::rules! {
         update_in_commit_order,
         /// The records of an overflow are forgotten once their transaction's updates are done.
         truncate_after_commit,
+        /// A transaction that logged nothing forgets no records of one before it whose updates are
+        /// not done. (The rest of that one's batch would count again as it leaves, in a place where
+        /// nothing has been written.)
+        keep_records_until_updated,
         /// The records of an overflow carry a set flush-bit: nobody takes them for redo.
         overflow_record_is_undo,
         /// An evicted line does not overtake the logs of its words.
@@ -547,7 +551,9 @@ impl Silo {
         }
         if any {
             buffer.committed.push_back((tx, commits));
-        } else if self.rules.truncate_after_commit {
+        } else if self.rules.truncate_after_commit
+            && (buffer.committed.is_empty() || !self.rules.keep_records_until_updated)
+        {
             buffer.region.truncate();
         }
         below.wake(core, at + self.params.buffer_latency + self.path);

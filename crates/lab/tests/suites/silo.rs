@@ -111,3 +111,18 @@ fn deliveries_are_made_and_refused() {
     }
     assert!(made > 0 && refused > 0, "{made} made and {refused} refused");
 }
+
+/// The one before it is in the middle of an overflow when its commit comes, and then of updates.
+/// What would be undone is a record of the life before, or of the ring's last lap.
+#[test]
+fn a_transaction_without_logs_forgets_no_records_of_the_one_before() {
+    let line = "silo scribble cores=2 txs=40 seed=18 nested=false lives=2 controller.count=2 \
+                controller.intlv_size=64B controller.write_buffer_size=1 \
+                controller.writeback_buffer_size=64 design.channel=1 design.entries=4 \
+                design.overflow_batch=3 pm.tWRITE=400cycles pm.xpbuffer_entries=1 \
+                workload.words=16";
+    crate::common::all_hold([line.to_owned()]);
+    let forgotten = crate::common::crash(&format!("{line} without=keep_records_until_updated"));
+    let text = forgotten["violations"][0]["text"].as_str().expect("a violation");
+    assert!(text.starts_with("durability"), "{text}");
+}
