@@ -38,9 +38,9 @@ model::params! {
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
         /// (specs/logging.md section 3).
         period = 0 in 0..=1_000_000_000_000;
-        /// Lines of a scan that are under way at a time (ours: few, so that a scan leaves room in
-        /// the write-pending queue for evictions and records).
-        scan_width = 4 in 1..=4096, tight [64, 1];
+        /// Lines of a scan that are under way at a time; 0: as many as the controllers have buffers
+        /// for, each `controller.writeback_buffer_size` (docs/fidelity.md has what it moves).
+        scan_width = 0 in 0..=4096, tight [64, 1];
     }
 }
 

@@ -63,9 +63,12 @@ impl ScanCounts {
 
 impl Scan {
     /// A scanner with the given period in cycles, or with half the time in which the memory can
-    /// fill a ring of so many lines.
+    /// fill a ring of so many lines; and with so many lines under way, or as many as controllers
+    /// have buffers for.
     pub fn new(shape: &Shape, period: u64, width: u64, lines: u64, rules: &ScanRules) -> Scan {
+        let controller = &shape.config.controller;
         let period = if period == 0 { time_to_wrap(shape, lines) / 2 } else { period };
+        let width = if width == 0 { controller.writebacks * controller.count } else { width };
         Scan {
             rules: rules.clone(),
             period: period.max(1),
