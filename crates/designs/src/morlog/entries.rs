@@ -74,18 +74,20 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Sends the entries of a core that are old enough.
+    /// Sends the entries of a core that are old enough and of which all stores have left it.
     pub(super) fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
-        let aged = self.cores[core].ur.iter().take_while(|entry| entry.due <= at).count();
-        if aged == 0 {
-            return;
+        let leaves = |entry: &UndoRedo| entry.due.max(entry.complete);
+        let aged = self.cores[core].ur.iter().take_while(|entry| leaves(entry) <= at).count();
+        if aged > 0 {
+            self.send_entries(core, aged, at, below);
         }
-        self.send_entries(core, aged, at, below);
-        if let Some(next) = self.cores[core].ur.front() {
-            below.at(next.due, LogEvent::Age(core));
+        // Of one that is younger somebody else knows.
+        let front = self.cores[core].ur.front();
+        if let Some(next) = front.filter(|next| aged > 0 || next.due <= at) {
+            below.at(leaves(next), LogEvent::Age(core));
         }
         // Silent entries leave room at once.
-        if self.cores[core].waiting {
+        if aged > 0 && self.cores[core].waiting {
             self.go_on(core, at, below);
         }
     }
