@@ -209,10 +209,8 @@ fn run_programs(
         let (mut points, mut images, mut refused) = (0, 0, Vec::new());
         let (mut ran, mut wrong) = (0, None);
         for number in numbers.clone() {
-            ran += 1;
-            control.done.fetch_add(1, Ordering::Relaxed);
             let found = match all.run(number, &control.cancelled)? {
-                Ran::Cancelled => return Ok(rows),
+                Ran::Cancelled => break,
                 Ran::Refused(text) => {
                     refused.push(text);
                     None
@@ -223,11 +221,17 @@ fn run_programs(
                     violation
                 }
             };
+            ran += 1;
+            control.done.fetch_add(1, Ordering::Relaxed);
             wrong = found.map(|violation| (number, violation));
             if wrong.is_some() {
                 control.done.fetch_add(numbers.end() - number, Ordering::Relaxed);
                 break;
             }
+        }
+        // Somebody cancelled it before the first.
+        if ran == 0 {
+            break;
         }
         let told = wrong.as_ref().map(|(number, _)| *number);
         let told = told.or((numbers.start() == numbers.end()).then_some(*numbers.start()));

@@ -1,6 +1,8 @@
 //! Cutting the power: what survives, what recovery makes of it, and whether that is right.
 
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
@@ -141,6 +143,8 @@ pub struct Probe {
     pub keeper: Keeper,
     campaign: Campaign,
     workload: Rc<dyn Workload>,
+    /// Somebody wants no more of it.
+    cancelled: Arc<AtomicBool>,
     next: usize,
     /// The image of the present crash point that is looked at.
     order: u64,
@@ -196,6 +200,7 @@ impl Probe {
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
+            cancelled: Arc::default(),
             next: 0,
             order: 0,
             early: Vec::new(),
@@ -208,9 +213,15 @@ impl Probe {
         }
     }
 
+    /// Has it make no more images once this is set: those of one crash point may take seconds.
+    pub fn heed(&mut self, cancelled: &Arc<AtomicBool>) {
+        self.cancelled = Arc::clone(cancelled);
+    }
+
     /// Whether enough was found for the run to end, or nobody looks at images any more.
     pub fn is_done(&self) -> bool {
         self.violations.len() >= self.campaign.violations_max
+            || self.cancelled.load(Ordering::Relaxed)
             || self.workload.checker().is_some_and(Checker::is_cancelled)
     }
 

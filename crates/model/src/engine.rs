@@ -197,6 +197,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     if let Some(campaign) = run.campaign {
         let mut probe =
             probe(campaign, model, &machine, Rc::clone(&workload)).map_err(Failure::Host)?;
+        probe.heed(&run.control.cancelled);
         if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
             // Of a line that is elsewhere, the physical line of its number holds anything.
             for (line, _) in remains.placement().moved() {

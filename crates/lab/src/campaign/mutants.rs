@@ -185,7 +185,12 @@ impl Search<'_> {
             return Ok(Shown::Raised);
         }
         // The same run with the rule must be right, or it proves nothing about the rule.
-        match &*self.intact(trial, || run(None))? {
+        let intact = self.intact(trial, || run(None))?;
+        match &*intact {
+            // Of what was cut short it is not known.
+            Intact::Right if self.control.cancelled.load(Ordering::Relaxed) => {
+                return Ok(Shown::Nothing);
+            }
             Intact::Right => (),
             Intact::Refused(text) => row["refused"] = text.clone().into(),
             Intact::Wrong(text) => {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use designs::{Entry, Order};
 use model::config::Config;
@@ -125,7 +125,12 @@ impl Cut<'_> {
     /// When its programs cannot run, which is a defect.
     pub fn left(self, cancelled: &Arc<AtomicBool>) -> Result<Left, InputError> {
         let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
-        let outcome = match scripts::or_raised(|| self.run(&control)) {
+        let outcome = scripts::or_raised(|| self.run(&control));
+        // What was cut short says nothing.
+        if cancelled.load(Ordering::Relaxed) {
+            return Ok(Left::Cancelled);
+        }
+        let outcome = match outcome {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(raised)) => return Ok(Left::Raised(raised)),
             Err(InputError { text, .. }) => return Ok(Left::Refused(text)),
@@ -139,7 +144,6 @@ impl Cut<'_> {
                 Left::Stuck(format!("liveness: {stuck}, and nothing is due"))
             }
             Err(Failure::Raised(text)) => Left::Raised(text),
-            Err(Failure::Stopped(Stop::Cancelled)) => Left::Cancelled,
             Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
             Err(Failure::Host(error)) => return Err(InputError::no_room(&error, "")),
             Err(Failure::Stopped(stop)) => panic!("a program of a litmus test: {stop:?}"),

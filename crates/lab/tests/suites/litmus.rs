@@ -2,7 +2,7 @@
 //! bad file is told.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lab::Control;
 use lab::litmus::file::{self, Test};
@@ -440,4 +440,27 @@ fn variables_lie_where_the_file_says() {
     assert_eq!((b, other.address()), (a.address() + 8, c));
     assert_ne!(b / 64, c / 64);
     assert!(f >= model::units::DRAM_BASE);
+}
+
+/// A program is too short to ask whether it goes on, and has no transactions at which it would.
+#[test]
+fn what_is_cancelled_says_how_far_it_came() {
+    let request = json!({ "orders": [{ "name": "hops" }, { "name": "x86" }], "random": 100_000 });
+    let control = Control::default();
+    let answer = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while control.done.load(Ordering::Relaxed) < TESTS.len() as u64 * 2 + 3 {
+                std::thread::yield_now();
+            }
+            control.cancelled.store(true, Ordering::Relaxed);
+        });
+        lab::litmus(&request.to_string(), &control).expect("an answer")
+    });
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    assert_eq!(answer["cancelled"], true);
+    let rows = answer["random"].as_array().expect("a list");
+    assert_eq!(rows.len(), 1, "the other hardware has run nothing");
+    let ran = rows[0]["programs"].as_u64().expect("a number");
+    assert!((3..100_000).contains(&ran), "{ran}");
+    assert!(rows[0]["images"].as_u64() > Some(0), "{answer}");
 }

@@ -99,6 +99,9 @@ impl Probe {
         let audited = is_audited.then(|| seed % (writes.len() as u64).max(1));
         let (mut left, mut is_known) = (image.clone(), seen.is_some());
         for epoch in writes.chunk_by(|one, next| one.epoch == next.epoch) {
+            if self.is_done() {
+                return;
+            }
             let before = is_open(epoch, setup).then(|| (left.clone(), is_known));
             for write in epoch {
                 let issued = write.number;

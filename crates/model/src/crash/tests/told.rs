@@ -80,3 +80,19 @@ fn where_nothing_was_announced_there_is_nothing_to_check() {
     probe.oracle.announce(CoreId(0), TxId(1), &memory);
     assert!(probe.has_something_to_check());
 }
+
+/// The images of one crash point may take longer than whoever cancelled it waits.
+#[test]
+fn a_campaign_that_is_cancelled_tells_nothing_more() {
+    let cancelled = Arc::new(AtomicBool::new(true));
+    let mut probe = of_transactions(1, true);
+    assert!(probe.is_cut_here());
+    probe.heed(&cancelled);
+    assert!(!probe.is_cut_here() && probe.is_done());
+    probe.report(Cycle(0), None, "wrong".to_owned(), None);
+    let durable = Contents::new(0, 4096).expect("room");
+    let shape = Shape::new(&Config::default(), 1);
+    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+    probe.recover::<Recovers<HASTY>>(Cycle(0), Image::over(&durable), &setup);
+    assert_eq!((probe.nested_points, probe.violations.len()), (0, 0));
+}
