@@ -80,6 +80,14 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "is past: it is ",
         ),
         (
+            "def fill(self, fill, below): below.read(fill.asked - 1, fill.line)",
+            "is past: what the hook is about begins at ",
+        ),
+        (
+            "def store(self, store, below): below.read(store.at - 1, store.line)",
+            "is past: what the hook is about begins at ",
+        ),
+        (
             "def commit(self, tx, below): below.at(tx.at, 'x')",
             "x is due, and there is no hook `event`",
         ),

@@ -185,11 +185,13 @@ pub struct Fill {
     /// The line.
     pub line: Line,
     /// Whether it came from memory, and not from the last level. A design that has newer bytes
-    /// elsewhere reads them there ([`Memory::read`](crate::controller::Memory::read), with 0 for
-    /// `now`: a fill does not know the time of the agenda).
+    /// elsewhere reads them there ([`Memory::read`](crate::controller::Memory::read)): from `asked`
+    /// on beside the line, or after it from `at` on.
     pub memory: bool,
     /// Whether the core means to write.
     pub write: bool,
+    /// When its controller was asked for it, or, if it came from the last level, when that had it.
+    pub asked: Cycle,
     /// When the core would have it, counted from the turn in which it asks.
     pub at: Cycle,
     /// The cycles before `at` at which it is there for the core: an access that dispatched behind a

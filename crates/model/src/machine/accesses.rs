@@ -216,7 +216,8 @@ impl<D: Design> Machine<D> {
                 self.memory_misses = self.memory_misses.saturating_sub(1);
                 done = self.arrived_by(line, done + times.llc);
                 if line.is_persistent() {
-                    let fill = Fill { core: id, line, memory: false, write, at: done, earlier };
+                    let (memory, asked) = (false, done);
+                    let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
                     let there = self.design.fill(&fill, &mut self.below);
                     done = not_before(D::CARD.name, "fill", done, there);
                 }
@@ -237,7 +238,8 @@ impl<D: Design> Machine<D> {
                 self.below.memory.pass(now);
                 done = self.below.memory.read(asked, self.locate(line)) + path;
                 if line.is_persistent() {
-                    let fill = Fill { core: id, line, memory: true, write, at: done, earlier };
+                    let memory = true;
+                    let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
                     let there = self.design.fill(&fill, &mut self.below);
                     done = not_before(D::CARD.name, "fill", done, there);
                 }

@@ -140,14 +140,16 @@ pub(super) struct Fill {
     line: u64,
     memory: bool,
     write: bool,
+    asked: u64,
     at: u64,
     earlier: u64,
 }
 
 impl From<&hooks::Fill> for Fill {
     fn from(fill: &hooks::Fill) -> Fill {
-        let hooks::Fill { core, line, memory, write, at, earlier } = *fill;
-        Fill { core: core.0, line: line.address(), memory, write, at: at.0, earlier }
+        let hooks::Fill { core, line, memory, write, asked, at, earlier } = *fill;
+        let (core, line, asked) = (core.0, line.address(), asked.0);
+        Fill { core, line, memory, write, asked, at: at.0, earlier }
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct PyBelow {
     /// When the stores before the flush or fence that the hook is about have left their core; 0 in
     /// any other hook.
     drained: AtomicU64,
+    /// What the hook is about happens from this cycle on.
+    from: AtomicU64,
     events: Mutex<Slab<Py<PyAny>>>,
 }
 
@@ -179,6 +181,11 @@ impl PyBelow {
         }
     }
 
+    /// The hook is about what happens from this cycle on: nothing is read before.
+    pub(super) fn is_about(&self, from: Cycle) {
+        self.from.store(from.0, Ordering::Relaxed);
+    }
+
     /// The hook is about a flush or fence, before which stores have left their core at `drained`;
     /// or it is over.
     pub(super) fn is_about_fence(&self, drained: u64) {
@@ -278,7 +285,14 @@ impl PyBelow {
     /// Reads the line at an address from memory: the request is at its controller at `at`; returns
     /// when the answer leaves.
     fn read(&self, at: u64, address: u64) -> PyResult<u64> {
-        let (line, at) = (self.line_of(address)?, self.time(at, Way::Nothing)?);
+        let (line, from) = (self.line_of(address)?, self.from.load(Ordering::Relaxed));
+        // A core may be far ahead of what is due, which is all that is past for a write.
+        if at < from {
+            return Err(PyValueError::new_err(format!(
+                "cycle {at} is past: what the hook is about begins at {from}"
+            )));
+        }
+        let at = self.time(at, Way::Nothing)?;
         Ok(self.changed()?.memory.read(at, line).0)
     }
 

@@ -89,14 +89,16 @@ impl PyHooks {
         })
     }
 
-    /// Calls a hook that stands on the floor below.
+    /// Calls a hook that stands on the floor below, about what happens from a cycle on.
     fn call<'py>(
         &self,
         py: Python<'py>,
         hook: &str,
         argument: impl IntoPyObject<'py>,
+        from: Cycle,
         below: &mut Below,
     ) -> Bound<'py, PyAny> {
+        self.below.get().is_about(from);
         let answer = below::lend(self.below.bind(py), below, false, |below| {
             self.design.bind(py).call_method1(hook, (argument, below))
         });
@@ -118,7 +120,7 @@ impl PyHooks {
         asked: Cycle,
         below: &mut Below,
     ) -> Progress {
-        let answer = self.call(py, hook, argument, below);
+        let answer = self.call(py, hook, argument, asked, below);
         match answer.is(&package(py).wait) {
             true => Progress::Wait,
             false => Progress::Done(self.when(&answer, hook, asked)),
@@ -249,7 +251,7 @@ impl Hooks for PyHooks {
             return fill.at;
         }
         Python::attach(|py| {
-            let answer = self.call(py, "fill", arguments::Fill::from(fill), below);
+            let answer = self.call(py, "fill", arguments::Fill::from(fill), fill.asked, below);
             self.when(&answer, "fill", fill.at)
         })
     }
@@ -259,7 +261,8 @@ impl Hooks for PyHooks {
             return transfer.at;
         }
         Python::attach(|py| {
-            let answer = self.call(py, "transfer", arguments::Transfer::from(transfer), below);
+            let argument = arguments::Transfer::from(transfer);
+            let answer = self.call(py, "transfer", argument, transfer.at, below);
             self.when(&answer, "transfer", transfer.at)
         })
     }
@@ -270,7 +273,7 @@ impl Hooks for PyHooks {
             return home;
         }
         Python::attach(|py| {
-            let answer = self.call(py, "evict", arguments::Evict::from(evict), below);
+            let answer = self.call(py, "evict", arguments::Evict::from(evict), evict.at, below);
             let package = package(py);
             if answer.is_none() {
                 return home;
@@ -290,6 +293,7 @@ impl Hooks for PyHooks {
     fn event(&mut self, at: Cycle, event: Token, below: &mut Below) {
         Python::attach(|py| {
             let event = self.below.get().take(event);
+            self.below.get().is_about(at);
             if !self.has.event {
                 self.refuse(&format!("{} is due, and there is no hook `event`", event.bind(py)));
             }
