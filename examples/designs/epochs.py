@@ -64,8 +64,12 @@ class Epochs(Design):
     needless = {
         "flush_log": "a buffer has each store, without a flush",
         "flush_data": "a buffer has each store, without a flush",
-        "line_in_order": "of one epoch a log lets any store be durable first",
-        "after_who_wrote": "a log gives its locks back after a durability fence",
+        "undo:line_in_order": "of one epoch a log lets any store be durable first",
+        "undo:after_who_wrote": "a log gives its locks back after a durability fence",
+        "redo:line_in_order": "of one epoch a log lets any store be durable first",
+        "redo:after_who_wrote": "a log gives its locks back after a durability fence",
+        "count:line_in_order": "of one epoch a log lets any store be durable first",
+        "count:after_who_wrote": "a log gives its locks back after a durability fence",
     }
 
     def __init__(self, setup: Setup) -> None:
