@@ -92,3 +92,17 @@ fn the_derived_period_of_fwb_is_short_enough_and_a_long_one_is_not() {
         assert!(text.starts_with("durability"), "{text}");
     }
 }
+
+/// Nor does anybody wait for room in the ring where 8 cores fill it and the write-pending queue:
+/// scans end before the next one is due. With few lines under way they do not.
+#[test]
+fn a_scan_is_done_within_its_period_when_memory_is_busy() {
+    for name in ["fwb", "morlog"] {
+        let waits = |width: &str| {
+            let line = format!("{name} rbtree machine=silo cores=8 txs=2000 {width}");
+            run(&line)["design_counters"]["log_ring_full"].as_u64().expect("a count")
+        };
+        assert_eq!(waits(""), 0, "{name}");
+        assert!(waits("design.scan_width=4") > 0, "{name}");
+    }
+}
