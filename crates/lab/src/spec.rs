@@ -440,12 +440,12 @@ fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<
     }
     let missing = missing_domain(design.card.needs, &machine.config);
     let Some((wanted, index)) = missing else { return };
-    let controller = &mut machine.config.controller;
-    controller.domain = index;
-    let mut energy = "";
-    if design.card.needs == Needs::Eadr && controller.flush_bytes == 0 {
-        controller.flush_bytes = Config::default().controller.flush_bytes;
-        energy = ", with energy for every cache (controller.flush_bytes is 0)";
+    machine.config.controller.domain = index;
+    let mut energy = String::new();
+    if design.card.needs == Needs::Eadr && !machine.config.caches_survive() {
+        let given = machine.config.controller.flush_bytes;
+        machine.config.controller.flush_bytes = Config::default().controller.flush_bytes;
+        energy = format!(", with energy for every cache (controller.flush_bytes is {given})");
     }
     notes.push(format!(
         "{} needs the durability domain {wanted}, which it brings to machine {}{energy}",
@@ -465,7 +465,7 @@ fn doubt(
     if card.durability == Durability::None {
         return;
     }
-    let caches = config.llc.size + u64::from(cores) * (config.l1d.size + config.l2.size);
+    let caches = config.cache_bytes(cores);
     if card.needs == Needs::Eadr && config.controller.flush_bytes < caches {
         notes.push(format!(
             "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes of \
@@ -485,8 +485,7 @@ fn doubt(
 
 /// Says where a program that makes its own durability cannot be right, whatever it does.
 fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<String>) {
-    let caches_survive = matches!(machine.config.domain(), Domain::Eadr | Domain::Gpf);
-    if caches_survive || !design.ignores_fences() {
+    if machine.config.caches_survive() || !design.ignores_fences() {
         return;
     }
     let counts = match design.card.durability {
@@ -504,7 +503,7 @@ fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<Stri
 /// global persistent flush keeps caches if there is energy for its first phase, however little.
 pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
     let domain = config.domain();
-    let flushes_caches = domain == Domain::Gpf && config.controller.flush_bytes > 0;
+    let flushes_caches = domain == Domain::Gpf && config.caches_survive();
     let (enough, wanted) = match needs {
         Needs::Nothing => return None,
         Needs::Adr => (domain != Domain::Media, ("adr", 1)),

@@ -253,7 +253,7 @@ config! {
         /// accepted; the caches too, as far as `flush_bytes` goes).
         domain "domain" [], Unit::Choice(&["media", "adr", "eadr", "gpf"]), 1, 0..=3, "ours: adr";
         /// Bytes of dirty cache lines that the energy left at a power failure saves
-        /// (`eadr` and `gpf`).
+        /// (`eadr` and `gpf`). With less than a line's the caches are lost, as under `adr`.
         flush_bytes "flush_bytes" [], Unit::Bytes, GIB, 0..=GIB, "ours: enough for every cache";
         /// Energy left at a power failure for the structures of a design that its battery or ADR's
         /// energy keeps, as a share of what saves all of them.
@@ -382,6 +382,18 @@ impl Config {
     /// What survives a power failure.
     pub fn domain(&self) -> Domain {
         [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf][self.controller.domain as usize]
+    }
+
+    /// Whether a power failure leaves any line of the caches: the domain has them saved, and there
+    /// is energy for one.
+    pub fn caches_survive(&self) -> bool {
+        let has_energy = self.controller.flush_bytes >= LINE_BYTES;
+        matches!(self.domain(), Domain::Eadr | Domain::Gpf) && has_energy
+    }
+
+    /// Bytes of all caches of a machine with so many cores.
+    pub fn cache_bytes(&self, cores: u8) -> u64 {
+        self.llc.size + u64::from(cores) * (self.l1d.size + self.l2.size)
     }
 
     /// Whether persistent memory has an on-DIMM buffer that joins writes.

@@ -269,7 +269,7 @@ fn probe<D: Design>(
     let oracle = Oracle::new(&machine.below.view.pm, cores, log_base, D::CARD.durability)?;
     let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
     let at_fences = match model {
-        _ if workload.checker().is_none() || machine.below.shape.caches_survive() => None,
+        _ if workload.checker().is_none() || machine.below.shape.every_cache_survives() => None,
         Some(Model::Fenced) => Some(true),
         Some(Model::Unordered) => Some(false),
         _ => None,

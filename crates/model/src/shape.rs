@@ -1,6 +1,6 @@
 //! What a design and its recovery may know of the machine.
 
-use crate::config::{Config, Domain};
+use crate::config::Config;
 use crate::units::{CoreId, Line};
 
 /// What a design and its recovery may know of the machine.
@@ -78,10 +78,16 @@ impl Shape {
         if line.is_persistent() { self.path } else { self.near }
     }
 
-    /// Whether the caches survive a power failure, and with them what a design keeps of their
-    /// stores.
+    /// Whether any line of the caches survives a power failure, and with it what a design keeps of
+    /// its stores.
     pub fn caches_survive(&self) -> bool {
-        matches!(self.config.domain(), Domain::Eadr | Domain::Gpf)
+        self.config.caches_survive()
+    }
+
+    /// Whether every line of the caches does, so that stores are durable when they are visible.
+    pub fn every_cache_survives(&self) -> bool {
+        let is_enough = self.config.controller.flush_bytes >= self.config.cache_bytes(self.cores);
+        is_enough && self.caches_survive()
     }
 
     /// Where a core's log begins.

@@ -1,7 +1,7 @@
 //! Every design of the registry on every workload, with the power cut at every point of every run:
 //! a design that promises something keeps its promise, and one that does not is caught.
 
-use crate::common::{all_hold, crash, durable, fragile, only, tight};
+use crate::common::{all_hold, crash, durable, fragile, only, run, tight};
 use model::design::Needs;
 use model::params::Field;
 use serde_json::json;
@@ -349,8 +349,31 @@ fn energy_for_some_of_the_caches() {
                  controller.flush_bytes={bytes}B"
             )
         };
-        [line("gpf", 128), line("eadr", 256), line("gpf", 1024)]
+        let nested = format!(
+            "{name} scribble cores=2 txs=15 controller.domain=eadr controller.flush_bytes=256B"
+        );
+        [line("gpf", 128), line("eadr", 256), line("gpf", 1024), nested]
     }));
+}
+
+/// With energy for no line at all the caches are lost, and nothing is as if they were not.
+#[test]
+fn a_global_flush_without_energy_is_adr() {
+    for entry in durable().filter(|entry| entry.card.needs != Needs::Eadr) {
+        let name = entry.card.name;
+        let [adr, gpf] = ["adr", "gpf controller.flush_bytes=0B"]
+            .map(|domain| run(&format!("{name} hash cores=2 txs=60 controller.domain={domain}")));
+        for field in ["cycles", "stalls", "pm_writes", "commit_latency_cycles"] {
+            assert_eq!(gpf[field], adr[field], "{name}: {field}");
+        }
+    }
+    let line = "undo@x86 scribble txs=60 cores=2 without=fence_before_log_is_dropped \
+        controller.domain=gpf";
+    // A recovery that drops its log too early is caught wherever lines can be lost.
+    for energy in ["0B", "63B", "64B"] {
+        let answer = crash(&format!("{line} controller.flush_bytes={energy}"));
+        assert_ne!(answer["violations"], json!([]), "with energy for {energy}");
+    }
 }
 
 /// A campaign comes near what a design declares that it saves, so that a structure that is not

@@ -210,7 +210,8 @@ fn torn<D: Design>(write: &Remembered, seed: u64, setup: &Setup<'_, D>) -> Optio
 /// Whether the writes of an epoch may become durable in another order than theirs: those of one
 /// line do not, nor do stores that are durable when they are visible.
 fn is_open<D: Design>(epoch: &[Remembered], setup: &Setup<'_, D>) -> bool {
-    let is_ordered = setup.shape.caches_survive() || D::model(setup.params) == Some(Model::Visible);
+    let is_ordered =
+        setup.shape.every_cache_survives() || D::model(setup.params) == Some(Model::Visible);
     !is_ordered && epoch.iter().any(|write| write.line != epoch[0].line)
 }
 
