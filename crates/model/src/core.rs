@@ -537,22 +537,38 @@ impl Core {
         }
     }
 
-    /// A store that missed: its line is there at `done`.
-    pub fn store_miss(&mut self, place: usize, line: Line, start: Cycle, done: Cycle) {
-        let latency = done.since(start);
-        let arrives = if self.in_order {
-            // In order, the line is asked for when the store is the buffer's oldest.
-            Cycle(self.stored.max(start.0) + latency)
+    /// When a store that misses asks for its line, if its miss begins at `start`: at once, but in
+    /// order, or where one store is in flight at a time, when its turn comes.
+    pub fn asks(&self, start: Cycle) -> Cycle {
+        if self.in_order || self.one_store {
+            let retired = self.retired.max(self.clock().0);
+            Cycle(start.0.max(self.stored).max(retired))
         } else {
-            // A load may have asked for it before, and it is not here yet.
-            done.max(Cycle(self.arrival(line)))
+            start
+        }
+    }
+
+    /// A store that missed, from `start` on: it [asks](Core::asks) for its line at `asked`, which
+    /// is there at `done`.
+    pub fn store_miss(
+        &mut self,
+        place: usize,
+        line: Line,
+        start: Cycle,
+        asked: Cycle,
+        done: Cycle,
+    ) {
+        let arrives = if self.in_order {
+            done
+        } else {
+            // A load that wants the line asks for it itself, before the store's turn if one store
+            // is in flight at a time; or it has asked before, and the line is not here yet.
+            (start + done.since(asked)).max(Cycle(self.arrival(line)))
         };
         self.take_miss(place, line, arrives);
         let retired = self.retired.max(self.clock().0);
         let leaves = arrives.0.max(retired).max(self.stored + 1);
-        // One at a time it asks for its line when its turn comes; a load that wants it does before.
-        let alone = self.stored.max(retired).max(start.0) + latency;
-        self.stored = if self.one_store { leaves.max(alone) } else { leaves };
+        self.stored = if self.one_store { leaves.max(done.0) } else { leaves };
         self.stores.push_back(self.stored);
     }
 

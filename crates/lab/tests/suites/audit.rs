@@ -345,3 +345,19 @@ fn walks_overlap_with_fences() {
     let (with, without) = (cycles("all"), cycles("designs"));
     assert!(with * 4 < without * 5, "{with} {without}");
 }
+
+/// Of stores of which one is in flight at a time none queues behind another one of its core.
+#[test]
+fn a_store_that_is_alone_in_flight_waits_for_no_other() {
+    let of_a_line = |block: u64| {
+        let row = run(&format!(
+            "undo@x86 probe machine=hops cores=1 txs=100 workload.access=store \
+             workload.fence=sfence workload.block={block}"
+        ));
+        row["cycles"].as_u64().expect("a number") as f64 / block as f64
+    };
+    let alone = of_a_line(64);
+    for block in [256, 512] {
+        assert!(of_a_line(block) <= alone, "{} for {alone}, {block} bytes", of_a_line(block));
+    }
+}

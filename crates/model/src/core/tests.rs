@@ -76,7 +76,7 @@ fn a_load_of_a_line_under_way_retires_when_it_is_there() {
     let mut core = core(|config| config.core.rob = 100);
     assert!(core.dispatch(true));
     let (place, start) = core.miss_start(Line(7), Cycle(0));
-    core.store_miss(place, Line(7), start, start + 300);
+    core.store_miss(place, Line(7), start, start, start + 300);
     assert!(core.dispatch(true));
     assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
     assert_eq!(core.work(99), 0);
@@ -93,7 +93,7 @@ fn stores_leave_in_order_and_a_full_queue_stalls() {
         assert!(core.dispatch(true));
         core.make_room_for_store();
         let (place, start) = core.miss_start(Line(line), Cycle(0));
-        core.store_miss(place, Line(line), start, start + 300);
+        core.store_miss(place, Line(line), start, start, start + 300);
     }
     assert!(core.stalls()[Stall::StoreBuffer as usize] >= 299);
 }
@@ -250,7 +250,8 @@ fn store(core: &mut Core, line: u64, latency: u64) {
     assert!(core.dispatch(false));
     core.make_room_for_store();
     let (place, start) = core.miss_start(Line(line), Cycle(0));
-    core.store_miss(place, Line(line), start, start + latency);
+    let asked = core.asks(start);
+    core.store_miss(place, Line(line), start, asked, asked + latency);
 }
 
 #[test]

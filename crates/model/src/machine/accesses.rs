@@ -130,8 +130,9 @@ impl<D: Design> Machine<D> {
             // Who had to wait for the turn has told it before, and the host has the lines by now.
             self.prefetch(line);
             let (place, start) = self.cores[id].timing.miss_start(line, known);
-            let done = self.fetch_from(id, line, true, start);
-            self.cores[id].timing.store_miss(place, line, start, done);
+            let asked = self.cores[id].timing.asks(start);
+            let done = self.fetch_from(id, line, true, asked);
+            self.cores[id].timing.store_miss(place, line, start, asked, done);
         }
         if self.walks {
             self.cores[id].timing.delay_store(known);
