@@ -596,6 +596,13 @@ impl Core {
         self.front = self.front.max(drained.0);
     }
 
+    /// Does the same at the border of a transaction, which is no fence: what it waits for are the
+    /// loads, and then the stores, before it.
+    pub fn drain_at_border(&mut self) {
+        self.wait(self.all_retired(), Stall::LoadMiss);
+        self.drain(Stall::StoreBuffer);
+    }
+
     /// When every store dispatched so far has left.
     pub fn stored(&self) -> Cycle {
         Cycle(self.stored.max(self.clock().0))

@@ -361,3 +361,12 @@ fn a_store_that_is_alone_in_flight_waits_for_no_other() {
         assert!(of_a_line(block) <= alone, "{} for {alone}, {block} bytes", of_a_line(block));
     }
 }
+
+/// A program that has no fence waits for none, also where a transaction's borders are barriers.
+#[test]
+fn a_border_of_a_transaction_waits_for_loads_and_stores() {
+    let row = run("native hash machine=ssp cores=2 txs=100");
+    let of = |reason: &str| row["stalls"][reason].as_u64().expect("a number");
+    assert_eq!((row["caches"]["fences"].as_u64(), of("fence")), (Some(0), 0), "{row}");
+    assert!(of("load_miss") > 0 && of("store_buffer_full") > 0, "{row}");
+}

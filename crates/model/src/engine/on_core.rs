@@ -282,7 +282,7 @@ impl<D: Design> OnCore<'_, D> {
     fn be_a_barrier(&self) {
         if self.machine().tx_barriers {
             self.settle();
-            self.machine().cores[self.core].timing.drain(Stall::Fence);
+            self.machine().cores[self.core].timing.drain_at_border();
         }
     }
 
