@@ -185,7 +185,7 @@ impl Pm {
         }
         let read = self.banks.read(at, line.address(), now);
         if read.opens {
-            self.meters.energy_fj += self.banks.row_bytes * 8 * self.energy_read;
+            self.meters.energy_fj += u128::from(self.banks.row_bytes * 8 * self.energy_read);
         }
         read
     }
@@ -362,10 +362,10 @@ impl Pm {
             (true, false) => self.banks.timing.hit,
         };
         let bytes = masks.len() as u64 * LINE_BYTES;
-        let row = self.banks.row_bytes.max(bytes);
+        let row = self.banks.row_bytes;
         // A row is read to be opened, unless all of it is written.
         if opens && (is_read || bytes < row) {
-            self.meters.energy_fj += row * 8 * self.energy_read;
+            self.meters.energy_fj += u128::from(row * 8 * self.energy_read);
         }
         if self.meters.media_bits > before {
             duration += self.banks.timing.write;
@@ -393,7 +393,7 @@ impl Pm {
             _ => total(words_of(mask).map(word).map(|words| flip_n_write(words, self.flip_bits))),
         };
         self.meters.media_bits += set + reset;
-        self.meters.energy_fj += set * self.energy_set + reset * self.energy_reset;
+        self.meters.energy_fj += u128::from(set * self.energy_set + reset * self.energy_reset);
     }
 }
 
@@ -420,7 +420,8 @@ fn compared((old, new): (u64, u64)) -> (u32, u32) {
 
 /// Bits set and reset when each group of `group` bits is written as it is or inverted, whichever
 /// changes fewer cells, the flip bit's cell included (Cho and Lee, MICRO 2009). The flip bit is
-/// taken to be clear before: its own history is not kept, which overstates a later flip by one.
+/// taken to be clear before: were it set, the cells would hold the complement and the same number
+/// would change, but those that are set and those that are reset would be the others.
 fn flip_n_write((old, new): (u64, u64), group: u64) -> (u32, u32) {
     let (mut set, mut reset) = (0, 0);
     let ones = if group == 64 { u64::MAX } else { (1 << group) - 1 };

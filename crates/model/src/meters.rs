@@ -64,7 +64,7 @@ pub struct Meters {
     /// Of them, those that the write-pending queue answered.
     pub reads_forwarded: u64,
     /// Energy of the cells, in femtojoules.
-    pub energy_fj: u64,
+    pub energy_fj: u128,
     /// Writes, since power was applied, of the line of cells that was written most often.
     pub wear_max: u64,
 }
@@ -145,7 +145,7 @@ mod tests {
             media_fill_reads: 29 * factor,
             reads: 31 * factor,
             reads_forwarded: 37 * factor,
-            energy_fj: 41 * factor,
+            energy_fj: u128::from(41 * factor),
             wear_max,
         };
         for (own, other) in [(3, 5), (5, 3)] {

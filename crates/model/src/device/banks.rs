@@ -56,6 +56,7 @@ pub struct Read {
 #[derive(Clone, Debug)]
 pub(super) struct Banks {
     pub timing: Timing,
+    /// Bytes that are read when a row is opened: a row is no shorter than what lies in one bank.
     pub row_bytes: u64,
     /// Consecutive bytes that lie in one bank, how many banks there are, and how many such pieces a
     /// row has.
@@ -83,7 +84,7 @@ impl Banks {
     pub fn new(timing: Timing, row_bytes: u64, piece: u64, banks: u64, config: &Config) -> Banks {
         Banks {
             timing,
-            row_bytes,
+            row_bytes: row_bytes.max(piece),
             piece: Divisor::new(piece),
             count: Divisor::new(banks),
             pieces: Divisor::new((row_bytes / piece).max(1)),

@@ -28,7 +28,25 @@ fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
     let mut pm = pm(|config| config.pm.e_read = 3);
     for (line, rows) in [(0, 1), (1, 1), (0, 1), (1 << 10, 2)] {
         pm.read(0, Line(line), 0);
-        assert_eq!(pm.meters.energy_fj, rows * pm.banks.row_bytes * 8 * 3, "line {line}");
+        assert_eq!(
+            pm.meters.energy_fj,
+            u128::from(rows * pm.banks.row_bytes * 8 * 3),
+            "line {line}"
+        );
+    }
+}
+
+/// A row that is shorter than a line of the buffer is as long, for a read as for a write.
+#[test]
+fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
+    for row in [64, 128, 256] {
+        let mut pm = pm(|config| {
+            (config.pm.row, config.pm.xpline, config.pm.buffer) = (row, 256, 4);
+            config.pm.e_read = 3;
+        });
+        pm.read(0, Line(0), 0);
+        pm.read(0, Line(3), 0);
+        assert_eq!(pm.meters.energy_fj, 256 * 8 * 3, "rows of {row} bytes");
     }
 }
 
@@ -47,7 +65,7 @@ fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
         }
         pm.read(0, Line(lines - 1), 0);
         let row = pm.banks.row_bytes * 8 * 3;
-        assert_eq!(pm.meters.energy_fj, rows * row, "encoder {encoder}, {lines} lines");
+        assert_eq!(pm.meters.energy_fj, u128::from(rows * row), "encoder {encoder}, {lines} lines");
     }
 }
 
