@@ -412,27 +412,17 @@ fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
     let plain =
         |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
     let kept_by = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, count, place| Structure { kept_by, ..plain(name, 64 * 8, count, place) };
-    let id = 8 + 64;
+    let kept = |name, bits, count, place| Structure { kept_by, ..plain(name, bits, count, place) };
+    let (id, write) = (8 + 64, 64 * 8 + 58);
     vec![
-        kept("persist buffer entry: data (64 B)", entries, "first level"),
-        kept("store that waits for room: data", cores, "store queue"),
-        kept("ordered write queue entry: data (64 B)", queued, "memory controller"),
-        plain(
-            "persist buffer entry: type, address, Y, id",
-            1 + 58 + 1 + 64,
-            entries,
-            "first level",
-        ),
+        kept("persist buffer entry: data (64 B), address", write, entries, "first level"),
+        kept("store that waits for room: data, address", write, cores, "store queue"),
+        kept("ordered write queue entry: data, address", write, queued, "memory controller"),
+        plain("persist buffer entry: type, Y, id", 1 + 1 + 64, entries, "first level"),
         plain("persist buffer entry: dependence (core, id)", id, entries * cores, "first level"),
         plain("Bloom filter of a fence", params.filter_bits, entries, "first level"),
         plain("AccumDP: dependence (core, id)", id, cores * cores, "first level"),
         plain("newest id that has drained", 64, cores * cores, "first level"),
-        plain(
-            "ordered write queue entry: type, address, id",
-            1 + 58 + id,
-            queued,
-            "memory controller",
-        ),
+        plain("ordered write queue entry: type, id", 1 + id, queued, "memory controller"),
     ]
 }

@@ -448,27 +448,26 @@ const LINE: u64 = choice::<HopsParams>("carries", "line");
 /// Entries leave without being asked for.
 const EAGER: u64 = choice::<HopsParams>("drain", "eager");
 
-/// Widths that the paper does not give are 64 bits for an epoch and 58 for a line's address.
+/// Widths that the paper does not give are 64 bits for an epoch and 58 for a line's address. An
+/// epoch has as many dependences as there are other cores; a buffer has no more epochs than
+/// entries, and the one that is open.
 fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
     let cores = u64::from(setup.shape.cores);
     let entries = setup.params.entries * cores;
     let plain =
         |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
     let kept_by = if setup.shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let data = plain("persist buffer entry: data (64 B)", 64 * 8, entries, "first level");
-    let head = plain("store that waits for room: data", 64 * 8, cores, "store queue");
+    let kept = |name, bits, count, place| Structure { kept_by, ..plain(name, bits, count, place) };
+    let store = 64 * 8 + 58 + 64;
+    let dependences = (entries + cores) * (cores - 1);
     let lines = setup.shape.config.llc.size / LINE_BYTES;
     let writer = 64 - u64::from(setup.shape.cores).leading_zeros();
     vec![
-        Structure { kept_by, ..data },
-        Structure { kept_by, ..head },
-        plain(
-            "persist buffer entry: address, byte mask, epoch",
-            58 + 64 + 64,
-            entries,
-            "first level",
-        ),
-        plain("dependence (core, epoch)", 8 + 64, cores * cores, "first level"),
+        kept("persist buffer entry: data (64 B)", 64 * 8, entries, "first level"),
+        kept("persist buffer entry: address, byte mask", 58 + 64, entries, "first level"),
+        kept("store that waits for room: data, address, byte mask", store, cores, "store queue"),
+        plain("persist buffer entry: epoch", 64, entries, "first level"),
+        plain("dependence (core, epoch)", 8 + 64, dependences, "first level"),
         plain("timestamp register", 64, cores, "first level"),
         plain("copy of the global timestamp vector", 64 * cores, cores, "first level"),
         plain("global timestamp", 64, cores, "last level"),

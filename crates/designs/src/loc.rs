@@ -528,10 +528,10 @@ impl How {
         // The group that is open, those whose data blocks are under way, and those to which a
         // commit record is to be added.
         let groups = 1 + self.log_writes + if self.commit.record { cores } else { 0 };
-        // TxID, state, TxCnt, log writes outstanding; blocks absorbed by each later one, and
-        // whether it carries the TxCnt.
-        let entry =
-            self.id_bits + 2 + 18 + 18 + if speculative { (18 + 1) * (self.sd - 1) } else { 0 };
+        // TxID, state, TxCnt, log writes outstanding; blocks absorbed by each later one, of any
+        // core, and whether it carries the TxCnt.
+        let later = if speculative { self.sd * cores - 1 } else { 0 };
+        let entry = self.id_bits + 2 + 18 + 18 + (18 + 1) * later;
         let area = Area::new(shape, self.grouping);
         let mut structures = vec![
             volatile("transaction id of a line, and whether it is old", id + 1, lines, "caches"),

@@ -353,7 +353,7 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
     let leaving = (controller.wpq + controller.writebacks) * controller.count
         + cores * (config.core.mshrs + 1);
     let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
-    let entry = 16 + 2 + 18 + 18 + (18 + 1) * (params.sd - 1);
+    let entry = 16 + 2 + 18 + 18 + (18 + 1) * (window - 1);
     vec![
         cells(
             "line (64 B, address, TxID, TxCnt: the last level itself)",

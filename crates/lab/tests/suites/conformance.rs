@@ -377,7 +377,9 @@ fn a_global_flush_without_energy_is_adr() {
 }
 
 /// A campaign comes near what a design declares that it saves, so that a structure that is not
-/// declared, or not in its size, is more than the energy is enough for.
+/// declared, or not in its size, is more than the energy is enough for. A third is near: of an entry
+/// of a persist buffer the words that were stored are saved, and declared are all of them, its
+/// address and its mask.
 #[test]
 fn what_is_saved_is_what_is_declared() {
     // Cells of the last level, and log buffers as large as what the caches hold, are never full.
@@ -392,7 +394,7 @@ fn what_is_saved_is_what_is_declared() {
         assert_eq!(answer["violations"], json!([]), "{name}");
         let bytes = |field: &str| answer[field].as_u64().expect("bytes");
         let (saved, declared) = (bytes("saved_bytes_max"), bytes("declared_bytes"));
-        assert!(is_vast(name) || 2 * saved >= declared, "{name} saves {saved} of {declared} bytes");
+        assert!(is_vast(name) || 3 * saved >= declared, "{name} saves {saved} of {declared} bytes");
     }
 }
 
