@@ -40,10 +40,10 @@ def run_of(path: str) -> indelible.Run:
 
 
 def test_what_one_begins_with_is_right_and_each_of_its_rules_is_needed(mine: str) -> None:
-    crash = indelible.crash(mine, "hash", txs=60, mutants=True, trials=20)
+    crash = indelible.crash(mine, "hash", txs=60, mutants=True, trials=8)
     assert crash.passed, str(crash)
     assert crash.mutants
-    assert crash.trials["runs"] == 20
+    assert crash.trials["runs"] == 8
     for workload in ("btree", "queue"):
         assert indelible.crash(mine, workload, cores=4, txs=30, points=300, lives=3).passed
     assert indelible.crash(mine, "scribble", txs=40, set=SOME_ENERGY).passed
@@ -68,7 +68,7 @@ def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
 @pytest.mark.parametrize("name", ["behind", "battery", "undo_log"])
 def test_examples_are_right(name: str) -> None:
     path = str(EXAMPLES / f"{name}.py")
-    crash = indelible.crash(path, "hash", txs=30, points=300, mutants=name != "undo_log", trials=8)
+    crash = indelible.crash(path, "hash", txs=30, points=300, mutants=name != "undo_log", trials=3)
     assert crash.passed, str(crash)
     small = {"llc.size": "256B", "l2.size": "128B", "l1d.size": "128B", "controller.count": 2}
     for workload in ("scribble", "queue"):

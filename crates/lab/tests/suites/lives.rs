@@ -59,7 +59,7 @@ fn programs_go_on_with_the_data_that_they_find() {
         own.map(move |small| {
             let (workload, rest) = small.split_once(' ').expect("a workload and its settings");
             // Designs that copy pages or order every store have many more crash points than others.
-            format!("{name} {workload} cores=2 lives=3 nested=false points=2000 {rest}")
+            format!("{name} {workload} cores=2 lives=3 nested=false points=700 {rest}")
         })
         .collect::<Vec<_>>()
     }));
