@@ -121,8 +121,19 @@ impl Connection {
         let (prepared, bytes) = (RefCell::default(), Vec::new());
         let connection = Connection { database, prepared, _bytes: bytes, vfs, shared };
         connection.ok(result).map_err(Stop::Failed)?;
+        connection.ignore_foreign_keys().map_err(Stop::Failed)?;
         connection.install_callbacks().map_err(Stop::Failed)?;
         Ok(connection)
+    }
+
+    /// Foreign keys are not looked at unless a pragma asks for it: SQLite's default, and not that
+    /// of `libsqlite3-sys`.
+    fn ignore_foreign_keys(&self) -> Result<(), String> {
+        let (option, off) = (ffi::SQLITE_DBCONFIG_ENABLE_FKEY, 0 as c_int);
+        // SAFETY: This option takes an integer, and a pointer that may be null.
+        self.ok(unsafe {
+            ffi::sqlite3_db_config(self.database, option, off, ptr::null_mut::<c_int>())
+        })
     }
 
     /// The random numbers that SQL sees are this connection's own: those of SQLite are shared by

@@ -17,7 +17,11 @@
 //! The setting is SQLite's default (`journal_mode=DELETE`, `synchronous=FULL`,
 //! `locking_mode=NORMAL`, pages of 4096 bytes) but for `cache_spill=OFF`: a page that is written
 //! before the commit would need a journal. Whatever should take a commit out of the batch all the
-//! same ends the run with [`Stop::Failed`].
+//! same ends the run with [`Stop::Failed`]. Foreign keys are looked at only after `PRAGMA
+//! foreign_keys = ON`, as ever in SQLite. Two of the options that SQLite is compiled with here are
+//! not its defaults and change what a script does: `ENABLE_STAT4`, with which `ANALYZE` also fills
+//! `sqlite_stat4`, and plans follow from that; and `ENABLE_FTS3_PARENTHESIS`, with which `MATCH`
+//! in FTS3 and FTS4 reads `AND`, `NOT` and parentheses. The others add functions and tables.
 //!
 //! **Instructions.** SQLite's steps differ much in cost, and most of a short transaction is not
 //! steps but starting the statement and committing. So there are three costs, fitted to what

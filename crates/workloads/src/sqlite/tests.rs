@@ -273,6 +273,37 @@ fn a_later_life_begins_on_an_empty_database_whatever_lies_behind_it() {
     }
 }
 
+/// Runs a script that is measured whole, once.
+fn ran(text: &str) -> Step {
+    let mut view = view();
+    let params = SqliteParams { rows: 100, ..SqliteParams::default() };
+    let script = Some(model::script::Script::new("mine.sql", text));
+    let site = Site { cores: 1, seed: 5, heap: 0..CAPACITY, items: 1 << 20, script, checker: None };
+    let mut workload = Sqlite::new(&params, &site)?;
+    workload.populate(&mut Pm::plain(&mut view, CoreId(0)))?;
+    let mut runner = workload.measured(CoreId(0))?;
+    while runner.ran() < workload.script.measured.len() {
+        transactions(&mut runner, &mut view, 1)?;
+    }
+    workload.check(&model::image::Image::over(&view.pm)).map_err(Stop::Failed)
+}
+
+/// As in SQLite, whatever the build of `libsqlite3-sys` has for a default.
+#[test]
+fn foreign_keys_are_looked_at_when_a_script_asks_for_it() {
+    let text = "CREATE TABLE p(k INTEGER PRIMARY KEY); CREATE TABLE c(k REFERENCES p);\n\
+                INSERT INTO c VALUES (7);";
+    ran(text).expect("nobody asked");
+    // The other table is missing, or has no such key.
+    ran("CREATE TABLE c(k REFERENCES p(j)); INSERT INTO c VALUES (7);").expect("nobody asked");
+    let told = |result: Step| match result {
+        Err(Stop::Input(sentence)) => sentence,
+        other => panic!("{other:?}"),
+    };
+    let asked = told(ran(&format!("PRAGMA foreign_keys = ON; {text}")));
+    assert!(asked.ends_with("line 2: FOREIGN KEY constraint failed"), "{asked}");
+}
+
 #[test]
 fn a_long_script_keeps_its_line_numbers() {
     let mut text = "-- A comment.\nINSERT INTO t\n VALUES (';',\n 1);\n".repeat(2_000);
