@@ -67,3 +67,31 @@ fn a_power_failure_leaves_an_empty_database_or_a_whole_one() {
         }
     }
 }
+
+/// What recurses most of what SQLite's own limits allow: here, on the stack of a test, and measured.
+#[test]
+fn what_recurses_deeply_runs_everywhere() {
+    let columns: Vec<_> = (1..1_900).map(|n| format!("a{n} AS (a{} + 1)", n - 1)).collect();
+    let columns = columns.join(", ");
+    let mut chain: Vec<_> = (0..=900).map(|n| format!("CREATE TABLE t{n}(a);")).collect();
+    chain.extend((0..900).map(|n| {
+        let inserts = format!("INSERT INTO t{} VALUES (new.a);", n + 1);
+        format!("CREATE TRIGGER r{n} AFTER INSERT ON t{n} BEGIN {inserts} END;")
+    }));
+    let mut views = vec!["CREATE TABLE t(a); CREATE VIEW v0 AS SELECT a FROM t;".to_owned()];
+    views.extend(
+        (1..800)
+            .map(|n| format!("CREATE VIEW v{n} AS SELECT a FROM v{} UNION ALL SELECT 1;", n - 1)),
+    );
+    let letters = |of| format!("replace(hex(zeroblob(24999)), '00', '{of}')");
+    for (first, statement) in [
+        (String::new(), format!("SELECT {} LIKE {};", letters("a"), letters("%a"))),
+        (format!("CREATE TABLE t(a0, {columns});"), "INSERT INTO t(a0) VALUES (1);".to_owned()),
+        (chain.concat(), "INSERT INTO t0 VALUES (1);".to_owned()),
+        (views.concat(), "SELECT count(*) FROM v799;".to_owned()),
+    ] {
+        let script = format!("{first}{statement}\n-- measured\n{statement}");
+        let line = "native sqlite cores=1 txs=2 pm.device_size=64MiB";
+        assert_eq!(answer(line, &script, lab::run)["txs"], 2, "{statement}");
+    }
+}

@@ -89,6 +89,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use model::engine::on_program_stack;
 use model::image::Image;
 use model::units::CoreId;
 use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Stop, Workload};
@@ -165,7 +166,9 @@ impl Declared for Sqlite {
 
     fn new(params: &SqliteParams, site: &Site) -> Step<Sqlite> {
         connection::check_build()?;
-        let script = Arc::new(Script::read(site.script.as_ref())?);
+        let script =
+            on_large_stack(|| Script::read(site.script.as_ref())).map_err(Stop::Input)??;
+        let script = Arc::new(script);
         let parts: Vec<_> = (0..site.cores).map(|core| site.part(CoreId(core))).collect();
         let part = parts.first().map_or(0, |part| part.end - part.start);
         let items = site.items / u64::from(site.cores.max(1));
@@ -190,7 +193,8 @@ impl Declared for Sqlite {
 impl Workload for Sqlite {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         let cores = (0..self.parts.len() as u8).map(CoreId);
-        self.populated = cores.map(|core| self.fill(core, pm)).collect::<Step<_>>()?;
+        let fill = || cores.map(|core| self.fill(core, pm)).collect::<Step<_>>();
+        self.populated = on_large_stack(fill).map_err(Stop::Input)??;
         if let Some(filled) = self.populated.first().filter(|_| self.script.whole) {
             self.empty = filled.as_slice().into();
         }
@@ -198,13 +202,15 @@ impl Workload for Sqlite {
     }
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
-        Ok(Box::new(self.measured(core)?))
+        Ok(Box::new(on_large_stack(|| self.measured(core)).map_err(Stop::Input)??))
     }
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
-        self.recovered(image)?.into_iter().enumerate().try_for_each(|(core, bytes)| {
+        let check = |(core, bytes)| {
             self.integrity(bytes).map_err(|what| format!("the database of core {core}: {what}"))
-        })
+        };
+        let files = self.recovered(image)?;
+        on_large_stack(|| files.into_iter().enumerate().try_for_each(check))?
     }
 
     /// SQLite opens each database as it was left, and the script goes on from its first measured
@@ -218,6 +224,12 @@ impl Workload for Sqlite {
         self.seed = seed;
         Ok(())
     }
+}
+
+/// Does something with SQLite on a stack that has room for its recursion: a thread's may be smaller
+/// than that of the programs.
+fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    on_program_stack(work).map_err(|error| format!("the host has no room for a stack: {error}"))
 }
 
 impl Sqlite {
