@@ -223,6 +223,20 @@ impl Connection {
         }
     }
 
+    /// The names of the columns that a statement returns.
+    pub(super) fn columns(&self, sql: &str) -> Result<Vec<String>, String> {
+        let statement = self.compile(sql)?;
+        // SAFETY: The statement is not finalized yet; a name is null, where SQLite has no memory
+        // for it, or ends with a zero byte and lives as long as the statement.
+        unsafe {
+            let count = ffi::sqlite3_column_count(statement);
+            let name = |column| text(ffi::sqlite3_column_name(statement, column));
+            let names = (0..count).map(|column| name(column).unwrap_or_default()).collect();
+            sqlite3_finalize(statement);
+            Ok(names)
+        }
+    }
+
     /// Runs a prepared statement with these values for its parameters, and passes over its rows.
     pub(super) fn run(&self, prepared: &Prepared, values: &[i64]) -> Result<(), String> {
         let statement = self.prepared.borrow()[prepared.0];

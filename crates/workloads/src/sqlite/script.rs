@@ -1,6 +1,8 @@
 //! The script that the workload runs: plain SQL, in two parts if a line divides it, cut into
 //! statements and refused early when it is wrong.
 
+use std::borrow::Cow;
+
 use model::workload::{Step, Stop};
 
 use super::connection::{self, Connection};
@@ -13,8 +15,8 @@ const DEFAULT: (&str, &str) = ("default.sql", include_str!("default.sql"));
 /// The line between the two parts, as messages name it.
 pub(super) const MARKER: &str = "-- measured";
 
-/// Statements that the rehearsal runs: they cost nothing on empty tables, and later statements need
-/// what they make.
+/// Statements that the rehearsal runs: they cost nothing on empty tables, which all are that it
+/// makes, and later statements need what they make.
 const REHEARSED: [&str; 10] = [
     "ALTER",
     "ANALYZE",
@@ -281,14 +283,12 @@ impl Rehearsal<'_> {
         for statement in statements {
             let wrong = |what| self.script.wrong(statement.line, what);
             let parameters = self.database.parameters(&statement.sql).map_err(wrong)?;
-            let variables = self.script.variables(statement, &parameters)?;
+            self.script.variables(statement, &parameters)?;
             if !REHEARSED.contains(&statement.keyword.as_str()) {
                 continue;
             }
-            let prepared = self.database.prepare(&statement.sql).map_err(wrong)?;
-            let result = self.database.run(&prepared, &vec![0; variables.len()]);
-            self.database.finalize(prepared);
-            result.map_err(wrong)?;
+            let sql = self.without_rows(&statement.sql).map_err(wrong)?;
+            self.database.execute(&sql).map_err(wrong)?;
             let begun = self.begun.or(Some(statement.line));
             self.begun = begun.filter(|_| !self.database.is_autocommit());
             let temporary = self.database.query("SELECT name FROM temp.sqlite_schema");
@@ -296,6 +296,17 @@ impl Rehearsal<'_> {
             self.temporary = self.temporary.or(Some(statement.line)).filter(|_| !is_none);
         }
         Ok(())
+    }
+
+    /// A statement that makes what this one makes, and no rows: what is selected there may be
+    /// anything, and have no end without the rows and the parameters that it counts on.
+    fn without_rows<'a>(&self, sql: &'a str) -> Result<Cow<'a, str>, String> {
+        let Some((table, select)) = words::table_as(sql) else { return Ok(Cow::Borrowed(sql)) };
+        let select = select.trim_end().trim_end_matches(';');
+        // The columns of a subquery have the names that those of a table get.
+        let columns = self.database.columns(&format!("SELECT * FROM ({select}\n)"))?;
+        let quoted = columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+        Ok(Cow::Owned(format!("{table}({})", quoted.collect::<Vec<_>>().join(", "))))
     }
 
     /// Between the parts no transaction is open, and nothing temporary is to be kept.

@@ -304,6 +304,44 @@ fn foreign_keys_are_looked_at_when_a_script_asks_for_it() {
     assert!(asked.ends_with("line 2: FOREIGN KEY constraint failed"), "{asked}");
 }
 
+/// What ends with the rows and numbers of a run need not end without them.
+#[test]
+fn a_table_made_of_a_query_is_rehearsed_without_its_rows() {
+    let counts = "WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c";
+    for text in [
+        format!("CREATE TABLE t AS {counts} LIMIT :rows - 1) SELECT i FROM c;"),
+        format!("CREATE TABLE t AS {counts} WHERE i <> :rows) SELECT i FROM c -- ;"),
+        format!("CREATE TEMP TABLE t AS {counts} WHERE i <> :rows) SELECT a.i FROM c a, c b;"),
+        format!(
+            "CREATE TABLE p(k); INSERT INTO p VALUES (3), (4), (5);\n\
+             CREATE TABLE IF NOT EXISTS \"as\" /* AS ( */ AS\n\
+             {counts} WHERE i <> (SELECT count(*) FROM p)) SELECT i FROM c; SELECT i FROM [as];"
+        ),
+    ] {
+        ran(&text).expect(&text);
+    }
+}
+
+/// Whatever they are called: statements that follow name them.
+#[test]
+fn a_table_made_of_a_query_is_rehearsed_with_its_columns() {
+    for (query, columns) in [
+        ("SELECT 1 AS a, 2 AS a, 3 AS \"b \"\"c\", 4 AS ä", "a, \"a:1\", \"b \"\"c\", ä"),
+        ("SELECT 1 + 1, count(*), p.k, (k), p.K AS l FROM p", "\"1 + 1\", \"count(*)\", k, l"),
+        ("VALUES (1, 2)", "column1, column2"),
+        ("SELECT * FROM p, p AS q ORDER BY 1 LIMIT 1", "k, \"k:1\""),
+    ] {
+        for table in ["ä$as", "\"(\"", "[a as b]", "'t'", "main.t", "\"\""] {
+            let text = format!(
+                "CREATE TABLE p(k); CREATE TABLE {table} AS {query};\n\
+                 SELECT {columns} FROM {table}; INSERT INTO {table}({columns}) SELECT {columns} \
+                 FROM {table};"
+            );
+            ran(&text).expect(&text);
+        }
+    }
+}
+
 #[test]
 fn a_long_script_keeps_its_line_numbers() {
     let mut text = "-- A comment.\nINSERT INTO t\n VALUES (';',\n 1);\n".repeat(2_000);

@@ -42,10 +42,12 @@ pub(super) fn outside(text: &str, mut at: usize, ends: usize) -> usize {
     at
 }
 
-/// The word that a text begins with.
+/// The word that a text begins with: letters, digits, and what else a name may have.
 pub(super) fn word(text: &str) -> &str {
-    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    &text[..end.unwrap_or(text.len())]
+    let is_of_word = |letter: char| {
+        letter.is_ascii_alphanumeric() || matches!(letter, '_' | '$') || !letter.is_ascii()
+    };
+    &text[..text.find(|letter| !is_of_word(letter)).unwrap_or(text.len())]
 }
 
 /// The first word, mark, or what is in quotes, behind what is blank; and what follows it.
@@ -68,6 +70,30 @@ pub(super) fn explained(text: &str) -> &str {
         word = next(rest).0;
     }
     word
+}
+
+/// What stands before and behind the `AS` of a statement, if that is a `CREATE TABLE ... AS`.
+pub(super) fn table_as(statement: &str) -> Option<(&str, &str)> {
+    let (create, mut rest) = next(statement);
+    let (mut word, mut after) = next(rest);
+    if ["TEMP", "TEMPORARY"].iter().any(|temporary| word.eq_ignore_ascii_case(temporary)) {
+        (word, after) = next(after);
+    }
+    if !create.eq_ignore_ascii_case("CREATE") || !word.eq_ignore_ascii_case("TABLE") {
+        return None;
+    }
+    loop {
+        rest = &after[blank(after)..];
+        (word, after) = next(rest);
+        // A name in quotes may be anything.
+        let is_quoted = enclosed(rest) > 0;
+        if !is_quoted && word.eq_ignore_ascii_case("AS") {
+            return Some((&statement[..statement.len() - rest.len()], after));
+        }
+        if !is_quoted && matches!(word, "" | "(" | ";") {
+            return None;
+        }
+    }
 }
 
 /// How many bytes the statement has that a text begins with, semicolon included, if it has one. A
