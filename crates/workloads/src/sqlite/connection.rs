@@ -15,6 +15,10 @@ use crate::rng::Random;
 /// The most bytes that `randomblob()` makes, as in SQLite by default.
 const BLOB_BYTES_MAX: i64 = 1_000_000_000;
 
+/// The name of every database's file. SQL can read it, so it is not that of the file system, which
+/// differs from connection to connection.
+const DATABASE: &CStr = c"indelible";
+
 // These run callbacks, through which a cancelled coroutine may unwind. `libsqlite3-sys` declares
 // that they do not unwind, so they are declared again.
 unsafe extern "C-unwind" {
@@ -112,7 +116,7 @@ impl Connection {
     }
 
     fn open_with(shared: Rc<Shared>, vfs: Option<Rc<Vfs>>) -> Step<Connection> {
-        let name = vfs.as_ref().map_or(c":memory:", |vfs| vfs.name()).to_owned();
+        let name = if vfs.is_some() { DATABASE } else { c":memory:" };
         let vfs_name = vfs.as_ref().map_or(ptr::null(), |vfs| vfs.name().as_ptr());
         let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
         let mut database = ptr::null_mut();

@@ -342,6 +342,20 @@ fn a_table_made_of_a_query_is_rehearsed_with_its_columns() {
     }
 }
 
+/// Whatever SQL can read of its database is the same in every run.
+#[test]
+fn the_name_of_the_file_is_no_number() {
+    let text = "CREATE TABLE t(v); INSERT INTO t SELECT file FROM pragma_database_list;";
+    let [first, second] = [(); 2].map(|()| {
+        let mut view = view();
+        let mut runner = measured(&populated_with(&mut view, Some(text)));
+        transactions(&mut runner, &mut view, 2).expect("it runs");
+        dump(&runner.connection)
+    });
+    assert_eq!(first, second);
+    assert!(first.contains(&"'indelible'".to_owned()), "{first:?}");
+}
+
 #[test]
 fn a_long_script_keeps_its_line_numbers() {
     let mut text = "-- A comment.\nINSERT INTO t\n VALUES (';',\n 1);\n".repeat(2_000);

@@ -190,7 +190,7 @@ impl Vfs {
         Vfs { raw, name, _shared: Rc::clone(shared) }
     }
 
-    /// The name under which SQLite knows it, which is also the database's.
+    /// The name under which SQLite knows it.
     pub(super) fn name(&self) -> &CStr {
         &self.name
     }
