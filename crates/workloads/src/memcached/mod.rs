@@ -14,7 +14,8 @@
 //! Each core is a client with a window of keys. A SET adds a new key to its window, and the oldest
 //! is no longer asked for; the server keeps it until it needs the room. A GET asks for a key of the
 //! window, which may be gone. All cores use one server behind one lock (1.2.4's `cache_lock`), or
-//! each has a server of its own.
+//! each has a server of its own. The commands that fill a server also double its hash table, and
+//! what is then under way is ended before anything is measured.
 
 mod calls;
 mod check;
@@ -190,7 +191,9 @@ impl Workload for Memcached {
                     now: 0,
                 };
                 server.set(pm, &mut self.heaps[core], set)?;
+                server.move_bucket(pm, &mut self.heaps[core]);
             }
+            server.move_all(pm, &mut self.heaps[index]);
             self.servers.push(server);
         }
         Ok(())

@@ -203,6 +203,13 @@ impl Server {
             heap.free(old, count * WORD_BYTES);
         }
     }
+
+    /// Moves the buckets that are left, if the table grows.
+    pub fn move_all(&self, pm: &mut Pm<'_>, heap: &mut Heap) {
+        while !pm.load_ptr(Ptr::to(self.field(OLD_BUCKETS))).is_null() {
+            self.move_bucket(pm, heap);
+        }
+    }
 }
 
 /// Chunks.

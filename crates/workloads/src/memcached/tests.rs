@@ -261,6 +261,27 @@ fn a_table_doubles_with_its_items() {
     }
 }
 
+/// Filling moves a bucket with every item, as commands do, and what is left in the end: the first
+/// command finds a table that is large enough, and moves nothing.
+#[test]
+fn a_filled_table_does_not_grow() {
+    for (text, buckets) in [
+        ("items=300 buckets=1", 256),
+        ("items=300 buckets=64", 256),
+        ("items=300 buckets=64 transactions=1", 256),
+        ("items=900 buckets=64 shared=0", 256),
+        ("items=300 buckets=64 growth=1", 256),
+        ("items=300 buckets=64 growth=2", 64),
+    ] {
+        let (workload, view) = filled(text, 3);
+        for server in &workload.servers {
+            let field = |field| view.pm.word(Word::of(server.field(field)));
+            assert_eq!(field(server::OLD_BUCKETS), 0, "{text}");
+            assert_eq!(field(server::BUCKET_COUNT), buckets, "{text}");
+        }
+    }
+}
+
 #[test]
 fn items_that_fit_no_page_are_refused() {
     let site = Site { cores: 1, seed: 5, heap: HEAP, items: 300, script: None, checker: None };
