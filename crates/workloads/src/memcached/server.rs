@@ -423,10 +423,17 @@ pub fn bucket_of(number: u64, count: u64) -> u64 {
     mix(number) & (count - 1)
 }
 
+/// A table of empty buckets. Memory that nobody used holds zeros already, as what memcached gets of
+/// `calloc`, and stays untouched. What is there otherwise (of another block, or of a doubling that
+/// a power failure cut short) is cleared in the transaction that also makes the table known: a
+/// power failure leaves both or neither.
 fn new_buckets(pm: &mut Pm<'_>, heap: &mut Heap, count: u64) -> Step<Ptr> {
     let buckets = heap.alloc(count * WORD_BYTES)?;
     for bucket in 0..count {
-        pm.store_ptr(buckets.plus(bucket * WORD_BYTES), Ptr::NULL);
+        let head = buckets.plus(bucket * WORD_BYTES);
+        if !pm.load_ptr(head).is_null() {
+            pm.store_ptr(head, Ptr::NULL);
+        }
     }
     Ok(buckets)
 }

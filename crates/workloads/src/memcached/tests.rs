@@ -282,6 +282,24 @@ fn a_filled_table_does_not_grow() {
     }
 }
 
+/// What lies where the larger table will be is cleared with it.
+#[test]
+fn a_table_that_doubles_is_empty_whatever_was_there() {
+    let text = "items=300 buckets=256 memory_percent=1000 set_percent=100";
+    let (workload, mut view) = filled(text, 1);
+    let used = workload.heaps[0].clone().alloc(1 << 12).expect("room").address;
+    for word in (used..used + (1 << 20)).step_by(8).map(Word::of) {
+        view.pm.set_word(word, 0x0123_4567_89ab_cdef);
+    }
+    let mut client = workload.client(CoreId(0));
+    for _ in 0..400 {
+        client.transaction(&mut Pm::plain(&mut view, CoreId(0))).expect("a transaction");
+        workload.check(&Image::over(&view.pm)).expect("a sound table");
+    }
+    let count = workload.servers[0].field(server::BUCKET_COUNT);
+    assert_eq!(view.pm.word(Word::of(count)), 512);
+}
+
 #[test]
 fn items_that_fit_no_page_are_refused() {
     let site = Site { cores: 1, seed: 5, heap: HEAP, items: 300, script: None, checker: None };
