@@ -161,13 +161,21 @@ impl<'a> Pm<'a> {
         self.core
     }
 
-    /// Where volatile memory ends; only plain memory, on which a workload lays out its data, says
-    /// so.
-    pub fn volatile_end(&self) -> Option<u64> {
-        match &self.back {
-            Back::Plain(plain) => Some(DRAM_BASE + plain.view.dram.capacity()),
-            Back::Simulated(_) => None,
+    /// Checks that what `who` has in volatile memory, up to the address `end`, is there. Only plain
+    /// memory, on which a workload lays out its data, knows.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] if it is not, with what helps: more memory, `or` what else.
+    pub fn check_volatile(&self, who: &str, end: u64, or: &str) -> Step {
+        let Back::Plain(plain) = &self.back else { return Ok(()) };
+        let missing = end.saturating_sub(DRAM_BASE + plain.view.dram.capacity());
+        if missing == 0 {
+            return Ok(());
         }
+        Err(Stop::Input(format!(
+            "{who} needs {missing} bytes of volatile memory more than there are: raise --set \
+             dram.device_size=...{or}"
+        )))
     }
 
     /// Loads the aligned 8-byte word at `at`.

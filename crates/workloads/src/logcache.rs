@@ -113,13 +113,7 @@ impl Declared for LogCache {
 impl Workload for LogCache {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         let used = self.parts.iter().map(Part::volatile_end).max().unwrap_or(0);
-        if let Some(end) = pm.volatile_end().filter(|&end| used > end) {
-            return Err(Stop::Input(format!(
-                "workload logcache needs {} bytes of volatile memory more than there are: raise \
-                 --set dram.device_size=..., or lower --set workload.items=...",
-                used - end
-            )));
-        }
+        pm.check_volatile("workload logcache", used, ", or lower --set workload.items=...")?;
         for part in &self.parts {
             for index in (0..part.items).step_by(2) {
                 let [low, high] = [0, 1].map(|more| u64::from(part.value(index + more, 0)));

@@ -99,13 +99,7 @@ impl Declared for Probe {
 impl Workload for Probe {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         let used = self.parts.iter().map(Part::end).max().unwrap_or(0);
-        if let Some(end) = pm.volatile_end().filter(|&end| used > end) {
-            return Err(Stop::Input(format!(
-                "workload probe needs {} bytes of volatile memory more than there are: raise \
-                 --set dram.device_size=..., or lower --set workload.items=...",
-                used - end
-            )));
-        }
+        pm.check_volatile("workload probe", used, ", or lower --set workload.items=...")?;
         for part in &self.parts {
             for word in 0..LINE_WORDS as u64 {
                 pm.store(Ptr::to(part.head + word * WORD_BYTES), part.head_word(word));

@@ -254,15 +254,7 @@ impl Workload for Replay {
 
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         let used = self.copies.iter().map(|copy| copy.volatile + self.trace.volatile).max();
-        if let (Some(used), Some(end)) = (used, pm.volatile_end())
-            && used > end
-        {
-            return Err(Stop::Input(format!(
-                "the trace needs {} bytes of volatile memory more than there are: raise \
-                 --set dram.device_size=...",
-                used - end
-            )));
-        }
+        pm.check_volatile("the trace", used.unwrap_or(0), "")?;
         for &copy in &self.copies {
             let mut replayer = self.replayer(copy, 0);
             self.trace.before.iter().try_for_each(|op| replayer.perform(op, pm))?;

@@ -126,6 +126,13 @@ const MISTAKES: &[(&str, &str)] = &[
         "workload probe needs 55611392 bytes of volatile memory more than there are: raise --set \
          dram.device_size=..., or lower --set workload.items=...",
     ),
+    // 25,160 locks, each in its line.
+    (
+        "silo tpcc cores=2 workload.shared=shared workload.warehouses=340 workload.stock=1 \
+         workload.customers=1 workload.orders=1 dram.device_size=1MiB",
+        "workload tpcc needs 561664 bytes of volatile memory more than there are: raise --set \
+         dram.device_size=..., or lower --set workload.warehouses=...",
+    ),
     (
         "silo ycsb cores=1 workload.items=1000000",
         "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \

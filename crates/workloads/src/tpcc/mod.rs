@@ -32,8 +32,9 @@ mod tests;
 use std::sync::Arc;
 
 use model::image::Image;
+use model::locks::lock_line;
 use model::units::CoreId;
-use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Workload};
+use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
 use crate::index::Kind;
@@ -200,6 +201,10 @@ impl Scale {
 
 impl Workload for Tpcc {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
+        if self.plan.lock.is_some() {
+            let end = lock_line(LockId(new_order::locks(self.scale) as u32)).address;
+            pm.check_volatile("workload tpcc", end, ", or lower --set workload.warehouses=...")?;
+        }
         for structure in 0..usize::from(self.plan.structures) {
             let mut loader = Loader {
                 scale: self.scale,

@@ -22,6 +22,11 @@ pub const ITEMS_SHARE: (u64, u64) = (8_192, 100_000);
 /// Locks of a warehouse's stock (ours: the lines of two orders that meet are seldom in one group).
 const STOCK_LOCKS: u64 = 64;
 
+/// How many locks a shared database has: of each district, and of each warehouse's stock.
+pub fn locks(scale: Scale) -> u64 {
+    scale.warehouses * (scale.districts + STOCK_LOCKS)
+}
+
 /// The random inputs of orders at a database.
 #[derive(Clone, Debug)]
 pub struct Inputs {
