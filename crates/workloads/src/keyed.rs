@@ -221,7 +221,7 @@ impl Values {
     /// A sentence that says which of its words is wrong.
     pub fn check(self, walk: &Walk<'_>, at: u64, key: u64) -> Result<u64, String> {
         let stamp = walk.word(at);
-        if self.is_padded && Stamps::split(stamp).1 == 0 {
+        if Stamps::split(stamp).1 == 0 {
             return Err(format!("the value at {at:#x} (key {key}) has no stamp: {stamp:#x}"));
         }
         for index in 1..self.bytes / WORD_BYTES {
@@ -413,6 +413,11 @@ impl<S: Structure> Toggled<S> {
                 if count != items as u64 {
                     return Err(told(format!("it has {items} items and says {count}")));
                 }
+            }
+            let cores = self.heaps.len() as u64;
+            let is_of_nobody = |&&(_, stamp): &&(u64, u64)| Stamps::split(stamp).0 >= cores;
+            if let Some((key, stamp)) = items.iter().find(is_of_nobody) {
+                return Err(told(format!("key {key} has the stamp {stamp:#x} of no core")));
             }
             seen.stamps.extend(items.iter().map(|&(_, stamp)| stamp));
             seen.reached.extend(walk.reached());

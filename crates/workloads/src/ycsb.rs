@@ -230,9 +230,13 @@ impl Layout {
         node.plus(FIELDS + field * self.length)
     }
 
-    /// The bytes of a field: the stamp, then what follows from it, as far as there is room.
+    /// The bytes of a field: the stamp, then what follows from it, as far as there is room. One
+    /// that has no room for a stamp is one byte throughout, which is not 0.
     fn field_bytes(self, number: u64, field: u64, stamp: u64, bytes: &mut Vec<u8>) {
         bytes.clear();
+        if self.length < WORD_BYTES {
+            return bytes.resize(self.length as usize, 1 + (stamp % 255) as u8);
+        }
         bytes.extend_from_slice(&stamp.to_le_bytes());
         let seed = mix(number ^ field << 40) ^ stamp;
         for word in 1..self.length.div_ceil(WORD_BYTES) {
@@ -290,20 +294,22 @@ impl Layout {
             let (count, length) = (header & 0xffff_ffff, header >> 32);
             return Err(format!("record {number} says it has {count} fields of {length} bytes"));
         }
-        if self.length < WORD_BYTES {
-            return Ok(());
-        }
         let mut found = Vec::new();
         for field in 0..self.count {
             walk.bytes(self.field(Ptr::to(node), field).address, self.length, &mut found);
-            let stamp = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
+            let stamp = match found.first_chunk() {
+                Some(stamp) => u64::from_le_bytes(*stamp),
+                None => u64::from(found[0].wrapping_sub(1)),
+            };
             self.field_bytes(number, field, stamp, expect);
             if found != *expect {
                 return Err(format!(
                     "field {field} of record {number} is torn (its stamp is {stamp:#x})"
                 ));
             }
-            seen.push(stamp);
+            if self.length >= WORD_BYTES {
+                seen.push(stamp);
+            }
         }
         Ok(())
     }

@@ -279,12 +279,13 @@ fn queue_faults_are_told() {
         }),
         ("a node at", |root, image| set(image, root, 8)),
     ];
-    queue_faults("", cases);
+    faults("queue", "", cases);
 }
 
 #[test]
 fn faults_of_padded_values_are_told() {
-    queue_faults(
+    faults(
+        "queue",
         "contents=padded",
         &[
             ("has no stamp: 0x0", |root, image| set(image, get(image, root) + 8, 0)),
@@ -301,20 +302,48 @@ fn faults_of_padded_values_are_told() {
     );
 }
 
-/// A fault, made in the image of a queue whose root record lies here.
+/// A value that is nothing but its stamp is at least one that a core has issued.
+#[test]
+fn faults_of_values_of_one_word_are_told() {
+    faults(
+        "queue",
+        "value=8",
+        &[
+            ("has no stamp: 0x0", |root, image| set(image, get(image, root) + 8, 0)),
+            ("from core 1, and there are 1", |root, image| {
+                set(image, get(image, root) + 8, 1 << 48 | 5);
+            }),
+        ],
+    );
+    let value = |root, image: &Image<'_>| {
+        let mut heads = (get(image, root)..).step_by(8).map(|head| get(image, head));
+        heads.find(|node| *node != 0).expect("a chain") + 16
+    };
+    for (stamp, told) in [(0, "has no stamp: 0x0"), (1 << 48 | 5, "0x1000000000005 of no core")] {
+        faulty("hash", "value=8", told, |root, image| set(image, value(root, image), stamp));
+    }
+}
+
+/// A fault, made in the image of a structure whose root record lies here.
 type Spoil = fn(u64, &mut Image<'_>);
 
-fn queue_faults(text: &str, cases: &[(&str, Spoil)]) {
+fn faults(name: &str, text: &str, cases: &[(&str, Spoil)]) {
+    for (told, spoil) in cases {
+        faulty(name, text, told, spoil);
+    }
+}
+
+/// Runs a workload whose first block is a root record, and has a fault made in the image, which the
+/// check must tell.
+fn faulty(name: &str, text: &str, told: &str, spoil: impl FnOnce(u64, &mut Image<'_>)) {
     let site = site(1, 50);
     let root = Heap::new(site.heap.clone(), Alignment::Auto).alloc(64).expect("room").address;
-    for (told, spoil) in cases {
-        let mut bench = Bench::new(entry("queue"), text, &site).expect("a bench");
-        bench.run(101).expect("transactions");
-        let mut image = Image::over(&bench.view.pm);
-        spoil(root, &mut image);
-        let error = bench.workload.check(&image).expect_err("a fault");
-        assert!(error.contains(told), "`{error}` does not say `{told}`");
-    }
+    let mut bench = Bench::new(entry(name), text, &site).expect("a bench");
+    bench.run(101).expect("transactions");
+    let mut image = Image::over(&bench.view.pm);
+    spoil(root, &mut image);
+    let error = bench.workload.check(&image).expect_err("a fault");
+    assert!(error.contains(told), "`{error}` does not say `{told}`");
 }
 
 #[test]

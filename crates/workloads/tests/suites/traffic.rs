@@ -239,6 +239,30 @@ fn a_torn_or_lost_record_is_told() {
     }
 }
 
+/// Also where a field has no room for a stamp.
+#[test]
+fn a_missing_part_of_short_fields_is_told() {
+    for length in [1_u64, 3, 7] {
+        let text = format!("recordcount=60\nfieldlength={length}\nupdateproportion=0.5");
+        let site = Site { cores: 1, heap: 4096..1 << 20, ..with_script(&text) };
+        let mut bench = Bench::new(entry("ycsb"), "", &site).expect("a bench");
+        bench.run(500).expect("transactions");
+        bench.check().expect("sound");
+        let mut told = 0;
+        for word in 512..(80 << 10) / 8 {
+            let mut image = model::image::Image::over(&bench.view.pm);
+            image.set_word(model::units::Word(word), 0).expect("power");
+            let error = bench.workload.check(&image).err().unwrap_or_default();
+            told += u32::from(error.contains("is torn"));
+        }
+        // Ten fields of each record.
+        assert_eq!(u64::from(told), 60 * (10 * length).div_ceil(8), "fields of {length} bytes");
+        bench.reopen(3);
+        bench.run(500).expect("transactions");
+        bench.check().expect("sound");
+    }
+}
+
 #[test]
 fn real_property_files_are_read() {
     let text = "# Yahoo! Cloud System Benchmark\n! Workload A\n\nrecordcount=1000\n\
