@@ -20,6 +20,11 @@ use crate::quantity;
 use crate::results::{self, How};
 use crate::spec::{Resolved, Spec};
 
+/// What workloads have many of, by the names of their parameters: the first that one has is its
+/// size, if the user has set none.
+const SIZES: [&str; 8] =
+    ["items", "stock", "rows", "words", "warehouses", "customers", "orders", "buckets"];
+
 /// Transactions of each core in the measured region, if the user does not say (ours: the default
 /// comparison of three designs and four workloads on eight cores then takes well under a minute).
 const TRANSACTIONS: u64 = 2_000;
@@ -216,14 +221,30 @@ fn how_to_need_less(resolved: &Resolved) -> String {
             )
         }
         Some((file, _)) => format!("have {file} insert less"),
-        None => {
-            let has = |name: &&str| entry.fields.iter().any(|field| field.name == *name);
-            match ["items", "stock", "rows", "words"].into_iter().find(has) {
-                Some(size) => format!("lower --set workload.{size}=..."),
-                None => "ask for fewer cores".into(),
+        None => match sizes(resolved).as_slice() {
+            [] => "ask for fewer cores".into(),
+            [size] => format!("lower --set workload.{size}=..."),
+            [others @ .., last] => {
+                format!(
+                    "lower --set workload.{}=... or workload.{last}=...",
+                    others.join("=..., workload.")
+                )
             }
-        }
+        },
     }
+}
+
+/// What says how large a workload is: the parameters that the user has raised, or its first one.
+fn sizes(resolved: &Resolved) -> Vec<&'static str> {
+    let has = |name: &&str| resolved.workload.fields.iter().any(|field| field.name == *name);
+    let all = SIZES.into_iter().filter(has);
+    let is_raised = |name: &&str| {
+        let field = resolved.workload.fields.iter().find(|field| field.name == *name);
+        let set = resolved.workload_settings.iter().rev().find(|(set, _)| set == name);
+        field.zip(set).is_some_and(|(field, (_, value))| *value > field.default)
+    };
+    let raised: Vec<_> = all.clone().filter(is_raised).collect();
+    if raised.is_empty() { all.take(1).collect() } else { raised }
 }
 
 /// Runs a workload on plain memory, without a simulated machine: what simulation is compared to.

@@ -29,7 +29,7 @@ pub const VALUE: u64 = 16;
 keyed_params! {
     /// Parameters of `hash`.
     pub struct HashParams {
-        /// Buckets of one table, a power of two; 0 means one for each item, rounded up.
+        /// Buckets of one table, rounded up to a power of two; 0 means one for each item.
         buckets = 0 in 0..=1 << 32;
         /// Whether bucket heads lie a word or a line apart (a line: SSP-19's three lines and three
         /// pages for each operation).

@@ -149,6 +149,17 @@ const MISTAKES: &[(&str, &str)] = &[
          is free: raise it with --set pm.device_size=..., or lower --set workload.stock=...",
     ),
     (
+        "silo tpcc cores=1 workload.stock=1 workload.customers=9 workload.orders=1000000",
+        "workload tpcc asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.stock=..., \
+         workload.customers=... or workload.orders=...",
+    ),
+    (
+        "silo hash cores=1 workload.buckets=1000000000",
+        "workload hash asked for 8 GiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free: raise it with --set pm.device_size=..., or lower --set workload.buckets=...",
+    ),
+    (
         "silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4",
         "machine tiny: pm.log_size: 4 logs of 1024KiB, one for each core, take more than half of \
          pm.device_size, 1024KiB: raise that to 8192KiB, or lower the log's to 128KiB",

@@ -79,8 +79,8 @@ model::params! {
         /// item evicts an old one. (memcached has 64 MiB, far more than windows fill. Ours, so that
         /// a run first carves pages and then evicts.)
         memory_percent = 125 in 10..=10_000;
-        /// Buckets of the hash table at the start, a power of two; 0 means 65,536 (memcached's
-        /// hashpower 16), or fewer where there are fewer items.
+        /// Buckets of the hash table at the start, rounded up to a power of two; 0 means 65,536
+        /// (memcached's hashpower 16), or fewer where there are fewer items.
         buckets = 0 in 0..=1 << 32;
         /// How the hash table doubles when it has three items for two buckets: a bucket with every
         /// command, as in memcached, in one transaction, or never.

@@ -82,9 +82,11 @@ impl Shape {
         for item in kinds {
             let bytes = item.bytes();
             let Some(index) = chunks.iter().position(|&chunk| chunk >= bytes) else {
-                let text =
-                    format!("an item of {bytes} bytes does not fit a `page` of {page} bytes");
-                return Err(Stop::Input(text));
+                let most = chunks.last().unwrap_or(&0);
+                return Err(Stop::Input(format!(
+                    "an item of {bytes} bytes does not fit a `page` of {page} bytes, whose largest \
+                     chunk has {most}, a multiple of 8"
+                )));
             };
             let class = Class { number: index as u64 + 1, chunk: chunks[index] };
             if classes.last() != Some(&class) {

@@ -303,9 +303,15 @@ fn a_table_that_doubles_is_empty_whatever_was_there() {
 #[test]
 fn items_that_fit_no_page_are_refused() {
     let site = Site { cores: 1, seed: 5, heap: HEAP, items: 300, script: None, checker: None };
-    let params = MemcachedParams { page: 512, value: 512, ..MemcachedParams::default() };
-    let Err(Stop::Input(text)) = Memcached::new(&params, &site) else { panic!("no error") };
-    assert_eq!(text, "an item of 595 bytes does not fit a `page` of 512 bytes");
+    for (page, value, item, chunk) in [(512, 512, 595, 512), (149, 64, 146, 144)] {
+        let params = MemcachedParams { page, value, ..MemcachedParams::default() };
+        let Err(Stop::Input(text)) = Memcached::new(&params, &site) else { panic!("no error") };
+        let told = format!(
+            "an item of {item} bytes does not fit a `page` of {page} bytes, whose largest chunk \
+             has {chunk}, a multiple of 8"
+        );
+        assert_eq!(text, told);
+    }
 }
 
 #[test]
