@@ -93,7 +93,11 @@ class Below:
         """Let a core go on at a cycle that a hook answered `WAIT`: one wake for each answer."""
 
     def durable(self, core: int, tx: int, at: int) -> None:
-        """Say of an asynchronous design that a transaction, and all before it, are durable."""
+        """Say of an asynchronous design that a transaction, and all before it, are durable.
+
+        No earlier than its program has asked for the commit; every power failure from `at` on holds
+        the design to it.
+        """
 
     def line(self, address: int) -> bytes:
         """Return the newest bytes of the line at an address."""

@@ -358,12 +358,21 @@ def test_each_write_is_as_large_as_it_was_asked_for(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("when", "passes", "failed"),
-    [("event", True, False), ("commit", False, True), ("never", False, False)],
+    [
+        ("event", True, False),
+        ("commit", False, True),
+        ("waiting", False, True),
+        ("store", False, True),
+        ("never", False, False),
+    ],
 )
 def test_an_asynchronous_design_is_held_to_what_it_says(
     when: str, passes: bool, failed: bool
 ) -> None:
-    """It says that a transaction is durable when its mark is, or before, and answers before."""
+    """It says that a transaction is durable when its mark is, or before, and answers before.
+
+    Or it says so at the commit, and waits before it answers; or even at a store.
+    """
     from indelible.templates.design import Template
 
     class Later(Template):
@@ -371,9 +380,14 @@ def test_an_asynchronous_design_is_held_to_what_it_says(
 
         def commit(self, tx: design.Tx, below: design.Below) -> object:
             self.cores[tx.core].ended = tx.id
-            if when == "commit":
+            if when in ("commit", "waiting"):
                 below.durable(tx.core, tx.id, tx.at)
             return super().commit(tx, below)
+
+        def store(self, store: design.Store, below: design.Below) -> object:
+            if when == "store" and store.tx is not None:
+                below.durable(store.core, store.tx, store.at)
+            return super().store(store, below)
 
         def move_mark(self, number: int, at: int, below: design.Below) -> None:
             self.rules.mark_before_answer = when != "commit"
@@ -390,8 +404,10 @@ def test_an_asynchronous_design_is_held_to_what_it_says(
     assert ("violations  nothing was checked: no transaction was announced" in str(crash)) == (
         when == "never"
     )
+    told = [row["text"].split(":")[0] for row in crash.violations]
+    assert ("announcement" in told) == (when == "store")
     verdict = indelible.compare([Later], ["hash"], txs=30).verdict("Later", None)
-    assert verdict.kind == {"event": "ok", "commit": "fail", "never": "untested"}[when]
+    assert verdict.kind == {"event": "ok", "never": "untested"}.get(when, "fail")
 
 
 def test_who_takes_what_is_evicted_and_announces_nothing_is_not_called_crash_safe(

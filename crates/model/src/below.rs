@@ -90,9 +90,9 @@ impl<E: Copy> Below<E> {
     }
 
     /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
-    /// are durable; the core hears of it at a cycle. From then on, and from its acknowledgement on
-    /// if that comes later, every power failure holds the design to it. With other designs a
-    /// transaction is durable when it is acknowledged.
+    /// are durable; the core hears of it at a cycle, no earlier than its program asks for the
+    /// commit. From then on every power failure holds the design to it, acknowledged or not. With
+    /// other designs a transaction is durable when it is acknowledged.
     pub fn durable(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         self.agenda.enter(at, Event::Announce { core, tx });
     }

@@ -12,7 +12,7 @@ use crate::device::Write;
 use crate::image::{Image, Remembered};
 use crate::oracle::{Early, Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, Word, mix};
+use crate::units::{CoreId, Cycle, TxId, Word, mix};
 use crate::workload::Workload;
 
 mod choices;
@@ -295,6 +295,16 @@ impl Probe {
     /// The program of a core told the world how far it has come.
     pub fn marked(&mut self, core: CoreId) {
         self.marks[usize::from(core.0)] += 1;
+    }
+
+    /// The design says that a transaction of a core, and those before it, are durable.
+    pub fn announced(&mut self, at: Cycle, core: CoreId, tx: TxId, durable: &Contents) {
+        if let Err(text) = self.oracle.announce(core, tx, durable) {
+            // No image shows it.
+            self.order = 0;
+            self.early.clear();
+            self.report(at, None, text, None);
+        }
     }
 
     /// A crash point: cuts the power if the campaign says so, and checks what is left.

@@ -68,13 +68,12 @@ struct Open {
     id: TxId,
     writes: Vec<(Word, u64)>,
     committing: bool,
-    /// The design says that it is durable.
-    announced: bool,
     /// Pending transactions that it depends on, once it is committing.
     after: Vec<Serial>,
 }
 
-/// A transaction's place in the serial order, which is that of the acknowledgements.
+/// A transaction's place in the serial order, which is that of the acknowledgements; one that was
+/// announced as durable before has its place from then on.
 type Serial = u64;
 
 /// A transaction that was acknowledged, and of which no durability was announced.
@@ -90,9 +89,9 @@ struct Pending {
 /// The record of every transaction, kept as far back as a crash can still reach.
 ///
 /// What is promised of a transaction is promised when its design announces its durability. A
-/// synchronous design announces it with the acknowledgement, an asynchronous one later
-/// ([`crate::design::Below::durable`]). An image is right if it holds what some set of whole
-/// transactions left, in serial order, and the set
+/// synchronous design announces it with the acknowledgement, an asynchronous one mostly later, and
+/// no earlier than the program asks for the commit ([`crate::design::Below::durable`]). An image is
+/// right if it holds what some set of whole transactions left, in serial order, and the set
 ///
 /// - has every transaction whose durability was announced,
 /// - has none that did not ask to commit, or was aborted, and
@@ -108,6 +107,8 @@ pub struct Oracle {
     /// What the promised transactions left.
     expected: Contents,
     open: PerCore<Option<Open>>,
+    /// The last transaction of each core whose end its program asked for.
+    asked: PerCore<Option<TxId>>,
     /// In serial order.
     pending: VecDeque<Pending>,
     /// The last pending transaction that stored to a word.
@@ -160,6 +161,7 @@ impl Oracle {
         Ok(Oracle {
             expected,
             open: PerCore::new(cores, |_| None),
+            asked: PerCore::new(cores, |_| None),
             pending: VecDeque::new(),
             writers: FxHashMap::default(),
             met: PerCore::new(cores, |_| Vec::new()),
@@ -265,6 +267,7 @@ impl Oracle {
         let before = self.pending.iter().rev().find(|tx| tx.core == core).map(|tx| tx.serial);
         if let Some(open) = &mut self.open[core] {
             open.committing = true;
+            self.asked[core] = Some(open.id);
             open.after = std::mem::take(&mut self.met[core]);
             open.after.extend(before);
             open.after.sort_unstable();
@@ -281,12 +284,10 @@ impl Oracle {
         self.committing(core);
     }
 
-    /// A transaction was acknowledged: it has its place in the serial order.
-    pub fn acknowledge(&mut self, core: CoreId, durable: &Contents) {
+    /// A transaction was acknowledged: it has its place in the serial order, if it has none yet.
+    pub fn acknowledge(&mut self, core: CoreId) {
         self.chains.take();
-        let Some(Open { id, writes, announced, after, .. }) = self.open[core].take() else {
-            return;
-        };
+        let Some(Open { id, writes, after, .. }) = self.open[core].take() else { return };
         self.acknowledged += 1;
         self.acknowledged_with_stores += u64::from(!writes.is_empty());
         let serial = self.acknowledged;
@@ -294,21 +295,29 @@ impl Oracle {
             self.writers.insert(word, serial);
         }
         self.pending.push_back(Pending { serial, core, id, writes, after });
-        if announced {
-            self.announce(core, id, durable);
-        }
     }
 
     /// The design says that a transaction is durable: it must be from now on, and so must what it
-    /// depends on.
-    pub fn announce(&mut self, core: CoreId, id: TxId, durable: &Contents) {
+    /// depends on, whether it was acknowledged or is about to be.
+    ///
+    /// # Errors
+    /// A sentence, if the program has not asked for the transaction to be committed: it may store
+    /// more, and nothing is promised.
+    pub fn announce(&mut self, core: CoreId, id: TxId, durable: &Contents) -> Result<(), String> {
         self.chains.take();
-        if let Some(open) = self.open[core].as_mut().filter(|open| open.id == id) {
-            open.announced = true;
-            return;
+        if self.asked[core].is_none_or(|asked| asked < id) {
+            return Err(format!(
+                "announcement: transaction {} of {core} was announced as durable, and its program \
+                 has not asked for it to be committed",
+                id.0
+            ));
+        }
+        // Nobody stores to its words until it is acknowledged, so its place may be this one.
+        if self.open[core].as_ref().is_some_and(|open| open.id <= id) {
+            self.acknowledge(core);
         }
         let mine = |tx: &&Pending| tx.core == core && tx.id <= id;
-        let Some(last) = self.pending.iter().rev().find(mine) else { return };
+        let Some(last) = self.pending.iter().rev().find(mine) else { return Ok(()) };
         let mut promised = FxHashSet::from_iter([last.serial]);
         for tx in self.pending.iter().rev() {
             if promised.contains(&tx.serial) {
@@ -323,6 +332,7 @@ impl Oracle {
                 self.pending.push_back(tx);
             }
         }
+        Ok(())
     }
 
     fn promise(&mut self, tx: Pending, durable: &Contents) {

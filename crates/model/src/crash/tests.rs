@@ -287,8 +287,8 @@ fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
         oracle.store(CoreId(0), word, 7, u64::MAX);
     }
     oracle.committing(CoreId(0));
-    oracle.acknowledge(CoreId(0), &durable);
-    oracle.announce(CoreId(0), TxId(1), &durable);
+    oracle.acknowledge(CoreId(0));
+    oracle.announce(CoreId(0), TxId(1), &durable).expect("it was asked for");
     durable.set_word(MARK, 1);
     let order = Persistency::new(Model::Unordered, 1);
     let mut probe = Probe::new(campaign(seed, nested), oracle, order, None, Rc::new(Nothing));

@@ -162,7 +162,7 @@ impl<D: Design> Machine<D> {
             self.counts.write_sets.count(&mut self.counts.open[id]);
         }
         if let Some(probe) = &mut self.probe {
-            probe.oracle.acknowledge(id, self.below.memory.durable());
+            probe.oracle.acknowledge(id);
         }
         let committed = || self.cores[id].commits.front().map(|&(tx, _)| tx);
         if D::CARD.durability != Durability::Asynchronous
@@ -185,7 +185,7 @@ impl<D: Design> Machine<D> {
             }
         }
         if let Some(probe) = &mut self.probe {
-            probe.oracle.announce(id, tx, self.below.memory.durable());
+            probe.announced(at, id, tx, self.below.memory.durable());
             self.crash_point(at);
         }
     }

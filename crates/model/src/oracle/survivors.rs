@@ -158,7 +158,7 @@ mod tests {
     fn acknowledged(oracle: &mut Oracle, core: CoreId, id: u64, stores: &[(Word, u64)]) {
         running(oracle, core, id, stores);
         oracle.committing(core);
-        oracle.acknowledge(core, &zeros());
+        oracle.acknowledge(core);
     }
 
     /// What the oracle says of an image in which these words are not 0.
@@ -201,14 +201,14 @@ mod tests {
         oracle.committing(B);
         let both = [whole[0], whole[1], (W[2], 1)];
         assert_eq!(verdict(&mut oracle, &both), "");
-        oracle.acknowledge(B, &zeros());
+        oracle.acknowledge(B);
         let text = verdict(&mut oracle, &both[1..]);
         assert!(text.contains("transaction 1 of core 0, whose commit was in flight"), "{text}");
-        oracle.acknowledge(A, &zeros());
+        oracle.acknowledge(A);
         assert_eq!(may(&mut oracle), [true, false, true]);
         oracle.store_outside(A, W[1]);
         assert_eq!(may(&mut oracle), [true, true, true], "nothing is promised of that word");
-        oracle.announce(A, TxId(1), &zeros());
+        oracle.announce(A, TxId(1), &zeros()).expect("it was asked for");
         assert_eq!(may(&mut oracle), [false, true, true]);
     }
 
@@ -217,7 +217,7 @@ mod tests {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
         acknowledged(&mut oracle, A, 2, &[(W[1], 2)]);
-        oracle.announce(A, TxId(2), &zeros());
+        oracle.announce(A, TxId(2), &zeros()).expect("it was asked for");
         assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[1], 2)]), "");
         for image in [&[][..], &[(W[0], 1)], &[(W[1], 2)]] {
             assert!(verdict(&mut oracle, image).starts_with("durability"), "{image:?}");
@@ -229,8 +229,52 @@ mod tests {
         let mut oracle = asynchronous();
         running(&mut oracle, A, 1, &[(W[0], 1)]);
         oracle.committing(A);
-        oracle.announce(A, TxId(1), &zeros());
-        oracle.acknowledge(A, &zeros());
+        oracle.announce(A, TxId(1), &zeros()).expect("it was asked for");
+        assert!(verdict(&mut oracle, &[]).starts_with("durability"));
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1)]), "");
+        oracle.acknowledge(A);
+        assert!(verdict(&mut oracle, &[]).starts_with("durability"));
+        acknowledged(&mut oracle, A, 2, &[(W[0], 2)]);
+        assert_eq!(verdict(&mut oracle, &[(W[0], 1)]), "");
+        assert_eq!(verdict(&mut oracle, &[(W[0], 2)]), "");
+    }
+
+    /// So it is, too, with what the core had acknowledged before, and with what it loaded.
+    #[test]
+    fn an_announcement_before_the_acknowledgement_holds_for_what_it_depends_on() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        acknowledged(&mut oracle, B, 1, &[(W[1], 1)]);
+        acknowledged(&mut oracle, B, 2, &[(W[3], 2)]);
+        running(&mut oracle, A, 2, &[(W[2], 2)]);
+        oracle.load(A, W[1]);
+        oracle.committing(A);
+        oracle.announce(A, TxId(2), &zeros()).expect("it was asked for");
+        let all = [(W[0], 1), (W[1], 1), (W[2], 2)];
+        assert_eq!(verdict(&mut oracle, &all), "");
+        for lost in 0..all.len() {
+            let image: Vec<_> = all.iter().copied().filter(|word| *word != all[lost]).collect();
+            assert!(verdict(&mut oracle, &image).starts_with("durability"), "{image:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_not_asked_to_commit_is_not_announced() {
+        let mut oracle = asynchronous();
+        let announce = |oracle: &mut Oracle, id| oracle.announce(A, TxId(id), &zeros());
+        assert!(announce(&mut oracle, 1).is_err(), "it has not begun");
+        running(&mut oracle, A, 1, &[(W[0], 1)]);
+        assert_eq!(
+            announce(&mut oracle, 1).expect_err("it may store more"),
+            "announcement: transaction 1 of core 0 was announced as durable, and its program has \
+             not asked for it to be committed"
+        );
+        assert_eq!(verdict(&mut oracle, &[]), "");
+        oracle.committing(A);
+        assert!(announce(&mut oracle, 2).is_err());
+        assert_eq!(verdict(&mut oracle, &[]), "", "nothing was promised");
+        assert_eq!(announce(&mut oracle, 1), Ok(()));
+        assert_eq!(announce(&mut oracle, 1), Ok(()), "it is no more than once");
         assert!(verdict(&mut oracle, &[]).starts_with("durability"));
     }
 
@@ -239,10 +283,10 @@ mod tests {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
         running(&mut oracle, A, 2, &[(W[1], 2)]);
-        oracle.announce(A, TxId(1), &zeros());
+        oracle.announce(A, TxId(1), &zeros()).expect("it was asked for");
         oracle.committing(A);
         assert!(verdict(&mut oracle, &[]).starts_with("durability"));
-        oracle.acknowledge(A, &zeros());
+        oracle.acknowledge(A);
         assert_eq!(verdict(&mut oracle, &[(W[0], 1)]), "");
     }
 
@@ -289,7 +333,7 @@ mod tests {
         let text = verdict(&mut oracle, &[(W[1], 1), (W[2], 2)]);
         assert!(text.starts_with("order"), "{text}");
         // To announce it is to announce what it saw.
-        oracle.announce(B, TxId(2), &zeros());
+        oracle.announce(B, TxId(2), &zeros()).expect("it was asked for");
         assert!(verdict(&mut oracle, &[(W[1], 1), (W[2], 2)]).starts_with("durability"));
     }
 
@@ -301,7 +345,7 @@ mod tests {
         assert!(!verdict(&mut oracle, &[(W[0], 2), (W[2], 2)]).is_empty());
         assert!(!verdict(&mut oracle, &[(W[2], 2)]).is_empty(), "what else it stored is not there");
         assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1), (W[2], 2)]), "");
-        oracle.announce(B, TxId(1), &zeros());
+        oracle.announce(B, TxId(1), &zeros()).expect("it was asked for");
         assert!(verdict(&mut oracle, &[(W[0], 2), (W[2], 2)]).starts_with("durability"));
     }
 
@@ -310,7 +354,7 @@ mod tests {
         let mut oracle = asynchronous();
         acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
         acknowledged(&mut oracle, A, 2, &[(W[0], 2)]);
-        oracle.announce(A, TxId(1), &zeros());
+        oracle.announce(A, TxId(1), &zeros()).expect("it was asked for");
         oracle.load(B, W[0]);
         acknowledged(&mut oracle, B, 1, &[(W[1], 1)]);
         assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1)]), "");
@@ -328,11 +372,11 @@ mod tests {
         oracle.store(B, W[0], 0x4400, 0xff00);
         oracle.store(B, W[0], 0x55, 0xff);
         oracle.committing(B);
-        oracle.acknowledge(B, &zeros());
+        oracle.acknowledge(B);
         for (value, is_right) in [(0x22_2222, true), (0x22_4455, true), (0x22_4433, false)] {
             assert_eq!(verdict(&mut oracle, &[(W[0], value)]).is_empty(), is_right, "{value:#x}");
         }
-        oracle.announce(B, TxId(1), &zeros());
+        oracle.announce(B, TxId(1), &zeros()).expect("it was asked for");
         oracle.begin(A, TxId(2));
         oracle.store(A, W[0], 0x66, 0xff);
         oracle.committing(A);
@@ -358,14 +402,14 @@ mod tests {
         oracle.load(B, W[0]);
         oracle.store(B, W[1], 1, u64::MAX);
         oracle.aborting(B);
-        oracle.acknowledge(B, &zeros());
+        oracle.acknowledge(B);
         acknowledged(&mut oracle, B, 2, &[(W[2], 2)]);
         assert!(verdict(&mut oracle, &[(W[2], 2)]).starts_with("order"));
         assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[2], 2)]), "");
         assert!(verdict(&mut oracle, &[(W[0], 1), (W[1], 1)]).starts_with("atomicity"));
-        oracle.announce(B, TxId(1), &zeros());
+        oracle.announce(B, TxId(1), &zeros()).expect("it was asked for");
         assert!(verdict(&mut oracle, &[]).starts_with("durability"), "what it loaded is promised");
-        oracle.announce(B, TxId(2), &zeros());
+        oracle.announce(B, TxId(2), &zeros()).expect("it was asked for");
         assert!(verdict(&mut oracle, &[(W[2], 2)]).starts_with("durability"));
     }
 

@@ -19,8 +19,8 @@ fn verdict(committing: bool, acknowledged: bool, stores: &[(u64, u64)]) -> Optio
         oracle.committing(A);
     }
     if acknowledged {
-        oracle.acknowledge(A, &durable);
-        oracle.announce(A, TxId(1), &durable);
+        oracle.acknowledge(A);
+        oracle.announce(A, TxId(1), &durable).expect("it was asked for");
     }
     for &(word, value) in stores {
         durable.set_word(Word(word), value);
@@ -62,14 +62,14 @@ fn who_acknowledges_stores_and_announces_none_of_them_has_announced_nothing() {
             oracle.store(A, Word(1), id, u64::MAX);
         }
         oracle.committing(A);
-        oracle.acknowledge(A, &zeros);
+        oracle.acknowledge(A);
     };
     tx(&mut oracle, 1, false);
     assert!(!oracle.announced_nothing(), "there is nothing to announce");
-    oracle.announce(A, TxId(1), &zeros);
+    oracle.announce(A, TxId(1), &zeros).expect("it was asked for");
     tx(&mut oracle, 2, true);
     assert!(oracle.announced_nothing(), "what was announced has no stores");
-    oracle.announce(A, TxId(2), &zeros);
+    oracle.announce(A, TxId(2), &zeros).expect("it was asked for");
     assert!(!oracle.announced_nothing());
     tx(&mut oracle, 3, true);
     assert!(!oracle.announced_nothing(), "one was");
@@ -86,8 +86,8 @@ fn an_aborted_transaction_is_never_there() {
     oracle.aborting(A);
     for ends in [false, true] {
         if ends {
-            oracle.acknowledge(A, &durable);
-            oracle.announce(A, TxId(1), &durable);
+            oracle.acknowledge(A);
+            oracle.announce(A, TxId(1), &durable).expect("it was asked for");
         }
         for (value, begins) in [(1, "atomicity"), (0, "")] {
             durable.set_word(Word(1), value);
@@ -179,9 +179,9 @@ fn a_history_has_the_last_transactions_that_stored_to_the_word_with_their_lines(
     for id in 1..=count + 1 {
         stored_by(&mut oracle, id);
         oracle.committing(A);
-        oracle.acknowledge(A, &zeros);
+        oracle.acknowledge(A);
         if id <= count {
-            oracle.announce(A, TxId(id), &zeros);
+            oracle.announce(A, TxId(id), &zeros).expect("it was asked for");
         }
     }
     stored_by(&mut oracle, count + 2);
@@ -208,8 +208,8 @@ fn what_is_lost_is_told() {
         for id in 1..=2 {
             stored_by(&mut oracle, id);
             oracle.committing(A);
-            oracle.acknowledge(A, &zeros);
-            oracle.announce(A, TxId(id), &zeros);
+            oracle.acknowledge(A);
+            oracle.announce(A, TxId(id), &zeros).expect("it was asked for");
         }
         let mut image = Image::over(&zeros);
         image.set_word(Word(1), 1).expect("power");

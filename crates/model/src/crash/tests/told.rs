@@ -75,10 +75,25 @@ fn where_nothing_was_announced_there_is_nothing_to_check() {
     probe.oracle.begin(CoreId(0), TxId(1));
     probe.oracle.store(CoreId(0), DATA[0], 7, u64::MAX);
     probe.oracle.committing(CoreId(0));
-    probe.oracle.acknowledge(CoreId(0), &memory);
+    probe.oracle.acknowledge(CoreId(0));
     assert!(!probe.has_something_to_check());
-    probe.oracle.announce(CoreId(0), TxId(1), &memory);
+    probe.oracle.announce(CoreId(0), TxId(1), &memory).expect("it was asked for");
     assert!(probe.has_something_to_check());
+}
+
+/// No image shows that more is to come of what was announced.
+#[test]
+fn an_announcement_of_what_may_store_more_is_told() {
+    let memory = Contents::new(0, 4096).expect("room");
+    let oracle = Oracle::new(&memory, 1, MARK.address(), Durability::Asynchronous).expect("room");
+    let order = Persistency::new(Model::Unordered, 1);
+    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing));
+    probe.oracle.begin(CoreId(0), TxId(1));
+    (probe.order, probe.passed) = (2, 9);
+    probe.announced(Cycle(3), CoreId(0), TxId(1), &memory);
+    let [found] = &probe.violations[..] else { panic!("{:?}", probe.violations) };
+    assert!(found.text.starts_with("announcement: transaction 1 of core 0"), "{}", found.text);
+    assert_eq!((found.point, found.order, found.at), (9, 0, Cycle(3)));
 }
 
 /// The images of one crash point may take longer than whoever cancelled it waits.
