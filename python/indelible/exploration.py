@@ -58,7 +58,7 @@ NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(RECORDED),
     "order": None,
     "checked": False,
-    "announced_nothing": False,
+    "announced_few": False,
     "points": 0,
     "images": None,
     "accepts_all": None,
@@ -336,7 +336,7 @@ class Order:
                 Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
         return {
             "checked": answer.data["checked"],
-            "announced_nothing": answer.data.get("announced_nothing", False),
+            "announced_few": answer.data.get("announced_few", False),
             "points": answer.data["points"],
             "images": shown.get("images"),
             "accepts_all": shown.get("accepts_all"),

@@ -279,10 +279,10 @@ def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
         return Verdict("untested", command=campaign.command(), reason=data[UNTESTED])
     violations = failed_points(data)
     if not violations and not data["checked"]:
-        announced = "no transaction was announced as durable: there is nothing to check"
+        announced = "of a core's transactions fewer than half were announced as durable"
         stored = "no transaction stored to persistent memory: there is nothing to check"
-        nothing = bool(data.get("announced_nothing"))
-        reason = announced if nothing else stored
-        return Verdict("untested", 0, 0, campaign.command(), reason, nothing)
+        few = bool(data.get("announced_few"))
+        reason = announced if few else stored
+        return Verdict("untested", 0, 0, campaign.command(), reason, few)
     kind = "fail" if violations else "ok"
     return Verdict(kind, data["points"], violations, campaign.command())

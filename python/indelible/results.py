@@ -222,7 +222,8 @@ class Verdict:
     violations: int = 0
     command: str | None = None
     reason: str | None = None
-    announced_nothing: bool = False
+    #: Of an asynchronous design: too few of its transactions were announced as durable.
+    announced_few: bool = False
 
     @property
     def safe(self) -> bool:
@@ -425,7 +426,7 @@ class Comparison(OfSeeds):
     def is_rival(self, design: str) -> bool:
         """Return whether others are measured by a design: it is safe, and promises something."""
         promises = [v for cell, v in self.verdicts.items() if cell[0] == design]
-        return self.is_safe(design) and not any(v.announced_nothing for v in promises)
+        return self.is_safe(design) and not any(v.announced_few for v in promises)
 
     def is_safe(self, design: str) -> bool:
         """Return whether no campaign and no definition says that the design loses data."""

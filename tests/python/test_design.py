@@ -426,6 +426,33 @@ def test_who_takes_what_is_evicted_and_announces_nothing_is_not_called_crash_saf
     assert " ok" not in shown
 
 
+def test_who_announces_its_first_transaction_alone_is_not_called_crash_safe(write: Write) -> None:
+    """What it has promised it keeps, and all that comes later is lost."""
+    path = write(
+        "durability = 'asynchronous'\n"
+        "def __init__(self, setup): self.lines, self.kept = {}, {}\n"
+        "def store(self, store, below):\n"
+        "    if store.core == 0 and not self.kept: self.lines[store.line] = True\n"
+        "def commit(self, tx, below):\n"
+        "    if tx.core == 0 and not self.kept:\n"
+        "        self.kept = {line: below.line(line) for line in self.lines}\n"
+        "        if self.kept: below.durable(0, tx.id, tx.stored)\n"
+        "def evict(self, evict, below): return TAKEN\n"
+        "def power_loss(self, gasp):\n"
+        "    for line, data in self.kept.items(): gasp.save(line, data)\n"
+        "def hardware(setup): return [Structure('first', 512, 64, kept_by='battery')]"
+    )
+    crash = indelible.crash(path, "hash", txs=20, lives=1)
+    assert (crash.passed, crash.failed, crash.data["announced"]) == (False, False, 1), str(crash)
+    shown = " ".join(str(crash).split())
+    assert f"announced 1 of {crash.data['acknowledged']} transactions" in shown
+    assert "violations too little was checked" in shown
+    comparison = indelible.compare(["loc-wal", path], ["hash"], txs=60, cores=1)
+    kinds = [comparison.verdict(design).kind for design in ("loc-wal", path)]
+    assert kinds == ["ok", "untested"]
+    assert not comparison.is_rival(path)
+
+
 def test_structures_depend_on_what_a_design_is_set_up_with(write: Write) -> None:
     path = write(
         "params = {'cells': Param(0, 0, 1)}\n"

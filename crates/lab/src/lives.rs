@@ -7,7 +7,7 @@ use designs::Order;
 use model::crash::{Campaign, Check, Points};
 use model::engine::{Control, Crashes, Failure};
 use model::image::{Cut, Remains};
-use model::oracle::Violation;
+use model::oracle::{Promises, Violation};
 use model::units::{Cycle, mix};
 use model::workload::Stop;
 use serde_json::{Value, json};
@@ -176,15 +176,37 @@ impl Found {
         first.chain(later.map(|(cuts, violation)| (&cuts[..], violation)))
     }
 
-    /// Whether an image of some life could have been wrong.
+    /// Whether an image of some life could have been wrong, and said something of the design.
     pub fn checked(&self) -> bool {
-        self.first.checked || self.later.checked
+        (self.first.checked || self.later.checked) && !self.announced_few()
+    }
+
+    /// What of each core was acknowledged, and announced as durable, in all lives.
+    pub fn promises(&self) -> Vec<Promises> {
+        let mut all = self.first.promises.clone();
+        add(&mut all, &self.later.promises);
+        all
+    }
+
+    /// Whether of a core fewer than half were announced (ours). A window of transactions that are
+    /// not durable yet may be open when a run ends; but a design is not judged by a few.
+    pub fn announced_few(&self) -> bool {
+        self.promises().iter().any(|of| 2 * of.announced < of.acknowledged)
     }
 
     /// Images that were checked.
     pub fn images(&self) -> u64 {
         let Found { first, later } = self;
         first.points + first.nested_points + later.points + later.nested_points
+    }
+}
+
+/// Adds what was promised in another life, by cores.
+fn add(all: &mut Vec<Promises>, more: &[Promises]) {
+    all.resize(all.len().max(more.len()), Promises::default());
+    for (of, more) in all.iter_mut().zip(more) {
+        of.acknowledged += more.acknowledged;
+        of.announced += more.announced;
     }
 }
 
@@ -199,6 +221,8 @@ pub struct Later {
     pub nested_points: u64,
     /// Whether an image of one of them could have been wrong.
     pub checked: bool,
+    /// What was acknowledged, and announced as durable, by the end of each run, by cores.
+    pub promises: Vec<Promises>,
     /// What was wrong, each with the power failures before.
     pub violations: Vec<(Vec<Cut>, Violation)>,
     /// It ended with the first life in which something was wrong.
@@ -314,6 +338,7 @@ fn live_on(
             later.points += found.points;
             later.nested_points += found.nested_points;
             later.checked |= found.checked;
+            add(&mut later.promises, &found.promises);
             let wrong = found.violations.into_iter();
             later.violations.extend(wrong.map(|violation| (cuts.clone(), violation)));
             later.stopped = !later.violations.is_empty();

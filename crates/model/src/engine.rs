@@ -19,7 +19,7 @@ use crate::epochs::{self, Epochs};
 use crate::host_stack::OnHost;
 use crate::image::{Image, Remains};
 use crate::machine::{CutBefore, Machine};
-use crate::oracle::{Oracle, Violation};
+use crate::oracle::{Oracle, Promises, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::timeline::{Asked, Recorded};
@@ -113,8 +113,8 @@ pub struct Crashes {
     /// Whether an image could have been wrong
     /// ([`has_something_to_check`](Probe::has_something_to_check)).
     pub checked: bool,
-    /// Whether none could because no transaction was announced as durable.
-    pub announced_nothing: bool,
+    /// What of each core was acknowledged, and announced as durable, by the end of the run.
+    pub promises: Vec<Promises>,
     /// What the design saved at the first ones.
     pub saved: Saved,
     /// What recovery took after them.
@@ -252,11 +252,11 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
 fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
     let stores = probe.stores.as_ref();
     Crashes {
+        promises: probe.oracle.promises(),
         passed: probe.passed,
         points: probe.points,
         nested_points: probe.nested_points,
         checked: probe.has_something_to_check(),
-        announced_nothing: probe.oracle.announced_nothing(),
         saved: probe.saved,
         recovery: probe.recovery,
         checker: workload.checker().map(Checker::shown),

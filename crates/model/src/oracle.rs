@@ -129,9 +129,16 @@ pub struct Oracle {
     acknowledged: u64,
     /// Stores in transactions: what there is to judge.
     stores: u64,
-    /// Transactions with stores that were acknowledged, and those of them that are promised.
-    acknowledged_with_stores: u64,
-    promised_with_stores: u64,
+    promises: PerCore<Promises>,
+}
+
+/// How many transactions of a core there were that stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promises {
+    /// They were acknowledged, or announced before.
+    pub acknowledged: u64,
+    /// Of these, the durability was announced.
+    pub announced: u64,
 }
 
 /// A transaction that is promised, or that was aborted.
@@ -173,8 +180,7 @@ impl Oracle {
             recent: VecDeque::new(),
             acknowledged: 0,
             stores: 0,
-            acknowledged_with_stores: 0,
-            promised_with_stores: 0,
+            promises: PerCore::new(cores, |_| Promises::default()),
         })
     }
 
@@ -233,10 +239,9 @@ impl Oracle {
         self.stores > 0
     }
 
-    /// Whether transactions that stored were acknowledged, and the durability of none of them was
-    /// announced: an image without any of them is right.
-    pub fn announced_nothing(&self) -> bool {
-        self.acknowledged_with_stores > 0 && self.promised_with_stores == 0
+    /// What of each core was acknowledged and announced.
+    pub fn promises(&self) -> Vec<Promises> {
+        self.promises.iter().map(|(_, of)| *of).collect()
     }
 
     /// What the acknowledged transactions left in a word.
@@ -289,7 +294,7 @@ impl Oracle {
         self.chains.take();
         let Some(Open { id, writes, after, .. }) = self.open[core].take() else { return };
         self.acknowledged += 1;
-        self.acknowledged_with_stores += u64::from(!writes.is_empty());
+        self.promises[core].acknowledged += u64::from(!writes.is_empty());
         let serial = self.acknowledged;
         for &(word, _) in &writes {
             self.writers.insert(word, serial);
@@ -336,7 +341,7 @@ impl Oracle {
     }
 
     fn promise(&mut self, tx: Pending, durable: &Contents) {
-        self.promised_with_stores += u64::from(!tx.writes.is_empty());
+        self.promises[tx.core].announced += u64::from(!tx.writes.is_empty());
         for &(word, new) in &tx.writes {
             self.expected.set_word(word, new);
             if self.writers.get(&word) == Some(&tx.serial) {

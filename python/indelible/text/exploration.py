@@ -12,7 +12,7 @@ from indelible import text
 from indelible.exploration import SURE, Exploration
 from indelible.text.crash import (
     ACCEPTS_ALL,
-    NOTHING_ANNOUNCED,
+    FEW_ANNOUNCED,
     NOTHING_CHECKED,
     OTHER,
     list_violations,
@@ -92,8 +92,8 @@ def _verdict(answer: Exploration) -> str:
             right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
         if answer.checked:
             return right
-        announced_nothing = any(row["announced_nothing"] for row in rows)
-        return NOTHING_ANNOUNCED if announced_nothing else NOTHING_CHECKED
+        announced_few = any(row["announced_few"] for row in rows)
+        return FEW_ANNOUNCED if announced_few else NOTHING_CHECKED
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"
 

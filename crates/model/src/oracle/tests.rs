@@ -52,7 +52,7 @@ fn an_acknowledged_transaction_is_there() {
 }
 
 #[test]
-fn who_acknowledges_stores_and_announces_none_of_them_has_announced_nothing() {
+fn it_is_known_how_many_transactions_with_stores_were_announced() {
     let zeros = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, 2048, Durability::Asynchronous);
     let mut oracle = oracle.expect("room");
@@ -64,15 +64,26 @@ fn who_acknowledges_stores_and_announces_none_of_them_has_announced_nothing() {
         oracle.committing(A);
         oracle.acknowledge(A);
     };
+    let promises = |oracle: &Oracle| {
+        let of = oracle.promises()[0];
+        (of.acknowledged, of.announced)
+    };
     tx(&mut oracle, 1, false);
-    assert!(!oracle.announced_nothing(), "there is nothing to announce");
+    assert_eq!(promises(&oracle), (0, 0), "there is nothing to announce");
     oracle.announce(A, TxId(1), &zeros).expect("it was asked for");
     tx(&mut oracle, 2, true);
-    assert!(oracle.announced_nothing(), "what was announced has no stores");
+    assert_eq!(promises(&oracle), (1, 0), "what was announced has no stores");
     oracle.announce(A, TxId(2), &zeros).expect("it was asked for");
-    assert!(!oracle.announced_nothing());
+    assert_eq!(promises(&oracle), (1, 1));
     tx(&mut oracle, 3, true);
-    assert!(!oracle.announced_nothing(), "one was");
+    assert_eq!(promises(&oracle), (2, 1));
+    oracle.begin(A, TxId(4));
+    oracle.store(A, Word(1), 4, u64::MAX);
+    oracle.committing(A);
+    oracle.announce(A, TxId(4), &zeros).expect("it was asked for");
+    assert_eq!(promises(&oracle), (3, 3), "with those before it, acknowledged or not");
+    oracle.acknowledge(A);
+    assert_eq!(promises(&oracle), (3, 3));
 }
 
 #[test]

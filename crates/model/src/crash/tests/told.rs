@@ -65,22 +65,6 @@ fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
     assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
 }
 
-/// A transaction that nobody announced as durable may be missing.
-#[test]
-fn where_nothing_was_announced_there_is_nothing_to_check() {
-    let memory = Contents::new(0, 4096).expect("room");
-    let oracle = Oracle::new(&memory, 1, MARK.address(), Durability::Asynchronous).expect("room");
-    let order = Persistency::new(Model::Unordered, 1);
-    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing));
-    probe.oracle.begin(CoreId(0), TxId(1));
-    probe.oracle.store(CoreId(0), DATA[0], 7, u64::MAX);
-    probe.oracle.committing(CoreId(0));
-    probe.oracle.acknowledge(CoreId(0));
-    assert!(!probe.has_something_to_check());
-    probe.oracle.announce(CoreId(0), TxId(1), &memory).expect("it was asked for");
-    assert!(probe.has_something_to_check());
-}
-
 /// No image shows that more is to come of what was announced.
 #[test]
 fn an_announcement_of_what_may_store_more_is_told() {
