@@ -216,6 +216,22 @@ def test_hardware_that_does_not_keep_its_promise_is_found(
     assert row["program"]["cores"][0][-1] == "durable"
 
 
+@pytest.mark.parametrize("where", ["line + 48", "0x20000"])
+def test_hardware_that_writes_where_nobody_has_stored_is_found(write: Write, where: str) -> None:
+    path = write(f"""
+def fence(self, fence, below):
+    if fence.kind == "flush":
+        line = fence.line
+        data = bytearray(below.line(({where}) // 64 * 64))
+        data[48:56] = b"garbage!"
+        below.send(fence.drained, ({where}) // 64 * 64, bytes(data))
+    return super().fence(fence, below)
+""")
+    (row,) = indelible.litmus(orders=path, random=9).data["random"]
+    assert "where nobody has stored and 0x0 was" in row["violation"]
+    assert not indelible.litmus(orders=path).passed
+
+
 def test_what_is_wrong_with_every_rule_shows_that_none_is_missing(write: Write) -> None:
     path = write("def fence(self, fence, below):\n    return None")
     found = indelible.litmus(orders=path, mutants=True)

@@ -411,6 +411,15 @@ impl Probe {
         let words: Vec<(Word, u64)> =
             touched.into_iter().map(|word| (word, image.word(word))).collect();
         if let Err((word, text)) = stores.order.check(&words) {
+            return self.report(at, None, text, Some(word));
+        }
+        // What is in the line of a word that was stored to, or elsewhere, is nobody's to change.
+        if let Some(word) = self.oracle.unlike(&image, |word| !stores.order.is_touched(word)) {
+            let (is, address, was) = (image.word(word), word.address(), self.oracle.expected(word));
+            let text = format!(
+                "order: the image holds {is:#x} at {address:#x}, where nobody has stored and \
+                 {was:#x} was"
+            );
             self.report(at, None, text, Some(word));
         }
     }

@@ -10,7 +10,7 @@ use crate::design::Durability;
 use crate::device::Write;
 use crate::image::Image;
 use crate::meters::Class;
-use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word};
+use crate::units::{CoreId, Cycle, LINE_WORDS, Line, LineData, PerCore, TxId, Word};
 
 mod survivors;
 
@@ -384,6 +384,18 @@ impl Oracle {
         let chains = self.chains.get_or_init(|| Chains::new(&candidates, known));
         survivors::explain(&candidates, chains, &self.expected, image)
             .map_err(|lost| (lost.word, self.explain_lost(&lost, &candidates)))?;
+        match self.unlike(image, |word| known(word) && !chains.have(word)) {
+            Some(word) => {
+                let (is, should) = (image.word(word), self.expected.word(word));
+                Err((word, self.explain(word, is, should)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first word of data, of those that are asked about, that an image holds otherwise than
+    /// the promised transactions left it.
+    pub fn unlike(&self, image: &Image<'_>, is_asked: impl Fn(Word) -> bool) -> Option<Word> {
         let is_data = |line: &Line| line.address() < self.log_base;
         let differs = |line: Line, is: &LineData| is != self.expected.line(line);
         let mut lines: Vec<Line> =
@@ -393,16 +405,9 @@ impl Oracle {
         lines.extend(image.moved_unlike(&self.expected).into_iter().filter(is_data));
         lines.sort_unstable();
         lines.dedup();
-        for line in lines {
-            for place in 0..8 {
-                let word = Word(line.first_word().0 + place);
-                let (is, should) = (image.word(word), self.expected.word(word));
-                if is != should && known(word) && !chains.have(word) {
-                    return Err((word, self.explain(word, is, should)));
-                }
-            }
-        }
-        Ok(())
+        let words = |line: Line| (0..LINE_WORDS).map(move |n| Word(line.first_word().0 + n));
+        let mut words = lines.into_iter().flat_map(words).filter(|&word| is_asked(word));
+        words.find(|&word| image.word(word) != self.expected.word(word))
     }
 
     /// Transactions that may be there and need not, in serial order: no two of those whose commit

@@ -65,6 +65,41 @@ fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
     assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
 }
 
+/// In the line of a word that was stored to, in another one, or in what only recovery wrote.
+#[test]
+fn hardware_that_writes_where_nobody_has_stored_is_found() {
+    let view = View::new(4096, 4096).expect("room");
+    let shape = Shape::new(&Config::default(), 1);
+    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
+    let texts = |durable: &Contents, stored: &[Word]| {
+        let mut probe = of_stores(&[]);
+        for &word in stored {
+            probe.stored(CoreId(0), word, (0, 7), false, &view);
+        }
+        (0..512).for_each(|word| probe.oracle.compare(Word(word).line(), durable));
+        probe.check_stores::<Recovers<CAREFUL>>(Cycle(0), Image::over(durable), &setup);
+        let text = |found: &Violation| found.text.clone();
+        probe.violations.iter().map(text).collect::<Vec<String>>()
+    };
+    for word in [Word(0), Word(2), Word(7), Word(64)] {
+        let mut durable = Contents::new(0, 4096).expect("room");
+        durable.set_word(DATA[0], 7);
+        assert_eq!(texts(&durable, &DATA), [""; 0]);
+        durable.set_word(word, 5);
+        let address = word.address();
+        let told = format!(
+            "order: the image holds 0x5 at {address:#x}, where nobody has stored and 0x0 was"
+        );
+        assert_eq!(texts(&durable, &DATA), [told]);
+        durable.set_word(word, 0);
+        durable.set_word(Word(MARK.0 + 1), 5);
+        assert_eq!(texts(&durable, &DATA), [""; 0], "logs are not data");
+        durable.set_word(MARK, 1);
+        assert_eq!(texts(&durable, &DATA), [""; 0], "recovery stores what was stored");
+        assert_eq!(texts(&durable, &DATA[..1]).len(), 1, "to one word more than the program");
+    }
+}
+
 /// No image shows that more is to come of what was announced.
 #[test]
 fn an_announcement_of_what_may_store_more_is_told() {
