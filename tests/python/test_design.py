@@ -453,6 +453,47 @@ def test_who_announces_its_first_transaction_alone_is_not_called_crash_safe(writ
     assert not comparison.is_rival(path)
 
 
+@pytest.mark.parametrize(("hides", "fails"), [(0, False), (1, True)])
+def test_the_power_is_cut_between_stores_of_which_something_survives(
+    write: Write, hides: int, fails: bool
+) -> None:
+    """From one store to the next a committed word is missing from what a battery keeps."""
+    path = write(
+        "granularity = 'word'\n"
+        "params = {'hides': Param(1, 0, 1)}\n"
+        "def __init__(self, setup): self.old, self.new, self.done, self.hidden = {}, {}, {}, {}\n"
+        "def show(self): self.done, self.hidden = self.done | self.hidden, {}\n"
+        "def store(self, store, below):\n"
+        "    self.show()\n"
+        "    is_first = not self.old\n"
+        "    self.old.setdefault(store.address, store.old)\n"
+        "    self.new[store.address] = store.new\n"
+        "    if self.params.hides and is_first and self.done and store.address not in self.done:\n"
+        "        self.hidden = dict([self.done.popitem()])\n"
+        "def commit(self, tx, below):\n"
+        "    self.show()\n"
+        "    below.at(max(tx.at, tx.stored), tx.core)\n"
+        "    return WAIT\n"
+        "def event(self, at, core, below):\n"
+        "    self.done, self.old, self.new = self.done | self.new, {}, {}\n"
+        "    below.wake(core, at + self.shape.path)\n"
+        "def power_loss(self, gasp):\n"
+        "    words = self.done | self.old\n"
+        "    flat = [number for pair in words.items() for number in pair]\n"
+        "    gasp.save_words(self.shape.logs[0], [len(words), *flat])\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    log = setup.shape.logs[0]\n"
+        "    for index in range(image.word(log)):\n"
+        "        image.set_word(*image.words(log + 8 + 16 * index, 2))\n"
+        "    image.fence()\n"
+        "    image.set_word(log, 0)\n"
+        "def hardware(setup): return [Structure('all', 128, 4096, kept_by='battery')]"
+    )
+    crash = indelible.crash(path, "hash", cores=1, txs=30, set={"design.hides": hides}, lives=1)
+    assert (crash.failed, crash.passed) == (fails, not fails), str(crash)
+
+
 def test_structures_depend_on_what_a_design_is_set_up_with(write: Write) -> None:
     path = write(
         "params = {'cells': Param(0, 0, 1)}\n"

@@ -322,12 +322,11 @@ impl<K: Kind> Design for Scripted<K> {
         params.instructions.flushes
     }
 
-    /// A buffer that survives may change at a store, whatever the model says of when that counts.
+    /// What survives may change at a store, whatever a model says of when that counts, and without
+    /// a model, too.
     fn stores_survive(setup: &Setup<'_, Self>) -> bool {
         let is_kept = |structure: &Structure| structure.kept_by != KeptBy::Nothing;
-        K::ORDERS
-            && (setup.params.model == Some(Model::Visible)
-                || Self::hardware(setup).iter().any(is_kept))
+        setup.params.model == Some(Model::Visible) || Self::hardware(setup).iter().any(is_kept)
     }
 
     fn new(setup: &Setup<'_, Self>) -> Self {
