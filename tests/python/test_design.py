@@ -453,6 +453,42 @@ def test_who_announces_its_first_transaction_alone_is_not_called_crash_safe(writ
     assert not comparison.is_rival(path)
 
 
+def test_it_is_told_where_no_order_but_that_of_timing_was_tried(mine: str) -> None:
+    """One byte that survives, and that the mark comes behind its lines, is luck."""
+    from indelible.templates.design import Template
+
+    class Lucky(Template):
+        def commit(self, tx: design.Tx, below: design.Below) -> object:
+            lines = len(self.cores[tx.core].lines)
+            answer = super().commit(tx, below)
+            if lines:
+                super().move_mark(tx.core, tx.stored + lines + 40, below)
+            return answer
+
+        def move_mark(self, number: int, at: int, below: design.Below) -> None:
+            pass
+
+    class Charged(Lucky):
+        @classmethod
+        def hardware(cls, setup: design.Setup) -> list[Structure]:
+            return [*super().hardware(setup), Structure("a byte", 8, kept_by="battery")]
+
+    told = "arrived in the order of timing, and no other was tried"
+    asked = {"txs": 40, "lives": 1}
+    assert indelible.crash(Lucky, "hash", **asked).failed
+    crash = indelible.crash(Charged, "hash", **asked)
+    assert crash.passed, str(crash)
+    assert crash.data["untried_early"] > 0
+    assert told in " ".join(str(crash).split())
+    crash = indelible.crash(
+        Charged, "hash", **asked, set={"controller.arrival_jitter": "500cycles"}
+    )
+    assert crash.failed
+    assert told not in " ".join(str(crash).split())
+    crash = indelible.crash(mine, "hash", **asked)
+    assert (crash.data["untried_early"], crash.data["notes"]) == (0, [])
+
+
 @pytest.mark.parametrize(("hides", "fails"), [(0, False), (1, True)])
 def test_the_power_is_cut_between_stores_of_which_something_survives(
     write: Write, hides: int, fails: bool

@@ -160,6 +160,9 @@ pub struct Probe {
     pub saved: Saved,
     /// What recovery took.
     pub recovery: Recovery,
+    /// Writes under way, counted at each power failure, that have arrived early in none of its
+    /// images: what survives of the design would have acted on them.
+    pub untried: u64,
     /// How often the program of each core told the world how far it had come.
     marks: Vec<u64>,
     /// What was found.
@@ -209,6 +212,7 @@ impl Probe {
             nested_points: 0,
             saved: Saved::default(),
             recovery: Recovery::default(),
+            untried: 0,
             violations: Vec::new(),
         }
     }
@@ -333,12 +337,12 @@ impl Probe {
         };
         let is_chance = !tries_every && self.is_all_chosen(below.shape.config.domain());
         let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
-        let mut candidate = None;
+        let (mut candidate, mut untried) = (None, 0);
         for order in 0_u64.. {
             self.order = order;
             let torn = mix(seed ^ order << 48);
             self.early.clear();
-            let came = (&mut choices, &mut self.early);
+            let came = (&mut choices, &mut self.early, &mut untried);
             match fail(at, design, below, combining, &mut self.saved, torn, came) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, image, setup),
                 Ok(mut image) => {
@@ -370,6 +374,7 @@ impl Probe {
             }
         }
         // Of one power failure, however many images it left.
+        self.untried += untried;
         self.saved.short = self.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, image))) = (chosen, candidate)
             && let Err(text) = self.keeper.keep(chosen, order, &image, setup)

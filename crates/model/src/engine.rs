@@ -119,6 +119,8 @@ pub struct Crashes {
     pub saved: Saved,
     /// What recovery took after them.
     pub recovery: Recovery,
+    /// Writes under way at them that arrived in the order of timing alone ([`Probe::untried`]).
+    pub untried: u64,
     /// If the workload has a checker, what it was asked about.
     pub checker: Option<Shown>,
     /// What was wrong after them.
@@ -259,6 +261,7 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
         checked: probe.has_something_to_check(),
         saved: probe.saved,
         recovery: probe.recovery,
+        untried: probe.untried,
         checker: workload.checker().map(Checker::shown),
         images: stores.map_or(0, |stores| stores.images),
         allowed: stores.is_some_and(|stores| stores.allowed),

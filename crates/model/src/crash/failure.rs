@@ -14,7 +14,8 @@ use super::Saved;
 use super::choices::Choices;
 
 /// Cuts the power and returns what is left, before recovery: all that the design saves, or, on a
-/// machine with less energy than it declares, as much as that is enough for.
+/// machine with less energy than it declares, as much as that is enough for. It says how many of
+/// the writes under way cannot have arrived.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared, or raises.
@@ -25,7 +26,7 @@ pub(super) fn fail<'i, D: Design>(
     combining: &[Write],
     saved: &mut Saved,
     seed: u64,
-    (choices, early): (&mut Choices, &mut Vec<Early>),
+    (choices, early, untried): (&mut Choices, &mut Vec<Early>, &mut u64),
 ) -> Result<Image<'i>, String> {
     let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());
@@ -44,6 +45,7 @@ pub(super) fn fail<'i, D: Design>(
     let located: Vec<Write> =
         combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
     let mut under_way = below.memory.under_way(&is_unheard);
+    *untried = under_way.iter().filter(|(_, may_have)| !may_have).count() as u64;
     under_way.extend(located.iter().map(|write| (write, true)));
     arrive_early(under_way, &mut image, choices, early);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {

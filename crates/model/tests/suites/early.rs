@@ -99,6 +99,15 @@ fn a_write_overtakes_another_unless_a_part_of_the_design_that_survives_hears_of_
     assert!(!is_overtaken::<Sender<true, true, true>>(), "it would have acted");
 }
 
+#[test]
+fn it_is_counted_which_writes_come_in_the_order_of_timing_alone() {
+    assert_eq!(sent::<Sender<false, true, true>>(100, 0).untried, 0);
+    assert_eq!(sent::<Sender<true, false, true>>(100, 0).untried, 0);
+    assert_eq!(sent::<Sender<true, true, false>>(100, 0).untried, 0);
+    let crashes = sent::<Sender<true, true, true>>(100, 0);
+    assert!((2..=2 * crashes.points).contains(&crashes.untried), "{crashes:?}");
+}
+
 /// A power failure leaves many images, and is one.
 #[test]
 fn energy_ends_once_at_each_power_failure() {
