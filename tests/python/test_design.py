@@ -118,6 +118,28 @@ def test_its_mutants_are_caught_where_those_of_the_rust_design_are() -> None:
 # Trials.
 
 
+def test_what_says_that_it_needs_nothing_is_tried_with_the_cells_alone(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A record that is torn counts as whole, and controllers take whole lines."""
+    from indelible.cli import main
+    from indelible.templates.design import Template
+
+    class Torn(Template):
+        needs = "nothing"
+
+    assert indelible.crash(Torn, "hash", txs=40).passed
+    crash = indelible.crash(Torn, "hash", txs=40, trials=20)
+    assert crash.failed
+    assert crash.trials["wrong"]["settings"]["controller.domain"] == "media"
+    path = write("needs = 'nothing'")
+    assert main(["explain", path]) == 0
+    assert "needs       nothing" in capsys.readouterr().out
+    assert indelible.explain("order:bbb")["needs"] == "adr"
+    title = str(indelible.crash("undo-log", "array", txs=2, set={"controller.domain": "media"}))
+    assert title.splitlines()[0].endswith("· seed 1 · domain media")
+
+
 def test_trials_find_what_an_ordinary_campaign_does_not(tmp_path: Path) -> None:
     """Without its jump by a lap the example takes records of the last life for its own."""
     text = (EXAMPLES / "behind.py").read_text(encoding="utf-8")

@@ -34,7 +34,9 @@ def test_what_is_shown_of_a_machine_in_a_file_is_its_path(far: str) -> None:
     assert run_text.run(run).startswith(f"silo · scribble · machine {far} · 1 core · seed 1\n")
     assert run.machine == "far"
     crash = indelible.crash("silo", "scribble", far, cores=1, txs=2, points=1)
-    assert str(crash).startswith(f"silo · scribble · machine {far} · 1 core · seed 1\n")
+    assert str(crash).startswith(
+        f"silo · scribble · machine {far} · 1 core · seed 1 · domain adr\n"
+    )
     traced = indelible.trace("silo", "scribble", far, cores=1, txs=2, length="20ns")
     assert timeline.summary(traced, None).startswith(f"silo · scribble · machine {far} · 1 core")
     for designs in (["silo"], ["silo", "native"]):

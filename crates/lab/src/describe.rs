@@ -42,6 +42,7 @@ fn design_row(entry: &Entry) -> Value {
         "paper": card.paper,
         "durability": card.durability.name(),
         "granularity": card.granularity.name(),
+        "needs": card.needs.name(),
         "summary": card.summary,
     })
 }
@@ -247,6 +248,7 @@ fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Valu
         "file": card.file,
         "model": entry.model.map(Model::name),
         "promise": entry.model.map(promise),
+        "needs": card.needs.name(),
         "pairings": names,
         "params": params(entry.fields, values),
         "rules": entry.rules.iter().map(rule).collect::<Vec<_>>(),

@@ -63,6 +63,17 @@ pub enum Needs {
     Eadr,
 }
 
+impl Needs {
+    /// The name in reports: the least durability domain that does.
+    pub fn name(self) -> &'static str {
+        match self {
+            Needs::Nothing => "nothing",
+            Needs::Adr => "adr",
+            Needs::Eadr => "eadr",
+        }
+    }
+}
+
 /// When an acknowledged transaction is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {

@@ -61,7 +61,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
     width = width or terminal_width()
     row = answer.data
     violations = row["violations"]
-    lines = [run_title(row, answer.campaign.experiment.machine)]
+    title = run_title(row, answer.campaign.experiment.machine)
+    lines = [f"{title} · domain {row['domain']}"]
     if row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
     # A run that was stopped has passed fewer crash points than it has.
