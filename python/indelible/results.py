@@ -270,6 +270,13 @@ SeededCell = tuple[str, str, "int | None", int]
 AnyCell = tuple[Any, ...]
 
 
+def parts_of(cell: object, *parts: str) -> AnyCell:
+    """Return what a cell is made of, or refuse what is made of something else."""
+    if isinstance(cell, Sequence) and not isinstance(cell, str) and len(cell) == len(parts):
+        return tuple(cell)
+    raise InputError(f"a cell is ({', '.join(parts)}), and not {cell!r}")
+
+
 class OfSeeds(Shown, ABC):
     """Runs of cells with each of some seeds. What an interruption left out is not in `runs`.
 
@@ -380,7 +387,7 @@ class Comparison(OfSeeds):
 
     def place(self, cell: Cell) -> Cell:
         """Return a cell as the rows have it; cores that were not asked for are the machine's."""
-        design, workload, cores = cell
+        design, workload, cores = parts_of(cell, "design", "workload", "cores")
         design = known("design", design, self.designs)
         return design, known("workload", workload, self.workloads), self._cores(cores)
 

@@ -14,7 +14,7 @@ from indelible.experiment import InputError
 from indelible.kept import Taken
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
-from indelible.results import OfSeeds, Run, known
+from indelible.results import OfSeeds, Run, known, parts_of
 from indelible.rows import rows_as_csv
 from indelible.settings import Pairs, as_word
 
@@ -57,7 +57,7 @@ class Sweep(OfSeeds):
 
     def place(self, cell: SweepCell) -> SweepCell:
         """Return a cell as the rows have it, its values as words."""
-        point, design, workload = cell
+        point, design, workload = parts_of(cell, "point", "design", "workload")
         design = known("design", design, self.designs)
         return self._point(point), design, known("workload", workload, self.workloads)
 

@@ -123,6 +123,14 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
         "there is no number of cores '2' here; there are: 1, 8": [
             lambda: compared.gmean("silo", "2")
         ],
+        "a cell is (design, workload, cores), and not ('silo', 'hash')": [
+            lambda: compared.ratio(("silo", "hash")),
+            lambda: compared.value(("silo", "hash"), 1),
+        ],
+        "a cell is (design, workload, cores), and not 'silo'": [lambda: compared.ratio("silo")],
+        "a cell is (point, design, workload), and not ('silo', 'hash')": [
+            lambda: swept.ratio(("silo", "hash"))
+        ],
         "there is no seed '1' here; there are: 1": [lambda: compared.gmean("silo", 8, seed="1")],
         "a point says cores, and not ['core']": [lambda: swept.gmean({"core": 1}, "silo")],
         "a point says cores, and not ['cores', 'txs']": [
