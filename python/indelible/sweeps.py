@@ -103,6 +103,7 @@ class Sweep(OfSeeds):
 
         Over several workloads a design is ahead if the geometric mean of its values is. With
         several seeds it is `sure` if the confidence intervals of its lead, at both points, say so.
+        Where the two differ by less than half a hundredth they are level, and none is ahead.
         """
         if len(self.vary) != 1:
             return []
@@ -111,7 +112,9 @@ class Sweep(OfSeeds):
 
     def _crossings(self, one: str, other: str) -> Iterator[dict[str, Any]]:
         leads = [(point, self._lead(point, one, other)) for point in self.points]
-        told = [(point, lead) for point, lead in leads if lead is not None and lead != 1.0]
+        told = [
+            (point, lead) for point, lead in leads if lead and max(lead, 1 / lead) >= LEAST_LEAD
+        ]
         for (before, lead), (after, next_lead) in pairwise(told):
             if (lead > 1) != (next_lead > 1):
                 ahead, behind = (one, other) if next_lead > 1 else (other, one)

@@ -66,6 +66,27 @@ def test_who_passes_whom_and_where(command: Command) -> None:
     assert "> silo passes leaky in pm-writes between silo.entries=4 and 12" in shown
 
 
+@pytest.mark.parametrize(
+    ("leads", "found"),
+    [
+        # Who is a thousandth ahead is level, as it is told.
+        ((1.2, 1.001, 0.999, 1.1), []),
+        ((1.2, 0.999, 0.9, 0.8), [("10", "30")]),
+    ],
+)
+def test_who_is_level_passes_nobody(
+    fake: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    leads: tuple[float, ...],
+    found: list[tuple[str, str]],
+) -> None:
+    values = ["10", "20", "30", "40"]
+    answer = indelible.sweep(["silo", "leaky"], ["hash"], {"silo.entries": values})
+    said = dict(zip(values, leads, strict=True))
+    monkeypatch.setattr(type(answer), "_lead", lambda self, point, *_: said[point[0]])
+    assert [(each["after"], each["by"]) for each in answer.crossings()] == found
+
+
 def test_what_is_one(command: Command) -> None:
     first = json.loads(command(*SWEEP, *ENTRIES, "--json")[1])
     rows = {(r["point"]["silo.entries"], r["design"], r["workload"]): r for r in first["rows"]}
