@@ -160,7 +160,12 @@ def _require_campaign(campaign: Campaign) -> None:
 
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
     def found(rows: Iterable[dict[str, Any] | None], interrupted: bool) -> Exploration:
-        whole = [row for row in rows if row is not None and not row.pop("cancelled", False)]
+        # What was found before an interruption stays found.
+        whole = [
+            row
+            for row in rows
+            if row is not None and (not row.pop("cancelled", False) or row.get("wrong") is not None)
+        ]
         asked = plan.campaign.experiment
         answer = Exploration(
             {
@@ -308,7 +313,8 @@ class Order:
             try:
                 recorded = self.plan.record(self.seed, trace, lambda: control.cancelled)
             except EndError as error:
-                return row | {"wrong": str(error), "cancelled": control.cancelled}
+                # Who is interrupted may end it so, too.
+                return {"cancelled": True} if control.cancelled else row | {"wrong": str(error)}
             text = trace.read_text(encoding="utf-8")
         row |= {name: recorded[name] for name in RECORDED}
         # What is before that is the same whatever the seed.

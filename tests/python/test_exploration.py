@@ -20,6 +20,7 @@ import indelible
 from conftest import HERE, heed_interrupts, needs_core
 from indelible import exploration, pool
 from indelible.cli import main
+from indelible.experiment import Campaign, Experiment
 from recorded import PAIR, Build, needs_recorder
 
 pytestmark = [needs_core, needs_recorder, pytest.mark.alone]
@@ -50,7 +51,6 @@ FOLLOWS = (
     'sh -c \'set -- $(od -An -v -tu8 -w8 -N 72 "$1"); test $9 -le $1 ||'
     ' { echo "$9 is there, and $1 before it"; exit 1; }\' sh'
 )
-
 
 def test_the_example_is_wrong_with_some_seeds_and_repeats(build: Build) -> None:
     build(EXAMPLE, "-O2", "-pthread", "-DTELLS_EARLY", name="tickets")
@@ -173,6 +173,38 @@ def told(*accepts_all: bool | None) -> str:
     asked = {"command": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
     answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
     return " ".join(str(exploration.Exploration(answer)).split())
+
+
+def answered(
+    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | None]
+) -> exploration.Exploration:
+    """Return what is made of rows after an interruption."""
+
+    def execute(jobs: object, what: str) -> None:
+        raise pool.Interrupted(rows)
+
+    monkeypatch.setattr(exploration.workers, "execute", execute)
+    campaign = Campaign(Experiment("undo@x86", "replay", "tiny"))
+    turns = exploration.Turns(1)
+    plan = exploration.Plan(("./program",), None, {}, 1.0, campaign, Path(), turns)
+    with pytest.raises(pool.Interrupted) as interrupt:
+        exploration._answer(plan, [])
+    return interrupt.value.partial
+
+
+def row_of(seed: int, **words: object) -> dict[str, object]:
+    return {"seed": seed, **exploration.NOTHING, "checked": True, "threads": 2, **words}
+
+
+def test_what_was_found_before_an_interruption_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row_of(1, order="a"), row_of(2, order="b", wrong="lost", cancelled=True)]
+    rows += [row_of(3, order="c", cancelled=True), {"cancelled": True}, None]
+    answer = answered(monkeypatch, rows)
+    assert [(row["seed"], row["wrong"]) for row in answer["rows"]] == [(1, None), (2, "lost")]
+    assert (answer.interrupted, answer["orders"], "cancelled" in answer["rows"][1]) == (
+        *(True, 2),
+        False,
+    )
 
 
 def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_seed() -> None:
