@@ -195,7 +195,8 @@ def _would_show(answer: Exploration) -> float | None:
     Of orders as seeds draw them, and of errors that show where the power is cut.
     Nothing if something is wrong or unchecked, or if every seed does the same.
     """
-    if not answer.passed or max(row["threads"] for row in answer["rows"]) < 2:
+    threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
+    if not answer.passed or threads < 2 or answer["orders"] < 2:
         return None
     return float(1 - (1 - SURE) ** (1 / len(answer["rows"])))
 

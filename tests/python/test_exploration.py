@@ -207,6 +207,14 @@ def test_what_was_found_before_an_interruption_is_told(monkeypatch: pytest.Monke
     )
 
 
+def test_of_one_order_nothing_is_said_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = answered(monkeypatch, [row_of(seed, order="a") for seed in range(1, 21)])
+    assert (same["orders"], same["would_show"]) == (1, None)
+    assert "would have shown" not in str(same)
+    differ = answered(monkeypatch, [row_of(seed, order=str(seed)) for seed in range(1, 21)])
+    assert differ["would_show"] == pytest.approx(0.139, abs=0.001)
+
+
 def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_seed() -> None:
     question = "the checker accepts garbage, too: does it look at the file"
     assert question in told(True, True)
