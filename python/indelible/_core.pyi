@@ -8,6 +8,9 @@ class InputError(ValueError):
 class HostError(InputError):
     """This computer has no room for what was asked for, which another one may have."""
 
+class CheckError(InputError):
+    """A program of the user's does not accept what a trace leaves when no power fails."""
+
 class InternalError(RuntimeError):
     """A bug in the simulator; the message says where."""
 

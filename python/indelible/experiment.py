@@ -24,6 +24,7 @@ from indelible import scripts
 
 InputError = core.InputError
 HostError = core.HostError
+CheckError = core.CheckError
 InternalError = core.InternalError
 
 

@@ -20,6 +20,7 @@ from indelible import pool as workers
 from indelible.experiment import (
     CRASH_MACHINE,
     Campaign,
+    CheckError,
     DesignName,
     Experiment,
     FileName,
@@ -336,11 +337,18 @@ class Order:
             script=Script("--replay", self.plan.trace(self.seed), text),
         )
         campaign = replace(campaign, experiment=asked)
-        answer = Crash.of(campaign.start(control), campaign)
+        try:
+            answer = Crash.of(campaign.start(control), campaign)
+        except CheckError as error:
+            # Whatever the program did in this order, its own recovery does not accept it.
+            return {
+                "checked": True,
+                "accepts_all": False,
+                "wrong": str(error),
+                "trace": self._keep(text),
+                "crash": campaign.command(),
+            }
         shown = answer.data.get("checker", {})
-        if answer.failed:
-            with files.naming(self.plan.trace(self.seed)):
-                Path(self.plan.trace(self.seed)).write_text(text, encoding="utf-8")
         return {
             "checked": answer.data["checked"],
             "announced_few": answer.data.get("announced_few", False),
@@ -350,8 +358,15 @@ class Order:
             "failed_points": failed_points(answer.data),
             "violations": answer.data["violations"],
             "wrong": answer.data["violations"][0]["text"] if answer.failed else None,
-            "trace": self.plan.trace(self.seed) if answer.failed else None,
+            "trace": self._keep(text) if answer.failed else None,
             "crash": answer.campaign.command(),
             "notes": answer.data.get("notes") or [],
             "cancelled": answer.interrupted,
         }
+
+    def _keep(self, text: str) -> str:
+        """Leave the trace where the user finds it, and return where that is."""
+        path = self.plan.trace(self.seed)
+        with files.naming(path):
+            Path(path).write_text(text, encoding="utf-8")
+        return path

@@ -11,13 +11,16 @@ import fake_machine
 import fake_usage
 
 try:
-    from indelible._core import HostError, InputError, InternalError, PowerLoss
+    from indelible._core import CheckError, HostError, InputError, InternalError, PowerLoss
 except ImportError:
 
     class InputError(ValueError):
         pass
 
     class HostError(InputError):
+        pass
+
+    class CheckError(InputError):
         pass
 
     class PowerLoss(Exception):  # noqa: N818

@@ -52,6 +52,24 @@ FOLLOWS = (
     ' { echo "$9 is there, and $1 before it"; exit 1; }\' sh'
 )
 
+#: Two threads that each add 1 to a number four times, and may write what both have read.
+LOSES = (
+    "static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;"
+    "static void add(uint64_t *at) { for (int n = 0; n < 4; n++) {"
+    " pthread_mutex_lock(&lock); uint64_t seen = at[0]; pthread_mutex_unlock(&lock);"
+    " pthread_mutex_lock(&lock); at[0] = seen + 1; pthread_mutex_unlock(&lock); } }"
+    + PAIR.format(other="add(at);", main="add(at);").replace(
+        "return 0;", "flush(at); fence(); at[8] = 1; flush(at + 8); fence(); return 0;"
+    )
+)
+
+#: Accepts what holds when it is done: that word 0 is 8 then.
+ADDS_UP = (
+    'sh -c \'set -- $(od -An -v -tu8 -w8 -N 72 "$1"); test $9 = 0 || test $1 = 8 ||'
+    ' { echo "lost update: $1"; exit 1; }\' sh'
+)
+
+
 def test_the_example_is_wrong_with_some_seeds_and_repeats(build: Build) -> None:
     build(EXAMPLE, "-O2", "-pthread", "-DTELLS_EARLY", name="tickets")
     found = indelible.explore(["./tickets", "pool"], check="./tickets --verify", seeds=20)
@@ -105,6 +123,26 @@ def test_what_a_whole_operation_builds_on_is_found(build: Build) -> None:
     found = indelible.explore(["./program"], check=FOLLOWS, before="rm -f pool", seeds=30)
     assert found.failed, "no seed lets a thread wait for long enough"
     assert "is there, and" in found.failed[0]["wrong"]
+
+
+def test_a_race_that_shows_without_a_power_failure_is_a_finding(
+    build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(LOSES, "-pthread", name="loses")
+    asked = {"check": ADDS_UP, "before": "rm -f pool", "seeds": 10}
+    found = indelible.explore(["./loses", "pool"], **asked)
+    lost = found.failed
+    assert 0 < len(lost) < 10
+    assert all("lost update: " in row["wrong"] for row in lost)
+    assert all(row["wrong"].endswith("when no power fails") for row in lost)
+    assert all(Path(row["trace"]).exists() for row in lost)
+    assert not any(row["accepts_all"] for row in lost)
+    assert f"  seed {lost[0]['seed']}, in {lost[0]['trace']}: --check" in str(found)
+    rest = [row for row in found["rows"] if row["wrong"] is None]
+    assert all(row["points"] > 0 for row in rest)
+    words = ["--check", ADDS_UP, "--before", "rm -f pool", "--seeds", "10", "--", "./loses", "pool"]
+    assert main(["explore", *words]) == 1
+    assert f"FAIL {len(lost)}/10 seeds" in capsys.readouterr().out
 
 
 def test_threads_that_wait_for_each_other_are_a_finding(build: Build) -> None:

@@ -14,18 +14,26 @@ pub struct InputError {
     /// Whether it is no mistake but of the host as it is now: another one takes what was asked for,
     /// or this one when it has more room.
     pub is_of_the_host: bool,
+    /// Whether it is what a user's checker says of what a trace leaves when no power fails: either
+    /// the checker is wrong, or the program is.
+    pub is_of_the_checker: bool,
 }
 
 impl InputError {
     /// A mistake, and how to mend it.
     pub fn new(text: impl Into<String>) -> InputError {
-        InputError { text: text.into(), is_of_the_host: false }
+        InputError { text: text.into(), is_of_the_host: false, is_of_the_checker: false }
+    }
+
+    /// That a checker does not accept what a trace leaves when no power fails.
+    pub fn not_accepted(text: String) -> InputError {
+        InputError { is_of_the_checker: true, ..InputError::new(text) }
     }
 
     /// That the host has no room for a machine's memories, and what helps.
     pub fn no_room(why: &io::Error, advice: &str) -> InputError {
         let text = format!("the host has no room for the machine's memories ({why}){advice}");
-        InputError { text, is_of_the_host: true }
+        InputError { is_of_the_host: true, ..InputError::new(text) }
     }
 }
 

@@ -202,6 +202,7 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
             how_to_need_less(resolved),
         )),
         Stop::Input(text) => InputError::new(text),
+        Stop::NotAccepted(text) => InputError::not_accepted(text),
         Stop::Failed(text) => panic!("workload {workload}: {text}"),
         Stop::Cancelled => InputError::new("cancelled"),
     }

@@ -74,6 +74,9 @@ pub enum Stop {
     },
     /// The program found its input wrong; the text is a sentence for the user.
     Input(String),
+    /// A checker does not accept what the program leaves when no power fails; the text is a
+    /// sentence for the user.
+    NotAccepted(String),
     /// The program found itself wrong; the text says how.
     Failed(String),
     /// The user asked for an end.

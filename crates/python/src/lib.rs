@@ -28,6 +28,12 @@ pyo3::create_exception!(
 );
 pyo3::create_exception!(
     indelible,
+    CheckError,
+    InputError,
+    "A program of the user's does not accept what a trace leaves when no power fails."
+);
+pyo3::create_exception!(
+    indelible,
     InternalError,
     PyRuntimeError,
     "A bug in the simulator; the message says where."
@@ -86,6 +92,7 @@ fn answer<T: Send>(
     match py.detach(|| panics::caught(ask)) {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) if error.is_of_the_host => Err(HostError::new_err(error.to_string())),
+        Ok(Err(error)) if error.is_of_the_checker => Err(CheckError::new_err(error.to_string())),
         Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
         Err(Caught::Raised(raised)) => Err(InputError::new_err(raised.text)),
         Err(Caught::Panic(message)) => Err(InternalError::new_err(message)),
@@ -179,6 +186,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::install_hook();
     module.add("InputError", module.py().get_type::<InputError>())?;
     module.add("HostError", module.py().get_type::<HostError>())?;
+    module.add("CheckError", module.py().get_type::<CheckError>())?;
     module.add("InternalError", module.py().get_type::<InternalError>())?;
     module.add_class::<Control>()?;
     script::add(module)?;

@@ -101,7 +101,8 @@ def _verdict(answer: Exploration) -> str:
 def _wrong(row: Mapping[str, Any], width: int) -> list[str]:
     """Return the first thing that is wrong with a seed."""
     head = f"  seed {row['seed']}"
-    if row["trace"] is None:
+    if row["trace"] is not None:
+        head += f", in {row['trace']}"
+    if not row["violations"]:
         return [textwrap.fill(f"{head}: {row['wrong']}", width, subsequent_indent="    ")]
-    told = list_violations(row["violations"][:1], width, OTHER)
-    return [f"{head}, in {row['trace']}", *told]
+    return [head, *list_violations(row["violations"][:1], width, OTHER)]

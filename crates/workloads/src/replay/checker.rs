@@ -48,7 +48,7 @@ impl Examined {
     /// The memory of the one copy of a trace.
     ///
     /// # Errors
-    /// [`Stop::Input`] when what the trace leaves without a power failure is not accepted.
+    /// [`Stop::NotAccepted`] when what the trace leaves without a power failure is not accepted.
     pub fn new(examiner: &Arc<dyn Examiner>, replay: &Replay) -> Step<Examined> {
         let (trace, copy) = (&replay.trace, replay.copies[0]);
         let placed = trace.regions.iter().map(|region| {
@@ -77,7 +77,7 @@ impl Examined {
             let all: Vec<u64> = examined.marks.iter().map(|marks| marks.len() as u64).collect();
             examined.examine(&left, &all).map_err(|text| {
                 let name = examiner.name();
-                Stop::Input(format!(
+                Stop::NotAccepted(format!(
                     "--check {name}: {text}, on what the trace leaves when no power fails"
                 ))
             })?;
