@@ -78,7 +78,7 @@ class Crash(Answer):
         if "mutants" in data:
             data["mutants"] = [
                 row | {"replay": campaign.trial(row).command()} if row["caught"] else row
-                for row in _judged(data["mutants"], data["cancelled"])
+                for row in (row | {"doc": row["doc"].strip()} for row in data["mutants"])
             ]
         if wrong := (data.get("trials") or {}).get("wrong"):
             wrong["replay"] = campaign.trial(wrong).command()
@@ -132,20 +132,6 @@ class Crash(Answer):
         from indelible.text import crash as crash_text
 
         return crash_text.crash(self)
-
-
-def _judged(mutants: Sequence[dict[str, Any]], cancelled: bool) -> list[dict[str, Any]]:
-    """Return mutants, of which `caught` is `None` where an interruption left that open.
-
-    Rules are tried in the order of the rows: with the last one that something was found of, those
-    before it had come to their end. What is behind it had perhaps not even begun.
-    """
-    rows = [row | {"doc": row["doc"].strip()} for row in mutants]
-    if not cancelled:
-        return rows
-    found = [index for index, row in enumerate(rows) if row["caught"] or "intact" in row]
-    decided = found[-1] + 1 if found else 0
-    return rows[:decided] + [row | {"caught": None} for row in rows[decided:]]
 
 
 @dataclass(frozen=True, repr=False)

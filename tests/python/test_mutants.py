@@ -31,7 +31,8 @@ CAUGHT_IN = {
 def cut_short(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupt the search: two rules are decided, one was being tried, one was not begun."""
     whole = fake.crash
-    found = {"one": {"caught": False}, "two": CAUGHT_IN, "three": {}, "four": {}}
+    # Each thread of the simulator takes the next rule: one may be open before one that is caught.
+    found = {"one": {}, "two": {"caught": None}, "three": CAUGHT_IN, "four": {"caught": None}}
     rows = [
         {"rule": rule, "doc": f" About {rule}.", "caught": False, **row}
         for rule, row in found.items()
@@ -51,12 +52,12 @@ def test_a_rule_that_was_not_tried_is_not_called_uncaught(
     table = [line.split() for line in shown.splitlines()]
     said = {row[0]: row[1:3] for row in table if row and row[0] in ("one", "two", "three", "four")}
     assert said == {
-        **{"one": ["NOT", "CAUGHT"], "two": ["caught", "btree"]},
-        **{"three": ["not", "tried"], "four": ["not", "tried"]},
+        **{"one": ["NOT", "CAUGHT"], "two": ["not", "tried"]},
+        **{"three": ["caught", "btree"], "four": ["not", "tried"]},
     }
     assert "1 of 2 tried to the end caught (2 not: interrupted)" in shown
     rows = json.loads(command(*CRASH, "--json")[1])["mutants"]
-    assert [row["caught"] for row in rows] == [False, True, None, None]
+    assert [row["caught"] for row in rows] == [False, None, True, None]
 
 
 @pytest.mark.usefixtures("fake")

@@ -122,12 +122,13 @@ impl Search<'_> {
         }
     }
 
-    /// Looks for a run that shows that a rule is needed: the rule's row.
+    /// Looks for a run that shows that a rule is needed: the rule's row. `caught` is null if an end
+    /// was wanted before that was known.
     fn rule(&self, rule: &str, doc: &str) -> Result<Value, InputError> {
         let control = self.control;
         *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
-        let mut raised = 0;
+        let (mut raised, is_cancelled) = (0, || control.cancelled.load(Ordering::Relaxed));
         let trials = trials_for(rule, self.spec, self.resolved);
         let (count, mut told) = (trials.len() as u64, 0);
         let mut tell = |until: u64| {
@@ -136,12 +137,15 @@ impl Search<'_> {
         };
         for (tried, trial) in (0..).zip(&trials) {
             tell(tried * self.share / count);
-            if control.cancelled.load(Ordering::Relaxed) {
+            if is_cancelled() {
+                row["caught"] = Value::Null;
                 break;
             }
             match self.without(rule, trial, &mut row)? {
                 Shown::Nothing => (),
                 Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
+                // What was cut short has shown nothing.
+                Shown::Nothing | Shown::Raised if is_cancelled() => row["caught"] = Value::Null,
                 Shown::Raised | Shown::Enough => break,
             }
         }

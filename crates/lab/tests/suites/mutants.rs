@@ -82,6 +82,19 @@ fn what_is_done_moves_with_each_rule() {
     assert!(named.count() > 0, "{seen:?}");
 }
 
+/// Of a rule that nobody looked for to the end it is not known whether it would have been caught.
+#[test]
+fn a_rule_is_open_whose_search_was_interrupted() {
+    let request = request("lad scribble cores=2 txs=20 nested=false mutants=true").to_string();
+    let control = Control::default();
+    control.cancelled.store(true, Ordering::Relaxed);
+    let text = lab::crash(&request, &control).expect("a campaign");
+    let answer: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let mutants = answer["mutants"].as_array().expect("a list");
+    assert!(mutants.len() > 3, "{answer}");
+    assert!(mutants.iter().all(|mutant| mutant["caught"].is_null()), "{answer}");
+}
+
 /// Which thread looks for which rule changes nothing, and what is done is all of it.
 #[test]
 fn any_number_of_threads_finds_the_same() {
