@@ -233,7 +233,9 @@ class Gasp:
 class Control:
     """Watches and stops a simulation from another thread."""
 
-    def __init__(self) -> None: ...
+    def __init__(self, threads: int | None = None) -> None:
+        """Of a simulation that may use so many threads, or one for each processor."""
+
     def cancel(self) -> None:
         """Ask the simulation to stop and to return what it has."""
 

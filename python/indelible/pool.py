@@ -66,7 +66,7 @@ class Here:
 
     def controls(self, jobs: Sequence[Job]) -> Sequence[Control]:
         """Return a control of the simulator for each."""
-        return [experiment.core.Control() for _ in jobs]
+        return [experiment.core.Control(jobs_at_once()) for _ in jobs]
 
     def state(self) -> str:
         """Return nothing."""

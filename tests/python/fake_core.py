@@ -71,7 +71,8 @@ batteries: list[dict[str, Any]] = []
 
 
 class Control:
-    def __init__(self) -> None:
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads
         self.cancelled = False
         self.done = 0
         self.total = 0

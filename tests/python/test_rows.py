@@ -55,6 +55,10 @@ def test_a_variable_limits_how_many_runs_there_are_at_once(
     monkeypatch.setenv("INDELIBLE_JOBS", "1")
     assert command("compare", "--no-crash", "--set", "fake.sleep=0.01")[0] == 0
     assert len(started) == 1
+    # A campaign that looks for mutants does so with as many threads of its own.
+    for said, meant in (("2", 2), ("1", 1)):
+        monkeypatch.setenv("INDELIBLE_JOBS", said)
+        assert [control.threads for control in pool.Here().controls([None])] == [meant]
     monkeypatch.setenv("INDELIBLE_JOBS", "many")
     code, _, complaints = command("compare")
     assert (code, "INDELIBLE_JOBS is `many`" in complaints) == (2, True)

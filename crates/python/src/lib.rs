@@ -48,9 +48,12 @@ struct Control {
 
 #[pymethods]
 impl Control {
+    /// Of a simulation that may use so many threads, or one for each processor.
     #[new]
-    fn new() -> Control {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    #[pyo3(signature = (threads = None))]
+    fn new(threads: Option<usize>) -> Control {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.unwrap_or_else(processors);
         Control { inner: lab::Control { threads, ..lab::Control::default() } }
     }
 
