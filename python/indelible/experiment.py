@@ -303,7 +303,8 @@ class Campaign:
 
     experiment: Experiment
     points: int | str | None = None
-    mutants: bool = False
+    #: Whether each rule is switched off, one at a time, too, or the name of the one that is.
+    mutants: bool | str = False
     nested: bool = True
     without: str | None = None
     lives: int | None = None
@@ -319,8 +320,14 @@ class Campaign:
             value = getattr(self, name)
             if value is not None and (name == "lives" or str(value) != "all"):
                 object.__setattr__(self, name, whole(name, value))
-        for name in ("mutants", "nested"):
-            object.__setattr__(self, name, truth(name, getattr(self, name)))
+        if isinstance(self.mutants, str):
+            readable("mutants", self.mutants)
+        elif is_truth(self.mutants):
+            object.__setattr__(self, "mutants", bool(self.mutants))
+        else:
+            said = f"`mutants` is True, False or the name of a rule, and not {self.mutants!r}"
+            raise InputError(said)
+        object.__setattr__(self, "nested", truth("nested", self.nested))
         for name in ("without", "check", "images"):
             value = getattr(self, name)
             if value is not None:
@@ -331,7 +338,8 @@ class Campaign:
         words = [self.experiment.command("crash")]
         words += [f"--points {self.points}"] if self.points is not None else []
         words += [f"--without {self.without}"] if self.without is not None else []
-        words += ["--mutants"] if self.mutants else []
+        words += ["--mutants"] if self.mutants is True else []
+        words += [f"--mutants {shlex.quote(self.mutants)}"] if isinstance(self.mutants, str) else []
         words += [f"--trials {self.trials}"] if self.trials is not None else []
         words += [] if self.nested else ["--no-nested"]
         words += [f"--lives {self.lives}"] if self.lives is not None else []

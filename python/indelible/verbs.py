@@ -164,7 +164,7 @@ def crash(
     txs: int | None = None,
     seed: int = 1,
     points: int | str | None = None,
-    mutants: bool = False,
+    mutants: bool | str = False,
     nested: bool = True,
     without: str | None = None,
     lives: int | None = None,
@@ -187,11 +187,12 @@ def crash(
     and are cut again. `check` is a command that is run on the memory that a power failure leaves of
     a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
     kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
-    out, one at a time, for it to notice: a number, or `all`. `trials` is how many of the runs in
-    which `mutants` are looked for are made of the design as it is, too. If something is violated,
-    `smallest` looks for the smallest run in which that is so. A campaign that the folder `keep` has
-    is not run again, and one that is run is kept there; not with `check`. `dask`, a scheduler's
-    address or a `distributed.Client`, has a worker there run it; not with `check`.
+    out, one at a time, for it to notice: a number, or `all`. `mutants` is whether each rule of the
+    design is switched off, one at a time, too, or the name of the one that is. `trials` is how many
+    of the runs in which `mutants` are looked for are made of the design as it is, too. If something
+    is violated, `smallest` looks for the smallest run in which that is so. A campaign that the
+    folder `keep` has is not run again, and one that is run is kept there; not with `check`. `dask`,
+    a scheduler's address or a `distributed.Client`, has a worker there run it; not with `check`.
     """
     for word, given in (("keep", keep), ("dask", dask)):
         if given is not None and (check, images) != (None, None):

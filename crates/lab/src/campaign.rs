@@ -47,9 +47,9 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let start = Instant::now();
     let without = spec.without.as_deref();
     let work = planned(&spec, &resolved, txs);
-    if spec.mutants {
+    if spec.mutants.has_any() {
         // How long a rule is looked for nobody knows: each counts as much as the campaign itself.
-        let rules = needed_rules(&resolved).count() as u64;
+        let rules = needed_rules(&spec, &resolved).count() as u64;
         control.total.store(work * (1 + rules), Ordering::Relaxed);
     }
     let found = live(&spec, &resolved, without, txs, control);
@@ -141,12 +141,13 @@ fn what_else(
 ) -> Result<(), InputError> {
     // Of a design, or a program, that is wrong as it is nothing would be shown.
     let is_right = found.violations().next().is_none();
-    if spec.mutants {
+    if spec.mutants.has_any() {
         answer["mutants"] = mutants(spec, resolved, control)?;
         resolved.heard()?;
         let needless = resolved.design.needless_under(&resolved.design_settings);
         let reason = |(rule, why)| json!({ "rule": rule, "why": why });
-        answer["needless_rules"] = needless.map(reason).collect::<Vec<_>>().into();
+        let asked = needless.filter(|(rule, _)| spec.mutants.has(rule));
+        answer["needless_rules"] = asked.map(reason).collect::<Vec<_>>().into();
     }
     if let Some(asked) = &spec.trials {
         answer["trials"] = match is_right {

@@ -19,6 +19,10 @@ use crate::machines::{self, Machine};
 use crate::names::{find_design, find_workload};
 use crate::settings;
 
+mod which;
+
+pub use which::{HowMany, Mutants};
+
 /// A run or a campaign, as asked for. What is left out takes its default.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,9 +63,9 @@ pub struct Spec {
     pub points: HowMany,
     /// A rule of the design to be switched off.
     pub without: Option<String>,
-    /// Whether each rule of the design is switched off, one at a time, too.
+    /// Which rules of the design are switched off, one at a time, too.
     #[serde(default)]
-    pub mutants: bool,
+    pub mutants: Mutants,
     /// How many of the trials in which mutants are looked for are made of the design as it is.
     pub trials: Option<HowMany>,
     /// Rules that were caught in a trial of this seed before: it comes first.
@@ -103,43 +107,6 @@ fn named_text<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Script>, D::Err
 
 /// The parameter of a trace of which a flush or a fence is left out.
 pub const LEAVE_OUT: &str = "leave_out";
-
-/// How many of the things that there are: `"all"`, or a number.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(untagged)]
-pub enum HowMany {
-    /// Every one.
-    #[default]
-    All,
-    /// So many, spread over all.
-    Some(u64),
-    /// In words; only `all` is understood.
-    Word(String),
-}
-
-impl HowMany {
-    /// Sees to it that it is a number above 0, or all.
-    fn check(&mut self, what: &str, shows: &str) -> Result<(), InputError> {
-        let refused = match self {
-            HowMany::Word(word) if word == "all" => {
-                *self = HowMany::All;
-                return Ok(());
-            }
-            HowMany::Word(word) => format!("`{word}` is not a number of {what}"),
-            HowMany::Some(0) => format!("0 {what} {shows} nothing"),
-            HowMany::Some(_) | HowMany::All => return Ok(()),
-        };
-        Err(InputError::new(format!("{refused}; give a number or `all`")))
-    }
-
-    /// The most that are wanted.
-    pub fn most(&self) -> usize {
-        match self {
-            HowMany::Some(most) => usize::try_from(*most).unwrap_or(usize::MAX),
-            HowMany::All | HowMany::Word(_) => usize::MAX,
-        }
-    }
-}
 
 /// What a spec comes to.
 #[derive(Clone)]
@@ -226,12 +193,7 @@ impl Spec {
             None => self.usual_cores(&machine, workload, &workload_settings, cores),
         };
         let cores = count_cores(&machine, self.cores, usual)?;
-        if let Some(rule) = &self.without
-            && !design.rules.iter().any(|(name, _)| name == rule)
-        {
-            let rules = design.rules.iter().map(|(name, _)| *name);
-            return Err(unknown_of("rule", rule, &owner_of(design), rules));
-        }
+        self.require_rules(design, &design_settings)?;
         keep_threads(design, &machine, cores)?;
         let mut notes = Vec::new();
         bring_domain(design, &mut machine, &mut notes);
@@ -272,6 +234,34 @@ impl Spec {
 }
 
 impl Spec {
+    /// Refuses to switch off a rule that a design has not, and to look for what shows that of one
+    /// that is not needed.
+    fn require_rules(
+        &self,
+        design: &designs::Entry,
+        settings: &[(String, u64)],
+    ) -> Result<(), InputError> {
+        let searched = match &self.mutants {
+            Mutants::Rule(rule) => Some(rule),
+            Mutants::All(_) => None,
+        };
+        for rule in [self.without.as_ref(), searched].into_iter().flatten() {
+            let mut rules = design.rules.iter().map(|(name, _)| *name);
+            if !rules.clone().any(|name| name == rule) {
+                return Err(unknown_of("rule", rule, &owner_of(design), &mut rules));
+            }
+        }
+        let mut needless = design.needless_under(settings);
+        match searched.and_then(|searched| needless.find(|(rule, _)| rule == searched)) {
+            Some((rule, why)) => Err(InputError::new(format!(
+                "nothing shows that rule `{rule}` of {} is switched off: {why}; --without {rule} \
+                 cuts the power without it",
+                owner_of(design)
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// On how many cores a workload is run if the user does not say: a trace on as many as it has
     /// threads for.
     fn usual_cores(

@@ -50,8 +50,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mutants",
-        action="store_true",
-        help="also switch off each rule of the design, which must be caught",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="RULE",
+        help="also switch off each rule of the design, one at a time, or the one that is named,"
+        " which must be caught",
     )
     parser.add_argument(
         "--trials",

@@ -43,18 +43,20 @@ impl Intact {
     }
 }
 
-/// The rules that a design needs under its settings, each with its documentation.
+/// The rules that are to be switched off and that a design needs under its settings, each with its
+/// documentation.
 pub(super) fn needed_rules(
+    spec: &Spec,
     resolved: &Resolved,
 ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let design = resolved.design;
     let needless: Vec<_> = design.needless_under(&resolved.design_settings).collect();
     let is_needed =
         move |(rule, _): &&(&str, &str)| needless.iter().all(|(other, _)| other != rule);
-    design.rules.iter().filter(is_needed)
+    design.rules.iter().filter(|(rule, _)| spec.mutants.has(rule)).filter(is_needed)
 }
 
-/// Switches each rule of the design off and looks for a run in which the checker notices. The
+/// Switches each rule of the design off, or one, and looks for a run in which the checker notices. The
 /// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
 /// and many overlaps reach corners that ordinary workloads do not, with large and small log
 /// structures. What is done moves by a rule's share of it, within a rule by trials. Each of the
@@ -64,7 +66,7 @@ pub(super) fn mutants(
     resolved: &Resolved,
     control: &Control,
 ) -> Result<Value, InputError> {
-    let rules: Vec<_> = needed_rules(resolved).collect();
+    let rules: Vec<_> = needed_rules(spec, resolved).collect();
     let share = planned(spec, resolved, spec.txs.unwrap_or(TRANSACTIONS));
     let search = Search { spec, resolved, control, share, intact: Mutex::default() };
     let next = AtomicUsize::new(0);
@@ -142,10 +144,10 @@ impl Search<'_> {
                 break;
             }
             match self.without(rule, trial, &mut row)? {
-                Shown::Nothing => (),
-                Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
                 // What was cut short has shown nothing.
                 Shown::Nothing | Shown::Raised if is_cancelled() => row["caught"] = Value::Null,
+                Shown::Nothing => (),
+                Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
                 Shown::Raised | Shown::Enough => break,
             }
         }

@@ -45,6 +45,17 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("silo hash txs=0", "txs is 0; it takes 1 or more"),
     (
+        "silo hash mutants=undo_newest_frist",
+        "unknown rule `undo_newest_frist` of design silo; did you mean `undo_newest_first`? there \
+         are: undo_newest_first, [all]",
+    ),
+    (
+        "loc-kiln hash mutants=count_committed",
+        "nothing shows that rule `count_committed` of design loc-kiln is switched off: who \
+         absorbed a line and is not complete ends the prefix, and closure_trim then takes out the \
+         transaction, too; --without count_committed cuts the power without it",
+    ),
+    (
         "silo hash controller.wpq=0",
         "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
     ),

@@ -95,6 +95,20 @@ fn a_rule_is_open_whose_search_was_interrupted() {
     assert!(mutants.iter().all(|mutant| mutant["caught"].is_null()), "{answer}");
 }
 
+/// What is found of a rule is the same whether others are looked for, too.
+#[test]
+fn one_rule_is_looked_for_alone() {
+    let line = "undo-log scribble cores=2 txs=20 nested=false mutants=";
+    let [all, one] = ["true", "clear_filter_at_commit"].map(|mutants| {
+        let answer = crash_as(&request(&format!("{line}{mutants}")));
+        assert_eq!(answer["needless_rules"], serde_json::json!([]), "{answer}");
+        answer["mutants"].as_array().expect("a list").clone()
+    });
+    assert!(all.len() > 3, "{all:?}");
+    let same: Vec<_> = all.into_iter().filter(|row| row["rule"] == one[0]["rule"]).collect();
+    assert_eq!(one, same);
+}
+
 /// Which thread looks for which rule changes nothing, and what is done is all of it.
 #[test]
 fn any_number_of_threads_finds_the_same() {
