@@ -136,6 +136,7 @@ def explore(
     seconds = experiment.above_zero("seconds", seconds)
     first = experiment.whole("seed", seed)
     count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
+    experiment.whole("seed", first + count - 1)
     to = experiment.named("out", out)
     asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
     campaign = Campaign(asked, points, check=check)

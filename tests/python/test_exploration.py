@@ -308,6 +308,7 @@ def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
         (["--check", "nobody", "--", "./program"], "the checker ended with exit code 127"),
         (["--", "true"], "`true` was not built with `indelible cc`"),
         (["--", "./nothing"], "./nothing: no such file or directory"),
+        (["--seed", str(2**63 - 1), "--", "./program"], "`seed` is too large"),
         (["--seeds", "0", "--", "./program"], "`0` is not a whole number from 1 to 100000"),
     ],
 )

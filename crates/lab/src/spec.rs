@@ -105,6 +105,9 @@ fn named_text<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Script>, D::Err
     Ok(said.map(|(name, text)| Script::new(name, text)))
 }
 
+/// Trials take no more seeds than so many, from that of their campaign on (ours: there are 360).
+const SEEDS_OF_TRIALS: u64 = 1_000;
+
 /// The parameter of a trace of which a flush or a fence is left out.
 pub const LEAVE_OUT: &str = "leave_out";
 
@@ -160,6 +163,15 @@ impl Spec {
         }
         if let Some(leave_out) = &mut spec.leave_out {
             leave_out.check("flushes and fences", "show")?;
+        }
+        // The seed of a trial is told, and is to be taken again.
+        let most = i64::MAX as u64 - SEEDS_OF_TRIALS;
+        if (spec.mutants.has_any() || spec.trials.is_some()) && spec.seed > most {
+            return Err(InputError::new(format!(
+                "seed is {}; trials and mutants, which take the seeds behind it, too, have it up \
+                 to {most}",
+                spec.seed
+            )));
         }
         if spec.txs == Some(0) {
             return Err(InputError::new("txs is 0; it takes 1 or more"));

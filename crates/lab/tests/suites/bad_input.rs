@@ -56,6 +56,11 @@ const MISTAKES: &[(&str, &str)] = &[
          transaction, too; --without count_committed cuts the power without it",
     ),
     (
+        "silo hash seed=9223372036854775807 trials=all",
+        "seed is 9223372036854775807; trials and mutants, which take the seeds behind it, too, \
+         have it up to 9223372036854774807",
+    ),
+    (
         "silo hash controller.wpq=0",
         "controller.write_buffer_size (wpq): `0` is out of range; it takes 1 to 4096",
     ),
