@@ -1,7 +1,7 @@
 """Designs in Python: how one is found by its file or its class, and told to the simulator.
 
-The simulator calls `find`, `about`, `setup`, `explained` and `placed`; the rest of the package
-calls `named`.
+The simulator calls `find`, `about`, `anew`, `setup`, `explained` and `placed`; the rest of the
+package calls `named`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from indelible import _core as core
@@ -59,6 +62,9 @@ _files: dict[tuple[str, str], type[Design]] = {}
 
 #: The files that a design has imported from its own folder, and a digest of each.
 _parts: dict[type[Design], dict[str, str]] = {}
+
+#: What the designs of files were loaded from.
+_sources: dict[type[Design], Source] = {}
 
 #: While something runs: the designs of files as they were when they were asked for first.
 _still: dict[str, type[Design]] = {}
@@ -191,9 +197,11 @@ def _load(path: str) -> type[Design]:
     if known is None or any(_digest(part) != digest for part, digest in _parts[known].items()):
         if (section := called(path)) in sections():
             raise InputError(f"{path}: settings have a section `{section}`; name it otherwise")
-        module, parts = _executed(path, text, key[1])
+        module, own, source = _first(path, text, key[1])
         known = _files[key] = _design_of(module, path)
-        _parts[known] = parts
+        files = filter(None, map(_file_of, own.values()))
+        _parts[known] = {part: _digest(part) for part in files}
+        _sources[known] = source
     return known
 
 
@@ -210,37 +218,103 @@ def sections() -> set[str]:
     return {"design", "workload", *(row["section"] for row in rows)}
 
 
-def _executed(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, str]]:
+@dataclass(frozen=True)
+class Source(MetaPathFinder, Loader):
+    """What a design was loaded from, so that it can be loaded again whoever edits its files.
+
+    Meanwhile it finds the modules of the design's own folder.
+    """
+
+    path: str
+    folder: str
+    name: str
+    code: CodeType
+    #: The modules that were imported from its folder: file, whether it is a package's, and code.
+    modules: Mapping[str, tuple[str, bool, CodeType]]
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Return how a module of the folder is loaded, and nothing of any other."""
+        if name not in self.modules:
+            return None
+        file, is_package, _ = self.modules[name]
+        places = [os.path.dirname(file)] if is_package else None
+        return spec_from_file_location(name, file, loader=self, submodule_search_locations=places)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill a module of the folder."""
+        exec(self.modules[module.__name__][2], module.__dict__)
+
+
+def anew(design: type[Design]) -> type[Design]:
+    """Return a design loaded again: a class in whose variables, and its module's, nothing was put.
+
+    So have the modules of its own folder nothing. A class that is of no file is the same again.
+    """
+    source = _sources.get(design)
+    if source is None:
+        return design
+    with _lock:
+        first = sys.modules[source.name]
+        sys.meta_path.insert(0, source)
+        try:
+            module, _ = _executed(source)
+        finally:
+            sys.meta_path.remove(source)
+            sys.modules[source.name] = first
+    return _design_of(module, source.path)
+
+
+def _first(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, ModuleType], Source]:
+    """Return a file as a module, those that it has imported from its folder, and its source."""
+    linecache.checkcache(path)
+    try:
+        code = compile(text, path, "exec")
+    except Exception as error:
+        raise InputError(explained(error, path)) from None
+    folder = str(Path(path).resolve().parent)
+    source = Source(path, folder, f"indelible_script_{digest[:16]}", code, {})
+    module, own = _executed(source)
+    modules = {}
+    for name, one in own.items():
+        file, loader = _file_of(one), getattr(one, "__loader__", None)
+        # What is compiled, or is a folder without a file, is imported again as before.
+        if file is not None and (code := getattr(loader, "get_code", lambda _: None)(name)):
+            modules[name] = (file, hasattr(one, "__path__"), code)
+    return module, own, replace(source, modules=modules)
+
+
+def _executed(source: Source) -> tuple[ModuleType, dict[str, ModuleType]]:
     """Return a file as a module, with its own folder first where it imports from.
 
     What it has imported from there, which is told beside it, is its own: another folder may have
     modules of these names.
     """
-    module = ModuleType(f"indelible_script_{digest[:16]}")
-    module.__file__ = path
+    module = ModuleType(source.name)
+    module.__file__ = source.path
     # Data classes look their module up.
     sys.modules[module.__name__] = module
-    folder, known = str(Path(path).resolve().parent), set(sys.modules)
-    parts: dict[str, str] = {}
+    folder, known = source.folder, set(sys.modules)
+    own: dict[str, ModuleType] = {}
     sys.path.insert(0, folder)
-    linecache.checkcache(path)
     try:
-        exec(compile(text, path, "exec"), module.__dict__)
+        exec(source.code, module.__dict__)
     except Exception as error:
-        raise InputError(explained(error, path)) from None
+        raise InputError(explained(error, source.path)) from None
     finally:
         sys.path.remove(folder)
         # In the order of their names: what a design is told by must not depend on hashes.
-        for name in sorted(set(sys.modules) - known):
-            own = sys.modules[name]
-            part = str(getattr(own, "__file__", None))
-            if part.startswith(folder + os.sep):
-                parts[part] = _digest(part)
-                del sys.modules[name]
-            elif any(str(place).startswith(folder + os.sep) for place in _places(own)):
-                # A folder that is a package without a file of its own.
-                del sys.modules[name]
-    return module, parts
+        for name in sorted(sys.modules.keys() - known):
+            places = (_file_of(sys.modules[name]), *_places(sys.modules[name]))
+            # Also a folder that is a package without a file of its own.
+            if any(str(place).startswith(folder + os.sep) for place in places):
+                own[name] = sys.modules.pop(name)
+    return module, own
+
+
+def _file_of(module: ModuleType) -> str | None:
+    """Return the file of a module, if it is of one."""
+    file = getattr(module, "__file__", None)
+    return None if file is None else str(file)
 
 
 def _places(module: ModuleType) -> Iterable[str]:

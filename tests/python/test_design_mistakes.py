@@ -275,9 +275,9 @@ def test_what_was_lent_to_a_hook_is_of_no_use_behind_it(write: Write) -> None:
     path = write(
         "kept = None\n"
         "def store(self, store, below):\n"
-        "    if D.kept is None: D.kept = below\n"
-        "@classmethod\n"
-        "def recover(cls, image, setup): cls.kept.word(0)"
+        "    self.kept = below\n"
+        "def power_loss(self, gasp):\n"
+        "    if self.kept: self.kept.word(0)"
     )
     told = "RuntimeError: `below` was lent to a hook that has ended"
     assert told in indelible.crash(path, "scribble", txs=20).violations[0]["text"]

@@ -12,6 +12,7 @@ mod image;
 mod lent;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::InputError;
@@ -144,7 +145,8 @@ fn entry_of(
         .and_then(|log| LogName::ALL.iter().find(|(name, _)| *name == log).map(|(_, log)| *log));
     let name = key.2;
     let class = class.unbind();
-    let script = PyScript { name, class, brings_stores, overridden, cells };
+    let (anew, interrupted) = (Mutex::default(), AtomicU64::default());
+    let script = PyScript { name, class, anew, interrupted, brings_stores, overridden, cells };
     let entry = scripted::entry(&about, log, Arc::new(script))
         .map_err(|text| crate::InputError::new_err(format!("{name}: {text}")))?;
     // The class is part of the entry, so that its address belongs to nobody else.
@@ -224,11 +226,21 @@ fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
 /// told of a machine its structures may depend in size, and not in kind.
 type SetUp = (Vec<(String, u64)>, u8, u64, bool);
 
+/// Of so many interrupted recoveries one has the class be loaded anew (ours: to load it takes as
+/// long as a power failure, and who relies on variables shows that at others, too).
+const LOADED_EVERY: u64 = 16;
+
 /// A class that is a design.
 #[derive(Debug)]
 struct PyScript {
     name: &'static str,
+    /// What hooks of a machine's first life are called on.
     class: Py<PyType>,
+    /// The same class, loaded anew: what was put in its variables, and in those of its module, was
+    /// lost with the power.
+    anew: Mutex<Option<Py<PyType>>>,
+    /// How often recovery was interrupted since a machine was switched on.
+    interrupted: AtomicU64,
     brings_stores: bool,
     /// The hooks that it changes.
     overridden: HashSet<String>,
@@ -240,6 +252,26 @@ struct PyScript {
 impl PyScript {
     fn changes(&self, hook: &str) -> bool {
         self.overridden.contains(hook)
+    }
+
+    /// The class without what a machine that is switched on has put in its variables, loaded
+    /// when it is asked for first.
+    fn anew<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
+        let known = || self.anew.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(class) = &*known() {
+            return Ok(class.bind(py).clone());
+        }
+        let class = package(py).scripts.bind(py).call_method1("anew", (&self.class,))?;
+        let class = class.cast_into::<PyType>()?;
+        *known() = Some(class.clone().unbind());
+        Ok(class)
+    }
+
+    /// Has what was put in the variables of the class loaded anew be lost, too.
+    fn forget(&self) {
+        // What goes may be Python that runs.
+        let gone = self.anew.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(gone);
     }
 
     /// What a design is set up with.
@@ -282,10 +314,10 @@ impl PyScript {
     fn hooks(
         &self,
         py: Python<'_>,
-        design: Bound<'_, PyAny>,
+        (class, design): (&Bound<'_, PyType>, Bound<'_, PyAny>),
         has_cells: bool,
     ) -> PyResult<Box<dyn Hooks>> {
-        if !design.is_instance(self.class.bind(py))? {
+        if !design.is_instance(class)? {
             return Err(PyTypeError::new_err(format!("it is to return the design, not {design}")));
         }
         Ok(Box::new(PyHooks::new(py, self, design.unbind(), has_cells)?))
@@ -332,10 +364,12 @@ fn or_lost<T>(
 impl Script for PyScript {
     fn switch_on(&self, given: &Given<'_>) -> Box<dyn Hooks> {
         Python::attach(|py| {
+            self.forget();
+            self.interrupted.store(0, Ordering::Relaxed);
             let has_cells = self.has_cells(py, given);
-            let design =
-                self.setup(py, given).and_then(|setup| self.class.bind(py).call1((setup,)));
-            let hooks = design.and_then(|design| self.hooks(py, design, has_cells));
+            let class = self.class.bind(py);
+            let design = self.setup(py, given).and_then(|setup| class.call1((setup,)));
+            let hooks = design.and_then(|design| self.hooks(py, (class, design), has_cells));
             or_raise(py, hooks, self.name, "__init__")
         })
     }
@@ -347,8 +381,13 @@ impl Script for PyScript {
         Python::attach(|py| {
             let answer = image::lend(py, image, self.has_cells(py, given), |image| {
                 let setup = self.setup(py, given)?;
-                self.class.bind(py).call_method1("recover", (image, setup)).map(drop)
+                self.anew(py)?.call_method1("recover", (image, setup)).map(drop)
             });
+            // Who is interrupted leaves nothing in variables to whoever comes after.
+            let is_seen = |count: u64| count.is_multiple_of(LOADED_EVERY);
+            if answer.1 && is_seen(self.interrupted.fetch_add(1, Ordering::Relaxed)) {
+                self.forget();
+            }
             self.place_endless(py, image, &answer.0, "recover");
             or_lost(py, answer, self.name, "recover", |text| image.call_raised(text))
         })
@@ -358,10 +397,12 @@ impl Script for PyScript {
         Python::attach(|py| {
             let has_cells = self.has_cells(py, given);
             let answer = image::lend(py, image, has_cells, |image| {
-                let setup = self.setup(py, given)?;
-                let design = self.class.bind(py).call_method1("boot", (image, setup))?;
-                self.hooks(py, design, has_cells)
+                let (class, setup) = (self.anew(py)?, self.setup(py, given)?);
+                let design = class.call_method1("boot", (image, setup))?;
+                self.hooks(py, (&class, design), has_cells)
             });
+            // From now on it is that machine's, which may fail as the one before.
+            self.forget();
             self.place_endless(py, image, &answer.0, "boot");
             or_lost(py, answer, self.name, "boot", |text| image.call_raised(text))
         })
@@ -393,7 +434,7 @@ impl PyScript {
     fn structures(&self, py: Python<'_>, given: &Given<'_>) -> PyResult<Vec<Structure>> {
         type Row = (String, u64, u64, String, String);
         let scripts = package(py).scripts.bind(py);
-        let rows = scripts.call_method1("hardware", (&self.class, self.setup(py, given)?))?;
+        let rows = scripts.call_method1("hardware", (self.anew(py)?, self.setup(py, given)?))?;
         let rows: Vec<Row> = rows.cast_into::<PyList>()?.extract()?;
         let structure = |(name, bits, count, place, kept_by): Row| Structure {
             name: interned(&name),

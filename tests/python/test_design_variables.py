@@ -1,0 +1,131 @@
+"""Designs in Python that keep in variables what a power failure takes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import indelible
+from conftest import needs_core, write_class
+from indelible import scripts
+
+pytestmark = needs_core
+
+#: A design without a log in memory: the old values of words are in a variable.
+NO_LOG = """
+import part
+from indelible.design import WAIT, Design
+
+KEPT = {}
+
+class D(Design):
+    kept = {}
+
+    def __init__(self, setup):
+        self.lines = [{} for _ in range(setup.shape.cores)]
+        self.unwritten = [0] * setup.shape.cores
+        WHERE.update({core: [] for core in range(setup.shape.cores)})
+
+    def store(self, store, below):
+        if store.tx is not None:
+            self.lines[store.core][store.line] = True
+            WHERE[store.core].append((store.address, store.old))
+
+    def commit(self, tx, below):
+        lines, self.lines[tx.core] = self.lines[tx.core], {}
+        self.unwritten[tx.core] = 1
+        for late, line in enumerate(lines):
+            self.unwritten[tx.core] += below.write_back(tx.stored + late, line, tell=tx.core)
+        below.at(tx.stored + len(lines), tx.core)
+        return WAIT
+
+    def event(self, at, core, below):
+        self.unwritten[core] -= 1
+        if self.unwritten[core] == 0:
+            WHERE[core] = []
+            below.wake(core, at + self.shape.path)
+
+    @classmethod
+    def recover(cls, image, setup):
+        for records in WHERE.values():
+            for address, old in reversed(records):
+                image.merge_word(address, old)
+"""
+
+
+@pytest.mark.parametrize("where", ["D.kept", "KEPT", "part.KEPT"])
+def test_what_hooks_keep_in_variables_is_lost_with_the_power(tmp_path: Path, where: str) -> None:
+    (tmp_path / "part.py").write_text("KEPT = {}\n", encoding="utf-8")
+    path = tmp_path / "d.py"
+    path.write_text(NO_LOG.replace("WHERE", where), encoding="utf-8")
+    crash = indelible.crash(path, "scribble", txs=10, points=100, lives=1)
+    assert {violation["text"].partition(":")[0] for violation in crash.violations} == {"atomicity"}
+
+
+def test_what_a_later_life_keeps_in_variables_is_lost_too(tmp_path: Path) -> None:
+    path = tmp_path / "d.py"
+    write_class(
+        path,
+        "Template",
+        "kept = []\n"
+        "def store(self, store, below):\n"
+        "    D.kept.append(store.address)\n"
+        "    return super().store(store, below)\n"
+        "@classmethod\n"
+        "def recover(cls, image, setup):\n"
+        "    assert not cls.kept\n"
+        "    super().recover(image, setup)\n"
+        "@classmethod\n"
+        "def boot(cls, image, setup):\n"
+        "    assert not cls.kept\n"
+        "    return super().boot(image, setup)",
+        "from indelible.templates.design import Template",
+    )
+    crash = indelible.crash(path, "scribble", txs=20, points=200, lives=3)
+    assert crash.passed, str(crash)
+    assert crash.boots > 8
+
+
+def test_what_an_interrupted_recovery_keeps_is_lost_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not each time, since to load a file takes as long as a power failure."""
+    path = tmp_path / "d.py"
+    body = "pass"
+    head = "import os\nfrom indelible.templates.design import Template\nos.environ['LOADED'] += '.'"
+    write_class(path, "Template", body, head)
+    loaded = {}
+    for nested in (False, True):
+        monkeypatch.setenv("LOADED", "")
+        crash = indelible.crash(path, "scribble", txs=20, lives=1, nested=nested)
+        assert crash.passed
+        loaded[nested] = len(os.environ["LOADED"])
+    assert loaded[False] < 5
+    assert loaded[False] < loaded[True] < crash.points / 16
+
+
+def test_a_design_is_loaded_anew_from_what_was_read(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    (folder / "package").mkdir(parents=True)
+    files = {
+        "d.py": "import part\nfrom package import inner\nfrom indelible.design import Design\n"
+        "class D(Design):\n    kept = []\n    parts = part, inner\n",
+        "part.py": "KEPT, TEXT = [], 'old'\n",
+        "package/__init__.py": "",
+        "package/inner.py": "from package import __name__ as name\nKEPT, TEXT = [], 'old'\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    first, _, _ = scripts.find(str(folder / "d.py"))
+    for kept in (first.kept, *(part.KEPT for part in first.parts)):
+        kept.append(1)
+    for name in files:
+        (folder / name).write_text("TEXT = 'new'\n", encoding="utf-8")
+    anew = scripts.anew(first)
+    assert anew is not first
+    assert (anew.kept, [part.KEPT for part in anew.parts]) == ([], [[], []])
+    assert [part.TEXT for part in anew.parts] == ["old", "old"]
+    # One that was typed has no text to be loaded from.
+    assert scripts.anew(type("Typed", (), {})).__name__ == "Typed"
