@@ -266,7 +266,7 @@ class Design:
         return [(line, below.line(line)) for line in dirty]
 
     def power_loss(self, gasp: Gasp) -> None:
-        """Save what a battery still writes, in order."""
+        """Save what a battery still writes, in order, and change nothing: the run goes on."""
 
     @classmethod
     def recover(cls, image: Image, setup: Setup) -> None:

@@ -1,4 +1,4 @@
-"""Designs in Python that keep in variables what a power failure takes."""
+"""Designs in Python that keep in variables what a power failure takes, or change at one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 import indelible
-from conftest import needs_core, write_class
+from conftest import Write, needs_core, write_class
 from indelible import scripts
 
 pytestmark = needs_core
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "designs"
 
 #: A design without a log in memory: the old values of words are in a variable.
 NO_LOG = """
@@ -129,3 +131,56 @@ def test_a_design_is_loaded_anew_from_what_was_read(tmp_path: Path) -> None:
     assert [part.TEXT for part in anew.parts] == ["old", "old"]
     # One that was typed has no text to be loaded from.
     assert scripts.anew(type("Typed", (), {})).__name__ == "Typed"
+
+
+def changed(name: str, old: str, new: str, to: Path) -> str:
+    """Write an example with something else in it."""
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    assert old in text
+    to.write_text(text.replace(old, new), encoding="utf-8")
+    return str(to)
+
+
+def test_who_takes_out_what_it_saves_is_told_so(tmp_path: Path) -> None:
+    """Nothing else is wrong with it, and without that it would be convicted of something else."""
+    path = changed(
+        "battery.py",
+        "            for index, log in enumerate(logs):\n",
+        "            for index in range(len(logs)):\n                log = core.logs.pop(0)\n",
+        tmp_path / "d.py",
+    )
+    crash = indelible.crash(path, "scribble", txs=20)
+    texts = {violation["text"] for violation in crash.violations}
+    assert len(texts) == 1
+    assert texts.pop().startswith("determinism: `power_loss` changes the design")
+
+
+def test_who_counts_what_it_saves_is_told_so(tmp_path: Path) -> None:
+    path = changed(
+        "battery.py",
+        "            gasp.save_words(core.base, [core.spilled, len(logs)])\n",
+        "            gasp.save_words(core.base, [core.spilled, len(logs)])\n"
+        "            core.spilled += len(logs)\n",
+        tmp_path / "d.py",
+    )
+    texts = {violation["text"] for violation in indelible.crash(path, "hash", txs=20).violations}
+    assert [text.partition(" changes")[0] for text in texts] == ["determinism: `power_loss`"]
+
+
+def test_who_changes_when_it_is_asked_about_a_power_failure_is_told_so(write: Write) -> None:
+    """Of other hooks that is the end of the run."""
+    leaves = write(
+        "asked = 0\ndef leaves_behind(self, line):\n    self.asked += 1\n"
+        "    return self.asked % 2 == 0"
+    )
+    crash = indelible.crash(leaves, "hash", txs=5, set={"controller.domain": "eadr"})
+    told = "determinism: `leaves_behind` changes the design"
+    assert told in crash.violations[0]["text"], str(crash)
+    tries = write(
+        "model = 'fenced'\nasked = 0\ndef could_be_durable(self, below, arrived):\n"
+        "    self.asked += 1\n"
+        "    dirty = below.dirty_lines() if self.asked % 2 else []\n"
+        "    return [(line, below.line(line)) for line in dirty if arrived()]"
+    )
+    told = "determinism: `could_be_durable` changes the design"
+    assert told in indelible.crash(f"undo@{tries}", "hash", txs=5).violations[0]["text"]

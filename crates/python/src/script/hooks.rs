@@ -1,6 +1,6 @@
 //! The hooks of a design in Python, on a machine that is switched on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use lab::scripts::scripted::{Hooks, Token, raise};
@@ -9,6 +9,7 @@ use model::design::{Disposition, Evict, Fence, Fill, Gasp, Load, Progress, Store
 use model::device::Write;
 use model::image::PowerLoss;
 use model::units::{Cycle, Line};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -29,6 +30,40 @@ pub(super) struct PyHooks {
     has: Has,
     /// What it said last that it has counted.
     counted: RefCell<HashMap<&'static str, u64>>,
+    audits: Audits,
+    /// What is told of a power failure from when saving was found to change the design.
+    changed: RefCell<Option<String>>,
+}
+
+/// When the hooks are called again that are asked about power failures.
+#[derive(Default)]
+struct Audits {
+    power_loss: Audit,
+    could_be_durable: Audit,
+    is_so: Audit,
+}
+
+/// When a hook that is to leave the design as it was, because the run goes on behind a power
+/// failure, is called again to see whether it did: when it says more than it ever said, and one time
+/// in [`AUDIT_EVERY`].
+#[derive(Default)]
+struct Audit {
+    calls: Cell<u64>,
+    /// One more than the most that it said when it was called again.
+    most: Cell<u64>,
+}
+
+/// Ours: it costs a sixteenth of what these hooks take.
+const AUDIT_EVERY: u64 = 16;
+
+impl Audit {
+    /// Whether a call in which so much was said is one of them.
+    fn is_due(&self, said: u64) -> bool {
+        let calls = self.calls.replace(self.calls.get() + 1);
+        let is_due = said >= self.most.get() || calls % AUDIT_EVERY == 0;
+        self.most.set(self.most.get().max(said + 1));
+        is_due
+    }
 }
 
 /// The hooks that a design changes; the others are not called.
@@ -53,6 +88,14 @@ struct Has {
 fn answers(hook: &str, asked: Cycle) -> String {
     let wait = if matches!(hook, "fill" | "transfer" | "evict") { "" } else { "WAIT or " };
     format!("it answers nothing, {wait}a whole number from {} on", asked.0)
+}
+
+/// What is wrong with a hook that says something else when it is called again at once.
+fn changes(hook: &str) -> String {
+    format!(
+        "determinism: `{hook}` changes the design, whose run goes on: called again at once, it says \
+         something else; have it look, and take, count or mark nothing"
+    )
 }
 
 impl PyHooks {
@@ -86,6 +129,8 @@ impl PyHooks {
                 counters: has("counters"),
             },
             counted: RefCell::default(),
+            audits: Audits::default(),
+            changed: RefCell::default(),
         })
     }
 
@@ -107,8 +152,16 @@ impl PyHooks {
 
     /// Calls a hook that says whether something is so.
     fn is_so<'py>(&self, py: Python<'py>, hook: &str, of: impl IntoPyObject<'py>) -> bool {
-        let answer = self.design.bind(py).call_method1(hook, (of,));
-        or_raise(py, answer.and_then(|answer| answer.is_truthy()), self.name, hook)
+        let of = or_raise(py, of.into_bound_py_any(py), self.name, hook);
+        let ask = || {
+            let answer = self.design.bind(py).call_method1(hook, (&of,));
+            or_raise(py, answer.and_then(|answer| answer.is_truthy()), self.name, hook)
+        };
+        let is_so = ask();
+        if self.audits.is_so.is_due(0) && ask() != is_so {
+            self.refuse(&changes(hook));
+        }
+        is_so
     }
 
     /// Calls a hook that says when a core goes on.
@@ -320,11 +373,29 @@ impl Hooks for PyHooks {
         if !self.has.power_loss {
             return Ok(());
         }
+        if let Some(text) = &*self.changed.borrow() {
+            gasp.call_raised(text.clone());
+            return Err(PowerLoss);
+        }
         Python::attach(|py| {
-            let answer = image::lend_gasp(py, gasp, self.has_cells, |gasp| {
-                self.design.bind(py).call_method1("power_loss", (gasp,)).map(drop)
-            });
-            or_lost(py, answer, self.name, "power_loss", |text| gasp.call_raised(text))
+            let save = |gasp: &mut Gasp<'_, '_>, tells: bool| {
+                image::lend_gasp(py, gasp, (self.has_cells, tells), |gasp| {
+                    self.design.bind(py).call_method1("power_loss", (gasp,)).map(drop)
+                })
+            };
+            let (answer, saved) = save(gasp, false);
+            or_lost(py, answer, self.name, "power_loss", |text| gasp.call_raised(text))?;
+            if !self.audits.power_loss.is_due(saved.bytes) {
+                return Ok(());
+            }
+            let ((again, _), told) = save(gasp, true);
+            if again.is_ok() && told == saved {
+                return Ok(());
+            }
+            let text = changes("power_loss");
+            gasp.call_raised(text.clone());
+            *self.changed.borrow_mut() = Some(text);
+            Err(PowerLoss)
         })
     }
 
@@ -336,12 +407,31 @@ impl Hooks for PyHooks {
         if !self.has.could_be_durable {
             return None;
         }
-        Python::attach(|py| {
-            let writes = below::lend_still(self.below.bind(py), below, |below| {
-                below::lend_arrived(py, arrived, |arrived| self.tried(py, below, arrived))
+        let try_all = |arrived: &mut dyn FnMut() -> bool| {
+            Python::attach(|py| {
+                let writes = below::lend_still(self.below.bind(py), below, |below| {
+                    below::lend_arrived(py, arrived, |arrived| self.tried(py, below, arrived))
+                });
+                or_raise(py, writes, self.name, "could_be_durable")
+            })
+        };
+        let mut answers = Vec::new();
+        let writes = try_all(&mut || {
+            answers.push(arrived());
+            answers[answers.len() - 1]
+        });
+        if self.audits.could_be_durable.is_due(answers.len() as u64) {
+            let (mut told, mut asked) = (answers.iter().copied(), 0);
+            let again = try_all(&mut || {
+                asked += 1;
+                told.next().unwrap_or(false)
             });
-            Some(or_raise(py, writes, self.name, "could_be_durable"))
-        })
+            let parts = |write: &Write| (write.line, write.data, write.mask);
+            if asked != answers.len() || !again.iter().map(parts).eq(writes.iter().map(parts)) {
+                self.refuse(&changes("could_be_durable"));
+            }
+        }
+        Some(writes)
     }
 
     fn show_event(&self, event: Token) -> String {

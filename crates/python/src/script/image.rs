@@ -1,5 +1,6 @@
 //! What is left after a power failure, as a script sees and changes it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -34,7 +35,18 @@ const READS_MAX: u64 = 16_000_000;
 pub(super) struct PyGasp {
     of: Lent<Gasp<'static, 'static>>,
     has_cells: bool,
+    /// Whether what is saved is only told, and goes nowhere.
+    tells: bool,
     lost: AtomicBool,
+    bytes: AtomicU64,
+    digest: AtomicU64,
+}
+
+/// What a hook saved: how many bytes, and which and where in short.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) bytes: u64,
+    digest: u64,
 }
 
 /// Bytes behind the memory in which a design may have cells (ours: no design has a gigabyte).
@@ -59,23 +71,27 @@ pub(super) fn lend<T>(
     (result, lent.get().lost.load(Ordering::Relaxed))
 }
 
-/// Lends a last breath to a hook; also whether the battery was empty before its end.
+/// Lends a last breath to a hook; also whether the battery was empty before its end, and what the
+/// hook saved, or would have if that is only told.
 pub(super) fn lend_gasp<T>(
     py: Python<'_>,
     gasp: &mut Gasp<'_, '_>,
-    has_cells: bool,
+    (has_cells, tells): (bool, bool),
     hook: impl FnOnce(&Bound<'_, PyGasp>) -> PyResult<T>,
-) -> (PyResult<T>, bool) {
-    let lent = match Bound::new(py, PyGasp { has_cells, ..PyGasp::default() }) {
+) -> ((PyResult<T>, bool), Told) {
+    let lent = match Bound::new(py, PyGasp { has_cells, tells, ..PyGasp::default() }) {
         Ok(lent) => lent,
-        Err(error) => return (Err(error), false),
+        Err(error) => return ((Err(error), false), Told { bytes: 0, digest: 0 }),
     };
     let result = {
         // SAFETY: As of an image.
         let _loan = unsafe { lent.get().of.lend(ptr::from_mut(gasp).cast()) };
         hook(&lent)
     };
-    (result, lent.get().lost.load(Ordering::Relaxed))
+    let PyGasp { lost, bytes, digest, .. } = lent.get();
+    let told =
+        Told { bytes: bytes.load(Ordering::Relaxed), digest: digest.load(Ordering::Relaxed) };
+    ((result, lost.load(Ordering::Relaxed)), told)
 }
 
 /// A word's address, or the refusal of one that is none.
@@ -208,6 +224,14 @@ impl PyGasp {
             PyPowerLoss::new_err("the battery has no energy for all of it")
         })
     }
+
+    /// Notes what is saved, behind what was saved before.
+    fn note(&self, address: u64, bytes: usize, data: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (self.digest.load(Ordering::Relaxed), address, data).hash(&mut hasher);
+        self.digest.store(hasher.finish(), Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 #[pymethods]
@@ -222,6 +246,10 @@ impl PyGasp {
     fn save(&self, address: u64, data: PyBackedBytes) -> PyResult<()> {
         let gasp = self.gasp()?;
         within(address, data.len() as u64, gasp.capacity(), self.has_cells)?;
+        self.note(address, data.len(), &*data);
+        if self.tells {
+            return Ok(());
+        }
         self.done(gasp.save(address, &data))
     }
 
@@ -230,6 +258,10 @@ impl PyGasp {
         let gasp = self.gasp()?;
         let bytes = words.len() as u64 * WORD_BYTES;
         within(word(address)?.address(), bytes, gasp.capacity(), self.has_cells)?;
+        self.note(address, bytes as usize, &words);
+        if self.tells {
+            return Ok(());
+        }
         self.done(gasp.save_words(address, &words))
     }
 }
