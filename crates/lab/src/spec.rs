@@ -68,7 +68,8 @@ pub struct Spec {
     pub mutants: Mutants,
     /// How many of the trials in which mutants are looked for are made of the design as it is.
     pub trials: Option<HowMany>,
-    /// Rules that were caught in a trial of this seed before: it comes first.
+    /// Rules that were caught in a trial of this seed before: it comes first. Those of designs of
+    /// ours are known.
     #[serde(default)]
     pub caught_with: BTreeMap<String, u64>,
     /// Whether recovery is crashed at each of its own writes, too.
