@@ -31,8 +31,8 @@ mod on_core;
 use on_core::{Front, OnCore};
 
 /// Bytes of the stack on which a program runs, as many as a process commonly has. SQLite's deepest
-/// recursion, which its own limits bound, takes 3 MiB (a pattern of `LIKE`); only what was used once
-/// takes memory of the host.
+/// recursion, which its own limits bound, takes 3 MiB (a pattern of `LIKE`); only what was once in
+/// use takes memory of the host.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Does something on a stack as large as a program's, whatever thread asks for it.

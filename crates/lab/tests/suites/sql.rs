@@ -68,7 +68,7 @@ fn a_power_failure_leaves_an_empty_database_or_a_whole_one() {
     }
 }
 
-/// What recurses most of what SQLite's own limits allow: here, on the stack of a test, and measured.
+/// What recurses most of what SQLite's own limits allow: on the stack of a test, and measured.
 #[test]
 fn what_recurses_deeply_runs_everywhere() {
     let columns: Vec<_> = (1..1_900).map(|n| format!("a{n} AS (a{} + 1)", n - 1)).collect();
