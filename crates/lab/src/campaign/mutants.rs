@@ -56,9 +56,9 @@ pub(super) fn needed_rules(
     design.rules.iter().filter(|(rule, _)| spec.mutants.has(rule)).filter(is_needed)
 }
 
-/// Switches each rule of the design off, or one, and looks for a run in which the checker notices. The
-/// user's own run comes first; then come runs of `scribble`, from short to long, whose few words
-/// and many overlaps reach corners that ordinary workloads do not, with large and small log
+/// Switches each rule of the design off, or one, and looks for a run in which the checker notices.
+/// The user's own run comes first; then come runs of `scribble`, from short to long, whose few
+/// words and many overlaps reach corners that ordinary workloads do not, with large and small log
 /// structures. What is done moves by a rule's share of it, within a rule by trials. Each of the
 /// threads takes the next rule; which one does changes nothing.
 pub(super) fn mutants(

@@ -44,8 +44,8 @@ struct Audits {
 }
 
 /// When a hook that is to leave the design as it was, because the run goes on behind a power
-/// failure, is called again to see whether it did: when it says more than it ever said, and one time
-/// in [`AUDIT_EVERY`].
+/// failure, is called again to see whether it did: when it says more than it ever said, and one
+/// time in [`AUDIT_EVERY`].
 #[derive(Default)]
 struct Audit {
     calls: Cell<u64>,
@@ -60,7 +60,7 @@ impl Audit {
     /// Whether a call in which so much was said is one of them.
     fn is_due(&self, said: u64) -> bool {
         let calls = self.calls.replace(self.calls.get() + 1);
-        let is_due = said >= self.most.get() || calls % AUDIT_EVERY == 0;
+        let is_due = said >= self.most.get() || calls.is_multiple_of(AUDIT_EVERY);
         self.most.set(self.most.get().max(said + 1));
         is_due
     }
@@ -93,8 +93,8 @@ fn answers(hook: &str, asked: Cycle) -> String {
 /// What is wrong with a hook that says something else when it is called again at once.
 fn changes(hook: &str) -> String {
     format!(
-        "determinism: `{hook}` changes the design, whose run goes on: called again at once, it says \
-         something else; have it look, and take, count or mark nothing"
+        "determinism: `{hook}` changes the design, whose run goes on: called again at once, it \
+         says something else; have it look, and take, count or mark nothing"
     )
 }
 
