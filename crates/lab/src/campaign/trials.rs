@@ -46,8 +46,8 @@ const NESTED_EVERY: u64 = 7;
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
 
-/// Of each design of ours the rules that are not caught in the first trial, with the seed of the one
-/// that catches them in a campaign with seed 1: what `UPDATE=1 cargo test mutants::` wrote.
+/// Of each design of ours the rules that are not caught in the first trial, with the seed of the
+/// one that catches them in a campaign with seed 1: what `UPDATE=1 cargo test mutants::` wrote.
 static CAUGHT_WITH: LazyLock<BTreeMap<String, BTreeMap<String, u64>>> = LazyLock::new(|| {
     let text = include_str!("../../snapshots/mutants.json");
     serde_json::from_str(text).expect("the tests have read it")

@@ -194,12 +194,15 @@ fn error(request: &Value, ask: fn(&str, &Control) -> Result<String, lab::InputEr
     }
 }
 
-/// Whether a sentence lists every design, every workload or every machine.
+/// Whether a sentence lists every design, every workload, every machine or every rule of a design.
 fn lists_all(error: &str) -> bool {
     let listed = |name: &str| error.split([' ', ',']).any(|word| word == name);
     designs::ALL.iter().all(|entry| listed(entry.card.name))
         || workloads::ALL.iter().all(|entry| listed(entry.about.name))
         || lab::machines::names().into_iter().all(listed)
+        || designs::ALL.iter().any(|entry| {
+            !entry.rules.is_empty() && entry.rules.iter().all(|(rule, _)| listed(rule))
+        })
 }
 
 #[test]

@@ -401,9 +401,9 @@ fn a_global_flush_without_energy_is_adr() {
 }
 
 /// A campaign comes near what a design declares that it saves, so that a structure that is not
-/// declared, or not in its size, is more than the energy is enough for. A third is near: of an entry
-/// of a persist buffer the words that were stored are saved, and declared are all of them, its
-/// address and its mask.
+/// declared, or not in its size, is more than the energy is enough for. A third is near: of an
+/// entry of a persist buffer the words that were stored are saved, and declared are all of them,
+/// its address and its mask.
 #[test]
 fn what_is_saved_is_what_is_declared() {
     // Cells of the last level, and log buffers as large as what the caches hold, are never full.
