@@ -437,7 +437,6 @@ def crash(text: str, control: Control) -> str:
         "energy_bytes": 2_784 if spec["design"] == "silo" else 0,
         "energy_ended": 0,
         "recovery": fake_machine.RECOVERY,
-        "untried_early": 0,
         "lives": lives,
         "boots": boots,
         "later_points": 1_500 * boots,

@@ -16,7 +16,6 @@ import pytest
 
 import indelible
 from indelible.cli import main
-from indelible.experiment import Campaign, Experiment
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
 
@@ -283,15 +282,6 @@ def test_one_rule_is_switched_off(command: Command, fake: ModuleType) -> None:
     assert fake.asked[-1][1]["without"] == "log_first"
     command(*CRASH)
     assert "without" not in fake.asked[-1][1]
-
-
-def test_one_rule_is_looked_for(command: Command, fake: ModuleType) -> None:
-    one = "log_first"
-    for words, asked in (([], False), (["--mutants"], True), (["--mutants", one], one)):
-        command(*CRASH, *words)
-        assert fake.asked[-1][1]["mutants"] == asked
-    one = Campaign(Experiment("silo", "btree"), mutants=one)
-    assert one.command().endswith("--mutants log_first")
 
 
 def test_exit_codes_of_crash(command: Command) -> None:

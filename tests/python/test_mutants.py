@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import indelible
+from indelible.experiment import Campaign, Experiment
 from indelible.text import crash as crash_text
 
 CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
@@ -151,3 +152,14 @@ def test_images_of_one_event_are_counted() -> None:
         "    and 2 more images of it",
         "    the same at event 8 (cycle 90, another image) and 1 more image of it",
     ]
+
+
+def test_one_rule_is_looked_for(
+    command: Callable[..., tuple[int, str, str]], fake: ModuleType
+) -> None:
+    one = "log_first"
+    for words, asked in ((CRASH[:-1], False), (CRASH, True), ([*CRASH, one], one)):
+        command(*words)
+        assert fake.asked[-1][1]["mutants"] == asked
+    one = Campaign(Experiment("silo", "btree"), mutants=one)
+    assert one.command().endswith("--mutants log_first")
