@@ -418,7 +418,7 @@ impl<K: Kind> Design for Scripted<K> {
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
-        // At every crash point, in a run.
+        // In a run, too: where the power is cut.
         on_host_stack(|| setup.params.script().hardware(&Self::given(setup)))
     }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
-use crate::design::{Below, Design, FenceKind, KeptBy, Setup, Structure};
-use crate::device::Write;
+use crate::design::{FenceKind, KeptBy, Structure};
+use crate::firmware::Firmware;
 use crate::image::{Image, Remembered};
 use crate::oracle::{Early, Oracle, Violation};
 use crate::persistency::Persistency;
@@ -16,13 +16,13 @@ use crate::units::{CoreId, Cycle, TxId, Word, mix};
 use crate::workload::Workload;
 
 mod choices;
-mod failure;
+pub(crate) mod failure;
 mod keeper;
 mod nested;
 pub mod versions;
 
 use choices::Choices;
-use failure::fail;
+use failure::Came;
 use keeper::Keeper;
 use nested::{Again, recover_to_the_end};
 use versions::Versions;
@@ -143,6 +143,7 @@ pub struct Probe {
     pub keeper: Keeper,
     campaign: Campaign,
     workload: Rc<dyn Workload>,
+    firmware: Rc<dyn Firmware>,
     /// Somebody wants no more of it.
     cancelled: Arc<AtomicBool>,
     next: usize,
@@ -169,6 +170,9 @@ pub struct Probe {
     pub violations: Vec<Violation>,
 }
 
+/// What a power failure leaves of a machine before recovery: [`failure::fail`] of that machine.
+pub(crate) type Fails<'f, 'i> = dyn Fn(&mut Saved, u64, Came<'_>) -> Result<Image<'i>, String> + 'f;
+
 /// Every so many power failures the workload inspects its own data, too.
 const INSPECT_EVERY: u64 = 97;
 
@@ -180,6 +184,7 @@ impl Probe {
         order: Persistency,
         versions: Option<Versions>,
         workload: Rc<dyn Workload>,
+        firmware: Rc<dyn Firmware>,
     ) -> Probe {
         let stores = match &campaign.check {
             Check::Transactions => None,
@@ -203,6 +208,7 @@ impl Probe {
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
+            firmware,
             cancelled: Arc::default(),
             next: 0,
             order: 0,
@@ -312,19 +318,14 @@ impl Probe {
     }
 
     /// A crash point: cuts the power if the campaign says so, and checks what is left.
-    pub fn pass<D: Design>(
-        &mut self,
-        at: Cycle,
-        design: &D,
-        below: &Below<D::Event>,
-        combining: &[Write],
-        setup: &Setup<'_, D>,
-    ) {
+    pub(crate) fn pass<'i>(&mut self, at: Cycle, fail: &Fails<'_, 'i>) {
         if !self.is_cut_here() {
             return;
         }
         self.points += 1;
-        self.saved.budget::<D>(setup);
+        if self.points == 1 {
+            self.saved.budget(&*self.firmware);
+        }
         let short = self.saved.short;
         if let Some(stores) = &mut self.stores {
             stores.ask();
@@ -335,7 +336,7 @@ impl Probe {
             true => Choices::every(),
             false => Choices::none(),
         };
-        let is_chance = !tries_every && self.is_all_chosen(below.shape.config.domain());
+        let is_chance = !tries_every && self.is_all_chosen();
         let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
         let (mut candidate, mut untried) = (None, 0);
         for order in 0_u64.. {
@@ -343,8 +344,8 @@ impl Probe {
             let torn = mix(seed ^ order << 48);
             self.early.clear();
             let came = (&mut choices, &mut self.early, &mut untried);
-            match fail(at, design, below, combining, &mut self.saved, torn, came) {
-                Ok(image) if self.stores.is_some() => self.check_stores(at, image, setup),
+            match fail(&mut self.saved, torn, came) {
+                Ok(image) if self.stores.is_some() => self.check_stores(at, image),
                 Ok(mut image) => {
                     if let Some(versions) = &self.versions
                         && order > 0
@@ -356,7 +357,7 @@ impl Probe {
                         candidate = Some((order, image.clone()));
                     }
                     if !(is_chance && choices.are_known()) {
-                        self.recover::<D>(at, image, setup);
+                        self.recover(at, image);
                     }
                 }
                 Err(text) => self.report(at, None, text, None),
@@ -377,7 +378,7 @@ impl Probe {
         self.untried += untried;
         self.saved.short = self.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, image))) = (chosen, candidate)
-            && let Err(text) = self.keeper.keep(chosen, order, &image, setup)
+            && let Err(text) = self.keeper.keep(chosen, order, &image, &*self.firmware)
         {
             self.report(at, None, text, None);
         }
@@ -386,8 +387,8 @@ impl Probe {
     /// Whether nothing but the writes that have arrived early makes an image another than those of
     /// its point: what the cells are in the middle of is torn each time in another way, and
     /// recovery is interrupted in others.
-    fn is_all_chosen(&self, domain: Domain) -> bool {
-        domain != Domain::Media && !self.campaign.nested
+    fn is_all_chosen(&self) -> bool {
+        self.firmware.shape().config.domain() != Domain::Media && !self.campaign.nested
     }
 
     /// Passes a crash point; whether the campaign cuts the power there.
@@ -403,9 +404,9 @@ impl Probe {
     }
 
     /// Checks the order of stores in what is left of a power failure.
-    fn check_stores<D: Design>(&mut self, at: Cycle, mut image: Image<'_>, of: &Setup<'_, D>) {
+    fn check_stores(&mut self, at: Cycle, mut image: Image<'_>) {
         image = image.powered();
-        if let Err(text) = recover_to_the_end::<D>(&mut image, of) {
+        if let Err(text) = recover_to_the_end(&mut image, &*self.firmware) {
             return self.report(at, None, text, None);
         }
         let Some(stores) = &mut self.stores else { return };
@@ -430,18 +431,11 @@ impl Probe {
     }
 
     /// Checks an image of which recovery is done, read as the design says.
-    fn check_recovered<D: Design>(
-        &mut self,
-        at: Cycle,
-        again: Option<Again>,
-        mut image: Image<'_>,
-        setup: &Setup<'_, D>,
-    ) {
-        if D::TRANSLATES {
-            match D::resolve(&image, setup) {
-                Ok(placement) => image.see_through(placement),
-                Err(text) => return self.report(at, again, format!("placement: {text}"), None),
-            }
+    fn check_recovered(&mut self, at: Cycle, again: Option<Again>, mut image: Image<'_>) {
+        match self.firmware.resolve(&image) {
+            Ok(Some(placement)) => image.see_through(placement),
+            Ok(None) => (),
+            Err(text) => return self.report(at, again, format!("placement: {text}"), None),
         }
         self.check(at, again, &image);
     }
@@ -523,8 +517,8 @@ impl Recovery {
 impl Saved {
     /// What a design declares to survive, and how much of it there is energy for: all that its own
     /// cells keep, and of the rest the machine's share.
-    fn budget<D: Design>(&mut self, setup: &Setup<'_, D>) {
-        let structures = D::hardware(setup);
+    fn budget(&mut self, firmware: &dyn Firmware) {
+        let structures = firmware.hardware();
         let bytes = |is_kept: fn(KeptBy) -> bool| -> u64 {
             let kept = structures.iter().filter(|structure| is_kept(structure.kept_by));
             kept.map(Structure::bytes).sum()
@@ -532,7 +526,7 @@ impl Saved {
         let powered = bytes(|by| matches!(by, KeptBy::Adr | KeptBy::Battery));
         let cells = bytes(|by| by == KeptBy::Cells);
         self.declared = cells + powered;
-        self.energy = cells + powered * setup.shape.config.controller.battery / 100;
+        self.energy = cells + powered * firmware.shape().config.controller.battery / 100;
     }
 }
 

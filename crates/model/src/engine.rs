@@ -14,8 +14,9 @@ use crate::config::Config;
 use crate::contents::Contents;
 use crate::crash::versions::Versions;
 use crate::crash::{Booted, Campaign, Probe, Recovery, Saved};
-use crate::design::{Design, Library, Model, Shape};
+use crate::design::{Design, Durability, Library, Model, Shape};
 use crate::epochs::{self, Epochs};
+use crate::firmware::{Firmware, Fixed};
 use crate::host_stack::OnHost;
 use crate::image::{Image, Remains};
 use crate::machine::{CutBefore, Machine};
@@ -192,7 +193,11 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     if run.exact {
         config.core.quantum = 0;
     }
-    let model = D::model(&run.params);
+    let fixed = Fixed::<D> {
+        params: run.params.clone(),
+        rules: run.rules.clone(),
+        shape: Shape::new(&config, run.cores),
+    };
     let mut machine =
         Machine::<D>::new(&config, run.cores, run.params, run.rules).map_err(Failure::Host)?;
     let mut workload = run.workload;
@@ -207,15 +212,17 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     };
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
-        let mut probe =
-            probe(campaign, model, &machine, Rc::clone(&workload)).map_err(Failure::Host)?;
+        let memory = &machine.below.view.pm;
+        let firmware = Rc::new(fixed);
+        let mut probe = probe(campaign, D::CARD.durability, memory, Rc::clone(&workload), firmware)
+            .map_err(Failure::Host)?;
         probe.heed(&run.control.cancelled);
         if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
             // Of a line that is elsewhere, the physical line of its number holds anything.
             for (line, _) in remains.placement().moved() {
                 probe.oracle.compare(line, machine.below.memory.durable());
             }
-            probe.boot(booted, &machine.setup());
+            probe.boot(booted);
         }
         if workload.checker().is_some() {
             machine.cut_before_stores = CutBefore::Every;
@@ -271,24 +278,25 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
     }
 }
 
-/// The campaign over a machine whose data are what its view holds.
-fn probe<D: Design>(
+/// The campaign over a machine with these data.
+fn probe(
     campaign: Campaign,
-    model: Option<Model>,
-    machine: &Machine<D>,
+    durability: Durability,
+    data: &Contents,
     workload: Rc<dyn Workload>,
+    firmware: Rc<dyn Firmware>,
 ) -> std::io::Result<Probe> {
-    let Shape { cores, log_base, .. } = machine.below.shape;
-    let oracle = Oracle::new(&machine.below.view.pm, cores, log_base, D::CARD.durability)?;
+    let (model, &Shape { cores, log_base, .. }) = (firmware.model(), firmware.shape());
+    let oracle = Oracle::new(data, cores, log_base, durability)?;
     let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
     let at_fences = match model {
-        _ if workload.checker().is_none() || machine.below.shape.every_cache_survives() => None,
+        _ if workload.checker().is_none() || firmware.shape().every_cache_survives() => None,
         Some(Model::Fenced) => Some(true),
         Some(Model::Unordered) => Some(false),
         _ => None,
     };
     let versions = at_fences.map(|has_fences| Versions::new(cores, has_fences));
-    Ok(Probe::new(campaign, oracle, order, versions, workload))
+    Ok(Probe::new(campaign, oracle, order, versions, workload, firmware))
 }
 
 /// Switches a machine on again over what recovery left.

@@ -29,6 +29,7 @@ pub mod hooks;
 pub mod below;
 mod host_stack;
 pub mod design;
+pub mod firmware;
 pub mod oracle;
 pub mod persistency;
 pub mod crash;

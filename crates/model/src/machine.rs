@@ -11,6 +11,7 @@ use crate::contents::View;
 use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
+use crate::crash::failure::fail;
 use crate::design::{Below, Design, Setup, Shape};
 use crate::device::Write;
 use crate::epochs::Epochs;
@@ -523,7 +524,9 @@ impl<D: Design> Machine<D> {
         let combining = self.cores.iter().flat_map(|(_, core)| core.combining.gathered());
         let combining: Vec<Write> =
             combining.filter(|write| write.line.is_persistent()).cloned().collect();
-        probe.pass(at, &self.design, &self.below, &combining, &self.setup());
+        probe.pass(at, &|saved, seed, came| {
+            fail(at, &self.design, &self.below, &combining, saved, seed, came)
+        });
         self.pass_on_timeline(probe.passed, at);
         self.probe = Some(probe);
     }

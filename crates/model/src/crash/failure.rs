@@ -13,20 +13,24 @@ use crate::units::{Cycle, Line, LineMap, mix, spread};
 use super::Saved;
 use super::choices::Choices;
 
+/// How writes under way may have arrived: asked for each of them, those that have, and how many
+/// cannot have.
+pub type Came<'c> = (&'c mut Choices, &'c mut Vec<Early>, &'c mut u64);
+
 /// Cuts the power and returns what is left, before recovery: all that the design saves, or, on a
 /// machine with less energy than it declares, as much as that is enough for. It says how many of
 /// the writes under way cannot have arrived.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared, or raises.
-pub(super) fn fail<'i, D: Design>(
+pub fn fail<'i, D: Design>(
     at: Cycle,
     design: &D,
     below: &'i Below<D::Event>,
     combining: &[Write],
     saved: &mut Saved,
     seed: u64,
-    (choices, early, untried): (&mut Choices, &mut Vec<Early>, &mut u64),
+    (choices, early, untried): Came<'_>,
 ) -> Result<Image<'i>, String> {
     let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());

@@ -1,6 +1,6 @@
 //! Which recovered images of a campaign are kept, so that machines can boot from them.
 
-use crate::design::{Design, Setup};
+use crate::firmware::Firmware;
 use crate::image::{Cut, Image, PowerLoss, Remains};
 
 use crate::units::mix;
@@ -47,30 +47,31 @@ impl Keeper {
     ///
     /// # Errors
     /// A sentence, when recovery goes wrong.
-    pub fn keep<D: Design>(
+    pub fn keep(
         &mut self,
         chosen: Chosen,
         order: u64,
         image: &Image<'_>,
-        setup: &Setup<'_, D>,
+        firmware: &dyn Firmware,
     ) -> Result<(), String> {
         let mut recovered = image.clone().powered();
-        recover_to_the_end::<D>(&mut recovered, setup)?;
+        recover_to_the_end(&mut recovered, firmware)?;
         let writes = recovered.writes();
         let is_cut_short = self.nested && writes > 0 && chosen.rank & 1 == 1;
         let nested = is_cut_short.then(|| mix(!chosen.rank) % writes);
         if let Some(writes) = nested {
             recovered = image.failing_after(writes);
-            if D::recover(&mut recovered, setup) != Err(PowerLoss) {
+            if firmware.recover(&mut recovered) != Err(PowerLoss) {
                 return Err(depends("recover"));
             }
             recovered = recovered.powered();
-            recover_to_the_end::<D>(&mut recovered, setup)?;
+            recover_to_the_end(&mut recovered, firmware)?;
         }
-        if D::TRANSLATES {
+        match firmware.resolve(&recovered) {
+            Ok(Some(placement)) => recovered.see_through(placement),
+            Ok(None) => (),
             // What contradicts itself was reported when it was checked.
-            let Ok(placement) = D::resolve(&recovered, setup) else { return Ok(()) };
-            recovered.see_through(placement);
+            Err(_) => return Ok(()),
         }
         let remains = recovered.remains(Cut { point: chosen.point, order, nested });
         self.kept.truncate(self.most - 1);

@@ -1,9 +1,12 @@
 //! The power fails again: during recovery, and while a machine boots.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashSet;
 
 use crate::config::Domain;
-use crate::design::{Design, Model, Setup};
+use crate::design::Model;
+use crate::firmware::Firmware;
 use crate::image::{Image, PowerLoss, Remembered};
 use crate::units::{Cycle, Line, LineMap, mix, spread};
 
@@ -23,13 +26,16 @@ pub(super) struct Again {
 pub(super) const TORN: u64 = 3;
 
 /// What writes to an image, and may be interrupted: a hook, and its name.
-type Writer<'s, D> = (&'static str, fn(&mut Image<'_>, &Setup<'s, D>) -> Result<(), PowerLoss>);
+type Writer = (&'static str, fn(&dyn Firmware, &mut Image<'_>) -> Result<(), PowerLoss>);
+
+const BOOT: Writer = ("boot", |firmware, image| firmware.boot(image));
+const RECOVER: Writer = ("recover", |firmware, image| firmware.recover(image));
 
 impl Probe {
     /// A machine booted from an image: checks that this changed no data, cuts the power at each
     /// write that it took, if the campaign cuts it during recovery, and checks what recovery makes
     /// of that.
-    pub fn boot<D: Design>(&mut self, booted: &Booted, setup: &Setup<'_, D>) {
+    pub fn boot(&mut self, booted: &Booted) {
         if self.campaign.points == Points::Count {
             return;
         }
@@ -38,25 +44,24 @@ impl Probe {
             self.report(Cycle(0), None, text, None);
         }
         if self.campaign.nested {
-            let boot: Writer<'_, D> = ("boot", |image, setup| D::boot(image, setup).map(drop));
             let image = Image::over(&booted.before);
-            self.interrupt(Cycle(0), &image, (&booted.writes, None), boot, setup);
+            self.interrupt(Cycle(0), &image, (&booted.writes, None), BOOT);
         }
     }
 
     /// The power is back; and, if the campaign says so, it fails again at each write of recovery.
-    pub(super) fn recover<D: Design>(&mut self, at: Cycle, image: Image<'_>, setup: &Setup<'_, D>) {
+    pub(super) fn recover(&mut self, at: Cycle, image: Image<'_>) {
         let is_timely = self.order == 0;
         if !self.campaign.nested && !is_timely {
             // Nobody asks what that reads and writes, and to note it takes as long again.
             let mut recovered = image.powered();
-            if let Err(text) = recover_to_the_end::<D>(&mut recovered, setup) {
+            if let Err(text) = recover_to_the_end(&mut recovered, &*self.firmware) {
                 return self.report(at, None, text, None);
             }
-            return self.check_recovered::<D>(at, None, recovered, setup);
+            return self.check_recovered(at, None, recovered);
         }
         let mut recovered = image.remembering().noting_reads();
-        if let Err(text) = recover_to_the_end::<D>(&mut recovered, setup) {
+        if let Err(text) = recover_to_the_end(&mut recovered, &*self.firmware) {
             return self.report(at, None, text, None);
         }
         let (reads, writes) = (recovered.take_reads(), recovered.take_remembered());
@@ -65,15 +70,15 @@ impl Probe {
             self.recovery.add(reads.count_lines(), written.len() as u64);
         }
         if !self.campaign.nested {
-            return self.check_recovered::<D>(at, None, recovered, setup);
+            return self.check_recovered(at, None, recovered);
         }
         let seen = reads.see(&image, &writes);
         let found = self.violations.len();
-        self.check_recovered::<D>(at, None, recovered, setup);
+        self.check_recovered(at, None, recovered);
         // What is wrong now may be wrong each time.
         let seen = (self.violations.len() == found).then_some(&seen[..]);
         if !self.is_done() {
-            self.interrupt(at, &image, (&writes, seen), ("recover", D::recover), setup);
+            self.interrupt(at, &image, (&writes, seen), RECOVER);
         }
     }
 
@@ -83,14 +88,15 @@ impl Probe {
     /// If it was recovery itself, then it is known which of its writes it would have `seen`
     /// ([`Reads::see`](crate::image::Reads::see)). An interruption that leaves none of these ends
     /// with the image that was right without it, and nothing has to be done to know.
-    fn interrupt<'s, D: Design>(
+    fn interrupt(
         &mut self,
         at: Cycle,
         image: &Image<'_>,
         (writes, seen): (&[Remembered], Option<&[bool]>),
-        (hook, writer): Writer<'s, D>,
-        setup: &Setup<'s, D>,
+        (hook, writer): Writer,
     ) {
+        let firmware = Rc::clone(&self.firmware);
+        let firmware = &*firmware;
         let is_seen = |write: &Remembered| seen.is_none_or(|seen| seen[write.number as usize]);
         let seed = mix(self.campaign.seed ^ self.passed ^ self.order << 48);
         // What an interruption leaves takes no other run to know. Of one image in four, and of each
@@ -102,28 +108,28 @@ impl Probe {
             if self.is_done() {
                 return;
             }
-            let before = is_open(epoch, setup).then(|| (left.clone(), is_known));
+            let before = is_open(epoch, firmware).then(|| (left.clone(), is_known));
             for write in epoch {
                 let issued = write.number;
                 let again = Again { writes: issued, order: 0 };
                 if audited == Some(issued) {
                     let mut cut = image.failing_after(issued);
-                    let is_cut = writer(&mut cut, setup) == Err(PowerLoss);
+                    let is_cut = writer(firmware, &mut cut) == Err(PowerLoss);
                     if let Some(text) = cut.raised() {
                         return self.report(at, Some(again), text.to_owned(), None);
                     }
                     if !is_cut || !cut.equals(&left) {
                         return self.report(at, Some(again), depends(hook), None);
                     }
-                    if is_known && !ends_as_known(&left, image, writes, setup) {
+                    if is_known && !ends_as_known(&left, image, writes, firmware) {
                         return self.report(at, Some(again), depends("recover"), None);
                     }
                 }
-                self.recover_again(at, again, &left, is_known, setup);
-                if let Some(part) = torn(write, seed, setup) {
+                self.recover_again(at, again, &left, is_known);
+                if let Some(part) = torn(write, seed, firmware) {
                     let (again, mut torn) = (Again { order: TORN, ..again }, left.clone());
                     torn.write_in_part(write, part);
-                    self.recover_again(at, again, &torn, is_known && !is_seen(write), setup);
+                    self.recover_again(at, again, &torn, is_known && !is_seen(write));
                 }
                 left.write_again(write);
                 is_known &= !is_seen(write);
@@ -136,30 +142,23 @@ impl Probe {
                 let mut overtaken = before.clone();
                 arrived.into_iter().for_each(|write| overtaken.write_again(write));
                 let again = Again { writes: issued, order };
-                if is_audited && is_known && !ends_as_known(&overtaken, image, writes, setup) {
+                if is_audited && is_known && !ends_as_known(&overtaken, image, writes, firmware) {
                     return self.report(at, Some(again), depends("recover"), None);
                 }
-                self.recover_again(at, again, &overtaken, is_known, setup);
+                self.recover_again(at, again, &overtaken, is_known);
             }
         }
     }
 
     /// Recovers what an interruption left, and checks it, unless that is known to be right.
-    fn recover_again<D: Design>(
-        &mut self,
-        at: Cycle,
-        again: Again,
-        left: &Image<'_>,
-        is_known: bool,
-        setup: &Setup<'_, D>,
-    ) {
+    fn recover_again(&mut self, at: Cycle, again: Again, left: &Image<'_>, is_known: bool) {
         self.nested_points += 1;
         if !is_known {
             let mut image = left.clone().powered();
-            if let Err(text) = recover_to_the_end::<D>(&mut image, setup) {
+            if let Err(text) = recover_to_the_end(&mut image, &*self.firmware) {
                 return self.report(at, Some(again), text, None);
             }
-            self.check_recovered::<D>(at, Some(again), image, setup);
+            self.check_recovered(at, Some(again), image);
         }
     }
 }
@@ -168,11 +167,11 @@ impl Probe {
 ///
 /// # Errors
 /// A sentence, when it does not end, or raises.
-pub(super) fn recover_to_the_end<D: Design>(
+pub(super) fn recover_to_the_end(
     image: &mut Image<'_>,
-    setup: &Setup<'_, D>,
+    firmware: &dyn Firmware,
 ) -> Result<(), String> {
-    let done = D::recover(image, setup);
+    let done = firmware.recover(image);
     if let Some(text) = image.raised() {
         return Err(text.to_owned());
     }
@@ -189,29 +188,29 @@ pub(super) fn depends(hook: &str) -> String {
 }
 
 /// Whether recovery of what an interruption left leaves what it is known to.
-fn ends_as_known<D: Design>(
+fn ends_as_known(
     left: &Image<'_>,
     image: &Image<'_>,
     writes: &[Remembered],
-    setup: &Setup<'_, D>,
+    firmware: &dyn Firmware,
 ) -> bool {
     let (mut again, mut known) = (left.clone().powered(), image.clone());
     writes.iter().for_each(|write| known.write_again(write));
-    recover_to_the_end::<D>(&mut again, setup).is_ok() && again.equals(&known)
+    recover_to_the_end(&mut again, firmware).is_ok() && again.equals(&known)
 }
 
 /// The bytes that are there of a write that the cells are in the middle of, if it can be torn: any
 /// of its words.
-fn torn<D: Design>(write: &Remembered, seed: u64, setup: &Setup<'_, D>) -> Option<u64> {
-    let is_torn = setup.shape.config.domain() == Domain::Media && write.has_words();
+fn torn(write: &Remembered, seed: u64, firmware: &dyn Firmware) -> Option<u64> {
+    let is_torn = firmware.shape().config.domain() == Domain::Media && write.has_words();
     is_torn.then(|| spread(mix(seed ^ mix(write.number)) as u8))
 }
 
 /// Whether the writes of an epoch may become durable in another order than theirs: those of one
 /// line do not, nor do stores that are durable when they are visible.
-fn is_open<D: Design>(epoch: &[Remembered], setup: &Setup<'_, D>) -> bool {
+fn is_open(epoch: &[Remembered], firmware: &dyn Firmware) -> bool {
     let is_ordered =
-        setup.shape.every_cache_survives() || D::model(setup.params) == Some(Model::Visible);
+        firmware.shape().every_cache_survives() || firmware.model() == Some(Model::Visible);
     !is_ordered && epoch.iter().any(|write| write.line != epoch[0].line)
 }
 

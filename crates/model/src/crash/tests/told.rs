@@ -42,13 +42,12 @@ fn a_checker_refuses_what_an_interruption_of_recovery_left() {
     durable.set_word(MARK, 1);
     let mut config = Config::default();
     config.controller.domain = Domain::Eadr as u64;
-    let shape = Shape::new(&config, 1);
-    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
-    let mut probe = of_transactions(1, true);
+    let mut probe = of_transactions::<HASTY>(1, true);
+    probe.firmware = fixed::<Recovers<HASTY>>(&config);
     // What is stored outside of transactions is left to the checker.
     DATA.into_iter().for_each(|word| probe.oracle.store_outside(CoreId(0), word));
     (probe.workload, probe.order, probe.passed) = (Rc::new(Wants), 5, 9);
-    probe.recover::<Recovers<HASTY>>(Cycle(3), Image::over(&durable), &setup);
+    probe.recover(Cycle(3), Image::over(&durable));
     let [found] = &probe.violations[..] else { panic!("{:?}", probe.violations) };
     assert_eq!((&*found.text, found.nested, found.nested_order), ("the checker", Some(2), 0));
     assert_eq!((found.point, found.order, found.at), (9, 5, Cycle(3)));
@@ -57,10 +56,8 @@ fn a_checker_refuses_what_an_interruption_of_recovery_left() {
 #[test]
 fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
     let durable = Contents::new(0, 4096).expect("room");
-    let shape = Shape::new(&Config::default(), 1);
-    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
-    let mut probe = of_stores(&[]);
-    probe.check_stores::<Recovers<ENDLESS>>(Cycle(0), Image::over(&durable), &setup);
+    let mut probe = of_stores::<ENDLESS>(&[]);
+    probe.check_stores(Cycle(0), Image::over(&durable));
     let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
     assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
 }
@@ -69,15 +66,13 @@ fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
 #[test]
 fn hardware_that_writes_where_nobody_has_stored_is_found() {
     let view = View::new(4096, 4096).expect("room");
-    let shape = Shape::new(&Config::default(), 1);
-    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
     let texts = |durable: &Contents, stored: &[Word]| {
-        let mut probe = of_stores(&[]);
+        let mut probe = of_stores::<CAREFUL>(&[]);
         for &word in stored {
             probe.stored(CoreId(0), word, (0, 7), false, &view);
         }
         (0..512).for_each(|word| probe.oracle.compare(Word(word).line(), durable));
-        probe.check_stores::<Recovers<CAREFUL>>(Cycle(0), Image::over(durable), &setup);
+        probe.check_stores(Cycle(0), Image::over(durable));
         let text = |found: &Violation| found.text.clone();
         probe.violations.iter().map(text).collect::<Vec<String>>()
     };
@@ -100,13 +95,21 @@ fn hardware_that_writes_where_nobody_has_stored_is_found() {
     }
 }
 
+#[test]
+fn a_design_that_cannot_say_where_lines_are_is_wrong() {
+    let found = recovered::<Recovers<LOST>>(&Config::default(), 1, false).violations;
+    let texts: Vec<&str> = found.iter().map(|found| &*found.text).collect();
+    assert_eq!(texts, ["placement: two pages have one frame"]);
+}
+
 /// No image shows that more is to come of what was announced.
 #[test]
 fn an_announcement_of_what_may_store_more_is_told() {
     let memory = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&memory, 1, MARK.address(), Durability::Asynchronous).expect("room");
     let order = Persistency::new(Model::Unordered, 1);
-    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing));
+    let firmware = fixed::<Recovers<CAREFUL>>(&Config::default());
+    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing), firmware);
     probe.oracle.begin(CoreId(0), TxId(1));
     (probe.order, probe.passed) = (2, 9);
     probe.announced(Cycle(3), CoreId(0), TxId(1), &memory);
@@ -119,14 +122,12 @@ fn an_announcement_of_what_may_store_more_is_told() {
 #[test]
 fn a_campaign_that_is_cancelled_tells_nothing_more() {
     let cancelled = Arc::new(AtomicBool::new(true));
-    let mut probe = of_transactions(1, true);
+    let mut probe = of_transactions::<HASTY>(1, true);
     assert!(probe.is_cut_here());
     probe.heed(&cancelled);
     assert!(!probe.is_cut_here() && probe.is_done());
     probe.report(Cycle(0), None, "wrong".to_owned(), None);
     let durable = Contents::new(0, 4096).expect("room");
-    let shape = Shape::new(&Config::default(), 1);
-    let setup = Setup { params: &NoParams {}, rules: &NoRules {}, shape: &shape };
-    probe.recover::<Recovers<HASTY>>(Cycle(0), Image::over(&durable), &setup);
+    probe.recover(Cycle(0), Image::over(&durable));
     assert_eq!((probe.nested_points, probe.violations.len()), (0, 0));
 }
