@@ -3,16 +3,10 @@
 //! [`template`] is in no list: `indelible new design mine --rust` copies it and adds the two lines,
 //! and the suite `template` of `lab` holds it to what is asked of the others.
 
-use std::rc::Rc;
-
-use model::config::Config;
-use model::crash::Campaign;
-use model::design::{Card, Design, Model, NeedlessWith, Setup, Shape, Structure};
-use model::engine::{self, Control, Failure, Outcome};
-use model::image::Remains;
+use model::design::{Card, Design, Model, NeedlessWith, Shape, Structure, System};
+use model::engine::{self, Failure, Outcome, Run};
+use model::firmware::{Firmware, Fixed};
 use model::params::{Field, Params, Rules};
-use model::timeline::Asked;
-use model::workload::Workload;
 
 pub mod base;
 pub mod bbb;
@@ -165,90 +159,57 @@ pub type Hardware = dyn Fn(&[(String, u64)], &Shape) -> Vec<Structure> + Sync;
 
 /// A run, before the design's type is known.
 pub struct Order<'a> {
-    /// The machine.
-    pub config: &'a Config,
-    /// Cores, each of which runs a program.
-    pub cores: u8,
     /// Parameters of the design, known to exist and to be within their limits.
     pub settings: &'a [(String, u64)],
     /// A rule of the design, known to exist, to be switched off.
     pub without: Option<&'a str>,
-    /// The workload; not populated yet.
-    pub workload: Box<dyn Workload>,
-    /// Transactions of each core before the measured region.
-    pub warmup: u64,
-    /// Transactions of each core in the measured region.
-    pub transactions: u64,
-    /// Whether nobody may run ahead.
-    pub exact: bool,
-    /// Whether ordering points and epochs are counted.
-    pub epochs: bool,
-    /// What part of the run is recorded, if any is.
-    pub timeline: Option<Asked>,
-    /// Whether the power is cut, and where.
-    pub campaign: Option<Campaign>,
-    /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
-    pub boot: Option<(&'a Remains, u64)>,
-    /// Called when the measured region begins; for whoever measures the host.
-    pub started: Rc<dyn Fn()>,
-    /// Who watches.
-    pub control: &'a Control,
+    /// The rest.
+    pub run: Run<'a>,
 }
 
 /// A design as it would be in [`ALL`].
-pub const fn entry<D: Design>() -> Entry {
+pub const fn entry<S: System>() -> Entry {
     Entry {
-        card: D::CARD,
-        model: D::MODEL,
-        stands_on: D::STANDS_ON,
-        fields: D::Params::FIELDS,
-        rules: D::Rules::RULES,
-        needless: D::NEEDLESS,
-        needless_with: D::NEEDLESS_WITH,
-        has_fences: D::HAS_FENCES,
-        migrates: D::MIGRATES,
-        revokes: D::REVOKES,
-        translates: D::TRANSLATES,
+        card: S::CARD,
+        model: S::Hardware::MODEL,
+        stands_on: S::STANDS_ON,
+        fields: S::Params::FIELDS,
+        rules: S::Rules::RULES,
+        needless: S::NEEDLESS,
+        needless_with: S::NEEDLESS_WITH,
+        has_fences: S::Hardware::HAS_FENCES,
+        migrates: S::Hardware::MIGRATES,
+        revokes: S::Hardware::REVOKES,
+        translates: S::Hardware::TRANSLATES,
         script: None,
-        run: &run::<D>,
-        hardware: &hardware::<D>,
+        run: &run::<S>,
+        hardware: &hardware::<S>,
     }
 }
 
-fn params<D: Design>(settings: &[(String, u64)]) -> D::Params {
-    let mut params = D::Params::default();
+fn params<S: System>(settings: &[(String, u64)]) -> S::Params {
+    let mut params = S::Params::default();
     for (name, value) in settings {
         params.set(name, *value);
     }
     params
 }
 
-fn run<D: Design>(order: Order<'_>) -> Result<Outcome, Failure> {
-    let params = params::<D>(order.settings);
-    run_with::<D>(order, params)
+fn run<S: System>(order: Order<'_>) -> Result<Outcome, Failure> {
+    let params = params::<S>(order.settings);
+    run_with::<S>(order, params)
 }
 
-fn run_with<D: Design>(order: Order<'_>, params: D::Params) -> Result<Outcome, Failure> {
-    let rules = D::Rules::default();
-    engine::run(engine::Run::<D> {
-        config: order.config,
-        cores: order.cores,
-        params,
-        rules: order.without.map_or(rules.clone(), |rule| rules.without(rule)),
-        workload: order.workload,
-        warmup: order.warmup,
-        transactions: order.transactions,
-        exact: order.exact,
-        epochs: order.epochs,
-        timeline: order.timeline,
-        campaign: order.campaign,
-        boot: order.boot,
-        started: order.started,
-        control: order.control,
-    })
+fn run_with<S: System>(order: Order<'_>, params: S::Params) -> Result<Outcome, Failure> {
+    let rules = S::Rules::default();
+    let rules = order.without.map_or(rules.clone(), |rule| rules.without(rule));
+    engine::run::<S>(params, rules, order.run)
 }
 
-fn hardware<D: Design>(settings: &[(String, u64)], shape: &Shape) -> Vec<Structure> {
-    let (params, rules) = (params::<D>(settings), D::Rules::default());
-    D::hardware(&Setup { params: &params, rules: &rules, shape })
+fn hardware<S: System>(settings: &[(String, u64)], shape: &Shape) -> Vec<Structure> {
+    hardware_with::<S>(params::<S>(settings), shape)
+}
+
+fn hardware_with<S: System>(params: S::Params, shape: &Shape) -> Vec<Structure> {
+    Fixed::<S> { params, rules: S::Rules::default(), shape: shape.clone() }.hardware()
 }

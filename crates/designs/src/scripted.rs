@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Shape, Store, Structure, Transfer,
-    Tx, on_host_stack,
+    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Shape, Store, Structure, System,
+    Transfer, Tx, on_host_stack,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Field, Params, Rules};
 use model::units::{Cycle, Line};
 
-use crate::{Entry, orders, run_with};
+use crate::{Entry, hardware_with, orders, run_with};
 
 pub mod ordering;
 
@@ -163,10 +163,10 @@ fn of<K: Kind>(about: &About, script: Arc<dyn Script>) -> Entry {
 }
 
 /// The entry of a design that is made of a script of a name, with these parameters.
-fn made<D: Design>(
+fn made<S: System>(
     about: &About,
     script: &'static str,
-    params: impl Fn(&[(String, u64)]) -> D::Params + Clone + Sync + 'static,
+    params: impl Fn(&[(String, u64)]) -> S::Params + Clone + Sync + 'static,
 ) -> Entry {
     let About { card, model, fields, rules, needless, instructions, migrates, digest } = *about;
     let of_hardware = params.clone();
@@ -181,13 +181,12 @@ fn made<D: Design>(
         script: Some(digest),
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
-            or_blame(script, || run_with::<D>(order, params))
+            or_blame(script, || run_with::<S>(order, params))
         })),
         hardware: Box::leak(Box::new(move |settings: &[(String, u64)], shape: &Shape| {
-            let (params, rules) = (of_hardware(settings), D::Rules::default());
-            D::hardware(&Setup { params: &params, rules: &rules, shape })
+            hardware_with::<S>(of_hardware(settings), shape)
         })),
-        ..crate::entry::<D>()
+        ..crate::entry::<S>()
     }
 }
 

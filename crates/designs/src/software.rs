@@ -1,14 +1,14 @@
 //! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each. The
 //! parameters and rules of both are the design's.
 
+use std::marker::PhantomData;
+
 use model::design::{
-    Below, Card, Cpu, Design, Disposition, Durability, Evict, Fence, Fill, Granularity, Leave,
-    Library, Load, Model, Progress, Setup, Shape, Store, Structure, Transfer, Tx,
+    Card, Cpu, Design, Durability, Granularity, Library, Model, NeedlessWith, Setup, Shape, System,
 };
-use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Both, Params, Rules};
-use model::units::{CoreId, Cycle, Line, TxId, Word};
+use model::units::{CoreId, Cycle, TxId, Word};
 use model::workload::Ptr;
 
 use crate::bbb::Bbb;
@@ -99,131 +99,34 @@ pub trait Pairing: 'static {
     type Order: Design;
 }
 
-/// A design made of a software log and ordering hardware.
-pub struct Software<P: Pairing> {
-    order: P::Order,
-}
+/// A software log, and the ordering hardware that it runs on.
+pub struct Software<P>(PhantomData<P>);
 
-fn order_setup<'a, P: Pairing>(setup: &Setup<'a, Software<P>>) -> Setup<'a, P::Order> {
-    let Setup { params, rules, shape } = *setup;
-    Setup { params: &params.second, rules: &rules.second, shape }
-}
-
-/// The event type of a pairing's hardware.
-type EventOf<P> = <<P as Pairing>::Order as Design>::Event;
-
-impl<P: Pairing> Design for Software<P> {
+impl<P: Pairing> System for Software<P> {
     const CARD: Card = P::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
-    const MODEL: Option<Model> = P::Order::MODEL;
-    const STANDS_ON: Option<&'static str> = Some(P::Order::CARD.name);
-    const HAS_FENCES: bool = P::Order::HAS_FENCES;
-    const HAS_FLUSHES: bool = P::Order::HAS_FLUSHES;
-    const LINES_LEAVE: bool = P::Order::LINES_LEAVE;
-    const WATCHES_L1: bool = P::Order::WATCHES_L1;
-    const MIGRATES: bool = P::Order::MIGRATES;
-    const ON_HOST_STACK: bool = P::Order::ON_HOST_STACK;
-    const WATCHES_L2: bool = {
-        // Hooks of these are not passed on: no ordering hardware has them yet.
-        assert!(!P::Order::WATCHES_L2 && !P::Order::REVOKES && !P::Order::TRANSLATES);
-        false
-    };
+    const NEEDLESS_WITH: &'static [NeedlessWith] = <P::Order as Design>::NEEDLESS_WITH;
+    const STANDS_ON: Option<&'static str> = Some(<P::Order as Design>::CARD.name);
     type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
     type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
-    type Event = EventOf<P>;
+    type Hardware = P::Order;
     type Library = Adapter<P::Log>;
 
-    fn model(params: &Self::Params) -> Option<Model> {
-        P::Order::model(&params.second)
-    }
-
-    fn has_fences(params: &Self::Params) -> bool {
-        P::Order::has_fences(&params.second)
-    }
-
-    fn has_flushes(params: &Self::Params) -> bool {
-        P::Order::has_flushes(&params.second)
-    }
-
-    fn stores_survive(setup: &Setup<'_, Self>) -> bool {
-        P::Order::stores_survive(&order_setup::<P>(setup))
-    }
-
-    fn new(setup: &Setup<'_, Self>) -> Self {
-        Software { order: P::Order::new(&order_setup::<P>(setup)) }
-    }
-
-    fn begin(&mut self, tx: &Tx, below: &mut Below<EventOf<P>>) -> Progress {
-        self.order.begin(tx, below)
-    }
-    fn load(&mut self, load: &Load, below: &mut Below<EventOf<P>>) -> Progress {
-        self.order.load(load, below)
-    }
-    fn brings_stores(&self) -> bool {
-        self.order.brings_stores()
-    }
-    fn store(&mut self, store: &Store, below: &mut Below<EventOf<P>>) -> Progress {
-        self.order.store(store, below)
-    }
-    fn fence(&mut self, fence: &Fence, below: &mut Below<EventOf<P>>) -> Progress {
-        self.order.fence(fence, below)
-    }
-    fn commit(&mut self, tx: &Tx, below: &mut Below<EventOf<P>>) -> Progress {
-        self.order.commit(tx, below)
-    }
-    fn fill(&mut self, fill: &Fill, below: &mut Below<EventOf<P>>) -> Cycle {
-        self.order.fill(fill, below)
-    }
-    fn leave(&mut self, leave: &Leave, below: &mut Below<EventOf<P>>) {
-        self.order.leave(leave, below);
-    }
-    fn evict(&mut self, evict: &Evict, below: &mut Below<EventOf<P>>) -> Disposition<EventOf<P>> {
-        self.order.evict(evict, below)
-    }
-    fn transfer(&mut self, transfer: &Transfer, below: &mut Below<EventOf<P>>) -> Cycle {
-        self.order.transfer(transfer, below)
-    }
-    fn event(&mut self, at: Cycle, event: EventOf<P>, below: &mut Below<EventOf<P>>) {
-        self.order.event(at, event, below);
-    }
-    fn leaves_behind(&self, line: Line) -> bool {
-        self.order.leaves_behind(line)
-    }
-    fn hears_at_once(&self, event: &EventOf<P>) -> bool {
-        self.order.hears_at_once(event)
-    }
-    fn power_loss(&self, gasp: &mut model::design::Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        self.order.power_loss(gasp)
-    }
-
-    fn could_be_durable(
-        &self,
-        below: &Below<EventOf<P>>,
-        arrived: &mut dyn FnMut() -> bool,
-    ) -> Vec<Write> {
-        self.order.could_be_durable(below, arrived)
+    fn of_hardware<'a>(setup: &Setup<'a, Self>) -> Setup<'a, P::Order> {
+        // What the hardware revoked the log would not know.
+        const { assert!(!P::Order::REVOKES) };
+        let Setup { params, rules, shape } = *setup;
+        Setup { params: &params.second, rules: &rules.second, shape }
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
-        P::Order::recover(image, &order_setup::<P>(setup))?;
+        <P::Order as Design>::recover(image, &Self::of_hardware(setup))?;
         P::Log::recover(image, &setup.rules.first, setup.shape)
     }
 
-    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<P::Order, PowerLoss> {
         P::Log::boot(image, &setup.rules.first, setup.shape)?;
-        Ok(Software { order: P::Order::boot(image, &order_setup::<P>(setup))? })
-    }
-
-    fn show_event(&self, event: &EventOf<P>) -> String {
-        self.order.show_event(event)
-    }
-
-    fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
-        P::Order::hardware(&order_setup::<P>(setup))
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.order.counters()
+        <P::Order as Design>::boot(image, &Self::of_hardware(setup))
     }
 }
 

@@ -8,7 +8,7 @@ use cpu_time::ThreadTime;
 use designs::Order;
 use model::contents::View;
 use model::crash::Campaign;
-use model::engine::{Control, Failure, Outcome};
+use model::engine::{Control, Failure, Outcome, Run};
 use model::timeline::Asked;
 use model::units::{CoreId, Cycle, WORD_BYTES, Word};
 use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop};
@@ -137,20 +137,22 @@ pub fn make(
     let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);
     let outcome = (resolved.design.run)(Order {
-        config: &resolved.machine.config,
-        cores: resolved.cores,
         settings: &resolved.design_settings,
         without: spec.without.as_deref(),
-        workload,
-        warmup,
-        transactions: txs,
-        exact: spec.exact,
-        epochs: spec.epochs,
-        timeline,
-        campaign: crashes,
-        boot: None,
-        started: Rc::new(move || measured.set(Since::now())),
-        control,
+        run: Run {
+            config: &resolved.machine.config,
+            cores: resolved.cores,
+            workload,
+            warmup,
+            transactions: txs,
+            exact: spec.exact,
+            epochs: spec.epochs,
+            timeline,
+            campaign: crashes,
+            boot: None,
+            started: Rc::new(move || measured.set(Since::now())),
+            control,
+        },
     })
     .map_err(|failure| failed(failure, resolved))?;
     let host = start.get().elapsed();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use designs::Order;
 use model::crash::{Campaign, Check, Points};
-use model::engine::{Control, Crashes, Failure};
+use model::engine::{Control, Crashes, Failure, Run};
 use model::image::{Cut, Remains};
 use model::oracle::{Promises, Violation};
 use model::units::{Cycle, mix};
@@ -49,21 +49,23 @@ fn cut(
         check: Check::Transactions,
     };
     let outcome = (resolved.design.run)(Order {
-        config: &resolved.machine.config,
-        cores: resolved.cores,
         settings: &resolved.design_settings,
         without,
-        workload: resolved.make_workload()?,
-        warmup: 0,
-        transactions: txs,
-        // A checker sees what there is between two stores, and nobody may run ahead of that.
-        exact: spec.exact || resolved.checker.is_some(),
-        epochs: false,
-        timeline: None,
-        campaign: Some(campaign),
-        boot,
-        started: Rc::new(|| ()),
-        control,
+        run: Run {
+            config: &resolved.machine.config,
+            cores: resolved.cores,
+            workload: resolved.make_workload()?,
+            warmup: 0,
+            transactions: txs,
+            // A checker sees what there is between two stores, and nobody may run ahead of that.
+            exact: spec.exact || resolved.checker.is_some(),
+            epochs: false,
+            timeline: None,
+            campaign: Some(campaign),
+            boot,
+            started: Rc::new(|| ()),
+            control,
+        },
     });
     match outcome {
         Ok(outcome) => Ok(outcome.crashes.unwrap_or_default()),

@@ -40,8 +40,6 @@ pub trait Design: Sized + 'static {
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
     /// What order of stores it promises, if it is ordering hardware or stands on it.
     const MODEL: Option<Model> = None;
-    /// The ordering hardware that it stands on, by name, if it is a log on some.
-    const STANDS_ON: Option<&'static str> = None;
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = true;
     /// Whether a flush is one.
@@ -299,6 +297,66 @@ pub trait Design: Sized + 'static {
     }
 }
 
+/// What runs: hardware, and the library on its cores. Each design is one by itself; a software log
+/// is one with whatever hardware it is paired with, and the machine is compiled once for that.
+pub trait System: Sized + 'static {
+    /// What is said of it.
+    const CARD: Card;
+    /// See [`Design::NEEDLESS`].
+    const NEEDLESS: &'static [(&'static str, &'static str)];
+    /// See [`Design::NEEDLESS_WITH`].
+    const NEEDLESS_WITH: &'static [NeedlessWith];
+    /// The ordering hardware that it stands on, by name, if it is a log on some.
+    const STANDS_ON: Option<&'static str>;
+    /// Its parameters.
+    type Params: Params;
+    /// Its rules.
+    type Rules: Rules;
+    /// The hardware.
+    type Hardware: Design;
+    /// What runs on each core.
+    type Library: Library<Self>;
+
+    /// What of the setup is the hardware's.
+    fn of_hardware<'a>(setup: &Setup<'a, Self>) -> Setup<'a, Self::Hardware>;
+
+    /// What firmware and the library do to the image when the power is back ([`Design::recover`]).
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss>;
+
+    /// The hardware of a machine that is switched on again, over what recovery left
+    /// ([`Design::boot`]).
+    ///
+    /// # Errors
+    /// [`PowerLoss`] when the power fails again.
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self::Hardware, PowerLoss>;
+}
+
+impl<D: Design> System for D {
+    const CARD: Card = D::CARD;
+    const NEEDLESS: &'static [(&'static str, &'static str)] = D::NEEDLESS;
+    const NEEDLESS_WITH: &'static [NeedlessWith] = D::NEEDLESS_WITH;
+    const STANDS_ON: Option<&'static str> = None;
+    type Params = D::Params;
+    type Rules = D::Rules;
+    type Hardware = D;
+    type Library = D::Library;
+
+    fn of_hardware<'a>(setup: &Setup<'a, D>) -> Setup<'a, D> {
+        *setup
+    }
+
+    fn recover(image: &mut Image<'_>, setup: &Setup<'_, D>) -> Result<(), PowerLoss> {
+        <D as Design>::recover(image, setup)
+    }
+
+    fn boot(image: &mut Image<'_>, setup: &Setup<'_, D>) -> Result<D, PowerLoss> {
+        <D as Design>::boot(image, setup)
+    }
+}
+
 /// A rule that a design does not need with a choice of one of its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedlessWith {
@@ -313,14 +371,22 @@ pub struct NeedlessWith {
 }
 
 /// What is fixed before power is first applied, and is the same after every reboot.
-pub struct Setup<'a, D: Design> {
+pub struct Setup<'a, S: System> {
     /// The design's parameters.
-    pub params: &'a D::Params,
+    pub params: &'a S::Params,
     /// The rules that it obeys: all, except in a test of the checker.
-    pub rules: &'a D::Rules,
+    pub rules: &'a S::Rules,
     /// The machine.
     pub shape: &'a Shape,
 }
+
+impl<S: System> Clone for Setup<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: System> Copy for Setup<'_, S> {}
 
 /// What a core offers to a library that runs on it, and what a program's operations become.
 pub trait Cpu {
@@ -355,9 +421,9 @@ pub trait Cpu {
 
 /// A library between a program and its core: a software log. Each core has one of its own; what
 /// it keeps in itself is volatile.
-pub trait Library<D: Design>: Sized {
+pub trait Library<S: System>: Sized {
     /// The library as a core starts.
-    fn new(setup: &Setup<'_, D>, core: CoreId) -> Self;
+    fn new(setup: &Setup<'_, S>, core: CoreId) -> Self;
 
     /// The program begins a transaction.
     fn begin(&mut self, _tx: TxId, _cpu: &mut impl Cpu) {}
@@ -383,7 +449,7 @@ pub trait Library<D: Design>: Sized {
     /// Hardware that does not revoke leaves that to the runtime, which has the list of old values
     /// in volatile memory: it stores them back, newest first, and commits that.
     fn abort(&mut self, overwritten: &[(Word, u64)], cpu: &mut impl Cpu) {
-        if D::REVOKES {
+        if S::Hardware::REVOKES {
             return cpu.abort(overwritten, Abort::ByProgram);
         }
         for &(word, old) in overwritten.iter().rev() {
@@ -400,8 +466,8 @@ pub trait Library<D: Design>: Sized {
 #[derive(Clone, Copy, Debug)]
 pub struct Bare;
 
-impl<D: Design> Library<D> for Bare {
-    fn new(_setup: &Setup<'_, D>, _core: CoreId) -> Bare {
+impl<S: System> Library<S> for Bare {
+    fn new(_setup: &Setup<'_, S>, _core: CoreId) -> Bare {
         Bare
     }
 }

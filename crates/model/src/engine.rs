@@ -14,11 +14,11 @@ use crate::config::Config;
 use crate::contents::Contents;
 use crate::crash::versions::Versions;
 use crate::crash::{Booted, Campaign, Probe, Recovery, Saved};
-use crate::design::{Design, Durability, Library, Model, Shape};
+use crate::design::{Card, Design, Durability, Library, Model, Setup, Shape, System};
 use crate::epochs::{self, Epochs};
 use crate::firmware::{Firmware, Fixed};
 use crate::host_stack::OnHost;
-use crate::image::{Image, Remains};
+use crate::image::{Image, PowerLoss, Remains};
 use crate::machine::{CutBefore, Machine};
 use crate::oracle::{Oracle, Promises, Violation};
 use crate::persistency::Persistency;
@@ -59,16 +59,12 @@ pub struct Control {
     pub threads: usize,
 }
 
-/// One run: a design, a workload and a machine, by value.
-pub struct Run<'a, D: Design> {
+/// One run of a workload on a machine, whatever design is on that.
+pub struct Run<'a> {
     /// The machine.
     pub config: &'a Config,
     /// Cores, each of which runs a program.
     pub cores: u8,
-    /// The design's parameters.
-    pub params: D::Params,
-    /// The design's rules.
-    pub rules: D::Rules,
     /// The workload; not populated yet.
     pub workload: Box<dyn Workload>,
     /// Transactions of each core before the measured region.
@@ -181,29 +177,53 @@ impl<D: Design> Shared<D> {
 /// A program's coroutine.
 type Thread = Coroutine<(), (), Step, DefaultStack>;
 
-/// Runs programs on a machine.
+/// What differs between the designs that stand on one kind of hardware.
+struct Stands<'a, D: Design> {
+    card: Card,
+    firmware: Rc<dyn Firmware>,
+    of_hardware: Setup<'a, D>,
+    boot: &'a dyn Fn(&mut Image<'_>) -> Result<D, PowerLoss>,
+    thread:
+        &'a dyn Fn(Shared<D>, CoreId, Box<dyn Program>, Count, Watch) -> Result<Thread, Failure>,
+}
+
+/// Runs programs on a machine with a design of these parameters and rules.
 ///
 /// # Errors
 /// See [`Failure`].
 ///
 /// # Panics
 /// When the design or the machine breaks one of its own rules.
-pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
+pub fn run<S: System>(
+    params: S::Params,
+    rules: S::Rules,
+    run: Run<'_>,
+) -> Result<Outcome, Failure> {
     let mut config = run.config.clone();
     if run.exact {
         config.core.quantum = 0;
     }
-    let fixed = Fixed::<D> {
-        params: run.params.clone(),
-        rules: run.rules.clone(),
-        shape: Shape::new(&config, run.cores),
+    let fixed = Rc::new(Fixed::<S> { params, rules, shape: Shape::new(&config, run.cores) });
+    let stands = Stands::<S::Hardware> {
+        card: S::CARD,
+        firmware: Rc::clone(&fixed) as Rc<dyn Firmware>,
+        of_hardware: fixed.of_hardware(),
+        boot: &|image| S::boot(image, &fixed.setup()),
+        thread: &|shared, core, program, count, watch| {
+            thread(Rc::clone(&fixed), shared, core, program, count, watch)
+        },
     };
-    let mut machine =
-        Machine::<D>::new(&config, run.cores, run.params, run.rules).map_err(Failure::Host)?;
+    run_on(&stands, run)
+}
+
+fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Failure> {
+    let mut machine = Machine::<D>::new(&stands.of_hardware, stands.card).map_err(Failure::Host)?;
     let mut workload = run.workload;
     workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
     let booted = match run.boot {
-        Some((remains, seed)) => Some(boot(&mut machine, &mut *workload, remains, seed)?),
+        Some((remains, seed)) => {
+            Some(boot(&mut machine, stands.boot, &mut *workload, remains, seed)?)
+        }
         None => {
             machine.below.view.pm.use_large_pages().map_err(Failure::Host)?;
             machine.below.memory.install(&machine.below.view.pm);
@@ -212,10 +232,11 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     };
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
-        let memory = &machine.below.view.pm;
-        let firmware = Rc::new(fixed);
-        let mut probe = probe(campaign, D::CARD.durability, memory, Rc::clone(&workload), firmware)
-            .map_err(Failure::Host)?;
+        let firmware = Rc::clone(&stands.firmware);
+        let data = &machine.below.view.pm;
+        let mut probe =
+            probe(campaign, stands.card.durability, data, Rc::clone(&workload), firmware)
+                .map_err(Failure::Host)?;
         probe.heed(&run.control.cancelled);
         if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
             // Of a line that is elsewhere, the physical line of its number holds anything.
@@ -230,7 +251,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
         machine.probe = Some(Box::new(probe));
     }
     if run.epochs {
-        let window = config.cycles(epochs::WINDOW_PS);
+        let window = machine.below.shape.config.cycles(epochs::WINDOW_PS);
         machine.epochs = Some(Box::new(Epochs::new(run.cores, window)));
     }
     if let Some(asked) = run.timeline {
@@ -246,7 +267,7 @@ pub fn run<D: Design>(run: Run<'_, D>) -> Result<Outcome, Failure> {
     for core in (0..run.cores).map(CoreId) {
         let program = workload.program(core)?;
         let watch = Watch { control: run.control, started: Rc::clone(&run.started) };
-        threads.push(thread(shared.clone(), core, program, count, watch)?);
+        threads.push((stands.thread)(shared.clone(), core, program, count, watch)?);
     }
     let cancelled = schedule(&shared, &mut threads)?;
     drop(threads);
@@ -302,6 +323,7 @@ fn probe(
 /// Switches a machine on again over what recovery left.
 fn boot<D: Design>(
     machine: &mut Machine<D>,
+    switch_on: &dyn Fn(&mut Image<'_>) -> Result<D, PowerLoss>,
     workload: &mut dyn Workload,
     remains: &Remains,
     seed: u64,
@@ -310,7 +332,7 @@ fn boot<D: Design>(
     let (mut before, mut after) = (memory()?, memory()?);
     remains.fill(&mut before);
     let mut image = Image::over(&before).remembering();
-    let design = D::boot(&mut image, &machine.setup());
+    let design = switch_on(&mut image);
     if let Some(what) = image.endless() {
         return Err(Failure::Deadlock(format!("booting does not end: `boot` makes {what}")));
     }
@@ -400,8 +422,9 @@ struct Count {
 }
 
 /// The coroutine of one core: warm up, wait for the others, then the measured transactions.
-fn thread<D: Design>(
-    shared: Shared<D>,
+fn thread<S: System>(
+    fixed: Rc<Fixed<S>>,
+    shared: Shared<S::Hardware>,
     core: CoreId,
     mut program: Box<dyn Program>,
     count: Count,
@@ -411,10 +434,10 @@ fn thread<D: Design>(
     Ok(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
         // SAFETY: `run` holds the borrow of the control until after it has dropped the coroutines.
         let control = unsafe { &*watch.control };
-        let library = D::Library::new(&shared.machine().setup(), core);
+        let library = S::Library::new(&fixed.setup(), core);
         let cpu = OnCore { shared, core, yielder };
         cpu.resumed();
-        let mut port = Front { cpu, library, overwritten: Overwritten::default(), control };
+        let mut port = Front::<S> { cpu, library, overwritten: Overwritten::default(), control };
         repeat(&mut *program, count.warmup, &mut port, core)?;
         port.cpu.wait_for_all(&*watch.started);
         repeat(&mut *program, count.transactions, &mut port, core)?;

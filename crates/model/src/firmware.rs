@@ -1,7 +1,7 @@
 //! What a crash campaign asks of a design once the power is back. It asks for each image, and never
 //! while programs run: what a design is does not matter there, and campaigns are compiled once.
 
-use crate::design::{Design, Model, Setup, Shape, Structure};
+use crate::design::{Design, Model, Setup, Shape, Structure, System};
 use crate::image::{Image, Placement, PowerLoss};
 
 /// A design's hooks without `self`, on one machine.
@@ -31,46 +31,51 @@ pub trait Firmware {
 
 /// What is fixed before power is first applied, for as long as whoever asks lives.
 #[derive(Debug)]
-pub struct Fixed<D: Design> {
+pub struct Fixed<S: System> {
     /// The design's parameters.
-    pub params: D::Params,
+    pub params: S::Params,
     /// The rules that it obeys.
-    pub rules: D::Rules,
+    pub rules: S::Rules,
     /// The machine.
     pub shape: Shape,
 }
 
-impl<D: Design> Fixed<D> {
+impl<S: System> Fixed<S> {
     /// The same, as hooks are given it.
-    pub fn setup(&self) -> Setup<'_, D> {
+    pub fn setup(&self) -> Setup<'_, S> {
         Setup { params: &self.params, rules: &self.rules, shape: &self.shape }
+    }
+
+    /// The hardware's part of it.
+    pub fn of_hardware(&self) -> Setup<'_, S::Hardware> {
+        S::of_hardware(&self.setup())
     }
 }
 
-impl<D: Design> Firmware for Fixed<D> {
+impl<S: System> Firmware for Fixed<S> {
     fn shape(&self) -> &Shape {
         &self.shape
     }
 
     fn model(&self) -> Option<Model> {
-        D::model(&self.params)
+        S::Hardware::model(self.of_hardware().params)
     }
 
     fn hardware(&self) -> Vec<Structure> {
-        D::hardware(&self.setup())
+        S::Hardware::hardware(&self.of_hardware())
     }
 
     fn recover(&self, image: &mut Image<'_>) -> Result<(), PowerLoss> {
-        D::recover(image, &self.setup())
+        S::recover(image, &self.setup())
     }
 
     fn boot(&self, image: &mut Image<'_>) -> Result<(), PowerLoss> {
-        D::boot(image, &self.setup()).map(drop)
+        S::boot(image, &self.setup()).map(drop)
     }
 
     fn resolve(&self, image: &Image<'_>) -> Result<Option<Placement>, String> {
-        match D::TRANSLATES {
-            true => D::resolve(image, &self.setup()).map(Some),
+        match S::Hardware::TRANSLATES {
+            true => S::Hardware::resolve(image, &self.of_hardware()).map(Some),
             false => Ok(None),
         }
     }

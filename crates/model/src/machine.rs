@@ -12,7 +12,7 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::crash::failure::fail;
-use crate::design::{Below, Design, Setup, Shape};
+use crate::design::{Below, Card, Design, Setup};
 use crate::device::Write;
 use crate::epochs::Epochs;
 use crate::locks::{Locks, Turns};
@@ -40,13 +40,16 @@ pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 pub struct Machine<D: Design> {
     /// The design.
     pub design: D,
+    /// What is said of it, with the library on its cores.
+    pub card: Card,
     /// What the design stands on.
     pub below: Below<D::Event>,
     pub(crate) cores: PerCore<CoreState>,
     locks: Locks,
     turns: Turns,
-    params: D::Params,
-    rules: D::Rules,
+    /// Whether fences are instructions, and whether flushes are.
+    pub(crate) has_fences: bool,
+    pub(crate) has_flushes: bool,
     /// When events have followed each other for so long that they will for ever.
     pub(crate) circles: Option<Cycle>,
     /// A crash campaign, if there is one.
@@ -155,26 +158,19 @@ impl<D: Design> Machine<D> {
     ///
     /// # Errors
     /// When the host has no address space for the memories.
-    pub fn new(
-        config: &Config,
-        cores: u8,
-        params: D::Params,
-        rules: D::Rules,
-    ) -> std::io::Result<Machine<D>> {
-        let shape = Shape::new(config, cores);
-        let setup = Setup { params: &params, rules: &rules, shape: &shape };
-        let design = D::new(&setup);
-        let cut_before_stores = CutBefore::on(&setup);
+    pub fn new(setup: &Setup<'_, D>, card: Card) -> std::io::Result<Machine<D>> {
+        let (shape, cores) = (setup.shape.clone(), setup.shape.cores);
         // What the design keeps for itself lies beside what programs and logs have, so that these
         // have the same addresses under every design.
-        let mut config = config.clone();
-        config.pm.capacity += D::reserved(&setup);
+        let mut config = shape.config.clone();
+        config.pm.capacity += D::reserved(setup);
         let config = &config;
         let walks = D::TRANSLATES || config.tlb.walks != 0;
         // Where threads move there is a core to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
         Ok(Machine {
-            design,
+            design: D::new(setup),
+            card,
             below: Below {
                 caches: Caches::new(
                     caches,
@@ -194,8 +190,8 @@ impl<D: Design> Machine<D> {
             cores: PerCore::new(cores, |_| CoreState::new(config)),
             locks: Locks::default(),
             turns: Turns::default(),
-            params,
-            rules,
+            has_fences: D::has_fences(setup.params),
+            has_flushes: D::has_flushes(setup.params),
             circles: None,
             probe: None,
             turn_limit: 0,
@@ -206,7 +202,7 @@ impl<D: Design> Machine<D> {
             coming: LineMap::default(),
             coming_until: Cycle(0),
             memory_misses: 0,
-            cut_before_stores,
+            cut_before_stores: CutBefore::on(setup),
             moved: Vec::new(),
             told: Vec::new(),
             combines: false,
@@ -217,11 +213,6 @@ impl<D: Design> Machine<D> {
             usage: None,
             epochs: None,
         })
-    }
-
-    /// What was fixed before power was first applied.
-    pub fn setup(&self) -> Setup<'_, D> {
-        Setup { params: &self.params, rules: &self.rules, shape: &self.below.shape }
     }
 
     // Time.

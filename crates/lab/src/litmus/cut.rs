@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use designs::{Entry, Order};
 use model::config::Config;
 use model::crash::{Campaign, Check, Points};
-use model::engine::{Control, Crashes, Failure};
+use model::engine::{Control, Crashes, Failure, Run};
 use model::units::Word;
 use model::workload::{Stop, Workload};
 
@@ -161,20 +161,22 @@ impl Cut<'_> {
             check: Check::Stores(self.image),
         };
         let outcome = (self.hardware.entry.run)(Order {
-            config: self.config,
-            cores: self.cores,
             settings: self.settings,
             without: self.hardware.without,
-            workload: self.workload,
-            warmup: 0,
-            transactions: 1,
-            exact: false,
-            epochs: false,
-            timeline: None,
-            campaign: Some(campaign),
-            boot: None,
-            started: Rc::new(|| ()),
-            control,
+            run: Run {
+                config: self.config,
+                cores: self.cores,
+                workload: self.workload,
+                warmup: 0,
+                transactions: 1,
+                exact: false,
+                epochs: false,
+                timeline: None,
+                campaign: Some(campaign),
+                boot: None,
+                started: Rc::new(|| ()),
+                control,
+            },
         })?;
         Ok(outcome.crashes.expect("a campaign was asked for"))
     }

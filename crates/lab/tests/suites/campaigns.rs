@@ -60,7 +60,7 @@ fn found(order: Order<'_>, is_wrong: bool, text: &str) -> Answer {
 }
 
 fn seed(order: &Order<'_>) -> u64 {
-    order.campaign.as_ref().expect("a campaign").seed
+    order.run.campaign.as_ref().expect("a campaign").seed
 }
 
 /// What runs note, and a test reads.
@@ -88,9 +88,9 @@ fn every_life_has_a_seed_of_its_own_and_its_share_of_the_work() {
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("sower", move |order| {
-        let campaign = order.campaign.clone().expect("a campaign");
-        let boot = order.boot.map(|(_, seed)| seed);
-        note(&seen, (boot, campaign.seed, order.transactions, campaign.points.clone()));
+        let campaign = order.run.campaign.clone().expect("a campaign");
+        let boot = order.run.boot.map(|(_, seed)| seed);
+        note(&seen, (boot, campaign.seed, order.run.transactions, campaign.points.clone()));
         changed(order, |crashes| {
             // Which points are chosen is then up to the seed alone.
             if campaign.points == Points::Count {
@@ -121,8 +121,8 @@ fn what_later_lives_find_is_counted_together_and_told_with_all_that_came_before(
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("old", move |order| {
-        let cut = order.boot.map(|(remains, _)| remains.cut);
-        let is_last = order.campaign.as_ref().is_some_and(|campaign| campaign.keep == 0);
+        let cut = order.run.boot.map(|(remains, _)| remains.cut);
+        let is_last = order.run.campaign.as_ref().is_some_and(|campaign| campaign.keep == 0);
         changed(order, |crashes| {
             let Some(cut) = cut else { return };
             // One that says something in each of its fields.
@@ -209,7 +209,7 @@ fn a_campaign_says_something_if_half_of_what_each_core_acknowledged_was_announce
         puppet(name, move |order| {
             let first = announced.map(|announced| Promises { acknowledged: 6, announced });
             let later = [Promises { acknowledged: 2, announced: 0 }; 2];
-            let of_life = if order.boot.is_none() { first } else { later };
+            let of_life = if order.run.boot.is_none() { first } else { later };
             changed(order, |crashes| crashes.promises = of_life.to_vec())
         });
         for lives in [1, 2] {
@@ -245,11 +245,11 @@ fn what_recovery_takes_is_told_as_a_mean_and_the_most() {
 /// Otherwise a program that fails is what the user gave, and a deadlock ours.
 #[test]
 fn a_later_life_a_rule_that_is_off_and_a_users_design_are_to_blame_for_a_bad_end() {
-    puppet("stuck", |order| match order.without.is_some() || order.boot.is_some() {
+    puppet("stuck", |order| match order.without.is_some() || order.run.boot.is_some() {
         true => Err(Failure::Deadlock("all wait".into())),
         false => changed(order, |_| ()),
     });
-    puppet("failing", |order| match order.boot {
+    puppet("failing", |order| match order.run.boot {
         Some(_) => Err(Failure::Stopped(Stop::Failed("a key is lost".into()))),
         None => changed(order, |_| ()),
     });
@@ -327,13 +327,13 @@ fn a_mutant_is_looked_for_in_the_users_run_first_or_where_it_was_caught_before()
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("known", move |order| {
-        let campaign = order.campaign.as_ref().expect("a campaign");
-        let what = (campaign.seed, order.transactions, campaign.points.clone());
+        let campaign = order.run.campaign.as_ref().expect("a campaign");
+        let what = (campaign.seed, order.run.transactions, campaign.points.clone());
         let without = order.without;
         if without.is_some() {
             note(&seen, what);
         }
-        let is_wrong = without.is_some() && order.boot.is_some();
+        let is_wrong = without.is_some() && order.run.boot.is_some();
         found(order, is_wrong, "in a later life")
     });
     let mut asked = request("known scribble cores=1 txs=50 mutants=true lives=1 points=9");
@@ -355,8 +355,8 @@ fn trials_are_other_runs_than_the_users_and_end_with_the_first_that_is_wrong() {
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("tried", move |order| {
-        let campaign = order.campaign.as_ref().expect("a campaign");
-        let (nested, seed, is_first) = (campaign.nested, campaign.seed, order.boot.is_none());
+        let campaign = order.run.campaign.as_ref().expect("a campaign");
+        let (nested, seed, is_first) = (campaign.nested, campaign.seed, order.run.boot.is_none());
         assert_eq!(order.without, Some("one"));
         if seed == 2 || seed == 3 {
             return Err(Failure::Stopped(Stop::Input(format!("too small for {seed}"))));
@@ -391,7 +391,7 @@ fn trials_are_other_runs_than_the_users_and_end_with_the_first_that_is_wrong() {
 #[test]
 fn a_trial_says_whether_its_recoveries_were_interrupted() {
     puppet("nested", |order| {
-        let is_nested = order.campaign.as_ref().is_some_and(|asked| asked.nested);
+        let is_nested = order.run.campaign.as_ref().is_some_and(|asked| asked.nested);
         found(order, is_nested, "nested")
     });
     let answer = crash("nested scribble cores=1 txs=2 nested=false trials=1");
@@ -428,8 +428,8 @@ fn a_campaign_that_is_interrupted_says_so_and_begins_nothing() {
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("cut", move |order| {
-        let control = order.control;
-        let what = (order.boot.is_some(), order.without.is_some(), seed(&order) == 241);
+        let control = order.run.control;
+        let what = (order.run.boot.is_some(), order.without.is_some(), seed(&order) == 241);
         let answer = found(order, false, "");
         note(&seen, what);
         if what != (false, false, false) {
@@ -459,8 +459,8 @@ fn a_checker_sees_more_orders_and_each_run_that_leaves_something_out_ends_when_i
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("asked", move |order| {
-        let campaign = order.campaign.clone().expect("a campaign");
-        note(&seen, (order.exact, campaign.reorders, campaign.violations_max, campaign.nested));
+        let campaign = order.run.campaign.clone().expect("a campaign");
+        note(&seen, (order.run.exact, campaign.reorders, campaign.violations_max, campaign.nested));
         assert_eq!(order.without, None);
         changed(order, |_| ())
     });
@@ -499,8 +499,8 @@ fn what_was_not_left_out_to_the_end_is_not_called_unnoticed() {
         let seen = Arc::clone(&notes);
         puppet(name, move |order| {
             assert_eq!(order.without, Some("one"));
-            let control = order.control;
-            let is_second = order.campaign.as_ref().is_some_and(|asked| !asked.nested) && {
+            let control = order.run.control;
+            let is_second = order.run.campaign.as_ref().is_some_and(|asked| !asked.nested) && {
                 note(&seen, ());
                 seen.lock().expect("no thread panicked").len() == 2
             };

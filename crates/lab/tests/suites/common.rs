@@ -15,7 +15,7 @@ use lab::spec::Spec;
 use model::config::Config;
 use model::crash::Campaign;
 use model::design::{Durability, Granularity};
-use model::engine::Outcome;
+use model::engine::{Outcome, Run};
 use model::params::Field;
 use model::workload::Workload;
 use serde_json::{Map, Value, json};
@@ -181,20 +181,22 @@ pub fn order<'a>(
     control: &'a Control,
 ) -> Order<'a> {
     Order {
-        config,
-        cores,
         settings: &[],
         without: None,
-        workload,
-        warmup: 0,
-        transactions: 1,
-        exact: false,
-        epochs: false,
-        timeline: None,
-        campaign,
-        boot: None,
-        started: Rc::new(|| ()),
-        control,
+        run: Run {
+            config,
+            cores,
+            workload,
+            warmup: 0,
+            transactions: 1,
+            exact: false,
+            epochs: false,
+            timeline: None,
+            campaign,
+            boot: None,
+            started: Rc::new(|| ()),
+            control,
+        },
     }
 }
 
@@ -209,7 +211,7 @@ pub fn play(
 ) -> Outcome {
     let control = Control::default();
     let order = order(config, cores, workload, campaign, &control);
-    (design.run)(Order { transactions, ..order }).expect("the run ends")
+    (design.run)(Order { run: Run { transactions, ..order.run }, ..order }).expect("the run ends")
 }
 
 /// The answer without what depends on the host.

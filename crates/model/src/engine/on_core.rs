@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use corosensei::Yielder;
 
 use super::{Control, Shared};
-use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress};
+use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress, System};
 use crate::host_stack;
 use crate::locks::lock_line;
 use crate::machine::Machine;
@@ -291,8 +291,8 @@ impl<D: Design> OnCore<'_, D> {
         if flush || !self.machine().cores[self.core].timing.is_held_by_flush() {
             self.settle();
         }
-        let params = self.machine().setup().params;
-        if if flush { D::has_flushes(params) } else { D::has_fences(params) } {
+        let machine = self.machine();
+        if if flush { machine.has_flushes } else { machine.has_fences } {
             self.machine().count_fence(flush);
             self.issue(false);
         }
@@ -441,14 +441,14 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 }
 
 /// What a program sees: its core, through the design's library.
-pub(super) struct Front<'y, 'c, D: Design> {
-    pub cpu: OnCore<'y, D>,
-    pub library: D::Library,
+pub(super) struct Front<'y, 'c, S: System> {
+    pub cpu: OnCore<'y, S::Hardware>,
+    pub library: S::Library,
     pub overwritten: Overwritten,
     pub control: &'c Control,
 }
 
-impl<D: Design> Port for Front<'_, '_, D> {
+impl<S: System> Port for Front<'_, '_, S> {
     #[inline]
     fn load(&mut self, at: Ptr) -> (u64, Cycle) {
         self.library.load(at, &mut self.cpu)

@@ -99,7 +99,7 @@ impl<D: Design> Machine<D> {
         let passed = heard.since(done);
         let load = Load { core: id, tx, word: Word::of(at.address), at: heard };
         let progress =
-            self.design.load(&load, &mut self.below).not_before(D::CARD.name, "load", heard);
+            self.design.load(&load, &mut self.below).not_before(self.card.name, "load", heard);
         self.process_wakes();
         match progress {
             Progress::Done(at) => Progress::Done(Cycle(at.0 - passed)),
@@ -158,7 +158,7 @@ impl<D: Design> Machine<D> {
         let (at, past_caches) = (now, false);
         let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches };
         let progress =
-            self.design.store(&store, &mut self.below).not_before(D::CARD.name, "store", now);
+            self.design.store(&store, &mut self.below).not_before(self.card.name, "store", now);
         self.process_wakes();
         progress
     }
@@ -220,7 +220,7 @@ impl<D: Design> Machine<D> {
                     let (memory, asked) = (false, done);
                     let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
                     let there = self.design.fill(&fill, &mut self.below);
-                    done = not_before(D::CARD.name, "fill", done, there);
+                    done = not_before(self.card.name, "fill", done, there);
                 }
             }
             Found::Elsewhere(from) => {
@@ -228,7 +228,7 @@ impl<D: Design> Machine<D> {
                 if line.is_persistent() {
                     let transfer = Transfer { line, from, to: id, write, at: done, earlier };
                     let there = self.design.transfer(&transfer, &mut self.below);
-                    done = not_before(D::CARD.name, "transfer", done, there);
+                    done = not_before(self.card.name, "transfer", done, there);
                 }
                 self.comes(line, done, now);
             }
@@ -242,7 +242,7 @@ impl<D: Design> Machine<D> {
                     let memory = true;
                     let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
                     let there = self.design.fill(&fill, &mut self.below);
-                    done = not_before(D::CARD.name, "fill", done, there);
+                    done = not_before(self.card.name, "fill", done, there);
                 }
                 self.comes(line, done, now);
             }
@@ -298,7 +298,7 @@ impl<D: Design> Machine<D> {
         let evict = Evict { line, data, at };
         if let Disposition::Home { at: leaves, notify } = self.design.evict(&evict, &mut self.below)
         {
-            let at = not_before(D::CARD.name, "evict", at, leaves);
+            let at = not_before(self.card.name, "evict", at, leaves);
             let log = line.address() >= self.below.shape.log_base;
             let class = if log { Class::Log } else { Class::HomeWriteBack };
             let line = self.locate(line);

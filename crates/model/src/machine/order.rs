@@ -43,7 +43,7 @@ impl<D: Design> Machine<D> {
             probe.oracle.begin(id, tx.id);
         }
         let progress =
-            self.design.begin(&tx, &mut self.below).not_before(D::CARD.name, "begin", tx.at);
+            self.design.begin(&tx, &mut self.below).not_before(self.card.name, "begin", tx.at);
         self.process_wakes();
         progress
     }
@@ -82,7 +82,7 @@ impl<D: Design> Machine<D> {
         }
         let tx = self.ending(id);
         let progress =
-            self.design.abort(&tx, by, &mut self.below).not_before(D::CARD.name, "abort", tx.at);
+            self.design.abort(&tx, by, &mut self.below).not_before(self.card.name, "abort", tx.at);
         self.process_wakes();
         progress
     }
@@ -90,7 +90,7 @@ impl<D: Design> Machine<D> {
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
         let tx = self.ending(id);
         let progress =
-            self.design.commit(&tx, &mut self.below).not_before(D::CARD.name, "commit", tx.at);
+            self.design.commit(&tx, &mut self.below).not_before(self.card.name, "commit", tx.at);
         self.counts.commits += 1;
         self.cores[id].tx = None;
         self.process_wakes();
@@ -165,7 +165,7 @@ impl<D: Design> Machine<D> {
             probe.oracle.acknowledge(id);
         }
         let committed = || self.cores[id].commits.front().map(|&(tx, _)| tx);
-        if D::CARD.durability != Durability::Asynchronous
+        if self.card.durability != Durability::Asynchronous
             && let Some(tx) = aborted.or_else(committed)
         {
             self.announce(id, tx, at);
@@ -224,7 +224,7 @@ impl<D: Design> Machine<D> {
     pub(crate) fn fence(&mut self, id: CoreId, kind: FenceKind) -> Progress {
         let timing = &mut self.cores[id].timing;
         let at = timing.clock();
-        let is_flush = matches!(kind, FenceKind::Flush(..)) && D::has_flushes(&self.params);
+        let is_flush = matches!(kind, FenceKind::Flush(..)) && self.has_flushes;
         let drained = if is_flush { timing.flushed() } else { timing.drained() };
         if let FenceKind::Flush(line, ..) = kind {
             self.send_combined_line(id, line);
@@ -251,7 +251,7 @@ impl<D: Design> Machine<D> {
         let evicted = evicted.filter(|line| self.below.caches.holds(*line));
         let fence = Fence { core: id, kind, at, drained };
         let progress =
-            self.design.fence(&fence, &mut self.below).not_before(D::CARD.name, "fence", at);
+            self.design.fence(&fence, &mut self.below).not_before(self.card.name, "fence", at);
         if let Some(line) = evicted.filter(|line| !self.below.caches.holds(*line)) {
             self.cores[id].timing.drops(line, drained);
         }

@@ -91,7 +91,7 @@ impl<D: Design> Machine<D> {
         let (at, leaves) = (core.timing.clock(), core.timing.stored());
         let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches: true };
         let progress =
-            self.design.store(&store, &mut self.below).not_before(D::CARD.name, "store", at);
+            self.design.store(&store, &mut self.below).not_before(self.card.name, "store", at);
         self.process_wakes();
         progress
     }

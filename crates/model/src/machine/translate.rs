@@ -38,7 +38,7 @@ impl<D: Design> Machine<D> {
         }
         let fill = TlbFill { core: id, page, at: heard };
         let progress = self.design.tlb_fill(&fill, &mut self.below).not_before(
-            D::CARD.name,
+            self.card.name,
             "tlb_fill",
             heard,
         );
@@ -70,7 +70,7 @@ impl<D: Design> Machine<D> {
         let claim = Claim { core: id, tx: core.tx, line, at: core.timing.clock().max(known) };
         let claimed = self.design.claim(&claim, &mut self.below);
         if let Claimed::At(at) = claimed {
-            not_before(D::CARD.name, "claim", claim.at, at);
+            not_before(self.card.name, "claim", claim.at, at);
         }
         self.process_wakes();
         claimed

@@ -10,7 +10,7 @@ use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, Needs, NoParams,
     NoRules, Progress, Setup, Store, Tx,
 };
-use model::engine::{Control, Failure, Outcome, Run, run};
+use model::engine::{Control, Failure, Outcome, Run};
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Line, LineData};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
@@ -217,11 +217,9 @@ pub fn try_campaign<D: Design<Params = NoParams, Rules = NoRules>>(
     (warmup, transactions): (u64, u64),
     body: impl Fn(&mut Pm<'_>) -> Step + 'static,
 ) -> Result<Outcome, Failure> {
-    run::<D>(Run {
+    let run = Run {
         config,
         cores,
-        params: NoParams {},
-        rules: NoRules {},
         workload: Box::new(Each(Rc::new(body))),
         warmup,
         transactions,
@@ -232,7 +230,8 @@ pub fn try_campaign<D: Design<Params = NoParams, Rules = NoRules>>(
         boot: None,
         started: Rc::new(|| ()),
         control: &Control::default(),
-    })
+    };
+    model::engine::run::<D>(NoParams {}, NoRules {}, run)
 }
 
 /// Runs a closure on every core of a machine with a [`Watcher`].

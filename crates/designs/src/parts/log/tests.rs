@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::{Base, BaseParams};
 use model::config::Config;
+use model::design::{Design, Setup};
 use model::machine::Machine;
 use model::units::{TxId, Word};
 
@@ -12,7 +13,8 @@ fn log(lines: u64) -> (Log, Machine<Base>) {
     (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
     (config.dram.capacity, config.core.cores_max) = (1 << 20, 1);
     let (params, rules) = (BaseParams::default(), Default::default());
-    let machine = Machine::new(&config, 1, params, rules).expect("room");
+    let setup = Setup { params: &params, rules: &rules, shape: &Shape::new(&config, 1) };
+    let machine = Machine::new(&setup, Base::CARD).expect("room");
     let shape = &machine.below.shape;
     let log = Log::new(shape, Ring::new(shape, lines, 0), 2, &LogRules::default());
     (log, machine)
