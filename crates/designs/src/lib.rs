@@ -197,13 +197,17 @@ fn params<S: System>(settings: &[(String, u64)]) -> S::Params {
 
 fn run<S: System>(order: Order<'_>) -> Result<Outcome, Failure> {
     let params = params::<S>(order.settings);
-    run_with::<S>(order, params)
+    run_with::<S>(S::CARD, order, params)
 }
 
-fn run_with<S: System>(order: Order<'_>, params: S::Params) -> Result<Outcome, Failure> {
+fn run_with<S: System>(
+    card: Card,
+    order: Order<'_>,
+    params: S::Params,
+) -> Result<Outcome, Failure> {
     let rules = S::Rules::default();
     let rules = order.without.map_or(rules.clone(), |rule| rules.without(rule));
-    engine::run::<S>(params, rules, order.run)
+    engine::run::<S>(card, params, rules, order.run)
 }
 
 fn hardware<S: System>(settings: &[(String, u64)], shape: &Shape) -> Vec<Structure> {

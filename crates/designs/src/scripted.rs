@@ -7,7 +7,6 @@
 //! order of stores it promises is ordering hardware, for [`ordering`].
 
 use std::fmt::Debug;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -145,18 +144,16 @@ pub fn entry(
     log: Option<LogName>,
     script: Arc<dyn Script>,
 ) -> Result<&'static Entry, String> {
-    let entry = match (about.model, about.card.durability) {
-        (Some(_), _) => ordering::entry(about, log, script)?,
-        (None, Durability::Synchronous) => of::<Synchronous>(about, script),
-        (None, Durability::Asynchronous) => of::<Asynchronous>(about, script),
-        (None, Durability::None) => of::<NotDurable>(about, script),
+    let entry = match about.model {
+        Some(_) => ordering::entry(about, log, script)?,
+        None => of(about, script),
     };
     Ok(Box::leak(Box::new(entry)))
 }
 
-fn of<K: Kind>(about: &About, script: Arc<dyn Script>) -> Entry {
+fn of(about: &About, script: Arc<dyn Script>) -> Entry {
     let params = ScriptParams::of(about, script);
-    made::<Scripted<K>>(about, about.card.name, move |settings| ScriptParams {
+    made::<Scripted>(about, about.card.name, move |settings| ScriptParams {
         settings: settings.to_vec(),
         ..params.clone()
     })
@@ -181,7 +178,7 @@ fn made<S: System>(
         script: Some(digest),
         run: Box::leak(Box::new(move |order: crate::Order<'_>| {
             let params = params(order.settings);
-            or_blame(script, || run_with::<S>(order, params))
+            or_blame(script, || run_with::<S>(card, order, params))
         })),
         hardware: Box::leak(Box::new(move |settings: &[(String, u64)], shape: &Shape| {
             hardware_with::<S>(of_hardware(settings), shape)
@@ -239,50 +236,19 @@ impl Rules for ScriptRules {
     }
 }
 
-/// What the oracle must know of a design when it is compiled.
-pub trait Kind: 'static {
-    /// When an acknowledged transaction is durable.
-    const DURABILITY: Durability;
-    /// Whether it is ordering hardware.
-    const ORDERS: bool = false;
-}
-
-/// See [`Durability::Synchronous`].
-#[derive(Debug)]
-pub struct Synchronous;
-
-/// See [`Durability::Asynchronous`].
-#[derive(Debug)]
-pub struct Asynchronous;
-
-/// See [`Durability::None`].
-#[derive(Debug)]
-pub struct NotDurable;
-
-impl Kind for Synchronous {
-    const DURABILITY: Durability = Durability::Synchronous;
-}
-
-impl Kind for Asynchronous {
-    const DURABILITY: Durability = Durability::Asynchronous;
-}
-
-impl Kind for NotDurable {
-    const DURABILITY: Durability = Durability::None;
-}
-
 /// The design.
-pub struct Scripted<K> {
+pub struct Scripted {
     hooks: Box<dyn Hooks>,
-    kind: PhantomData<K>,
+    /// Whether it is ordering hardware.
+    orders: bool,
 }
 
-impl<K: Kind> Scripted<K> {
-    fn of(hooks: Box<dyn Hooks>) -> Scripted<K> {
-        Scripted { hooks, kind: PhantomData }
+impl Scripted {
+    fn of(hooks: Box<dyn Hooks>, setup: &Setup<'_, Scripted>) -> Scripted {
+        Scripted { hooks, orders: setup.params.model.is_some() }
     }
 
-    fn given<'a>(setup: &Setup<'a, Scripted<K>>) -> Given<'a> {
+    fn given<'a>(setup: &Setup<'a, Scripted>) -> Given<'a> {
         Given {
             settings: &setup.params.settings,
             without: setup.rules.without.as_deref(),
@@ -291,18 +257,17 @@ impl<K: Kind> Scripted<K> {
     }
 }
 
-impl<K: Kind> Design for Scripted<K> {
+impl Design for Scripted {
     const CARD: Card = Card {
         name: "script",
         paper: "a user's",
         family: "a script",
         summary: "what a script says",
         file: file!(),
-        durability: K::DURABILITY,
+        durability: Durability::None,
         granularity: Granularity::Line,
         needs: Needs::Adr,
     };
-    const LINES_LEAVE: bool = K::ORDERS;
     const ON_HOST_STACK: bool = true;
     type Params = ScriptParams;
     type Rules = ScriptRules;
@@ -321,6 +286,10 @@ impl<K: Kind> Design for Scripted<K> {
         params.instructions.flushes
     }
 
+    fn lines_leave(params: &ScriptParams) -> bool {
+        params.model.is_some()
+    }
+
     /// What survives may change at a store, whatever a model says of when that counts, and without
     /// a model, too.
     fn stores_survive(setup: &Setup<'_, Self>) -> bool {
@@ -329,7 +298,7 @@ impl<K: Kind> Design for Scripted<K> {
     }
 
     fn new(setup: &Setup<'_, Self>) -> Self {
-        Scripted::of(setup.params.script().switch_on(&Self::given(setup)))
+        Scripted::of(setup.params.script().switch_on(&Self::given(setup)), setup)
     }
 
     fn begin(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress {
@@ -341,7 +310,7 @@ impl<K: Kind> Design for Scripted<K> {
     }
 
     fn brings_stores(&self) -> bool {
-        K::ORDERS && self.hooks.brings_stores()
+        self.orders && self.hooks.brings_stores()
     }
 
     fn store(&mut self, store: &Store, below: &mut Below<Token>) -> Progress {
@@ -350,7 +319,7 @@ impl<K: Kind> Design for Scripted<K> {
 
     fn fence(&mut self, fence: &Fence, below: &mut Below<Token>) -> Progress {
         match fence.kind {
-            _ if !K::ORDERS => Progress::Done(fence.at),
+            _ if !self.orders => Progress::Done(fence.at),
             // What is volatile is no business of a script's.
             FenceKind::Flush(line, class, how) if !line.is_persistent() => {
                 orders::flush(fence, (line, class, how), below)
@@ -396,7 +365,7 @@ impl<K: Kind> Design for Scripted<K> {
         below: &Below<Token>,
         arrived: &mut dyn FnMut() -> bool,
     ) -> Vec<Write> {
-        if !K::ORDERS {
+        if !self.orders {
             return Vec::new();
         }
         let said = on_host_stack(|| self.hooks.could_be_durable(below, arrived));
@@ -409,7 +378,7 @@ impl<K: Kind> Design for Scripted<K> {
 
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
         let boot = || setup.params.script().boot(image, &Self::given(setup));
-        Ok(Scripted::of(on_host_stack(boot)?))
+        Ok(Scripted::of(on_host_stack(boot)?, setup))
     }
 
     fn show_event(&self, event: &Token) -> String {

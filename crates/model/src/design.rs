@@ -86,6 +86,12 @@ pub trait Design: Sized + 'static {
         Self::HAS_FENCES
     }
 
+    /// Whether lines may leave when nobody hears of it: [`Design::LINES_LEAVE`], unless that is known
+    /// only when it is loaded.
+    fn lines_leave(_params: &Self::Params) -> bool {
+        Self::LINES_LEAVE
+    }
+
     /// Whether a flush is one: [`Design::HAS_FLUSHES`], unless it is known only when it is loaded.
     fn has_flushes(_params: &Self::Params) -> bool {
         Self::HAS_FLUSHES

@@ -187,7 +187,8 @@ struct Stands<'a, D: Design> {
         &'a dyn Fn(Shared<D>, CoreId, Box<dyn Program>, Count, Watch) -> Result<Thread, Failure>,
 }
 
-/// Runs programs on a machine with a design of these parameters and rules.
+/// Runs programs on a machine with a design of these parameters and rules, of which this is said
+/// ([`System::CARD`], unless it is known only when it is loaded).
 ///
 /// # Errors
 /// See [`Failure`].
@@ -195,6 +196,7 @@ struct Stands<'a, D: Design> {
 /// # Panics
 /// When the design or the machine breaks one of its own rules.
 pub fn run<S: System>(
+    card: Card,
     params: S::Params,
     rules: S::Rules,
     run: Run<'_>,
@@ -205,7 +207,7 @@ pub fn run<S: System>(
     }
     let fixed = Rc::new(Fixed::<S> { params, rules, shape: Shape::new(&config, run.cores) });
     let stands = Stands::<S::Hardware> {
-        card: S::CARD,
+        card,
         firmware: Rc::clone(&fixed) as Rc<dyn Firmware>,
         of_hardware: fixed.of_hardware(),
         boot: &|image| S::boot(image, &fixed.setup()),

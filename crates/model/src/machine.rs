@@ -127,7 +127,7 @@ impl CutBefore {
     fn on<D: Design>(setup: &Setup<'_, D>) -> CutBefore {
         match D::stores_survive(setup) || setup.shape.caches_survive() {
             true => CutBefore::Every,
-            false if D::LINES_LEAVE => CutBefore::Again,
+            false if D::lines_leave(setup.params) => CutBefore::Again,
             false => CutBefore::None,
         }
     }

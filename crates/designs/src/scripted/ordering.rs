@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::design::{Card, Design, Durability, Model};
 use model::params::{Both, Params, Rules};
 
-use super::{About, Kind, Script, ScriptParams, Scripted, made};
+use super::{About, Script, ScriptParams, Scripted, made};
 use crate::Entry;
 use crate::count::Count;
 use crate::redo::Redo;
@@ -38,15 +38,6 @@ impl LogName {
     }
 }
 
-/// Hardware that orders, and leaves atomicity to a log.
-#[derive(Debug)]
-pub struct Ordering;
-
-impl Kind for Ordering {
-    const DURABILITY: Durability = Durability::None;
-    const ORDERS: bool = true;
-}
-
 /// A log on a script's hardware.
 pub struct On<L>(PhantomData<L>);
 
@@ -56,11 +47,11 @@ impl<L: Log> Pairing for On<L> {
         family: "software",
         durability: Durability::Synchronous,
         granularity: L::GRANULARITY,
-        ..<Scripted<Ordering> as Design>::CARD
+        ..<Scripted as Design>::CARD
     };
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     type Log = L;
-    type Order = Scripted<Ordering>;
+    type Order = Scripted;
 }
 
 /// The entry of the hardware, or of a log on it.
@@ -83,7 +74,7 @@ pub(super) fn entry(
 fn alone(about: &About, script: Arc<dyn Script>) -> Entry {
     let card = Card { durability: Durability::None, ..about.card };
     let needless = needless_of(about, "", about.rules);
-    super::of::<Ordering>(&About { card, needless, ..*about }, script)
+    super::of(&About { card, needless, ..*about }, script)
 }
 
 fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, String> {

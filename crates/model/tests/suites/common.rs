@@ -231,7 +231,7 @@ pub fn try_campaign<D: Design<Params = NoParams, Rules = NoRules>>(
         started: Rc::new(|| ()),
         control: &Control::default(),
     };
-    model::engine::run::<D>(NoParams {}, NoRules {}, run)
+    model::engine::run::<D>(D::CARD, NoParams {}, NoRules {}, run)
 }
 
 /// Runs a closure on every core of a machine with a [`Watcher`].
