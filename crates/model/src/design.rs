@@ -86,7 +86,7 @@ pub trait Design: Sized + 'static {
         Self::HAS_FENCES
     }
 
-    /// Whether lines may leave when nobody hears of it: [`Design::LINES_LEAVE`], unless that is known
+    /// Whether lines may leave when nobody hears of it: [`Design::LINES_LEAVE`], unless it is known
     /// only when it is loaded.
     fn lines_leave(_params: &Self::Params) -> bool {
         Self::LINES_LEAVE
