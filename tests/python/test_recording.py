@@ -144,8 +144,13 @@ def test_stores_are_durable_when_the_processor_says_so(build: Build) -> None:
             ["bytes 0x10000", "bytes 0x112c0", "flush 0x112c0 64", "fence"],
         ),
         (
-            'at[0] = 1; int file = open("pool", O_RDWR); fsync(file); fdatasync(file);',
-            ["bytes 0x10000", "flush 0x10000 64", "fence", "fence"],
+            'at[0] = 1; int file = open("pool", O_RDWR); fsync(file); fdatasync(file);'
+            "at[1] = 2; munmap(at, 8192); fsync(file);",
+            [
+                *("bytes 0x10000", "flush 0x10000 64", "fence", "fence"),
+                # Also of what is not mapped any more.
+                *("bytes 0x10008", "flush 0x10000 64", "fence"),
+            ],
         ),
     ):
         shortened = [

@@ -122,14 +122,20 @@ static inline uintptr_t end_of(const struct mapping *mapping)
     return mapping->start + (mapped < left ? mapped : left);
 }
 
+/* Where in its memory an address is. */
+static inline size_t offset_of(const struct mapping *mapping, uintptr_t at)
+{
+    return mapping->offset + (at - mapping->start);
+}
+
 static inline uintptr_t place_of(const struct mapping *mapping, uintptr_t at)
 {
-    return mapping->memory->place + mapping->offset + (at - mapping->start);
+    return mapping->memory->place + offset_of(mapping, at);
 }
 
 static inline unsigned char *told_of(const struct mapping *mapping, uintptr_t at)
 {
-    return mapping->memory->told + mapping->offset + (at - mapping->start);
+    return mapping->memory->told + offset_of(mapping, at);
 }
 
 /* threads.c */
@@ -319,6 +325,9 @@ void end_transactions(struct thread *thread);
 /* recorder.c */
 
 void recorder_compares(uintptr_t start, uintptr_t end, struct from from);
+
+/* What was stored to a file has been written back, whether it is mapped there still or not. */
+void recorder_syncs_all(const struct memory *memory, struct from from);
 
 /* Tells that a part of memory is zeros now, where anything else was told of it. */
 void tell_zeros(const struct memory *memory, size_t from, size_t to);

@@ -481,9 +481,8 @@ int msync(void *at, size_t bytes, int flags)
 static int synced(int file, int failed, struct from from)
 {
     struct memory *memory = failed ? NULL : memory_of_file(file);
-    for (int index = 0; memory != NULL && index < mapping_count; index++)
-        if (mappings[index].memory == memory)
-            recorder_syncs(mappings[index].start, mappings[index].end - mappings[index].start, from);
+    if (memory != NULL)
+        recorder_syncs_all(memory, from);
     return failed;
 }
 

@@ -117,7 +117,7 @@ static void tell_store(struct thread *thread, const struct mapping *mapping, uin
 {
     unsigned char *told = told_of(mapping, at);
     const unsigned char *now = (const unsigned char *)at;
-    size_t first = mapping->offset + (at - mapping->start);
+    size_t first = offset_of(mapping, at);
     if (thread->in_transaction)
         note_old(thread, mapping->memory, first, bytes, from);
     use(mapping->memory, first, bytes);
@@ -140,13 +140,12 @@ static void tell_store(struct thread *thread, const struct mapping *mapping, uin
 }
 
 /* Lines are written back, as far as anything is known of them. */
-static void tell_flush(struct thread *thread, const struct mapping *mapping, uintptr_t at,
+static void tell_flush(struct thread *thread, const struct memory *memory, size_t offset,
                        size_t bytes, struct from from)
 {
-    size_t first = mapping->offset + (at - mapping->start);
-    for (size_t line = first / LINE; line <= (first + bytes - 1) / LINE; line++)
-        mapping->memory->dirty[line] = 0;
-    tell_access(thread, "flush ", place_of(mapping, at), bytes, from);
+    for (size_t line = offset / LINE; line <= (offset + bytes - 1) / LINE; line++)
+        memory->dirty[line] = 0;
+    tell_access(thread, "flush ", memory->place + offset, bytes, from);
     counts.flushes++;
     thread->is_unfenced = 1;
 }
@@ -158,11 +157,11 @@ static void tell_stream(struct thread *thread, const struct mapping *mapping, ui
 {
     if (at % 8 != 0 || bytes % 8 != 0) {
         tell_store(thread, mapping, at, bytes, from);
-        return tell_flush(thread, mapping, at, bytes, from);
+        return tell_flush(thread, mapping->memory, offset_of(mapping, at), bytes, from);
     }
     counts.streams++;
     thread->is_unfenced = 1;
-    use(mapping->memory, mapping->offset + (at - mapping->start), bytes);
+    use(mapping->memory, offset_of(mapping, at), bytes);
     for (uintptr_t word = at; word < at + bytes; word += 8) {
         uint64_t value = *(const uint64_t *)word;
         for (int byte = 0; byte < 8; byte++)
@@ -403,7 +402,7 @@ static int flush(struct thread *thread, uintptr_t at, size_t bytes, struct from 
         uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
         uintptr_t lines = (until + LINE - 1) / LINE * LINE;
         compare(mapping, at / LINE * LINE, lines < end_of(mapping) ? lines : end_of(mapping), from);
-        tell_flush(thread, mapping, at, until - at, from);
+        tell_flush(thread, mapping->memory, offset_of(mapping, at), until - at, from);
     }
     return 1;
 }
@@ -445,6 +444,15 @@ void recorder_fences(uintptr_t at, size_t bytes, struct from from)
     ends(thread);
 }
 
+/* Writes back each line of a part of memory that was stored to. */
+static void flush_stored(struct thread *thread, const struct memory *memory, size_t offset,
+                         size_t end, struct from from)
+{
+    for (size_t line = offset / LINE * LINE; line < end; line = next_line(memory, line))
+        if (memory->used[line / PART] && memory->dirty[line / LINE])
+            tell_flush(thread, memory, line, LINE, from);
+}
+
 void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
 {
     struct thread *thread = begins(STAYS);
@@ -457,15 +465,25 @@ void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
         for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
             uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
             compare_mapping(mapping, at, until, from);
-            const unsigned char *dirty = mapping->memory->dirty;
-            size_t moved = mapping->start - mapping->offset, end_line = until - moved;
-            for (size_t line = (at - moved) / LINE * LINE; line < end_line;
-                 line = next_line(mapping->memory, line))
-                if (mapping->memory->used[line / PART] && dirty[line / LINE])
-                    tell_flush(thread, mapping, line + moved, LINE, from);
+            size_t offset = offset_of(mapping, at);
+            flush_stored(thread, mapping->memory, offset, offset + (until - at), from);
         }
         tell_fence(thread, "fence", from);
     }
+    ends(thread);
+}
+
+void recorder_syncs_all(const struct memory *memory, struct from from)
+{
+    struct thread *thread = begins(STAYS);
+    if (thread == NULL)
+        return;
+    drain(thread);
+    for (int index = 0; index < mapping_count; index++)
+        if (mappings[index].memory == memory)
+            compare_mapping(&mappings[index], 0, UINTPTR_MAX, from);
+    flush_stored(thread, memory, 0, memory->bytes, from);
+    tell_fence(thread, "fence", from);
     ends(thread);
 }
 
@@ -486,36 +504,6 @@ void recorder_works(uint64_t instructions)
         return;
     thread->work += instructions;
     ends(thread);
-}
-
-void recorder_enter(void)
-{
-    recorder_drain();
-    struct thread *thread = is_recording ? this_thread() : NULL;
-    if (thread != NULL)
-        thread->entered++;
-}
-
-void recorder_leave(void)
-{
-    struct thread *thread = is_recording ? this_thread() : NULL;
-    if (thread != NULL)
-        thread->entered--;
-}
-
-void recorder_keep(void)
-{
-    recorder_drain();
-    struct thread *thread = is_recording ? this_thread() : NULL;
-    if (thread != NULL)
-        thread->keeps++;
-}
-
-void recorder_release(void)
-{
-    struct thread *thread = is_recording ? this_thread() : NULL;
-    if (thread != NULL)
-        thread->keeps--;
 }
 
 void recorder_marks(const char *text, struct from from)

@@ -352,6 +352,36 @@ void take_turn(struct thread *thread, enum pass pass)
         give_way(thread);
 }
 
+void recorder_enter(void)
+{
+    recorder_drain();
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    if (thread != NULL)
+        thread->entered++;
+}
+
+void recorder_leave(void)
+{
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    if (thread != NULL)
+        thread->entered--;
+}
+
+void recorder_keep(void)
+{
+    recorder_drain();
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    if (thread != NULL)
+        thread->keeps++;
+}
+
+void recorder_release(void)
+{
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    if (thread != NULL)
+        thread->keeps--;
+}
+
 int give_way(struct thread *thread)
 {
     drain(thread);
