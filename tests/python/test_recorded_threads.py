@@ -313,6 +313,27 @@ def test_what_a_thread_does_is_its_own(build: Build) -> None:
     ]
 
 
+def test_what_a_thread_syncs_is_durable_whoever_wrote_it_back(build: Build) -> None:
+    """Another one has waited for neither its flush nor its store past the caches."""
+    past = "__builtin_ia32_movnti64((long long *)at + 8, 1);"
+    build(
+        PAIR.format(
+            other=f"at[0] = 1; flush(at); {past} {TELL}",
+            main=f"{HEAR} msync(at, 4096, MS_SYNC); msync(at, 4096, MS_SYNC);",
+        )
+    )
+    assert traced()[2:] == [
+        "bytes 0x10000 0100000000000000",
+        "flush 0x10000 1",
+        "ntstore 0x10040 0x1",
+        "thread 1",
+        "flush 0x10000 64",
+        "flush 0x10040 64",
+        "fence",
+        "fence",
+    ]
+
+
 def test_one_thread_that_uses_the_memory_is_as_if_there_was_no_other(build: Build) -> None:
     body = 'pthread_t other; pthread_create(&other, NULL, (void *(*)(void *))puts, (void *)"a");'
     stored = operations(f"{body} at[0] = 1; pthread_join(other, NULL); at[1] = 2;", build)

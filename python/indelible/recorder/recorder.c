@@ -139,12 +139,13 @@ static void tell_store(struct thread *thread, const struct mapping *mapping, uin
     counts.stores++;
 }
 
-/* Lines are written back, as far as anything is known of them. */
+/* Lines are written back, as far as anything is known of them. A thread that syncs them has to wait
+ * for what another one has not waited for yet. */
 static void tell_flush(struct thread *thread, const struct memory *memory, size_t offset,
                        size_t bytes, struct from from)
 {
     for (size_t line = offset / LINE; line <= (offset + bytes - 1) / LINE; line++)
-        memory->dirty[line] = 0;
+        memory->dirty[line] = memory->dirty[line] && is_scheduling;
     tell_access(thread, "flush ", memory->place + offset, bytes, from);
     counts.flushes++;
     thread->is_unfenced = 1;
@@ -166,6 +167,7 @@ static void tell_stream(struct thread *thread, const struct mapping *mapping, ui
         uint64_t value = *(const uint64_t *)word;
         for (int byte = 0; byte < 8; byte++)
             told_of(mapping, word)[byte] = value >> 8 * byte;
+        mapping->memory->dirty[offset_of(mapping, word) / LINE] |= is_scheduling;
         if (!begin_operation(thread))
             return;
         put(&body, "ntstore ");
@@ -449,8 +451,10 @@ static void flush_stored(struct thread *thread, const struct memory *memory, siz
                          size_t end, struct from from)
 {
     for (size_t line = offset / LINE * LINE; line < end; line = next_line(memory, line))
-        if (memory->used[line / PART] && memory->dirty[line / LINE])
+        if (memory->used[line / PART] && memory->dirty[line / LINE]) {
             tell_flush(thread, memory, line, LINE, from);
+            memory->dirty[line / LINE] = 0;
+        }
 }
 
 void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
