@@ -47,6 +47,13 @@ def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:
     assert answer["loads"] == 0
 
 
+def test_what_is_not_unmapped_stays(build: Build) -> None:
+    told = operations(
+        "at[0] = 1; if (munmap((char *)at + 1, 8192) == 0) return 1; at[1] = 2;", build
+    )
+    assert told == ["bytes 0x10000 0100000000000000", "bytes 0x10008 0200000000000000"]
+
+
 def test_memory_that_is_gone_is_left_alone(build: Build) -> None:
     told = operations(
         """uint64_t *given = malloc(1 << 20), *other = map("other", 4096);

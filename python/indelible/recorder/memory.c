@@ -313,8 +313,12 @@ int munmap(void *at, size_t bytes)
 {
     uintptr_t start = (uintptr_t)at, end = start + paged(bytes);
     recorder_compares(start, end, CALLER);
-    unmap_all(start, end);
-    return syscall(SYS_munmap, at, bytes);
+    recorder_keep();
+    int failed = syscall(SYS_munmap, at, bytes);
+    if (!failed)
+        unmap_all(start, end);
+    recorder_release();
+    return failed;
 }
 
 /* The first address that is in no mapping of persistent memory. */
