@@ -47,11 +47,23 @@ def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:
     assert answer["loads"] == 0
 
 
-def test_what_is_not_unmapped_stays(build: Build) -> None:
+def test_what_is_not_unmapped_stays_and_what_moves_does_before_its_file_is_there(
+    build: Build,
+) -> None:
     told = operations(
-        "at[0] = 1; if (munmap((char *)at + 1, 8192) == 0) return 1; at[1] = 2;", build
+        """at[0] = 1; if (munmap((char *)at + 1, 8192) == 0) return 1; at[1] = 2;
+        int file = open("empty", O_RDWR | O_CREAT, 0600);
+        at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        at = mremap(at, 4096, 1 << 20, MREMAP_MAYMOVE);
+        if (ftruncate(file, 8192) != 0) return 1;
+        at[600] = 3;""",
+        build,
     )
-    assert told == ["bytes 0x10000 0100000000000000", "bytes 0x10008 0200000000000000"]
+    assert told == [
+        "bytes 0x10000 0100000000000000",
+        "bytes 0x10008 0200000000000000",
+        "bytes 0x100000012c0 0300000000000000",
+    ]
 
 
 def test_memory_that_is_gone_is_left_alone(build: Build) -> None:

@@ -383,16 +383,17 @@ int mprotect(void *at, size_t bytes, int protection)
     return failed;
 }
 
-/* What was mapped is elsewhere now, or has another size. */
+/* What was mapped is elsewhere now, or has another size: also where the file has not come to it. */
 static void remap(uintptr_t at, size_t bytes, uintptr_t start, size_t wanted)
 {
-    struct mapping *mapping = mapping_of(at);
-    if (mapping == NULL)
+    for (int index = 0; index < mapping_count; index++) {
+        struct mapping before = mappings[index];
+        if (at < before.start || at >= before.end)
+            continue;
+        unmap_all(at, at + bytes);
+        map(start, wanted, before.memory, offset_of(&before, at));
         return;
-    struct memory *memory = mapping->memory;
-    size_t offset = mapping->offset + (at - mapping->start);
-    unmap_all(at, at + bytes);
-    map(start, wanted, memory, offset);
+    }
 }
 
 void *mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
