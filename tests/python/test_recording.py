@@ -80,7 +80,7 @@ def test_operations_come_in_their_order_and_say_where_they_come_from(build: Buil
         f"bytes 0x10010 0600000000000000 # {line('words[2], 6')}",
         f"commit # {line('_commit')}",
         f"ntstore 0x10018 0x7 # {line('words[3], 7')}",
-        f"mark told  8 # {line('_mark')}",
+        f"mark told  {8:0300} # {line('_mark')}",
     ]
 
 

@@ -153,12 +153,14 @@ void __tsan_atomic_signal_fence(int order)
 /* What a program tells in words. */
 void indelible_mark(const char *format, ...)
 {
-    char text[256];
+    char *text;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
     va_end(arguments);
-    recorder_marks(text, CALLER);
+    recorder_marks(text == NULL ? format : text, CALLER);
+    free(text);
 }
 
 /* Functions of the C library that store to what they are given. */

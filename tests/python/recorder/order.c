@@ -35,6 +35,6 @@ int main(void)
     __builtin_ia32_movnti64((long long *)&pool.words[2], 6);
     indelible_commit();
     __builtin_ia32_movnti64((long long *)&pool.words[3], 7);
-    indelible_mark("told #%d", 8);
+    indelible_mark("told #%0300d", 8);
     return elsewhere != 4;
 }
