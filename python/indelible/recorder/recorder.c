@@ -15,8 +15,8 @@
 
 #include "inner.h"
 
-/* Bytes of one operation that docs/replay.md allows. */
-enum { OPERATION_MAX = 4096 };
+/* Bytes of one operation, and of one flush, that docs/replay.md allows. */
+enum { OPERATION_MAX = 4096, FLUSH_MAX = 1 << 24 };
 
 int is_recording;
 int tells_loads;
@@ -146,7 +146,11 @@ static void tell_flush(struct thread *thread, const struct memory *memory, size_
 {
     for (size_t line = offset / LINE; line <= (offset + bytes - 1) / LINE; line++)
         memory->dirty[line] = memory->dirty[line] && is_scheduling;
-    tell_access(thread, "flush ", memory->place + offset, bytes, from);
+    for (size_t end = offset + bytes, next; offset < end; offset = next) {
+        next = offset / LINE * LINE + FLUSH_MAX;
+        next = next < end ? next : end;
+        tell_access(thread, "flush ", memory->place + offset, next - offset, from);
+    }
     counts.flushes++;
     thread->is_unfenced = 1;
 }
