@@ -17,8 +17,8 @@ const LOCKS_MAX: u64 = 1 << 16;
 pub const ACCESS_MAX: u64 = PAGE_BYTES;
 /// The most bytes of one `flush` (ours: a mistake would fill the host's memory).
 const FLUSH_MAX: u64 = 1 << 24;
-/// The most instructions of one `work`.
-const WORK_MAX: u64 = 1_000_000_000;
+/// The most instructions of one `work` (ours: what a program may do in hours).
+const WORK_MAX: u64 = 1_000_000_000_000;
 /// Where addresses of a trace end, as those of processors do.
 const ADDRESSES_END: u64 = 1 << 57;
 

@@ -338,6 +338,11 @@ const WRONG: &[(&str, &str)] = &[
     ("load x", "mine.trace, line 1: `x` is no number of 64 bits, such as 4096 or 0x1000"),
     ("load -8", "mine.trace, line 1: `-8` is no number of 64 bits, such as 4096 or 0x1000"),
     ("load 0 0", "mine.trace, line 1: the number of bytes is 0, and not from 1 to 4096"),
+    (
+        "work 1000000000000\nwork 1000000000001",
+        "mine.trace, line 2: the number of instructions is 1000000000001, and not from 0 to \
+         1000000000000",
+    ),
     ("store 0 1 9", "mine.trace, line 1: the number of bytes is 9, and not from 1 to 8"),
     ("store 0 ? 4097", "mine.trace, line 1: the number of bytes is 4097, and not from 1 to 4096"),
     ("store 0 256 1", "mine.trace, line 1: `256` does not fit into 1 byte"),
