@@ -32,6 +32,12 @@ pub fn is_store_log(text: &str) -> bool {
     text.split_once(START).is_some_and(|(_, behind)| behind.starts_with('|'))
 }
 
+/// Whether a log ends here, with what the tool says behind it. What a function or a marker is
+/// called does not end it.
+fn is_stop(part: &str) -> bool {
+    part.lines().next().and_then(|line| line.split_whitespace().last()) == Some(STOP)
+}
+
 /// Reads the log `text` of the file `name`; see [`super::text::read`] for `grain`.
 ///
 /// # Errors
@@ -41,7 +47,7 @@ pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
     let (_, log) = text.split_once(START).expect("a store log has a start");
     let operations = || {
         let parts = log.split('|').skip(1).map(str::trim).zip(1..);
-        let parts = parts.take_while(|(part, _)| !part.contains(STOP));
+        let parts = parts.take_while(|(part, _)| !is_stop(part));
         parts.map(|(part, place)| (part.split(';').collect::<Vec<_>>(), place))
     };
     // A file can be mapped where it was before.

@@ -304,7 +304,7 @@ fn an_address_may_wait_for_the_load_before() {
 #[test]
 fn a_store_log_is_the_same_as_its_trace() {
     let log = "==12== pmemcheck-1.0\n==12== START|REGISTER_FILE;/mnt/pool;0x4000000;0x2000;0x0\
-               |setup.BEGIN|STORE;0x4000000;0x102;0x8|setup.END|tx.BEGIN|STORE;0x4001008;0xff;0x1;f;g\
+               |setup.BEGIN|STORE;0x4000000;0x102;0x8|setup.END|tx.BEGIN|STORE;0x4001008;0xff;0x1;on_STOP;g\
                |STORE;0x4000020;0x11000000000000000022;0x10|tx.END|FLUSH;0x4000000;0x80|FENCE\
                |REGISTER_FILE;/mnt/pool;0x4000000;0x2000;0x0|STOP\n==12== Number of stores: 3\n";
     let text = "region 0x4000000 0x2000\nmark a\nstore 0x4000000 0x102\nmark b\nbegin\nstore 0x4001008 255 1\n\
