@@ -165,7 +165,7 @@ impl Report<'_> {
         let (median, least, cv) = measure::statistics(&measured.runs);
         let mut miss_rate = |llc: Option<u64>| {
             let sizes = (cell.array_bytes, cell.log_bytes());
-            llc.map(|llc| model.miss_rate(kind.variant, kind.entries, sizes, llc))
+            llc.map(|llc| model.miss_rate(kind.variant, kind.array, kind.entries, sizes, llc))
         };
         let mut row = json!({
             "variant": kind.variant.name(),

@@ -8,7 +8,7 @@
 
 use super::instructions::LINE;
 use super::loops::stride;
-use crate::words::Variant;
+use crate::words::{Array, Variant};
 
 /// Ways of the modelled cache (ours: 16, as most last-level caches of the last years have; for
 /// two streams that go round, what counts is its size).
@@ -21,23 +21,25 @@ pub struct Model {
 }
 
 /// What an answer depends on: which lines go which way, and the sizes.
-type Question = (bool, bool, usize, usize, (usize, usize), u64);
+type Question = (bool, bool, bool, usize, usize, (usize, usize), u64);
 
 impl Model {
     /// The share of references that miss, once the array has been gone through twice.
     pub fn miss_rate(
         &mut self,
         variant: Variant,
+        array: Array,
         entries: usize,
         sizes: (usize, usize),
         cache: u64,
     ) -> f64 {
         let (past, drops) = (variant.is_past_caches(), drops_lines(variant));
-        let question = (past, drops, stride(variant, entries), entries, sizes, cache);
+        let drops_array = drops && array == Array::Flushed;
+        let question = (past, drops, drops_array, stride(variant, entries), entries, sizes, cache);
         if let Some((_, rate)) = self.known.iter().find(|(known, _)| *known == question) {
             return *rate;
         }
-        let rate = miss_rate(variant, entries, sizes, cache);
+        let rate = miss_rate(variant, array, entries, sizes, cache);
         self.known.push((question, rate));
         rate
     }
@@ -49,15 +51,16 @@ fn drops_lines(variant: Variant) -> bool {
 
 fn miss_rate(
     variant: Variant,
+    array: Array,
     entries: usize,
-    (array, log): (usize, usize),
+    (array_bytes, log): (usize, usize),
     cache_bytes: u64,
 ) -> f64 {
     let mut cache = Cache::new(cache_bytes as usize);
     let stride = stride(variant, entries);
-    let groups = array / 4 / entries;
+    let groups = array_bytes / 4 / entries;
     // The log lies behind the array.
-    let log_start = array.next_multiple_of(LINE);
+    let log_start = array_bytes.next_multiple_of(LINE);
     let mut at = 0;
     for pass in 0..3 {
         if pass == 2 {
@@ -75,7 +78,11 @@ fn miss_rate(
                     cache.forget(line);
                 }
             }
-            cache.touch(group * entries * 4 / LINE, 0);
+            let line = group * entries * 4 / LINE;
+            cache.touch(line, 0);
+            if array == Array::Flushed && drops_lines(variant) {
+                cache.forget(line);
+            }
             at = (at + stride) % log;
         }
     }
@@ -136,7 +143,7 @@ mod tests {
     #[test]
     fn a_cached_log_drives_the_array_out_and_one_past_the_caches_does_not() {
         let sizes = (MIB, 2 * MIB);
-        let rate = |variant| miss_rate(variant, 1, sizes, MIB as u64);
+        let rate = |variant| miss_rate(variant, Array::Cached, 1, sizes, MIB as u64);
         assert!(rate(Variant::Cached) > 0.99);
         assert!(rate(Variant::Movnti4) < 0.01);
         assert!(rate(Variant::ClflushOpt) > 0.5);
@@ -144,7 +151,14 @@ mod tests {
 
     #[test]
     fn what_fits_does_not_miss() {
-        assert!(miss_rate(Variant::Cached, 8, (MIB, 2 * MIB), 4 * MIB as u64) < 0.01);
-        assert!(miss_rate(Variant::Cached, 1, (MIB, 128 << 10), 2 * MIB as u64) < 0.01);
+        let rate = |variant, array, entries, log| {
+            miss_rate(variant, array, entries, (MIB, log), 4 * MIB as u64)
+        };
+        assert!(rate(Variant::Cached, Array::Cached, 8, 2 * MIB) < 0.01);
+        assert!(rate(Variant::Cached, Array::Cached, 1, 128 << 10) < 0.01);
+        // Unless it is dropped: the log's lines are at each entry, and the array's if flushed.
+        assert!(rate(Variant::Clflush, Array::Cached, 1, MIB) < 0.95);
+        assert!(rate(Variant::Clflush, Array::Flushed, 1, MIB) > 0.99);
+        assert!(rate(Variant::Clwb, Array::Flushed, 1, MIB) < 0.01);
     }
 }
