@@ -2,6 +2,7 @@
 //! unsupported, with the reason, and is never a zero.
 
 use std::io;
+use std::time::Duration;
 
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Raw};
 use perf_event::{Builder, Counter};
@@ -101,12 +102,16 @@ fn open(event: impl Event) -> io::Result<Counter> {
     Builder::new(event).build()
 }
 
-/// A counter that never ran has nothing to say.
 fn read(counter: &mut io::Result<Counter>) -> Option<u64> {
-    let counter = counter.as_mut().ok()?;
-    let counted = counter.read_full().ok()?;
-    let ran = counted.time_running().is_none_or(|time| !time.is_zero());
-    ran.then(|| counted.count())
+    let counted = counter.as_mut().ok()?.read_full().ok()?;
+    whole(counted.count(), counted.time_enabled()?, counted.time_running()?)
+}
+
+/// What a counter would have counted in all of its time. One that never ran has nothing to say, and
+/// one that took turns with others, where a processor has too few, has counted a part.
+fn whole(count: u64, enabled: Duration, running: Duration) -> Option<u64> {
+    let all = u128::from(count) * enabled.as_nanos();
+    all.checked_div(running.as_nanos()).map(|whole| whole as u64)
 }
 
 #[cfg(test)]
@@ -118,6 +123,14 @@ mod tests {
     fn what_is_not_counted_is_no_zero() {
         let row = Counted::default().row(10);
         assert!(row.as_object().expect("an object").values().all(|value| value == UNSUPPORTED));
+    }
+
+    #[test]
+    fn what_was_counted_in_turns_stands_for_all_of_the_time() {
+        let [none, some, all] = [0, 3, 4].map(Duration::from_millis);
+        assert_eq!(whole(600, all, all), Some(600));
+        assert_eq!(whole(600, all, some), Some(800));
+        assert_eq!(whole(0, all, none), None);
     }
 
     #[test]
