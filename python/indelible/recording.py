@@ -263,15 +263,15 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
     if not (folder / "status").exists():
         ended = f"by signal {-code}" if code < 0 else "otherwise, as by exec"
         raise EndError(f"`{program}` did not return from main or call exit, but ended {ended}")
-    status: dict[str, Any] = {"regions": []}
-    for line in (folder / "status").read_text(errors="replace").splitlines():
-        name, _, rest = line.partition(" ")
-        if name == "region":
-            place, size, file = rest.split(" ", 2)
-            region = {"address": int(place), "bytes": int(size), "file": file or None}
-            status["regions"] += [region] if region["bytes"] else []
-        else:
-            status[name] = int(rest)
+    # Names of files are told last, each behind a zero: they may have lines.
+    counts, *regions = (folder / "status").read_text(errors="replace").split("\0")
+    status: dict[str, Any] = {
+        name: int(count) for name, count in map(str.split, counts.splitlines())
+    }
+    status["regions"] = []
+    for place, size, file in (region.split(" ", 2) for region in regions):
+        region = {"address": int(place), "bytes": int(size), "file": file or None}
+        status["regions"] += [region] if region["bytes"] else []
     return status
 
 

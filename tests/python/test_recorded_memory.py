@@ -30,19 +30,19 @@ def test_a_file_is_one_memory_however_it_is_mapped(build: Build) -> None:
             if (ftruncate(file, 30004) != 0)
                 return 1;
             first[3750] = 4;
-            map("other", 4096)[0] = 9;
+            map("an\\nother", 4096)[0] = 9;
             return 7;
         }"""
     )
     answer = indelible.record(["./program"], "a.trace")
     assert [region["bytes"] for region in answer["regions"]] == [30016, 4096]
     pool = Path("pool").read_bytes() + bytes(12)
-    assert memories(Path("a.trace")) == [pool, Path("other").read_bytes()]
+    assert memories(Path("a.trace")) == [pool, Path("an\nother").read_bytes()]
     assert pool[30000] == 4
     assert answer["exit_code"] == 7
     # What a file has when it is mapped is there when recording begins. One can be asked for alone.
-    answer = indelible.record(["./program"], "a.trace", pool="other", loads=False)
-    assert [region["file"] for region in answer["regions"]] == [str(Path("other").resolve())]
+    answer = indelible.record(["./program"], "a.trace", pool="an\nother", loads=False)
+    assert [region["file"] for region in answer["regions"]] == [str(Path("an\nother").resolve())]
     assert Path("a.trace").read_text().splitlines()[2].startswith("bytes 0x10000 0900")
     assert answer["loads"] == 0
 

@@ -83,7 +83,7 @@ static void finish(void)
             counts.crowded, counts.failed, counts.wrong, counts.wrong_at, counts.wrong_from.at,
             counts.wrong_from.call, counts.wrong_since.at, counts.wrong_since.call);
     for (int index = 0; index < memory_count; index++)
-        dprintf(status, "region %lu %zu %s\n", memories[index].place, memories[index].bytes,
+        dprintf(status, "%c%lu %zu %s", 0, memories[index].place, memories[index].bytes,
                 memories[index].name);
     close(status);
 }
