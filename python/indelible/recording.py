@@ -260,9 +260,12 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
             f"`{program}` starts several programs that were built with `indelible cc`: record each"
             " alone"
         )
+    if code < 0:
+        raise EndError(f"`{program}` ended by signal {-code}")
     if not (folder / "status").exists():
-        ended = f"by signal {-code}" if code < 0 else "otherwise, as by exec"
-        raise EndError(f"`{program}` did not return from main or call exit, but ended {ended}")
+        raise EndError(
+            f"`{program}` did not return from main or call exit, but ended otherwise, as by exec"
+        )
     # Names of files are told last, each behind a zero: they may have lines.
     counts, *regions = (folder / "status").read_text(errors="replace").split("\0")
     status: dict[str, Any] = {
