@@ -51,6 +51,9 @@ SIMULATED_ENTRIES = 8192
 #: The workload that is the loop, and its parameters that are said of the processor's loop, too.
 LOOP = "logcache"
 
+#: Bytes of the array of a thread that is measured, and those of an element (crates/native).
+ARRAY_MIN, ARRAY_MAX, ELEMENT = 64 << 10, 16 << 30, 4
+
 #: Instructions that make a value of `xorshift`.
 XORSHIFT = "6"
 
@@ -312,13 +315,18 @@ def beside(
         )
     if first["work"] != XORSHIFT:
         raise InputError("`native` draws values by xorshift alone: drop the setting workload.work")
-    items = _items(machine, settings)
+    array = ELEMENT * _items(machine, settings) // cores
+    if not ARRAY_MIN <= array <= ARRAY_MAX:
+        raise InputError(
+            f"`native` measures arrays from 64 KiB to 16 GiB, and that of each thread has {array:,}"
+            " bytes: set workload.items, of which each has 4, or another number of `cores`"
+        )
     words = {
         "variants": list(dict.fromkeys(loop["variant"] for loop in loops.values())),
         "entries": [int(first["entries_per_fence"])],
         "fences": [first["fence"]],
         "values": ["xorshift"],
-        "arrays": [f"{4 * items // cores // 1024}KiB"],
+        "arrays": [f"{array // 1024}KiB"],
         "logs": [first["log"]],
         "logging": [first["logging"]],
         "array_writes": [first["array_writes"]],

@@ -36,8 +36,8 @@ def explained(name: str, settings: Any, against: str | None) -> dict[str, Any]: 
         return {"kind": "machine-diff", **both, "rows": rows}
     given = dict(settings)
     wpq = ROW | {"value": given.get("controller.wpq", "64")}
-    items = ROW | {"section": "workload", "key": "items", "value": 400_000, "doc": " Items."}
-    items |= {"aliases": []}
+    items = ROW | {"section": "workload", "key": "items", "doc": " Items.", "aliases": []}
+    items |= {"value": given.get("workload.items", 400_000)}
     domain = ROW | {"key": "domain", "value": given.get("controller.domain", "adr")}
     domain |= {"unit": "choice", "choices": ["adr", "eadr"], "aliases": []}
     cores = ROW | {"section": "core", "key": "cores_max", "value": 8, "doc": " The most cores."}

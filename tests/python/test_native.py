@@ -175,6 +175,7 @@ def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
         (LOOPS, "`native` needs `cores`"),
         ([*LOOPS, "--cores", "1000"], "needs a processor for each of 1000 threads"),
         ([*LOOPS, "--cores", "1", "--metric", "pm-writes"], "and not the metric pm-writes"),
+        ([*LOOPS, "--cores", "1", "--set", "workload.items=24"], "of each thread has 96 bytes"),
         ([*LOOPS, "--cores", "1", "--set", "workload.work=9"], "drop the setting workload.work"),
         (
             [*LOOPS, "--cores", "1", "--set", "workload.entries_per_fence=3"],
