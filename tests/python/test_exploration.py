@@ -251,6 +251,9 @@ def test_of_one_order_nothing_is_said_of_others(monkeypatch: pytest.MonkeyPatch)
     assert "would have shown" not in str(same)
     differ = answered(monkeypatch, [row_of(seed, order=str(seed)) for seed in range(1, 21)])
     assert differ["would_show"] == pytest.approx(0.139, abs=0.001)
+    # One thread may do something else each time, by the clock or by others that it waits for.
+    alone = answered(monkeypatch, [row_of(seed, order=str(seed), threads=1) for seed in (1, 2)])
+    assert "orders      2 that differ of 2, of 1 thread\n" in str(alone)
 
 
 def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_seed() -> None:

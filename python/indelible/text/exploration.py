@@ -60,10 +60,11 @@ def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _orders(answer: Exploration) -> str:
     threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
-    if threads == 1:
+    if threads == 1 and answer["orders"] == 1:
         return "1: one thread uses persistent memory, and every seed does the same"
     differ = f"{answer['orders']:,} that differ of {len(answer['rows']):,}"
-    return f"{differ}, of {threads} threads" if threads else differ
+    plural = "" if threads == 1 else "s"
+    return f"{differ}, of {threads} thread{plural}" if threads else differ
 
 
 def _cuts(rows: Sequence[Mapping[str, Any]]) -> str:
