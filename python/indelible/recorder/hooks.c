@@ -363,6 +363,9 @@ size_t __wrap_fread(void *to, size_t bytes, size_t count, FILE *file)
     recorder_drain();
     size_t read = fread(to, bytes, count, file);
     recorder_stored(to, bytes * read, CALLER);
+    /* A file may end within the next one. */
+    if (read < count)
+        recorder_changed((char *)to + bytes * read, bytes, CALLER);
     return read;
 }
 

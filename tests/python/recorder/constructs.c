@@ -121,6 +121,11 @@ static void functions(int argument)
     if (fread(memset(next(20), 'f', 20), 3, 4, stream) != 4)
         abort();
     fclose(stream);
+    /* Of the second one there is a part. */
+    stream = fmemopen("partly", 5, "r");
+    if (fread(next(20), 3, 4, stream) != 1)
+        abort();
+    fclose(stream);
 }
 
 static void atomics(void)
