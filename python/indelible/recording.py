@@ -38,6 +38,13 @@ COUNTS = (
     "unseen",
 )
 
+#: What the recorder tells when the program ends (process.c).
+TOLD = (
+    *COUNTS,
+    *("unseen_at", "unseen_from", "threads", "nested", "forks", "full", "crowded", "failed"),
+    *("wrong", "wrong_at", "wrong_from", "wrong_call", "wrong_since", "wrong_since_call"),
+)
+
 #: Asks Linux for the same addresses in each run, so that pointers in persistent memory are the same
 #: in each trace (personality(2)); where that is refused they are not.
 ADDR_NO_RANDOMIZE = 0x0040000
@@ -268,9 +275,12 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
         )
     # Names of files are told last, each behind a zero: they may have lines.
     counts, *regions = (folder / "status").read_text(errors="replace").split("\0")
-    status: dict[str, Any] = {
-        name: int(count) for name, count in map(str.split, counts.splitlines())
-    }
+    told = [line.partition(" ")[::2] for line in counts.splitlines()]
+    if [name for name, _ in told] != [*TOLD]:
+        raise InputError(
+            f"`{program}` was built with the `indelible cc` of another version: build it again"
+        )
+    status: dict[str, Any] = {name: int(count) for name, count in told}
     status["regions"] = []
     for place, size, file in (region.split(" ", 2) for region in regions):
         region = {"address": int(place), "bytes": int(size), "file": file or None}

@@ -312,6 +312,14 @@ def test_what_cannot_be_recorded_is_refused(build: Build, body: str, refusal: st
     assert not Path("a.trace").exists()
 
 
+def test_a_program_that_another_version_has_built_is_to_be_built_again(build: Build) -> None:
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
+    older = "stores 1\nregion 65536 4096 pool\n"
+    asked = ["sh", "-c", f"./program; printf '{older}' > $INDELIBLE_RECORD/status"]
+    with pytest.raises(InputError, match="another version: build it again"):
+        indelible.record(asked, "a.trace")
+
+
 def test_what_is_recorded_has_the_most_that_was_said(build: Build) -> None:
     build(
         'int main(void) { for (uint64_t *at = map("pool", 4096), n = 0; n < 50; n++) at[n] = n; }'
