@@ -59,6 +59,9 @@ def test_no_counter_is_unsupported_and_never_a_zero(command: Command) -> None:
     (line,) = [line for line in shown.splitlines() if line.startswith("LLC misses")]
     assert "unsupported (the system has no counters of this processor); modelled, not" in line
     assert "cached 100 % in an LLC of 8 MiB and 0 % in this one, movnti4 0 %" in line
+    # Without the paper's logs it is told of others.
+    _, shown, _ = command(*LOGGING, "--variants", "cached+clwb,nt64", columns=200)
+    assert "measured: cached+clwb 100 % in an LLC of 8 MiB and 0 % in this one, nt64 0 %" in shown
 
 
 def test_each_loop_is_simulated_in_each_kind_of_memory(command: Command, fake: ModuleType) -> None:
