@@ -334,6 +334,19 @@ def test_what_a_thread_syncs_is_durable_whoever_wrote_it_back(build: Build) -> N
     ]
 
 
+def test_copies_of_structures_are_not_told_before_they_are_made(build: Build) -> None:
+    """The compiler tells of the store, and then of the load: the turn is not over in between."""
+    build(
+        "struct five { uint64_t words[5]; };"
+        "static void copy(struct five *to) { static struct five from;"
+        " for (int n = 0; n < 40; n++) { from.words[2] = n; to[n % 8] = from; } }"
+        + PAIR.format(other="copy((void *)at);", main="copy((void *)(at + 64));")
+    )
+    for seed in range(1, 9):
+        traced(seed)
+        assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+
+
 def test_one_thread_that_uses_the_memory_is_as_if_there_was_no_other(build: Build) -> None:
     body = 'pthread_t other; pthread_create(&other, NULL, (void *(*)(void *))puts, (void *)"a");'
     stored = operations(f"{body} at[0] = 1; pthread_join(other, NULL); at[1] = 2;", build)

@@ -160,6 +160,17 @@ def test_stores_are_durable_when_the_processor_says_so(build: Build) -> None:
         assert shortened == told, body
 
 
+def test_a_store_that_is_made_behind_one_past_the_caches_is_seen(build: Build) -> None:
+    """The compiler moves it there, and has told of it before."""
+    body = (
+        "*((uint16_t *)at + 5) ^= 0x3b3c; __builtin_ia32_movnti((int *)at + 200, 85);"
+        " __builtin_ia32_movnti((int *)at + 300, 86);"
+    )
+    told = operations(body, build, "-O2")
+    assert memories(Path("a.trace")) == [Path("pool").read_bytes()]
+    assert [line for line in told if line.startswith("bytes 0x1000a")][-1].endswith(" 3c3b")
+
+
 def test_registers_are_kept_also_the_first_time(build: Build) -> None:
     build(
         """int main(void) {

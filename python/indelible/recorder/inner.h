@@ -110,6 +110,9 @@ struct mapping *mapping_of(uintptr_t at);
 /* The memory that is a file, if one is. */
 struct memory *memory_of_file(int file);
 
+/* Tells what a part of memory holds when recording begins, which is what is told of it. */
+void tell_head(const struct memory *memory, size_t from, size_t to);
+
 /* Looks whether files have grown in a way that was not seen. */
 void look_at_files(void);
 
@@ -185,8 +188,8 @@ struct thread {
     int clock;
     const struct timespec *until;
     int is_late;
-    /* What is about to be told. */
-    struct pending pending;
+    /* What is about to be told, and what was, and may not have been there yet. */
+    struct pending pending, late;
     uint64_t work;
     /* Whether what was written back, or stored past the caches, waits for a fence. */
     int is_unfenced;
@@ -331,9 +334,6 @@ void recorder_syncs_all(const struct memory *memory, struct from from);
 
 /* Tells that a part of memory is zeros now, where anything else was told of it. */
 void tell_zeros(const struct memory *memory, size_t from, size_t to);
-
-/* Tells what a part of memory holds when recording begins, which is what is told of it. */
-void tell_head(const struct memory *memory, size_t from, size_t to);
 
 /* What a thread was about to store is there. */
 void drain(struct thread *thread);

@@ -174,6 +174,29 @@ static void read_whole(struct memory *memory, int file)
     lseek(file, own, SEEK_SET);
 }
 
+void tell_head(const struct memory *memory, size_t from, size_t to)
+{
+    for (size_t line = from; line < to; line = next_line(memory, line)) {
+        if (!memory->used[line / PART])
+            continue;
+        const uint64_t *words = (const uint64_t *)(memory->told + line);
+        uint64_t any = 0;
+        for (int word = 0; word < LINE / 8; word++)
+            any |= words[word];
+        if (any == 0)
+            continue;
+        if (head.written > bytes_max) {
+            counts.full++;
+            return;
+        }
+        put(&head, "bytes ");
+        put_hex(&head, memory->place + line);
+        put_character(&head, ' ');
+        put_bytes(&head, memory->told + line, LINE);
+        put_character(&head, '\n');
+    }
+}
+
 /* The memory that is a file that is mapped, whole, with what it holds when that is done first. */
 static struct memory *memory_of(int file, const struct stat *status, const char *name)
 {

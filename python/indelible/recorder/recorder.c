@@ -60,6 +60,20 @@ static void ends(struct thread *thread)
     thread->is_busy = 0;
 }
 
+/* Begins where a store that the compiler has announced may be made later: if the turn is over before
+ * that, it is told as it is there, and looked at again. */
+static struct thread *begins_within_store(void)
+{
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    struct pending announced = {NOTHING};
+    if (thread != NULL && !thread->is_busy)
+        announced = thread->pending.kind == STORE ? thread->pending : thread->late;
+    thread = begins(MAY_PASS);
+    if (thread != NULL && thread->pending.kind == NOTHING)
+        thread->late = announced;
+    return thread;
+}
+
 /* Operations. */
 
 /* Behind an operation: the instruction that it comes from. */
@@ -240,38 +254,11 @@ void tell_zeros(const struct memory *memory, size_t from, size_t to)
     }
 }
 
-void tell_head(const struct memory *memory, size_t from, size_t to)
-{
-    for (size_t line = from; line < to; line = next_line(memory, line)) {
-        if (!memory->used[line / PART])
-            continue;
-        const uint64_t *words = (const uint64_t *)(memory->told + line);
-        uint64_t any = 0;
-        for (int word = 0; word < LINE / 8; word++)
-            any |= words[word];
-        if (any == 0)
-            continue;
-        if (head.written > bytes_max) {
-            counts.full++;
-            return;
-        }
-        put(&head, "bytes ");
-        put_hex(&head, memory->place + line);
-        put_character(&head, ' ');
-        put_bytes(&head, memory->told + line, LINE);
-        put_character(&head, '\n');
-    }
-}
-
 /* What happens. */
 
-void drain(struct thread *thread)
+/* A store, or what of it has changed; it may go over the seam of two mappings. */
+static void tell_pending(struct thread *thread, struct pending store)
 {
-    struct pending store = thread->pending;
-    thread->pending.kind = NOTHING;
-    if (store.kind == NOTHING)
-        return;
-    /* It may go over the seam of two mappings. */
     uintptr_t at = store.at, end = store.at + store.bytes;
     for (const struct mapping *mapping; at < end && (mapping = mapping_of(at)) != NULL;) {
         uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
@@ -282,6 +269,18 @@ void drain(struct thread *thread)
         else
             tell_store(thread, mapping, at, until - at, store.from);
         at = until;
+    }
+}
+
+void drain(struct thread *thread)
+{
+    struct pending store = thread->pending, late = thread->late;
+    thread->pending.kind = thread->late.kind = NOTHING;
+    if (store.kind != NOTHING)
+        tell_pending(thread, store);
+    if (late.kind != NOTHING) {
+        late.kind = MASKED;
+        tell_pending(thread, late);
     }
 }
 
@@ -313,10 +312,16 @@ static void locked(struct thread *thread, struct from from)
 
 static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
 {
-    struct thread *thread = begins(kind == LOCKED ? LIKELY : MAY_PASS);
+    /* The compiler does not know that these are told, and may make a store behind them. */
+    int is_within = kind == STREAM || kind == MASKED;
+    struct thread *thread =
+        is_within ? begins_within_store() : begins(kind == LOCKED ? LIKELY : MAY_PASS);
     if (thread == NULL)
         return;
+    struct pending announced = thread->pending.kind == STORE ? thread->pending : thread->late;
     drain(thread);
+    if (is_within)
+        thread->late = announced;
     if (kind == LOCKED)
         locked(thread, from);
     const struct mapping *mapping = bytes == 0 ? NULL : mapping_of(at);
@@ -377,7 +382,7 @@ void recorder_changed(const volatile void *at, size_t bytes, struct from from)
 
 void recorder_loads(const volatile void *at, size_t bytes, struct from from)
 {
-    struct thread *thread = begins(MAY_PASS);
+    struct thread *thread = begins_within_store();
     if (thread == NULL)
         return;
     struct mapping *mapping = mapping_of((uintptr_t)at);
