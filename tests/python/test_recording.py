@@ -561,6 +561,7 @@ def test_statements_of_assembly() -> None:
         for statement, call in statements.items():
             assert shim.call_for(statement, in_assembly, False) == call, statement
     assert shim.call_for("vmovups %zmm0, (%rdi)", False, True) == "indelible_store64 (%rdi)"
+    assert shim.call_for("vmovhps %xmm0, (%rdi)", False, False) == "indelible_half8 (%rdi)"
     assert shim.inserted("indelible_flush 8(%rsp)")[3] == "\tleaq 144+8(%rsp), %rdi"
     # A prefix stays in front of its instruction, behind the call.
     made = shim.instrument("#APP\n\tlock; incl (%rax)\n\t.byte 0x66; xsaveopt (%rax)\n#NO_APP\n")

@@ -27,6 +27,9 @@ void recorder_will_store(uintptr_t at, size_t bytes, struct from from);
 void recorder_will_stream(uintptr_t at, size_t bytes, struct from from);
 void recorder_will_mask(uintptr_t at, size_t bytes, struct from from);
 
+/* Half of a vector register is about to be stored, of which compilers tell sometimes. */
+void recorder_will_half(uintptr_t at, size_t bytes, struct from from);
+
 /* A locked store is about to be made, which is a fence, too. */
 void recorder_will_lock(uintptr_t at, size_t bytes, struct from from);
 

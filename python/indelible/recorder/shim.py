@@ -53,6 +53,8 @@ PLAIN_STORE = re.compile(
     r"(?:mov|add|sub|and|or|xor|inc|dec|not|neg|xchg|xadd|cmpxchg|bts|btr|btc|adc|sbb)([bwlq]?)$"
 )
 STREAM = re.compile(r"(?:v?movnt(?:dq|ps|pd|ss|sd|q|i)|movdiri)([lq]?)$")
+#: Of these gcc tells unless they are asked for by `_mm_storel_pi` and `_mm_storeh_pi`.
+HALF_STORE = re.compile(r"v?mov[lh]ps$")
 #: Halves of a register, and numbers in one.
 PARTS = {"lps": 8, "lpd": 8, "hps": 8, "hpd": 8, "ss": 4, "sd": 8, "d": 4, "q": 8}
 
@@ -103,6 +105,8 @@ def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
         return f"indelible_stream{size} {into}"
     if into != operands[-1] or mnemonic.startswith(("vmaskmov", "vpmaskmov")):
         return f"indelible_mask{max(size, 16)} {into}"
+    if HALF_STORE.match(mnemonic) and not in_assembly:
+        return f"indelible_half8 {into}"
     is_seen = in_assembly or (sees_wide and size > 16)
     if size and is_seen and (PLAIN_STORE.match(mnemonic) or VECTOR_STORE.match(mnemonic)):
         # An exchange with memory is locked by itself.

@@ -69,6 +69,8 @@
 	thunk	indelible_mask\bytes, recorder_will_mask, \bytes
 	.endr
 
+	thunk	indelible_half8, recorder_will_half, 8
+
 	.irp	bytes, 1, 2, 4, 8, 16
 	thunk	indelible_lock\bytes, recorder_will_lock, \bytes
 	.endr

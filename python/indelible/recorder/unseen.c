@@ -115,3 +115,14 @@ void compare_at_fence(struct from from)
     left -= all;
     compare_all(from);
 }
+
+/* One that was announced is about to be told already, with what is stored now. */
+void recorder_will_half(uintptr_t at, size_t bytes, struct from from)
+{
+    struct thread *thread = is_recording ? this_thread() : NULL;
+    struct pending announced = {NOTHING};
+    if (thread != NULL)
+        announced = thread->pending;
+    if (announced.kind != STORE || at < announced.at || at + bytes > announced.at + announced.bytes)
+        recorder_will_mask(at, bytes, from);
+}

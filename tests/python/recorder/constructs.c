@@ -159,6 +159,8 @@ static void past_the_caches(void)
     _mm_stream_si32(next(4), 0x01020304);
     _mm_stream_si64(next(8), 0x0102030405060708);
     _mm_stream_si128(next(16), _mm_set1_epi8(9));
+    _mm_storel_pi(next(8), _mm_set1_ps(3));
+    _mm_storeh_pi(next(8), _mm_set1_ps(4));
     _mm_sfence();
 }
 
