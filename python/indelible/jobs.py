@@ -190,19 +190,21 @@ def run_tested(
     return runs, verdicts, interrupted, taken
 
 
-def portable(settings: Pairs) -> Pairs:
+def portable(asked: Experiment) -> Pairs:
     """Return the settings that go with a run to the machine of its campaign.
 
-    How much data there is belongs to the machine, and memory that the user gave it comes along.
+    How much data there is belongs to the machine; memory that the user gave it comes along, and so
+    does what survives a power failure there.
     """
-    return tuple(
+    own = tuple(
         (key, value)
-        for key, value in settings
+        for key, value in asked.settings
         if key in ROOM or (key.startswith(PORTABLE_SECTIONS) and not key.endswith(".items"))
     )
+    return own + _survival(asked)
 
 
-def survival(asked: Experiment) -> Pairs:
+def _survival(asked: Experiment) -> Pairs:
     """Return what survives a power failure on the machine of an experiment, as settings."""
     own = tuple(pair for pair in asked.settings if pair[0] in SURVIVAL)
     try:
@@ -216,23 +218,27 @@ def survival(asked: Experiment) -> Pairs:
 
 
 def sampled(
-    plan: Mapping[Cell, Experiment], durability: Mapping[str, str], survival: Pairs
+    plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
 ) -> dict[SampledJob, list[Cell]]:
     """Return the campaigns that the cells need, each with the cells that it speaks for.
 
-    They are on a small machine, with the durability domain of the one that was asked for.
+    They are on a small machine, with the durability domain of the one that each was asked for on.
     """
     campaigns: dict[SampledJob, list[Cell]] = {}
+    carried: dict[tuple[str, Pairs], Pairs] = {}
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":
             continue
+        said = asked.machine, asked.settings
+        if said not in carried:
+            carried[said] = portable(asked)
         small = replace(
             asked,
             machine=CRASH_MACHINE,
             # A trace takes as many as it has threads.
             cores=None if asked.workload == "replay" else _few(asked.cores),
             txs=None,
-            settings=portable(asked.settings) + survival,
+            settings=carried[said],
             latencies=False,
         )
         job = SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))

@@ -24,7 +24,7 @@ from indelible.experiment import (
     truth,
 )
 from indelible.files import require_parent
-from indelible.jobs import RunJob, run_all, run_tested, sampled, survival
+from indelible.jobs import RunJob, run_all, run_tested, sampled
 from indelible.metrics import metric_named
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
@@ -282,7 +282,7 @@ def compare(
     of_loops = replace(template, settings=of_cell(template.settings, "", "", designs))
     loops = _native(workloads, of_loops, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
-    campaigns = sampled(plan, durability, survival(template)) if crash else {}
+    campaigns = sampled(plan, durability) if crash else {}
 
     runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, keep, dask)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}

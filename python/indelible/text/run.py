@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from indelible.jobs import portable, survival
+from indelible.jobs import portable
 from indelible.metrics import transactions
 from indelible.results import Run
 from indelible.text import (
@@ -119,7 +119,7 @@ def _crash_command(answer: Run) -> str:
     words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
     if script := answer.experiment.script:
         words.append(f"{script.flag} {shlex.quote(script.path)}")
-    settings = portable(answer.experiment.settings) + survival(answer.experiment)
+    settings = portable(answer.experiment)
     words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings]
     if row["workload"] == "replay" and not row["write_set"]["lines_max"]:
         words.append("--check COMMAND")

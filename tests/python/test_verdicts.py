@@ -1,0 +1,25 @@
+"""What the crash campaign beside a speed is of. None is run."""
+
+from __future__ import annotations
+
+from conftest import needs_core
+from indelible import jobs
+from indelible.experiment import Experiment
+from indelible.settings import Pairs, of_cell
+
+pytestmark = needs_core
+
+
+def carried(design: str, *settings: tuple[str, str]) -> Pairs:
+    """Return what the campaign of one of two designs is set to, where that was set of a run."""
+    names = ("undo@x86", "redo@x86")
+    own = of_cell(settings, design, "hash", (*names, "hash"))
+    asked = Experiment(design, "hash", settings=own)
+    (job,) = jobs.sampled({(design, "hash", None): asked}, {})
+    return job.campaign.experiment.settings
+
+
+def test_a_verdict_is_of_what_survives_on_the_machine_of_its_design() -> None:
+    asked = ("redo@x86.controller.domain", "media")
+    assert carried("redo@x86", asked) == (("controller.domain", "media"),)
+    assert carried("undo@x86", asked) == ()
