@@ -12,7 +12,7 @@ from indelible.cluster import Dask
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, HostError, InputError
 from indelible.kept import Taken
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
-from indelible.settings import Pairs
+from indelible.settings import Pairs, canonical
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -196,21 +196,30 @@ def portable(asked: Experiment) -> Pairs:
     How much data there is belongs to the machine; memory that the user gave it comes along, and so
     does what survives a power failure there.
     """
+    settings = _canonical(asked)
     own = tuple(
         (key, value)
-        for key, value in asked.settings
+        for key, value in settings
         if key in ROOM or (key.startswith(PORTABLE_SECTIONS) and not key.endswith(".items"))
     )
-    return own + _survival(asked)
+    return own + _survival(asked.machine, settings)
 
 
-def _survival(asked: Experiment) -> Pairs:
-    """Return what survives a power failure on the machine of an experiment, as settings."""
-    own = tuple(pair for pair in asked.settings if pair[0] in SURVIVAL)
+def _canonical(asked: Experiment) -> Pairs:
+    """Return the settings by the names that fields have here, whichever tool's were said."""
     try:
-        rows = experiment.describe(f"machine:{asked.machine}", own)["rows"]
+        return canonical(asked.settings, experiment.describe(f"machine:{asked.machine}")["rows"])
     except InputError:
         # The runs will say what is wrong.
+        return asked.settings
+
+
+def _survival(machine: str, settings: Pairs) -> Pairs:
+    """Return what survives a power failure on a machine with settings, as settings."""
+    own = tuple(pair for pair in settings if pair[0] in SURVIVAL)
+    try:
+        rows = experiment.describe(f"machine:{machine}", own)["rows"]
+    except InputError:
         return own
     said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}
     found = {key: said.get(key, usual) for key, usual in SURVIVAL.items()}

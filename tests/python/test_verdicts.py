@@ -23,3 +23,9 @@ def test_a_verdict_is_of_what_survives_on_the_machine_of_its_design() -> None:
     asked = ("redo@x86.controller.domain", "media")
     assert carried("redo@x86", asked) == (("controller.domain", "media"),)
     assert carried("undo@x86", asked) == ()
+
+
+def test_a_verdict_is_of_what_survives_by_whichever_name_that_was_set() -> None:
+    asked = (("controller.battery", "1%"), ("pm.capacity", "8GiB"))
+    fields = (("pm.device_size", "8GiB"), ("controller.battery_perc", "1%"))
+    assert carried("redo@x86", *asked) == fields
