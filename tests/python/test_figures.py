@@ -14,6 +14,7 @@ from conftest import HERE, needs_core
 from indelible import plots
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import native as native_plot
+from indelible.plots import reproduction as reproduction_plot
 from indelible.views import VIEWS
 
 Command = Callable[..., tuple[int, str, str]]
@@ -34,6 +35,17 @@ def test_a_cell_without_a_ratio_has_a_mark_and_no_bar(fake: ModuleType) -> None:
     assert drawn == [1.0, 1.0]
     # Both designs on `hash`, and both of their means.
     assert [note.get_text() for note in axes.texts].count("-") == 4
+
+
+@pytest.mark.parametrize("design", ["silo", "native"])
+def test_no_two_of_many_look_alike(fake: ModuleType, design: str) -> None:
+    many = range(4 * len(plots.COLOURS))
+    answer = indelible.compare([design], ["hash"], crash=False)
+    looks = [(*plots.look_of(answer, design, index).values(),) for index in many]
+    lines = [(look[0], plots.beside_colour(plots.LINES, i)) for i, look in enumerate(looks)]
+    points = [(*look.values(),) for look in reproduction_plot.LOOKS[: len(many)]]
+    for each in (looks, points, *([lines] if design == "silo" else [])):
+        assert len({*each}) == len(many)
 
 
 @pytest.mark.parametrize(

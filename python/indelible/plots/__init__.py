@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.ticker import Formatter
 
 Answer = TypeVar("Answer")
+Look = TypeVar("Look")
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -36,6 +37,7 @@ HEIGHT_INCHES = 2.4
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000")
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
+LINES = ("-", "--", "-.", ":")
 
 #: Of a design that is not crash-safe only the outline is drawn, hatched.
 UNSAFE_HATCH = "////"
@@ -209,6 +211,21 @@ def look_of(answer: Comparison, design: str, index: int) -> dict[str, object]:
     """Return how the bars of a design look: without a fill if it is not crash-safe."""
     colour = COLOURS[index % len(COLOURS)]
     if answer.is_safe(design):
-        hatch = HATCHES[index % len(HATCHES)]
+        hatch = beside_colour(HATCHES, index)
         return {"facecolor": colour, "edgecolor": "black", "linewidth": 0.5, "hatch": hatch}
-    return {"facecolor": "white", "edgecolor": colour, "linewidth": 0.8, "hatch": UNSAFE_HATCH}
+    outline = {
+        "edgecolor": colour,
+        "linewidth": 0.8,
+        "linestyle": LINES[_round(index) % len(LINES)],
+    }
+    return {"facecolor": "white", **outline, "hatch": UNSAFE_HATCH}
+
+
+def beside_colour(looks: Sequence[Look], index: int) -> Look:
+    """Return what goes with a colour that is used again, and is another one then."""
+    return looks[(index + _round(index)) % len(looks)]
+
+
+def _round(index: int) -> int:
+    """Return how often all colours have been used before."""
+    return index // len(COLOURS)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from indelible import text
 from indelible.experiment import InputError
 from indelible.latencies import commits, distribution, has_later, is_told
-from indelible.plots import COLOURS, WIDTH_INCHES, label, number_decades, styled
+from indelible.plots import (
+    COLOURS,
+    LINES,
+    WIDTH_INCHES,
+    beside_colour,
+    label,
+    number_decades,
+    styled,
+)
 from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:
@@ -23,8 +31,6 @@ PANEL_INCHES = 1.6
 
 #: The tail is what matters of latencies: the axis has as much room for each further nine.
 NINES = (0.0, 0.9, 0.99, 0.999, 0.9999)
-
-LINES = ("-", "--", "-.", ":")
 
 
 @styled
@@ -79,7 +85,7 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
             [nines(share) for _, share in steps],
             drawstyle="steps-post",
             color=COLOURS[index % len(COLOURS)],
-            linestyle=LINES[index % len(LINES)],
+            linestyle=beside_colour(LINES, index),
             linewidth=1.2,
             label=label(answer, design),
         )

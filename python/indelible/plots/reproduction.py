@@ -7,7 +7,7 @@ is run here. matplotlib is imported inside the functions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, product
 from typing import TYPE_CHECKING, Any
 
 from indelible.plots import COLOURS, MARKERS, WIDTH_INCHES, styled
@@ -34,10 +34,10 @@ NAMES_AT = (-4, 4, -10, 10)
 
 PUBLISHED = {"color": COLOURS[5], "marker": "D", "markerfacecolor": "white"}
 
-#: What comes out at one point after the other.
+#: What comes out at one point after the other: each colour once, then with other markers.
 LOOKS = [
-    {"color": colour, "marker": marker}
-    for colour, marker in zip(COLOURS, MARKERS, strict=False)
+    {"color": colour, "marker": MARKERS[(index + turn) % len(MARKERS)]}
+    for turn, (index, colour) in product(range(len(MARKERS)), enumerate(COLOURS))
     if colour != PUBLISHED["color"]
 ]
 

@@ -10,6 +10,7 @@ from indelible.plots import (
     COLOURS,
     HATCHES,
     HEIGHT_INCHES,
+    beside_colour,
     blocks,
     mark,
     nothing_to_draw,
@@ -77,7 +78,7 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
                 bottoms,
                 label=name,
                 color=COLOURS[index % len(COLOURS)],
-                hatch=HATCHES[index % len(HATCHES)],
+                hatch=beside_colour(HATCHES, index),
                 edgecolor="white",
                 linewidth=0.3,
             )
