@@ -99,6 +99,14 @@ def test_a_line_of_the_figure_is_a_distribution(fake: object) -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["leaky! (not crash-safe)", "silo"]
 
 
+def test_the_legend_does_not_stand_in_the_title(fake: object) -> None:
+    answer = indelible.compare(["leaky", "silo"], ["hash"], crash=False, latencies=True)
+    drawing = latencies_plot.figure(answer)
+    (legend,), (title,) = drawing.legends, drawing.texts
+    over, under = (part.get_window_extent() for part in (title, legend))
+    assert over.y0 > under.y1 or under.y0 > over.y1
+
+
 def test_there_is_no_figure_without_distributions(fake: object) -> None:
     answer = indelible.compare(["silo"], ["hash"], crash=False)
     with pytest.raises(indelible.InputError, match="compare with latencies=True"):

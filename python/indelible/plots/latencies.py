@@ -67,7 +67,8 @@ def figure(answer: Comparison) -> Figure:
     if has_later(answer):
         where += f" ({text.DAGGER} until the transaction is durable)"
     drawing.suptitle(where, fontsize=7, x=0.01, ha="left", color="0.3")
-    drawing.legend(named.values(), named.keys(), loc="outside upper center", ncols=5, frameon=False)
+    # At the top they would stand in each other.
+    drawing.legend(named.values(), named.keys(), loc="outside lower center", ncols=5, frameon=False)
     return drawing
 
 
