@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from indelible import plots
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import native as native_plot
 from indelible.plots import reproduction as reproduction_plot
+from indelible.plots import sweep as sweep_plot
 from indelible.views import VIEWS
 
 Command = Callable[..., tuple[int, str, str]]
@@ -46,6 +48,17 @@ def test_no_two_of_many_look_alike(fake: ModuleType, design: str) -> None:
     points = [(*look.values(),) for look in reproduction_plot.LOOKS[: len(many)]]
     for each in (looks, points, *([lines] if design == "silo" else [])):
         assert len({*each}) == len(many)
+
+
+def test_a_long_name_makes_no_figure_narrower(fake: ModuleType) -> None:
+    swept = indelible.sweep(["silo"], ["hash"], {"cores": [1, 2]})
+    compared = indelible.compare(["silo"], ["hash"], crash=False, latencies=True)
+    views = [(compared, VIEWS[name].figure) for name in ("ratios", "stalls", "usage", "summary")]
+    for answer, figure in [(swept, sweep_plot.figure), *views]:
+        drawing = figure(replace(answer, machine="/a_folder/of_machines" * 8 + ".toml"))
+        (axes,) = drawing.axes
+        assert axes.get_position().width > 0.6
+        assert axes._left_title.get_window_extent().x1 <= drawing.bbox.x1
 
 
 @pytest.mark.parametrize(

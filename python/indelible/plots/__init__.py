@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from os import PathLike
 from pathlib import Path
@@ -32,6 +33,11 @@ SUFFIXES = (".png", ".svg", ".pdf")
 #: The width of two columns of a paper, and the height of one block of bars, in inches.
 WIDTH_INCHES = 7.0
 HEIGHT_INCHES = 2.4
+
+#: The size of titles, in points of an inch, and what the numbers beside a panel take, in inches.
+TITLE_FONT = 7
+POINTS = 72
+NUMBERS_INCHES = 0.9
 
 #: Distinct in grey and for the colour-blind (Okabe and Ito), each with a hatch of its own.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000")
@@ -153,6 +159,29 @@ def blocks(
         named.values(), named.keys(), loc="outside upper center", ncols=columns, frameon=False
     )
     return drawing
+
+
+def entitle(axes: Axes, said: str) -> None:
+    """Write what is drawn above a panel that has all of the figure's width."""
+    said = filled(said, axes.figure.get_figwidth() - NUMBERS_INCHES)
+    axes.set_title(said, fontsize=TITLE_FONT, loc="left", color="0.3")
+
+
+def filled(said: str, inches: float, font: float = TITLE_FONT) -> str:
+    """Return a title in lines that are no wider: panels are as narrow as theirs are too wide."""
+    room, letters, lines = inches * POINTS / font, len(said), [said]
+    while (wide := widest(lines)) > room and letters > 1:
+        letters = min(letters - 1, math.ceil(letters * room / wide))
+        lines = textwrap.wrap(said, letters, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def widest(said: Iterable[str]) -> float:
+    """Return how wide the widest line of texts is, in sizes of its font."""
+    from matplotlib.textpath import TextPath
+
+    lines = {line for words in said for line in words.split("\n")}
+    return max(TextPath((0, 0), line, size=1).get_extents().width for line in lines)
 
 
 def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> None:

@@ -14,6 +14,7 @@ from indelible.plots import (
     HEIGHT_INCHES,
     INTERVAL_LOOK,
     blocks,
+    entitle,
     label,
     look_of,
     mark,
@@ -83,7 +84,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     notes = ", ".join(filter(None, (metric.better, sure)))
     where = with_cores(f"machine {answer.machine}", answer, cores)
     title = f"{where} ({notes})" if notes else where
-    axes.set_title(title, fontsize=7, loc="left", color="0.3")
+    entitle(axes, title)
 
 
 def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:

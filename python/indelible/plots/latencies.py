@@ -11,8 +11,10 @@ from indelible.latencies import commits, distribution, has_later, is_told
 from indelible.plots import (
     COLOURS,
     LINES,
+    TITLE_FONT,
     WIDTH_INCHES,
     beside_colour,
+    filled,
     label,
     number_decades,
     styled,
@@ -66,7 +68,8 @@ def figure(answer: Comparison) -> Figure:
     where = f"machine {answer.machine}, {text.seeds_said(answer.seeds_shown)}, commits alone"
     if has_later(answer):
         where += f" ({text.DAGGER} until the transaction is durable)"
-    drawing.suptitle(where, fontsize=7, x=0.01, ha="left", color="0.3")
+    where = filled(where, WIDTH_INCHES)
+    drawing.suptitle(where, fontsize=TITLE_FONT, x=0.01, ha="left", color="0.3")
     # At the top they would stand in each other.
     drawing.legend(named.values(), named.keys(), loc="outside lower center", ncols=5, frameon=False)
     return drawing

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle, product
 from typing import TYPE_CHECKING, Any
 
-from indelible.plots import COLOURS, MARKERS, WIDTH_INCHES, styled
+from indelible.plots import COLOURS, MARKERS, WIDTH_INCHES, filled, styled
 from indelible.reproduction import Reproduction, Reproductions
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ Claim = Mapping[str, Row]
 ROW_INCHES = 0.21
 ORDER_INCHES = 0.38
 AROUND_INCHES = 0.75
+
+#: The size of the title.
+NAME_FONT = 8
 
 #: Where the names of the designs of an order stand, in points from their markers, by turns: their
 #: neighbours are close.
@@ -78,7 +81,8 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
         _frame(axes, claims, label)
     _legend(drawing, looks)
     machine = answer.machine or answer.paper.machine
-    drawing.suptitle(f"{answer.paper.title}, machine {machine}{varied}", fontsize=8)
+    title = f"{answer.paper.title}, machine {machine}{varied}"
+    drawing.suptitle(filled(title, WIDTH_INCHES, NAME_FONT), fontsize=NAME_FONT)
     return drawing
 
 

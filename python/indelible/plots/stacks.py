@@ -12,6 +12,7 @@ from indelible.plots import (
     HEIGHT_INCHES,
     beside_colour,
     blocks,
+    entitle,
     mark,
     nothing_to_draw,
     styled,
@@ -102,4 +103,4 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
     axes.set_ylabel(f"{of.title}\n{answer.normalize} = 100")
     where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
     title = f"{where}, {text.seeds_said(answer.seeds_shown)}"
-    axes.set_title(f"{title} (lower is better)", fontsize=7, loc="left", color="0.3")
+    entitle(axes, f"{title} (lower is better)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from indelible.plots import (
     DECADE,
     INTERVAL_LOOK,
     blocks,
+    entitle,
     missing,
     nothing_to_draw,
     number_decades,
@@ -33,9 +33,8 @@ ACROSS, UP = "throughput", "pm_writes"
 
 PANEL_INCHES = 3.0
 
-#: More workloads than these are counted in a title, and not named; and letters of its lines.
+#: More workloads than these are counted in a title, and not named.
 NAMED_WORKLOADS = 6
-TITLE_LETTERS = 120
 
 #: Room around the points for their names, as a part of what they take.
 MARGIN = 0.12
@@ -114,8 +113,7 @@ def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.set_axisbelow(True)
     axes.set_xlabel(f"{_said(answer, ACROSS)} {_better(ACROSS)}")
     axes.set_ylabel(f"{_said(answer, UP)}\n{_better(UP)}")
-    title = textwrap.fill(_title(answer, cores, points), TITLE_LETTERS)
-    axes.set_title(title, fontsize=7, loc="left", color="0.3")
+    entitle(axes, _title(answer, cores, points))
 
 
 def _draw(axes: Axes, answer: Comparison, index: int, point: Point, width: float) -> None:

@@ -6,7 +6,6 @@ Nothing is run here. matplotlib is imported inside the functions.
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,9 +20,13 @@ from indelible.plots import (
     HEIGHT_INCHES,
     INTERVAL_LOOK,
     MARKERS,
+    POINTS,
     WIDTH_INCHES,
+    entitle,
+    filled,
     require_ratios,
     styled,
+    widest,
 )
 from indelible.settings import number
 from indelible.sweeps import Point, Sweep
@@ -70,12 +73,6 @@ BESIDE_INCHES = 0.25
 ABOVE_INCHES = 0.45
 BAR_LENGTH_INCHES = 2.6
 BAR_INCHES = 1.2
-
-#: How wide a letter is on average, in sizes of its font (ours: of those of our titles).
-LETTER_WIDTH = 0.56
-
-#: Points of an inch.
-POINTS = 72
 
 #: What text takes of a cell at most, and how far lines of it are apart in their size.
 FILLED = 0.86
@@ -129,7 +126,7 @@ def _lines(answer: Sweep) -> Figure:
     axes.set_xlabel(key)
     axes.set_ylabel(_label(answer))
     sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
-    axes.set_title(sweep_text.where(answer) + sure, fontsize=7, loc="left", color="0.3")
+    entitle(axes, sweep_text.where(answer) + sure)
     drawing.legend(loc="outside upper center", ncols=4, frameon=False)
     return drawing
 
@@ -257,8 +254,7 @@ def _add_names(axes: Axes, answer: Sweep) -> None:
 
 def _entitle(drawing: Figure, lines: Sequence[str]) -> None:
     """Write lines above all panels, broken where the drawing ends."""
-    letters = int(drawing.get_figwidth() * POINTS / (SMALL_FONT * LETTER_WIDTH))
-    said = "\n".join(textwrap.fill(line, letters, break_on_hyphens=False) for line in lines)
+    said = "\n".join(filled(line, drawing.get_figwidth(), SMALL_FONT) for line in lines)
     look = {"fontsize": SMALL_FONT, "x": 0.01, "ha": "left", "color": "0.3", "linespacing": 1.15}
     drawing.suptitle(said, **look)
 
@@ -359,15 +355,7 @@ def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layo
 
 def _inches(said: Iterable[str], font: float) -> float:
     """Return how wide the widest line of texts is."""
-    return _widest(said) * font / POINTS
-
-
-def _widest(said: Iterable[str]) -> float:
-    """Return how wide the widest line of texts is, in sizes of its font."""
-    from matplotlib.textpath import TextPath
-
-    lines = {line for words in said for line in words.split("\n")}
-    return max(TextPath((0, 0), line, size=1).get_extents().width for line in lines)
+    return widest(said) * font / POINTS
 
 
 def _draw(axes: Axes, answer: Sweep, panel: Panel) -> None:
@@ -437,7 +425,7 @@ def _fit(axes: Axes, answer: Sweep) -> None:
     width, height = room.width * points / columns, room.height * points / rows
     said = [words.get_text() for words in axes.texts]
     lines = max(words.count("\n") + 1 for words in said)
-    size = FILLED * min(width / _widest(said), height / (lines * LINE_HEIGHT))
+    size = FILLED * min(width / widest(said), height / (lines * LINE_HEIGHT))
     for words in axes.texts:
         words.set_fontsize(min(size, CELL_FONT))
         words.set_visible(size >= LEAST_FONT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from indelible import text
 from indelible.experiment import InputError
-from indelible.plots import blocks, label, look_of, styled
+from indelible.plots import blocks, entitle, label, look_of, styled
 from indelible.text import comparison as comparison_text
 from indelible.usage import numbers
 
@@ -57,5 +57,4 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Banks of PM are busy\n(% of the time)")
     where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
-    title = f"{where}, {text.seeds_said(answer.seeds_shown)}"
-    axes.set_title(title, fontsize=7, loc="left", color="0.3")
+    entitle(axes, f"{where}, {text.seeds_said(answer.seeds_shown)}")
