@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -59,6 +60,23 @@ def test_a_long_name_makes_no_figure_narrower(fake: ModuleType) -> None:
         (axes,) = drawing.axes
         assert axes.get_position().width > 0.6
         assert axes._left_title.get_window_extent().x1 <= drawing.bbox.x1
+
+
+def test_names_of_many_workloads_stand_upright(fake: ModuleType) -> None:
+    few = indelible.compare(["undo@x86", "silo"], ["hash", "btree"], crash=False)
+    many = tuple(f"workload-{index}" for index in range(12))
+    runs = {(d, name, *of): run for (d, w, *of), run in few.runs.items() for name in (w, *many)}
+    several = replace(few, workloads=(*few.workloads, *many), runs=runs)
+    for answer, view, turned in (
+        (few, "ratios", 0),
+        (several, "ratios", 90),
+        (several, "usage", 90),
+    ):
+        (axes,) = VIEWS[view].figure(answer).axes
+        assert {tick.get_rotation() for tick in axes.get_xticklabels()} == {turned}
+        assert {note.get_rotation() for note in axes.texts} <= {turned}
+        names = [tick.get_window_extent() for tick in axes.get_xticklabels()]
+        assert not any(one.x1 > other.x0 for one, other in pairwise(names)), view
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,10 @@ SUFFIXES = (".png", ".svg", ".pdf")
 WIDTH_INCHES = 7.0
 HEIGHT_INCHES = 2.4
 
-#: The size of titles, in points of an inch, and what the numbers beside a panel take, in inches.
+#: The sizes of titles and of what stands over bars, in points of an inch, and what the numbers
+#: beside a panel take, in inches.
 TITLE_FONT = 7
+MARK_FONT = 6
 POINTS = 72
 NUMBERS_INCHES = 0.9
 
@@ -167,6 +169,17 @@ def entitle(axes: Axes, said: str) -> None:
     axes.set_title(said, fontsize=TITLE_FONT, loc="left", color="0.3")
 
 
+def name_groups(axes: Axes, places: Sequence[float], names: Sequence[str]) -> None:
+    """Write what groups of bars are of below them, upright where they would overlap."""
+    is_upright = widest(names) * STYLE["font.size"] > room_of(axes, len(names))
+    axes.set_xticks(places, names, rotation=90 if is_upright else 0)
+
+
+def room_of(axes: Axes, count: float) -> float:
+    """Return how wide each of so many things beside each other may be, in points."""
+    return (axes.figure.get_figwidth() - NUMBERS_INCHES) * POINTS / count
+
+
 def filled(said: str, inches: float, font: float = TITLE_FONT) -> str:
     """Return a title in lines that are no wider: panels are as narrow as theirs are too wide."""
     room, letters, lines = inches * POINTS / font, len(said), [said]
@@ -193,7 +206,7 @@ def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> No
         textcoords="offset points",
         ha="center",
         va="bottom",
-        fontsize=6,
+        fontsize=MARK_FONT,
         rotation=90 if upright else 0,
     )
 

@@ -13,13 +13,17 @@ from indelible.metrics import METRICS
 from indelible.plots import (
     HEIGHT_INCHES,
     INTERVAL_LOOK,
+    MARK_FONT,
     blocks,
     entitle,
     label,
     look_of,
     mark,
+    name_groups,
     require_ratios,
+    room_of,
     styled,
+    widest,
 )
 from indelible.results import Comparison
 from indelible.text.comparison import with_cores
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 
 #: Up to so many bars in a block, each has its value on it.
 BARS_WITH_VALUES = 25
+
+#: And up to so many beside each other these do not stand upright.
+BARS_ABREAST = 4
 
 
 @styled
@@ -44,6 +51,9 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     bar = 0.8 / len(answer.designs)
     # The mean stands a little apart from what it is the mean of.
     places = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
+    # Side by side, the labels of many narrow bars would overlap.
+    room = room_of(axes, len(groups)) * bar / MARK_FONT
+    upright = len(answer.designs) > BARS_ABREAST or widest([text.ratio(1)]) > room
     roomy = len(answer.designs) * len(groups) <= BARS_WITH_VALUES
     for index, design in enumerate(answer.designs):
         ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
@@ -66,8 +76,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
             if ratio is None:
                 mark(axes, text.BLANK, middle, 0.0)
             elif is_told and ratio:
-                # Side by side, the labels of many narrow bars would overlap.
-                mark(axes, text.ratio(ratio), middle, ratio + reach, len(answer.designs) > 4)
+                mark(axes, text.ratio(ratio), middle, ratio + reach, upright)
     if axes.get_ylim()[0] < 0:
         # Where seeds differ much, an interval reaches below 0, and no bar does.
         axes.set_ylim(bottom=0)
@@ -75,7 +84,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.margins(x=0.01)
-    axes.set_xticks(places, groups)
+    name_groups(axes, places, groups)
     axes.tick_params(axis="x", length=0)
     metric = METRICS[answer.metric]
     axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")

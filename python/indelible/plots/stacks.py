@@ -14,6 +14,7 @@ from indelible.plots import (
     blocks,
     entitle,
     mark,
+    name_groups,
     nothing_to_draw,
     styled,
 )
@@ -94,7 +95,7 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
     axes.set_axisbelow(True)
     # The name of a design in the middle stands where its workload's tick is.
     axes.xaxis.remove_overlapping_locs = False
-    axes.set_xticks(middles, groups)
+    name_groups(axes, middles, groups)
     axes.tick_params(axis="x", length=0, pad=NAMES_POINTS)
     axes.set_xticks([middle + offset for middle in middles for offset in offsets], minor=True)
     names = [comparison_text.judged(answer, design) for design in answer.designs]

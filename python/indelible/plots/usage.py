@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from indelible import text
 from indelible.experiment import InputError
-from indelible.plots import blocks, entitle, label, look_of, styled
+from indelible.plots import blocks, entitle, label, look_of, name_groups, styled
 from indelible.text import comparison as comparison_text
 from indelible.usage import numbers
 
@@ -53,7 +53,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.margins(x=0.01)
-    axes.set_xticks(range(len(answer.workloads)), answer.workloads)
+    name_groups(axes, range(len(answer.workloads)), answer.workloads)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Banks of PM are busy\n(% of the time)")
     where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
