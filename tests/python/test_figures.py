@@ -123,6 +123,25 @@ def test_names_of_files_are_no_formulas(tmp_path: Path, monkeypatch: pytest.Monk
     assert name in Path("it.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("limits", [(220, 900), (1_100, 1_900), (30, 90), (0.9, 350)])
+def test_numbers_of_a_narrow_logarithmic_axis_do_not_overlap(limits: tuple[float, float]) -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    drawing = Figure(figsize=(1.7, 1.0), layout="constrained")
+    axes = drawing.subplots()
+    axes.set_xscale("log")
+    axes.set_xlim(*limits)
+    axes.tick_params(labelsize=8)
+    plots.number_decades(axes.xaxis, EngFormatter(sep=""))
+    drawing.draw_without_rendering()
+    low, high = limits
+    shown = [at.label1 for at in axes.xaxis.get_major_ticks() if low <= at.get_loc() <= high]
+    places = [label.get_window_extent() for label in shown]
+    assert len(places) > 1
+    assert not any(one.x1 > other.x0 for one, other in pairwise(places))
+
+
 def test_logarithmic_axes_have_numbers(fake: ModuleType) -> None:
     drawing = native_plot.figure(indelible.native.logging(quick=True))
     labels = [label.get_text() for axes in drawing.axes for label in axes.get_yticklabels()]

@@ -53,6 +53,9 @@ UNSAFE_HATCH = "////"
 #: Values that are further apart than this by a factor stand on a logarithmic axis.
 DECADE = 10
 
+#: So many numbers of a logarithmic axis that has none of the usual ones (ours).
+FEW_NUMBERS = 4
+
 #: How a confidence interval is drawn.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
 
@@ -213,12 +216,15 @@ def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> No
 
 def number_decades(axis: Axis, formatter: Formatter) -> None:
     """Give a logarithmic axis numbers that have room beside each other."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     low, high = sorted(axis.get_view_interval())
     decades = math.log10(high / low)
     steps = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
-    axis.set_major_locator(LogLocator(subs=steps))
+    # Where one of these is there at most, a `LogLocator` has any number of others.
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+    there = [step for e in exponents for step in steps if low <= step * 10.0**e <= high]
+    axis.set_major_locator(LogLocator(subs=steps) if len(there) > 1 else MaxNLocator(FEW_NUMBERS))
     axis.set_major_formatter(formatter)
     axis.set_minor_formatter(NullFormatter())
 
