@@ -142,6 +142,23 @@ def test_numbers_of_a_narrow_logarithmic_axis_do_not_overlap(limits: tuple[float
     assert not any(one.x1 > other.x0 for one, other in pairwise(places))
 
 
+@pytest.mark.parametrize("count", [3, 7, 33])
+def test_a_legend_is_no_wider_than_its_figure(count: int) -> None:
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    named = {f"an-order-of-mine-{index} (not crash-safe)": Patch() for index in range(count)}
+    with matplotlib.rc_context(plots.STYLE):
+        drawing = Figure(figsize=(7, 3), layout="constrained")
+        axes = drawing.subplots()
+        plots.add_legend(drawing, named, "outside upper center", 5)
+        drawing.draw_without_rendering()
+    box = drawing.legends[0].get_window_extent()
+    assert (box.x0 >= 0, box.x1 <= drawing.bbox.x1) == (True, True)
+    assert axes.get_window_extent().height > drawing.dpi
+
+
 def test_logarithmic_axes_have_numbers(fake: ModuleType) -> None:
     drawing = native_plot.figure(indelible.native.logging(quick=True))
     labels = [label.get_text() for axes in drawing.axes for label in axes.get_yticklabels()]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +21,7 @@ from indelible.results import Comparison, OfSeeds
 from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
@@ -55,6 +57,12 @@ DECADE = 10
 
 #: So many numbers of a logarithmic axis that has none of the usual ones (ours).
 FEW_NUMBERS = 4
+
+#: What a column of a legend takes beside its labels, in sizes of their font: what they name, and
+#: what is between. And rows that figures have room for, and what a further one takes, in inches.
+LEGEND_COLUMN = 4.8
+LEGEND_ROWS = 2
+LEGEND_ROW_INCHES = 0.17
 
 #: How a confidence interval is drawn.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
@@ -159,11 +167,33 @@ def blocks(
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     named = {label: named[label] for label in labels or named if label in named}
-    columns = min(len(named), labels_in_row)
-    drawing.legend(
-        named.values(), named.keys(), loc="outside upper center", ncols=columns, frameon=False
-    )
+    add_legend(drawing, named, "outside upper center", labels_in_row)
     return drawing
+
+
+def add_legend(
+    drawing: Figure, named: Mapping[str, Artist], place: str, labels_in_row: int
+) -> None:
+    """Say what is what in so many columns at most, as far as they fit beside each other.
+
+    The drawing is as much higher as the legend has more than the usual rows.
+    """
+    labels, room = [*named], drawing.get_figwidth() * POINTS / STYLE["font.size"]
+    columns = min(len(labels), labels_in_row)
+    while columns > 1 and _legend_width(labels, columns) > room:
+        columns -= 1
+    further = max(math.ceil(len(labels) / max(columns, 1)) - LEGEND_ROWS, 0)
+    drawing.set_figheight(drawing.get_figheight() + further * LEGEND_ROW_INCHES)
+    drawing.legend(named.values(), labels, loc=place, ncols=columns, frameon=False)
+
+
+def _legend_width(labels: Sequence[str], columns: int) -> float:
+    """Return how wide a legend is, in sizes of its font; the first columns have one label more."""
+    rows, longer = divmod(len(labels), columns)
+    rest, width = iter(labels), 0.0
+    for column in range(columns):
+        width += LEGEND_COLUMN + widest(islice(rest, rows + (column < longer)))
+    return width
 
 
 def entitle(axes: Axes, said: str) -> None:

@@ -70,7 +70,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
         )
         # Among few bars there is room for every value, among many for those of the means.
         tops = [*zip(container.patches, ratios, reaches, strict=True)]
-        has_value = [index > 0 and roomy] * len(answer.workloads) + [True]
+        has_value = [index > 0 and roomy] * len(answer.workloads) + [room >= 1]
         for (patch, ratio, reach), is_told in zip(tops, has_value, strict=True):
             middle = patch.get_x() + patch.get_width() / 2
             if ratio is None:

@@ -13,6 +13,7 @@ from indelible.plots import (
     LINES,
     TITLE_FONT,
     WIDTH_INCHES,
+    add_legend,
     beside_colour,
     filled,
     label,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 #: Panels beside each other, and how high each is.
 PANELS_IN_ROW = 4
 PANEL_INCHES = 1.6
+
+#: Designs in a row of the legend.
+LABELS_IN_ROW = 5
 
 #: The tail is what matters of latencies: the axis has as much room for each further nine.
 NINES = (0.0, 0.9, 0.99, 0.999, 0.9999)
@@ -71,7 +75,7 @@ def figure(answer: Comparison) -> Figure:
     where = filled(where, WIDTH_INCHES)
     drawing.suptitle(where, fontsize=TITLE_FONT, x=0.01, ha="left", color="0.3")
     # At the top they would stand in each other.
-    drawing.legend(named.values(), named.keys(), loc="outside lower center", ncols=5, frameon=False)
+    add_legend(drawing, named, "outside lower center", LABELS_IN_ROW)
     return drawing
 
 

@@ -22,6 +22,7 @@ from indelible.plots import (
     MARKERS,
     POINTS,
     WIDTH_INCHES,
+    add_legend,
     entitle,
     filled,
     require_ratios,
@@ -47,6 +48,9 @@ SCALES = (
     {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
     {"MHz": 1e-3, "GHz": 1.0},
 )
+
+#: Lines in a row of the legend.
+LABELS_IN_ROW = 4
 
 #: So many labels of an axis stand beside each other; more are turned.
 LEVEL_LABELS = 7
@@ -127,7 +131,9 @@ def _lines(answer: Sweep) -> Figure:
     axes.set_ylabel(_label(answer))
     sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
     entitle(axes, sweep_text.where(answer) + sure)
-    drawing.legend(loc="outside upper center", ncols=4, frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    named = dict(zip(labels, handles, strict=True))
+    add_legend(drawing, named, "outside upper center", LABELS_IN_ROW)
     return drawing
 
 
