@@ -62,6 +62,17 @@ def test_a_long_name_makes_no_figure_narrower(fake: ModuleType) -> None:
         assert axes._left_title.get_window_extent().x1 <= drawing.bbox.x1
 
 
+def test_a_long_name_of_a_design_ends_above_its_workload(fake: ModuleType) -> None:
+    answer = indelible.compare(["silo"], ["hash"], crash=False)
+    long = "./a_log_of_my_own_with_a_long_name.py"
+    runs = {(long, *of): run for (_, *of), run in answer.runs.items()}
+    named = replace(answer, designs=(long,), normalize=long, runs=runs)
+    (axes,) = VIEWS["stalls"].figure(named).axes
+    design, workload = (axes.get_xticklabels(minor=minor)[0] for minor in (True, False))
+    assert (design.get_text(), workload.get_text()) == (long, "hash")
+    assert design.get_window_extent().y0 > workload.get_window_extent().y1
+
+
 def test_names_of_many_workloads_stand_upright(fake: ModuleType) -> None:
     few = indelible.compare(["undo@x86", "silo"], ["hash", "btree"], crash=False)
     many = tuple(f"workload-{index}" for index in range(12))

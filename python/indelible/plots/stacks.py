@@ -10,6 +10,7 @@ from indelible.plots import (
     COLOURS,
     HATCHES,
     HEIGHT_INCHES,
+    POINTS,
     beside_colour,
     blocks,
     entitle,
@@ -17,6 +18,7 @@ from indelible.plots import (
     name_groups,
     nothing_to_draw,
     styled,
+    widest,
 )
 from indelible.stacks import MEAN_LABEL, STALLS, WRITES, Stacked, stacks
 from indelible.text import comparison as comparison_text
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 
     from indelible.results import Comparison
 
-#: Room for the names of designs below their bars, in inches and in points.
-NAMES_INCHES = 0.6
+#: The names of designs below their bars: their size, the least room for them, both in points, and
+#: what is above and below that.
+NAMES_FONT = 5
 NAMES_POINTS = 34
+NAMES_MARGIN = 5
 #: How far the axis goes at least: a little beyond the stack of the design that is 100.
 HIGHEST = 104
 #: Parts in a row of the legend.
@@ -52,7 +56,7 @@ def _figure(answer: Comparison, of: Stacked) -> Figure:
     found = [stacks(answer, of, cores) for cores in answer.cores]
     if not any(cell for designs in found for cells in designs.values() for cell in cells):
         raise nothing_to_draw(answer)
-    inches = HEIGHT_INCHES + NAMES_INCHES
+    inches = HEIGHT_INCHES + (_room_for_names(answer) + 2 * NAMES_MARGIN) / POINTS
     names = [*of.parts.values()]
     return blocks(answer, partial(_bars, of), inches, labels_in_row=LABELS_IN_ROW, labels=names)
 
@@ -96,12 +100,21 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
     # The name of a design in the middle stands where its workload's tick is.
     axes.xaxis.remove_overlapping_locs = False
     name_groups(axes, middles, groups)
-    axes.tick_params(axis="x", length=0, pad=NAMES_POINTS)
+    axes.tick_params(axis="x", length=0, pad=_room_for_names(answer))
     axes.set_xticks([middle + offset for middle in middles for offset in offsets], minor=True)
-    names = [comparison_text.judged(answer, design) for design in answer.designs]
-    axes.set_xticklabels(names * len(middles), minor=True, rotation=90, fontsize=5)
+    look = {"rotation": 90, "fontsize": NAMES_FONT}
+    axes.set_xticklabels(_names(answer) * len(middles), minor=True, **look)
     axes.tick_params(axis="x", which="minor", length=0, pad=2)
     axes.set_ylabel(f"{of.title}\n{answer.normalize} = 100")
     where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
     title = f"{where}, {text.seeds_said(answer.seeds_shown)}"
     entitle(axes, f"{title} (lower is better)")
+
+
+def _names(answer: Comparison) -> list[str]:
+    return [comparison_text.judged(answer, design) for design in answer.designs]
+
+
+def _room_for_names(answer: Comparison) -> float:
+    """Return how far below the bars workloads are named, in points: a file may have a long name."""
+    return max(NAMES_POINTS, widest(_names(answer)) * NAMES_FONT + NAMES_MARGIN)
