@@ -211,7 +211,7 @@ SILO = Paper(
             unit="%",
         ),
         _large_write_sets(
-            "PM writes a word, the same (published: at most)",
+            "PM writes a word, write set 16x the buffer (published: at most)",
             1.9,
             per_word(bytes_accepted),
             unit="x",
