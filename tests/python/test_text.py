@@ -7,6 +7,7 @@ import math
 import os
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -232,6 +233,12 @@ def test_the_crash_test_of_a_run_is_of_what_was_run(
     (line,) = [line for line in shown.splitlines() if line.startswith("crash test")]
     campaign = ["design.entries=4", "workload.operations=2", "pm.device_size=64MiB"]
     assert line.endswith(" ".join(f"--set {setting}" for setting in campaign))
+
+
+def test_the_crash_test_of_a_run_can_be_pasted(fake: ModuleType) -> None:
+    run = indelible.run("silo", "btree")
+    named = replace(run, data={**run.data, "design": "my log.py"})
+    assert "\ncrash test  indelible crash --design 'my log.py' --workload btree\n" in str(named)
 
 
 @pytest.mark.parametrize("words", [["--set", "controller.domain=media"], []])

@@ -116,7 +116,8 @@ def _crash_command(answer: Run) -> str:
     Of a trace whose transactions store nothing only a checker knows what is right.
     """
     row = answer.data
-    words = [f"indelible crash --design {row['design']} --workload {row['workload']}"]
+    design = shlex.quote(row["design"])
+    words = [f"indelible crash --design {design} --workload {row['workload']}"]
     if script := answer.experiment.script:
         words.append(f"{script.flag} {shlex.quote(script.path)}")
     settings = portable(answer.experiment)
