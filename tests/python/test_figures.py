@@ -51,10 +51,21 @@ def test_no_two_of_many_look_alike(fake: ModuleType, design: str) -> None:
         assert len({*each}) == len(many)
 
 
+def test_figures_have_our_style_whatever_that_of_a_notebook_is(fake: ModuleType) -> None:
+    import matplotlib
+
+    answer = indelible.compare(["native", "silo"], ["hash"], crash=False)
+    ours = plots.svg(comparison_plot.figure, answer)
+    theirs = {"figure.facecolor": "black", "text.color": "white", "legend.fontsize": 20}
+    with matplotlib.rc_context(theirs):
+        assert plots.svg(comparison_plot.figure, answer) == ours
+        assert matplotlib.rcParams["text.color"] == "white"
+
+
 def test_a_long_name_makes_no_figure_narrower(fake: ModuleType) -> None:
     swept = indelible.sweep(["silo"], ["hash"], {"cores": [1, 2]})
     compared = indelible.compare(["silo"], ["hash"], crash=False, latencies=True)
-    views = [(compared, VIEWS[name].figure) for name in ("ratios", "stalls", "usage", "summary")]
+    views = [(compared, VIEWS[name].figure) for name in ("ratios", "stalls")]
     for answer, figure in [(swept, sweep_plot.figure), *views]:
         drawing = figure(replace(answer, machine="/a_folder/of_machines" * 8 + ".toml"))
         (axes,) = drawing.axes
@@ -155,12 +166,11 @@ def test_numbers_of_a_narrow_logarithmic_axis_do_not_overlap(limits: tuple[float
 
 @pytest.mark.parametrize("count", [3, 7, 33])
 def test_a_legend_is_no_wider_than_its_figure(count: int) -> None:
-    import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     named = {f"an-order-of-mine-{index} (not crash-safe)": Patch() for index in range(count)}
-    with matplotlib.rc_context(plots.STYLE):
+    with plots.our_style():
         drawing = Figure(figsize=(7, 3), layout="constrained")
         axes = drawing.subplots()
         plots.add_legend(drawing, named, "outside upper center", 5)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -104,14 +105,23 @@ def missing(error: ImportError, flag: str = "", extra: str = "plot") -> InputErr
     return InputError(f"{what}: python -m pip install 'indelible[{extra}]'")
 
 
+@contextmanager
+def our_style() -> Iterator[None]:
+    """Have figures be in our style: not in that of a notebook or a `matplotlibrc`, not in part."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
 def styled(draw: Callable[[Answer], Figure]) -> Callable[[Answer], Figure]:
     """Give a figure our style whoever draws it, and whatever theirs is."""
 
     @wraps(draw)
     def drawn(answer: Answer) -> Figure:
-        import matplotlib
-
-        with matplotlib.rc_context(STYLE):
+        with our_style():
             drawing = draw(answer)
             # The labels of ticks are not made before.
             drawing.draw_without_rendering()
@@ -123,9 +133,7 @@ def styled(draw: Callable[[Answer], Figure]) -> Callable[[Answer], Figure]:
 def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[str]) -> None:
     """Draw an answer into a file, whose suffix says the format."""
     check(path)
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
+    with our_style():
         drawing = draw(answer)
         with files.naming(path):
             drawing.savefig(path, dpi=200, metadata=UNDATED[Path(path).suffix.lower()])
@@ -133,10 +141,8 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[
 
 def svg(draw: Callable[[Answer], Figure], answer: Answer) -> str:
     """Return the text of the SVG of an answer."""
-    import matplotlib
-
     out = io.StringIO()
-    with matplotlib.rc_context(STYLE):
+    with our_style():
         draw(answer).savefig(out, format="svg", metadata=UNDATED[".svg"])
     return out.getvalue()
 
@@ -224,10 +230,14 @@ def filled(said: str, inches: float, font: float = TITLE_FONT) -> str:
 
 def widest(said: Iterable[str]) -> float:
     """Return how wide the widest line of texts is, in sizes of its font."""
+    return max(_wide(line) for words in said for line in words.split("\n"))
+
+
+@cache
+def _wide(line: str) -> float:
     from matplotlib.textpath import TextPath
 
-    lines = {line for words in said for line in words.split("\n")}
-    return max(TextPath((0, 0), line, size=1).get_extents().width for line in lines)
+    return TextPath((0, 0), line, size=1).get_extents().width
 
 
 def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> None:
