@@ -62,6 +62,18 @@ def test_figures_have_our_style_whatever_that_of_a_notebook_is(fake: ModuleType)
         assert matplotlib.rcParams["text.color"] == "white"
 
 
+def test_values_of_a_sweep_do_not_overlap(fake: ModuleType) -> None:
+    values = [1, 2, 3, *range(4, 60, 2)]
+    answer = indelible.sweep(["silo"], ["hash"], {"txs": values})
+    (axes,) = sweep_plot.figure(answer).axes
+    shown = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert (shown[0], len(axes.get_lines()[0].get_xdata())) == ("1", len(values))
+    places = [axes.transData.transform((float(text), 1))[0] for text in shown]
+    points = axes.figure.dpi / plots.POINTS
+    assert all(other - one > 8 * points for one, other in pairwise(places))
+    assert 5 < len(shown) < 20
+
+
 def test_a_long_name_makes_no_figure_narrower(fake: ModuleType) -> None:
     swept = indelible.sweep(["silo"], ["hash"], {"cores": [1, 2]})
     compared = indelible.compare(["silo"], ["hash"], crash=False, latencies=True)

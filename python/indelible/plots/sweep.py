@@ -21,11 +21,13 @@ from indelible.plots import (
     INTERVAL_LOOK,
     MARKERS,
     POINTS,
+    STYLE,
     WIDTH_INCHES,
     add_legend,
     entitle,
     filled,
     require_ratios,
+    room_of,
     styled,
     widest,
 )
@@ -52,8 +54,10 @@ SCALES = (
 #: Lines in a row of the legend.
 LABELS_IN_ROW = 4
 
-#: So many labels of an axis stand beside each other; more are turned.
+#: So many labels of an axis stand beside each other; more are turned. And the part of an axis that
+#: lines take.
 LEVEL_LABELS = 7
+USED = 0.9
 
 #: Blue below 1, grey there and yellow above, as light in grey as it is high (Nunez et al., 2018);
 #: turned round where lower is better.
@@ -125,8 +129,7 @@ def _lines(answer: Sweep) -> Figure:
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     if min(places) > 0 and max(places) >= DECADE * min(places):
         axes.set_xscale("log")
-    axes.set_xticks(places, values, rotation=45 if len(values) > LEVEL_LABELS else 0)
-    axes.minorticks_off()
+    _name_values(axes, dict(zip(places, values, strict=True)))
     axes.set_xlabel(key)
     axes.set_ylabel(_label(answer))
     sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
@@ -135,6 +138,32 @@ def _lines(answer: Sweep) -> Figure:
     named = dict(zip(labels, handles, strict=True))
     add_legend(drawing, named, "outside upper center", LABELS_IN_ROW)
     return drawing
+
+
+def _name_values(axes: Axes, values: Mapping[float, str]) -> None:
+    """Write the values below their places, turned if they are many, as far as there is room."""
+    turned = STYLE["font.size"] * math.sqrt(2)
+    told = {place: widest([value]) * STYLE["font.size"] for place, value in values.items()}
+    level, slanted = (_apart(axes, sizes) for sizes in (told, dict.fromkeys(values, turned)))
+    is_level = len(values) <= LEVEL_LABELS and len(level) == len(values)
+    shown = level if is_level else slanted
+    axes.set_xticks(shown, [values[place] for place in shown], rotation=0 if is_level else 45)
+    axes.minorticks_off()
+
+
+def _apart(axes: Axes, sizes: Mapping[float, float]) -> list[float]:
+    """Return the places, from the left on, at which things of these sizes do not overlap."""
+    along = math.log if axes.get_xscale() == "log" else float
+    low, high = (along(end) for end in (min(sizes), max(sizes)))
+    unit = room_of(axes, 1) * USED / ((high - low) or 1.0)
+    found: list[float] = []
+    end = -math.inf
+    for place in sorted(sizes):
+        middle, half = (along(place) - low) * unit, sizes[place] / 2
+        if middle - half >= end:
+            found.append(place)
+            end = middle + half
+    return found
 
 
 def _label(answer: Sweep) -> str:
