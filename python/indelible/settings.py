@@ -154,5 +154,7 @@ def _range(key: str, word: str) -> Sequence[str]:
         raise InputError(f"`{key}={word}` goes from {first} to {last} in steps of {step}: no way")
     count = int((last - first) / step) + 1
     if count > VALUES_MAX:
-        raise InputError(f"`{key}={word}` has {count:,} values; at most {VALUES_MAX:,} do")
+        # Python writes no whole number of some thousand digits.
+        many = f"{Decimal(count):,}"
+        raise InputError(f"`{key}={word}` has {many} values; at most {VALUES_MAX:,} do")
     return [f"{(first + index * step).normalize():f}{unit}" for index in range(count)]

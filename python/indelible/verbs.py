@@ -556,6 +556,10 @@ def _varied_alone(
 
 def _whole(key: str, value: str) -> int:
     least = experiment.LEAST.get(key, 0)
-    if not value.isdecimal() or int(value) < least:
+    is_whole = value.isascii() and value.isdecimal()
+    # Python does not read some thousand digits, and none of these has so many.
+    if is_whole and len(value) > len(str(experiment.WHOLE_MAX)):
+        raise InputError(f"`{key}` is too large: {value}")
+    if not is_whole or int(value) < least:
         raise InputError(f"`{key}` is to be `{value}`, which is no whole number from {least} on")
     return int(value)
