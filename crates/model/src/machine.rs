@@ -413,10 +413,13 @@ impl<D: Design> Machine<D> {
     }
 
     fn process_all_wakes(&mut self) {
-        while let Some((id, at)) = self.below.retries.pop() {
+        let mut retries = std::mem::take(&mut self.below.retries);
+        for (id, at) in retries.drain(..) {
             self.unpark(id, at);
         }
-        while let Some((id, at)) = self.below.wakes.pop() {
+        self.below.retries = retries;
+        let mut wakes = std::mem::take(&mut self.below.wakes);
+        for (id, at) in wakes.drain(..) {
             let core = &mut self.cores[id];
             core.unanswered = None;
             let Some(stall) = core.timing.open() else {
@@ -437,6 +440,7 @@ impl<D: Design> Machine<D> {
                 _ => (),
             }
         }
+        self.below.wakes = wakes;
     }
 
     /// Lets a parked core go on; one that is not parked yet will not be.
