@@ -360,6 +360,7 @@ def test_each_write_is_as_large_as_it_was_asked_for(write: Write) -> None:
         "    base, self.told = self.shape.log_base, [0]\n"
         "    assert below.controller_of(base) == 0 and below.has_room(base)\n"
         "    assert below.read(tx.at, base) > tx.at\n"
+        "    assert below.log(tx.at, base + 8, [], tell='nothing') == 0\n"
         "    below.send(tx.at, base, bytes(64), kind='metadata', mask=0xff, tell='part')\n"
         "    line, way = base + 64, {'direct': True, 'tell': 'direct'}\n"
         "    below.send(tx.at, line, bytearray(64), kind='checkpoint', **way)\n"
@@ -375,7 +376,7 @@ def test_each_write_is_as_large_as_it_was_asked_for(write: Write) -> None:
     assert run.pm_writes["by_class"] | {"data": 0, "home_write_back": 0} == dict.fromkeys(
         run.pm_writes["by_class"], 0
     ) | {"metadata": 8, "checkpoint": 64, "consolidation": 64}
-    assert {"part", "direct", "give"} <= set(run.design_counters)
+    assert set(run.design_counters) == {"0", "room", "part", "direct", "give"}
 
 
 def test_it_is_told_where_no_order_but_that_of_timing_was_tried(mine: str) -> None:

@@ -12,8 +12,8 @@ mod image;
 mod lent;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use lab::InputError;
 use lab::scripts::RAISES;
@@ -145,8 +145,8 @@ fn entry_of(
         .and_then(|log| LogName::ALL.iter().find(|(name, _)| *name == log).map(|(_, log)| *log));
     let name = key.2;
     let class = class.unbind();
-    let (anew, interrupted) = (Mutex::default(), AtomicU64::default());
-    let script = PyScript { name, class, anew, interrupted, brings_stores, overridden, cells };
+    let lives = Mutex::default();
+    let script = PyScript { name, class, lives, brings_stores, overridden, cells };
     let entry = scripted::entry(&about, log, Arc::new(script))
         .map_err(|text| crate::InputError::new_err(format!("{name}: {text}")))?;
     // The class is part of the entry, so that its address belongs to nobody else.
@@ -236,11 +236,9 @@ struct PyScript {
     name: &'static str,
     /// What hooks of a machine's first life are called on.
     class: Py<PyType>,
-    /// The same class, loaded anew: what was put in its variables, and in those of its module, was
-    /// lost with the power.
-    anew: Mutex<Option<Py<PyType>>>,
-    /// How often recovery was interrupted since a machine was switched on.
-    interrupted: AtomicU64,
+    /// What there is of a machine's next life, for each thread: of runs beside each other none has
+    /// to do with another's.
+    lives: Mutex<HashMap<ThreadId, Life>>,
     brings_stores: bool,
     /// The hooks that it changes.
     overridden: HashSet<String>,
@@ -249,7 +247,23 @@ struct PyScript {
     cells: Mutex<HashMap<SetUp, bool>>,
 }
 
+/// What there is of a machine's next life.
+#[derive(Debug, Default)]
+struct Life {
+    /// The class, loaded anew: what was put in its variables, and in those of its module, was lost
+    /// with the power.
+    class: Option<Py<PyType>>,
+    /// How often recovery was interrupted since a machine was switched on.
+    interrupted: u64,
+}
+
 impl PyScript {
+    /// Does something with this thread's, without calling Python.
+    fn with_life<R>(&self, work: impl FnOnce(&mut Life) -> R) -> R {
+        let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
+        work(lives.entry(thread::current().id()).or_default())
+    }
+
     fn changes(&self, hook: &str) -> bool {
         self.overridden.contains(hook)
     }
@@ -257,20 +271,21 @@ impl PyScript {
     /// The class without what a machine that is switched on has put in its variables, loaded
     /// when it is asked for first.
     fn anew<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
-        let known = || self.anew.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(class) = &*known() {
-            return Ok(class.bind(py).clone());
+        let known = self.with_life(|life| life.class.as_ref().map(|class| class.clone_ref(py)));
+        if let Some(class) = known {
+            return Ok(class.into_bound(py));
         }
         let class = package(py).scripts.bind(py).call_method1("anew", (&self.class,))?;
         let class = class.cast_into::<PyType>()?;
-        *known() = Some(class.clone().unbind());
+        let of_life = class.clone().unbind();
+        self.with_life(|life| life.class = Some(of_life));
         Ok(class)
     }
 
     /// Has what was put in the variables of the class loaded anew be lost, too.
     fn forget(&self) {
         // What goes may be Python that runs.
-        let gone = self.anew.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let gone = self.with_life(|life| life.class.take());
         drop(gone);
     }
 
@@ -365,7 +380,7 @@ impl Script for PyScript {
     fn switch_on(&self, given: &Given<'_>) -> Box<dyn Hooks> {
         Python::attach(|py| {
             self.forget();
-            self.interrupted.store(0, Ordering::Relaxed);
+            self.with_life(|life| life.interrupted = 0);
             let has_cells = self.has_cells(py, given);
             let class = self.class.bind(py);
             let design = self.setup(py, given).and_then(|setup| class.call1((setup,)));
@@ -384,8 +399,12 @@ impl Script for PyScript {
                 self.anew(py)?.call_method1("recover", (image, setup)).map(drop)
             });
             // Who is interrupted leaves nothing in variables to whoever comes after.
-            let is_seen = |count: u64| count.is_multiple_of(LOADED_EVERY);
-            if answer.1 && is_seen(self.interrupted.fetch_add(1, Ordering::Relaxed)) {
+            let is_forgotten = answer.1
+                && self.with_life(|life| {
+                    life.interrupted += 1;
+                    life.interrupted % LOADED_EVERY == 1
+                });
+            if is_forgotten {
                 self.forget();
             }
             self.place_endless(py, image, &answer.0, "recover");

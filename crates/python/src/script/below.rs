@@ -318,6 +318,9 @@ impl PyBelow {
                 below.shape.log_base, below.shape.capacity
             )));
         }
+        if words.is_empty() {
+            return Ok(0);
+        }
         for (place, value) in (first.0..).zip(&words) {
             below.view.set_word(Word(place), *value);
         }
@@ -327,7 +330,7 @@ impl PyBelow {
             let tell = tell.as_ref().map(|event| event.bind(py).clone());
             below.send(at + late, write, self.told(tell));
         }
-        Ok(if words.is_empty() { 0 } else { lines.end - lines.start })
+        Ok(lines.end - lines.start)
     }
 
     /// Sends a line, or the bytes of it that `mask` selects, one bit a byte: it is at its
