@@ -25,7 +25,7 @@ use model::design::{
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
-use model::params::{Params, choice};
+use model::params::{Both, Params, choice};
 use model::units::{Cycle, LINE_BYTES, Line};
 
 mod drain;
@@ -68,18 +68,8 @@ model::params! {
 }
 
 model::params! {
-    /// What a log that counts can be given.
-    pub struct CountParams {
-        /// As in `h-wal`.
-        log_writes = 16 in 1..=1024;
-        /// As in `h-wal`.
-        redirect_latency = 8 in 0..=1000;
-        /// As in `h-wal`.
-        id_bits = 16 in 5..=16;
-        /// As in `h-wal`.
-        truncate_perc = 50 in 1..=100;
-        /// As in `h-wal`, if metadata are in blocks.
-        groups = "turned" of ["turned", "aligned"];
+    /// What a log that counts can be given, too.
+    pub struct BurstParams {
         /// Where the metadata of a block are: in a block that follows a group of seven (the slides'
         /// figure), or in the burst of the block itself: 8 bytes on the lane that memory has for
         /// error correction, which the log's blocks then lack (specs/ordering.md 13.2). The 72
@@ -88,8 +78,11 @@ model::params! {
     }
 }
 
+/// What a log that counts can be given.
+pub type CountingParams = Both<WalParams, BurstParams>;
+
 model::params! {
-    /// What LOC can be given.
+    /// What LOC can be given, too.
     pub struct LocParams {
         /// The speculation degree: transactions of a core that run or are not durable (ICCD'14
         /// slides sweep 1 to 32; 16 is what their average fits best, specs/ordering.md 13.7).
@@ -101,18 +94,6 @@ model::params! {
         /// What becomes of the TxCnt of a transaction whose blocks all were absorbed: another one
         /// carries it, or the last block is pinned, that is, not absorbed (specs/ordering.md 13.3).
         bearer = "carry" of ["carry", "pin"];
-        /// As in `ec-wal`.
-        log_writes = 16 in 1..=1024;
-        /// As in `ec-wal`.
-        redirect_latency = 8 in 0..=1000;
-        /// As in `ec-wal`.
-        id_bits = 16 in 5..=16;
-        /// As in `ec-wal`.
-        truncate_perc = 50 in 1..=100;
-        /// As in `ec-wal`.
-        groups = "turned" of ["turned", "aligned"];
-        /// As in `ec-wal`.
-        metadata = "block" of ["block", "burst"];
     }
 }
 
@@ -254,6 +235,8 @@ const fn card(name: &'static str, summary: &'static str, durability: Durability)
     }
 }
 
+/// The metadata of a block are in its burst.
+const BURST: u64 = choice::<BurstParams>("metadata", "burst");
 /// When the window is full its oldest transaction is drained.
 const OLDEST: u64 = choice::<LocParams>("drain", "oldest");
 /// The last block of a transaction stays, and bears its TxCnt.
@@ -325,12 +308,9 @@ impl Scheme for EcWal {
         ("commit_in_order", INDEPENDENT),
     ];
     const NEEDLESS_WITH: &'static [NeedlessWith] = IN_A_BURST;
-    type Params = CountParams;
-    fn how(params: &CountParams) -> How {
-        let CountParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, metadata } =
-            *params;
-        let wal = WalParams { log_writes, redirect_latency, id_bits, truncate_perc, groups };
-        wal.how(false, metadata == choice::<CountParams>("metadata", "burst"))
+    type Params = CountingParams;
+    fn how(params: &CountingParams) -> How {
+        params.first.how(false, params.second.metadata == BURST)
     }
 }
 
@@ -350,16 +330,14 @@ impl Scheme for LocWal {
         ),
     ];
     const NEEDLESS_WITH: &'static [NeedlessWith] = LOC_NEEDLESS_WITH;
-    type Params = LocParams;
-    fn how(params: &LocParams) -> How {
-        let LocParams { log_writes, redirect_latency, id_bits, truncate_perc, groups, .. } =
-            *params;
-        let wal = WalParams { log_writes, redirect_latency, id_bits, truncate_perc, groups };
+    type Params = Both<LocParams, CountingParams>;
+    fn how(params: &Self::Params) -> How {
+        let (own, counting) = (&params.first, &params.second);
         How {
-            sd: params.sd,
-            drain_oldest: params.drain == OLDEST,
-            commit: Commit { record: false, pin: params.bearer == PIN },
-            ..wal.how(false, params.metadata == choice::<LocParams>("metadata", "burst"))
+            sd: own.sd,
+            drain_oldest: own.drain == OLDEST,
+            commit: Commit { record: false, pin: own.bearer == PIN },
+            ..EcWal::how(counting)
         }
     }
 }
@@ -391,7 +369,6 @@ impl<S: Scheme> Design for Wal<S> {
     const CARD: Card = S::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
     const NEEDLESS_WITH: &'static [NeedlessWith] = S::NEEDLESS_WITH;
-    const HAS_FENCES: bool = false;
     const REVOKES: bool = true;
     type Params = S::Params;
     type Rules = LocRules;
