@@ -101,7 +101,6 @@ impl Design for Base {
         "commit_record_after_lines",
         "recovery redoes what committed, and a line is accepted long before the ring comes round",
     )];
-    const HAS_FENCES: bool = false;
     type Params = BaseParams;
     type Rules = Both<LogRules, BaseRules>;
     type Event = LogEvent;

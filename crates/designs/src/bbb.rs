@@ -119,7 +119,6 @@ impl Design for Bbb {
         needs: Needs::Adr,
     };
     const MODEL: Option<Model> = Some(Model::Visible);
-    const HAS_FENCES: bool = false;
     type Params = BbbParams;
     type Rules = BbbRules;
     type Event = BbbEvent;

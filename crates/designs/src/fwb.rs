@@ -71,7 +71,6 @@ impl Design for Fwb {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
-    const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = FwbParams;
     type Rules = Both<LogRules, ScanRules>;

@@ -159,6 +159,7 @@ impl Design for Hops {
         needs: Needs::Nothing,
     };
     const MODEL: Option<Model> = Some(Model::Epoch);
+    const HAS_FENCES: bool = true;
     const HAS_FLUSHES: bool = false;
     const LINES_LEAVE: bool = true;
     type Params = HopsParams;

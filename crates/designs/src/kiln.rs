@@ -176,7 +176,6 @@ impl Design for Kiln {
         why: "nothing waits in front of the last level, so what came down before the transaction \
               ended is there before what its end cleans",
     }];
-    const HAS_FENCES: bool = false;
     const REVOKES: bool = true;
     const WATCHES_L2: bool = true;
     type Params = KilnParams;

@@ -182,7 +182,6 @@ impl Design for Lad {
         granularity: Granularity::Line,
         needs: Needs::Adr,
     };
-    const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = LadParams;
     type Rules = LadRules;

@@ -197,7 +197,6 @@ impl Design for LocKiln {
          transaction, too",
     )];
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[pinned("carry_count"), pinned("rehome_pairs")];
-    const HAS_FENCES: bool = false;
     const REVOKES: bool = true;
     type Params = LocKilnParams;
     type Rules = LocKilnRules;

@@ -19,7 +19,6 @@ impl Design for Native {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const HAS_FENCES: bool = false;
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;

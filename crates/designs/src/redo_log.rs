@@ -202,7 +202,6 @@ impl Design for RedoLog {
         granularity: Granularity::Line,
         needs: Needs::Nothing,
     };
-    const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = RedoLogParams;
     type Rules = RedoLogRules;

@@ -189,6 +189,7 @@ impl Design for ShadowPaging {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
+    const HAS_FENCES: bool = true;
     const LINES_LEAVE: bool = true;
     type Params = Both<ShadowParams, UndoParams>;
     type Rules = Both<ShadowRules, UndoRules>;

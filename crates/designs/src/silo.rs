@@ -250,7 +250,6 @@ impl Design for Silo {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
-    const HAS_FENCES: bool = false;
     const MIGRATES: bool = true;
     type Params = SiloParams;
     type Rules = SiloRules;

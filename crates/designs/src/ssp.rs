@@ -277,6 +277,7 @@ impl Design for Ssp {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
+    const HAS_FENCES: bool = true;
     const LINES_LEAVE: bool = true;
     type Params = Both<SspParams, UndoParams>;
     type Rules = Both<SspRules, UndoRules>;

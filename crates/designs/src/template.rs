@@ -106,7 +106,6 @@ impl Design for Template {
         // A write is durable when a controller has accepted it.
         needs: Needs::Adr,
     };
-    const HAS_FENCES: bool = false;
     type Params = Params;
     type Rules = Rules;
     type Event = Event;

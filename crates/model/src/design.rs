@@ -41,7 +41,7 @@ pub trait Design: Sized + 'static {
     /// What order of stores it promises, if it is ordering hardware or stands on it.
     const MODEL: Option<Model> = None;
     /// Whether what a program asks for besides loads and stores is an instruction.
-    const HAS_FENCES: bool = true;
+    const HAS_FENCES: bool = false;
     /// Whether a flush is one.
     const HAS_FLUSHES: bool = Self::HAS_FENCES;
     /// Whether [`could_be_durable`](Design::could_be_durable) says anything: lines may leave when

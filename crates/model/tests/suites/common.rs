@@ -101,6 +101,7 @@ pub struct Watcher;
 
 impl Design for Watcher {
     const CARD: Card = card("watcher", "looks at everything");
+    const HAS_FENCES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();
