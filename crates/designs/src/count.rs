@@ -31,7 +31,7 @@
 
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
-use model::units::{CoreId, Cycle, LINE_BYTES, TxId, Word, mix};
+use model::units::{CoreId, Cycle, LINE_BYTES, TxId, Word, mix_all};
 use model::workload::Ptr;
 
 use crate::software::{self, ALREADY_DURABLE, LAST_IS_LAST, Log};
@@ -115,9 +115,7 @@ pub struct Count {
 }
 
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
-    let base = shape.log_of(core);
-    let end = base + shape.log_bytes;
-    Entries { start: base + ENTRIES, end, bytes: ENTRY_BYTES, log: shape.log_bytes }
+    Entries::new(shape, core, ENTRIES, ENTRY_BYTES)
 }
 
 fn mark_of(shape: &Shape, core: CoreId) -> Word {
@@ -246,7 +244,7 @@ impl Log for Count {
 }
 
 fn checksum(address: u64, value: u64, stamp: u64) -> u64 {
-    [address, value, stamp].iter().fold(0, |sum, word| mix(sum ^ word))
+    mix_all(0, &[address, value, stamp])
 }
 
 const _: () = assert!(LINE_BYTES.is_multiple_of(ENTRY_BYTES), "an entry lies within a line");

@@ -68,6 +68,8 @@ model::params! {
 
 /// Undo data leave the undo+redo buffer, and redo data move on.
 const UNDO_FIRST: u64 = choice::<MorlogParams>("variant", "b");
+/// Records have only the bytes that changed.
+const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
 
 impl MorlogParams {
     /// Entries of a redo buffer: the redo data of entries that leave as undo data come all at once,
@@ -77,8 +79,6 @@ impl MorlogParams {
         self.r_entries + if self.variant == UNDO_FIRST { self.ur_entries + 1 } else { 0 }
     }
 }
-/// Records have only the bytes that changed.
-const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
 
 model::params! {
     /// What delay-persistence adds.
@@ -206,7 +206,7 @@ pub struct Morlog<S> {
     line_after_records: bool,
     path: u64,
     age: u64,
-    /// Cycles of a commit's scan of a first level: a set in each (ours).
+    /// Cycles of a commit's scan of a first level: a set in each (ours), or what is asked for.
     scan_cycles: u64,
     cores: PerCore<Words>,
     log: Log,
@@ -241,7 +241,6 @@ struct Counts {
 impl<S: Scheme> Design for Morlog<S> {
     const CARD: Card = S::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
-    const HAS_FENCES: bool = false;
     const WATCHES_L1: bool = true;
     type Params = S::Params;
     type Rules = Both<LogRules, Both<ScanRules, MorlogRules>>;

@@ -1,6 +1,7 @@
 //! Ordering hardware without structures of its own: x86's clwb and sfence, caches that survive,
 //! and no ordering at all. Hardware with structures has a file of its own.
 
+use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Model, Needs,
     NoParams, NoRules, Progress, Setup, Structure,
@@ -42,8 +43,21 @@ pub(crate) fn flush<E: Copy>(
     (line, class, how): (Line, Class, Flush),
     below: &mut Below<E>,
 ) -> Progress {
-    let keep = how == Flush::WriteBack;
-    below.flush(fence.core, fence.drained, line, keep, class);
+    flush_to(fence, (line, class, how), line, below)
+}
+
+/// The same of a line that lies elsewhere in persistent memory.
+pub(crate) fn flush_to<E: Copy>(
+    fence: &Fence,
+    (line, class, how): (Line, Class, Flush),
+    to: Line,
+    below: &mut Below<E>,
+) -> Progress {
+    let (keep, at) = (how == Flush::WriteBack, fence.drained);
+    match line.is_persistent() {
+        true => _ = below.write_back_to(at, line, to, keep, class, Notify::Core(fence.core)),
+        false => below.flush(fence.core, at, line, keep, class),
+    }
     match how {
         Flush::EvictInOrder => below.fence(fence.core, fence.drained),
         _ => Progress::Done(fence.at),
@@ -70,6 +84,7 @@ model::rules! {
 impl Design for X86 {
     const CARD: Card = card("x86", "clwb and sfence", Needs::Nothing);
     const MODEL: Option<Model> = Some(Model::Fenced);
+    const HAS_FENCES: bool = true;
     const LINES_LEAVE: bool = true;
     const MIGRATES: bool = true;
     type Params = NoParams;
@@ -117,7 +132,6 @@ model::rules! {
 impl Design for Eadr {
     const CARD: Card = card("eadr", "caches that survive", Needs::Eadr);
     const MODEL: Option<Model> = Some(Model::Visible);
-    const HAS_FENCES: bool = false;
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = EadrRules;
@@ -164,7 +178,6 @@ impl Design for Ideal {
     const CARD: Card = card("ideal", "free flushes and fences that do nothing", Needs::Nothing);
     const MODEL: Option<Model> = Some(Model::Unordered);
     const LINES_LEAVE: bool = true;
-    const HAS_FENCES: bool = false;
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;

@@ -63,9 +63,7 @@ pub struct Redo {
 }
 
 fn entries_of(shape: &Shape, core: CoreId) -> Entries {
-    let base = shape.log_of(core);
-    let end = base + shape.log_bytes;
-    Entries { start: base + ENTRIES, end, bytes: ENTRY_BYTES, log: shape.log_bytes }
+    Entries::new(shape, core, ENTRIES, ENTRY_BYTES)
 }
 
 impl Log for Redo {

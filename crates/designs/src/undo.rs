@@ -14,7 +14,7 @@
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word, mix};
+use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word, mix, mix_all};
 use model::workload::{Flush, Ptr};
 
 use crate::software::{ALREADY_DURABLE, LAST_IS_LAST, Log};
@@ -241,6 +241,5 @@ fn words_of(line: Line) -> impl Iterator<Item = Word> {
 }
 
 fn checksum(line: Line, number: u64, data: &[u64; 8]) -> u64 {
-    let start = mix(line.0 ^ number.rotate_left(32));
-    data.iter().fold(start, |sum, &word| mix(sum ^ word))
+    mix_all(mix(line.0 ^ number.rotate_left(32)), data)
 }

@@ -19,9 +19,9 @@ use model::design::{
     Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
-use model::image::{Image, PowerLoss, word_of};
+use model::image::{Image, PowerLoss, put_word, word_of};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, LineData, LineSet, PerCore, Word, mix};
+use model::units::{CoreId, Cycle, Line, LineData, LineSet, PerCore, Word, mix, mix_all};
 
 use crate::parts::area::Area;
 
@@ -132,7 +132,6 @@ impl Design for UndoLog {
         granularity: Granularity::Line,
         needs: Needs::Nothing,
     };
-    const HAS_FENCES: bool = false;
     type Params = UndoLogParams;
     type Rules = UndoLogRules;
     type Event = UndoLogEvent;
@@ -172,8 +171,7 @@ impl Design for UndoLog {
         }
         log.lines.push(line);
         let mut old = below.line(line);
-        let place = store.word.place() * 8;
-        old[place..place + 8].copy_from_slice(&store.old.to_le_bytes());
+        put_word(&mut old, store.word, store.old);
         self.log(store, line, &old, below);
         if self.rules.block_until_entry_is_durable {
             return Progress::Wait;
@@ -384,8 +382,7 @@ fn entry(position: u64, line: Line, old: &LineData) -> [u64; ENTRY_WORDS as usiz
 }
 
 fn checksum(position: u64, address: u64, old: &[u64]) -> u64 {
-    let start = mix(address ^ position.rotate_left(32));
-    old.iter().fold(start, |sum, &word| mix(sum ^ word))
+    mix_all(mix(address ^ position.rotate_left(32)), old)
 }
 
 /// Revokes what the running transaction of a core stored, and drops its entries.

@@ -1,10 +1,10 @@
 //! What software redo logs share. A transaction's stores stay in a volatile write set until they
 //! are in the log; then they go to their places, and a mark truncates the log.
 
-use model::design::Cpu;
+use model::design::{Cpu, Shape};
 use model::image::Image;
 use model::meters::Class;
-use model::units::{Cycle, Line, LineSet, Word, WordMap};
+use model::units::{CoreId, Cycle, Line, LineSet, Word, WordMap};
 use model::workload::{Flush, Ptr};
 
 use crate::parts::raise::log_size;
@@ -22,6 +22,13 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// Those of a core's log, of so many bytes each, from so many bytes behind its beginning on.
+    pub fn new(shape: &Shape, core: CoreId, behind: u64, bytes: u64) -> Entries {
+        let base = shape.log_of(core);
+        let (start, end, log) = (base + behind, base + shape.log_bytes, shape.log_bytes);
+        Entries { start, end, bytes, log }
+    }
+
     /// Where an entry begins.
     pub fn at(&self, place: usize) -> u64 {
         self.start + self.bytes * place as u64

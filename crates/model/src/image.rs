@@ -289,8 +289,7 @@ impl<'a> Image<'a> {
     /// [`PowerLoss`] when the power fails before the write takes effect.
     pub fn set_word(&mut self, word: Word, value: u64) -> Result<(), PowerLoss> {
         let mut data = [0; LINE_BYTES as usize];
-        let at = word.place() * 8;
-        data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        put_word(&mut data, word, value);
         self.set_line(word.line(), &data, word.mask())
     }
 
@@ -404,6 +403,13 @@ fn before(base: &Contents, line: Line) -> &LineData {
 pub fn word_of(line: &LineData, word: Word) -> u64 {
     let at = word.place() * 8;
     u64::from_le_bytes(line[at..at + 8].try_into().expect("a word has 8 bytes"))
+}
+
+/// Puts a word into a line's data.
+#[inline]
+pub fn put_word(line: &mut LineData, word: Word, value: u64) {
+    let at = word.place() * 8;
+    line[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
 /// Copies the bytes that `mask` selects, one bit a byte.

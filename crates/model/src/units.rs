@@ -249,6 +249,12 @@ pub fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
+/// A number that depends on every bit of several, and of the one that it starts with.
+#[inline]
+pub fn mix_all<'a>(start: u64, values: impl IntoIterator<Item = &'a u64>) -> u64 {
+    values.into_iter().fold(start, |sum, value| mix(sum ^ value))
+}
+
 /// A set of lines, hashed the same way in every run.
 pub type LineSet = rustc_hash::FxHashSet<Line>;
 

@@ -1,8 +1,9 @@
 //! The write-combining buffers of a core: lines on their way past the caches.
 
 use crate::device::Write;
+use crate::image::put_word;
 use crate::meters::Class;
-use crate::units::{Cycle, LINE_BYTES, Line, WORD_BYTES, Word};
+use crate::units::{Cycle, LINE_BYTES, Line, Word};
 
 /// A core's write-combining buffers. One that was sent is in use until its controller has answered.
 #[derive(Clone, Debug)]
@@ -63,8 +64,7 @@ impl Combining {
         });
         let buffer = &mut self.buffers[index];
         for (word, value) in (first.0..).map(Word).zip(values) {
-            let at = word.place() * WORD_BYTES as usize;
-            buffer.data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            put_word(&mut buffer.data, word, *value);
             buffer.mask |= word.mask();
         }
         let is_full = buffer.mask == u64::MAX;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use model::image::put_word;
 use model::meters::Class;
 use model::sieve::Sieve;
 use model::units::{CoreId, Cycle, Line, LineData, Word, mix};
@@ -170,8 +171,7 @@ impl Buffer {
                     if entry.state != State::Waiting {
                         return false;
                     }
-                    let at = word.place() * 8;
-                    data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+                    put_word(data, word, value);
                     entry.leaves = entry.leaves.max(leaves);
                     return true;
                 }

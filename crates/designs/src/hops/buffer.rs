@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use model::image::put_word;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, PerCore, Word};
 
@@ -142,8 +143,7 @@ impl Buffer {
 
 impl Entry {
     pub fn put(&mut self, word: Word, value: u64) {
-        let at = word.place() * 8;
-        self.data[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        put_word(&mut self.data, word, value);
         self.mask |= word.mask();
     }
 

@@ -13,7 +13,7 @@ pub struct Transactions {
     cores: PerCore<Core>,
     rows: Vec<Row>,
     free: VecDeque<u16>,
-    /// Cores that wait for a TxID, and since when they may have one.
+    /// Cores that wait for a TxID, the first one first.
     waiting: VecDeque<CoreId>,
 }
 

@@ -20,7 +20,7 @@ use model::design::{Below, Shape};
 use model::device::Write;
 use model::image::{Image, PowerLoss, word_of};
 use model::meters::Class;
-use model::units::{Cycle, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word, mix};
+use model::units::{Cycle, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word, mix, mix_all};
 
 /// A record.
 pub type Record = [u64; 2];
@@ -402,8 +402,7 @@ fn group(start: u64, image: &Image<'_>, ring: &Ring, belief: Belief) -> Option<(
 fn commit(records: &[Record], start: u64, tid: u64) -> Record {
     let (count, position) = (records.len() as u64, start & 0xffff_ffff);
     let begin = mix(count ^ position.rotate_left(32));
-    let words = records.iter().flatten();
-    let sum = words.fold(begin, |sum, &word| mix(sum ^ word)) & 0xffff_ffff;
+    let sum = mix_all(begin, records.iter().flatten()) & 0xffff_ffff;
     [sum << 32 | position, count << 56 | COMMIT << TID_BITS | tid]
 }
 

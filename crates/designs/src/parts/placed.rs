@@ -1,12 +1,10 @@
 //! Flushes and evictions under designs that decide which physical line holds a line.
 
-use model::controller::Notify;
 use model::design::{Below, Fence, FenceKind, Progress};
 use model::device::Write;
 use model::units::Line;
-use model::workload::Flush;
 
-use crate::orders::evictions;
+use crate::orders::{evictions, flush_to};
 
 /// What `clwb`, `clflushopt`, `clflush` and `sfence` do: a line is written back to where it lies.
 pub fn fence<E: Copy>(
@@ -14,21 +12,11 @@ pub fn fence<E: Copy>(
     locate: impl Fn(Line) -> Line,
     below: &mut Below<E>,
 ) -> Progress {
-    let Fence { core, kind, at, drained } = *fence;
-    match kind {
+    match fence.kind {
         FenceKind::Flush(line, class, how) => {
-            let keep = how == Flush::WriteBack;
-            if line.is_persistent() {
-                below.write_back_to(drained, line, locate(line), keep, class, Notify::Core(core));
-            } else {
-                below.flush(core, drained, line, keep, class);
-            }
-            match how {
-                Flush::EvictInOrder => below.fence(core, drained),
-                _ => Progress::Done(at),
-            }
+            flush_to(fence, (line, class, how), locate(line), below)
         }
-        FenceKind::Order | FenceKind::Durable => below.fence(core, drained),
+        FenceKind::Order | FenceKind::Durable => below.fence(fence.core, fence.drained),
     }
 }
 

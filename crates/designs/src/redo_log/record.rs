@@ -11,7 +11,7 @@
 
 use model::contents::View;
 use model::design::Setup;
-use model::image::{Image, PowerLoss};
+use model::image::{Image, PowerLoss, put_word};
 use model::units::{CoreId, LINE_BYTES, LINE_WORDS, Line, LineData, Word};
 
 use super::{COMMIT, COMPLETE, RedoLog};
@@ -87,9 +87,7 @@ impl Pending {
                     let (mut data, mut mask) = ([0; LINE_BYTES as usize], 0);
                     for place in (0..LINE_WORDS).filter(|place| words >> place & 1 == 1) {
                         let word = Word(line.first_word().0 + place);
-                        let value = image.word(area.word(at)).to_le_bytes();
-                        let first = word.place() * 8;
-                        data[first..first + 8].copy_from_slice(&value);
+                        put_word(&mut data, word, image.word(area.word(at)));
                         mask |= word.mask();
                         at += 1;
                     }

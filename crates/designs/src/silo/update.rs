@@ -151,13 +151,12 @@ impl Silo {
             log.word.line() == line
                 && (log.stamp <= left || !self.rules.eviction_marks_what_it_carries)
         };
-        let newest = |buffer: &LogBuffer| {
-            let logs = buffer.logs.iter().filter(|log| log.word.line() == line);
-            logs.map(|log| log.stamp).max()
+        let only = match self.rules.eviction_marks_all_cores {
+            true => None,
+            false => self.core_of_newest(line),
         };
-        let only = self.cores.iter().max_by_key(|(_, buffer)| newest(buffer)).map(|(core, _)| core);
         for (core, buffer) in self.cores.iter_mut() {
-            if !self.rules.eviction_marks_all_cores && Some(core) != only {
+            if only.is_some_and(|only| only != core) {
                 continue;
             }
             for log in buffer.logs.iter_mut().filter(carried).filter(|log| !log.flushed) {
@@ -165,6 +164,15 @@ impl Silo {
                 self.counts.flush_bits += 1;
             }
         }
+    }
+
+    /// The core that has the newest log of a line.
+    fn core_of_newest(&self, line: Line) -> Option<CoreId> {
+        let newest = |buffer: &LogBuffer| {
+            let logs = buffer.logs.iter().filter(|log| log.word.line() == line);
+            logs.map(|log| log.stamp).max()
+        };
+        self.cores.iter().max_by_key(|(_, buffer)| newest(buffer)).map(|(core, _)| core)
     }
 
     /// Sends the evicted lines whose logs have all arrived.

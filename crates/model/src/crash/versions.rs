@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::contents::View;
 use crate::design::FenceKind;
-use crate::image::{Image, word_of};
+use crate::image::{Image, put_word, word_of};
 use crate::units::{CoreId, Line, LineData, PerCore, Word, mix};
 use crate::workload::Flush;
 
@@ -69,7 +69,7 @@ impl Versions {
         debug_assert!(word_of(&now, word) == view.word(word), "the line is that of the word");
         let history = self.lines.entry(line).or_insert_with(|| {
             let mut settled = now;
-            settled[word.place() * 8..][..8].copy_from_slice(&old.to_le_bytes());
+            put_word(&mut settled, word, old);
             History { settled, open: VecDeque::new(), next: 0 }
         });
         history.open.push_back((history.next, now));
