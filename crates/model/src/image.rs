@@ -268,6 +268,20 @@ impl<'a> Image<'a> {
         self.physical(self.placement.locate(line))
     }
 
+    /// So many bytes from an address on.
+    pub fn bytes<const BYTES: usize>(&self, address: u64) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        let (mut rest, mut at) = (&mut bytes[..], address);
+        while !rest.is_empty() {
+            let from = (at % LINE_BYTES) as usize;
+            let (part, others) = rest.split_at_mut(rest.len().min(LINE_BYTES as usize - from));
+            part.copy_from_slice(&self.line(Line::of(at))[from..][..part.len()]);
+            at += part.len() as u64;
+            rest = others;
+        }
+        bytes
+    }
+
     /// A physical line, whatever the placement.
     #[inline]
     pub fn physical(&self, line: Line) -> &LineData {
@@ -440,6 +454,18 @@ pub fn apply_masked(line: &mut LineData, data: &LineData, mask: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_may_lie_in_several_lines() {
+        let mut durable = Contents::new(0, 4096).expect("room");
+        durable.set_word(Word(7), 0x0706_0504_0302_0100);
+        let mut image = Image::over(&durable);
+        image.set_word(Word(8), 0x0f0e_0d0c_0b0a_0908).expect("power");
+        image.set_word(Word(16), 0x10).expect("power");
+        assert_eq!(image.bytes(58), [2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(image.bytes(72), std::array::from_fn::<u8, 57, _>(|at| 0x10 * (at / 56) as u8));
+        assert_eq!(image.bytes(72), [0; 0]);
+    }
 
     #[test]
     fn what_recovery_writes_stays_aside() {

@@ -207,18 +207,19 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Lad>) -> Result<(), Powe
     for controller in 0..setup.shape.controllers {
         recorded.push(PerCore::new(setup.shape.cores, |core| {
             let at = region.numbers(controller) + NUMBER_BYTES * u64::from(core.0);
-            u16::from_le_bytes([byte(image, at), byte(image, at + 1)])
+            u16::from_le_bytes(image.bytes(at))
         }));
         for index in 0..image.word(Word::of(region.saved(controller))) {
             let at = region.entry(controller, index);
-            let tag =
-                u64::from_le_bytes(std::array::from_fn(|place| byte(image, at + place as u64)));
-            let data = std::array::from_fn(|place| byte(image, at + WORD_BYTES + place as u64));
-            entries.push(Saved::of(tag, controller, data, 0));
+            let tag = u64::from_le_bytes(image.bytes(at));
+            entries.push(Saved::of(tag, controller, image.bytes(at + WORD_BYTES), 0));
         }
-        let is_valid =
-            |slot: &u64| byte(image, region.valid(controller) + slot / 8) >> (slot % 8) & 1 == 1;
-        for slot in (0..region.slots).filter(is_valid) {
+        let valid = |part: u64| {
+            let [bits] = image.bytes(region.valid(controller) + part);
+            (0..8).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| 8 * part + bit)
+        };
+        let slots = (0..region.slots.div_ceil(8)).flat_map(valid);
+        for slot in slots.filter(|slot| *slot < region.slots) {
             let [data, header] =
                 [0, 1].map(|part| region.undo_line(usize::from(controller), 2 * slot + part));
             let [tag, sequence] = [0, 1].map(|word| image.word(Word(header.first_word().0 + word)));
@@ -266,10 +267,6 @@ impl Verdict<'_> {
         let rules = &self.setup.rules;
         rules.ignore_speculative_bit && (self.has_committed(entry) || !rules.discard_uncommitted)
     }
-}
-
-fn byte(image: &Image<'_>, at: u64) -> u8 {
-    image.line(Line::of(at))[(at % LINE_BYTES) as usize]
 }
 
 #[cfg(test)]

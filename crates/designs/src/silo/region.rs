@@ -74,7 +74,7 @@ impl Record {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Record {
+    fn from_bytes(bytes: &[u8; RECORD_BYTES as usize]) -> Record {
         let mut address = [0; 8];
         address[..6].copy_from_slice(&bytes[4..10]);
         Record {
@@ -234,14 +234,13 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), Pow
         let records = region.records;
         let commits: BTreeMap<u16, u64> = (0..tuples)
             .map(|index| {
-                let bytes = read(image, region.place_of_tuple(records, index), TUPLE_BYTES);
-                let tuple = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+                let tuple = u64::from_le_bytes(image.bytes(region.place_of_tuple(records, index)));
                 (tuple as u16, tuple >> 16)
             })
             .collect();
         let mut own = Vec::new();
         for index in 0..records {
-            let record = Record::from_bytes(&read(image, region.place(index), RECORD_BYTES));
+            let record = Record::from_bytes(&image.bytes(region.place(index)));
             match commits.get(&record.tx) {
                 Some(&commit) if !record.flushed => redo.push((commit, record)),
                 // The undo record of an overflow of a transaction that committed.
@@ -264,11 +263,6 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), Pow
         image.fence();
     }
     image.set_word(armed, 0)
-}
-
-fn read(image: &Image<'_>, address: u64, length: u64) -> Vec<u8> {
-    let byte = |at: u64| image.line(Line::of(at))[(at % LINE_BYTES) as usize];
-    (address..address + length).map(byte).collect()
 }
 
 #[cfg(test)]
