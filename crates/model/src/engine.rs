@@ -177,14 +177,17 @@ impl<D: Design> Shared<D> {
 /// A program's coroutine.
 type Thread = Coroutine<(), (), Step, DefaultStack>;
 
+/// Makes the coroutine of a core: [`thread`], with what the library is set up with.
+type MakesThread<'a, D> =
+    dyn Fn(Shared<D>, CoreId, Box<dyn Program>, Count, Watch) -> Result<Thread, Failure> + 'a;
+
 /// What differs between the designs that stand on one kind of hardware.
 struct Stands<'a, D: Design> {
     card: Card,
     firmware: Rc<dyn Firmware>,
     of_hardware: Setup<'a, D>,
     boot: &'a dyn Fn(&mut Image<'_>) -> Result<D, PowerLoss>,
-    thread:
-        &'a dyn Fn(Shared<D>, CoreId, Box<dyn Program>, Count, Watch) -> Result<Thread, Failure>,
+    thread: &'a MakesThread<'a, D>,
 }
 
 /// Runs programs on a machine with a design of these parameters and rules, of which this is said
