@@ -11,9 +11,9 @@ mod hooks;
 mod image;
 mod lent;
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
 
 use lab::InputError;
 use lab::scripts::RAISES;
@@ -145,8 +145,7 @@ fn entry_of(
         .and_then(|log| LogName::ALL.iter().find(|(name, _)| *name == log).map(|(_, log)| *log));
     let name = key.2;
     let class = class.unbind();
-    let lives = Mutex::default();
-    let script = PyScript { name, class, lives, brings_stores, overridden, cells };
+    let script = PyScript { name, class, brings_stores, overridden, cells };
     let entry = scripted::entry(&about, log, Arc::new(script))
         .map_err(|text| crate::InputError::new_err(format!("{name}: {text}")))?;
     // The class is part of the entry, so that its address belongs to nobody else.
@@ -236,9 +235,6 @@ struct PyScript {
     name: &'static str,
     /// What hooks of a machine's first life are called on.
     class: Py<PyType>,
-    /// What there is of a machine's next life, for each thread: of runs beside each other none has
-    /// to do with another's.
-    lives: Mutex<HashMap<ThreadId, Life>>,
     brings_stores: bool,
     /// The hooks that it changes.
     overridden: HashSet<String>,
@@ -247,8 +243,14 @@ struct PyScript {
     cells: Mutex<HashMap<SetUp, bool>>,
 }
 
+thread_local! {
+    /// Of each script, which is for ever, by where it is. Of runs beside each other none has to do
+    /// with another's, and what is left of one goes with its thread.
+    static LIVES: RefCell<HashMap<*const PyScript, Life>> = RefCell::default();
+}
+
 /// What there is of a machine's next life.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Life {
     /// The class, loaded anew: what was put in its variables, and in those of its module, was lost
     /// with the power.
@@ -260,8 +262,7 @@ struct Life {
 impl PyScript {
     /// Does something with this thread's, without calling Python.
     fn with_life<R>(&self, work: impl FnOnce(&mut Life) -> R) -> R {
-        let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
-        work(lives.entry(thread::current().id()).or_default())
+        LIVES.with_borrow_mut(|lives| work(lives.entry(self).or_default()))
     }
 
     fn changes(&self, hook: &str) -> bool {
@@ -278,7 +279,8 @@ impl PyScript {
         let class = package(py).scripts.bind(py).call_method1("anew", (&self.class,))?;
         let class = class.cast_into::<PyType>()?;
         let of_life = class.clone().unbind();
-        self.with_life(|life| life.class = Some(of_life));
+        let gone = self.with_life(|life| life.class.replace(of_life));
+        drop(gone);
         Ok(class)
     }
 
