@@ -140,18 +140,14 @@ pub fn make(
         settings: &resolved.design_settings,
         without: spec.without.as_deref(),
         run: Run {
-            config: &resolved.machine.config,
-            cores: resolved.cores,
-            workload,
             warmup,
             transactions: txs,
             exact: spec.exact,
             epochs: spec.epochs,
             timeline,
             campaign: crashes,
-            boot: None,
             started: Rc::new(move || measured.set(Since::now())),
-            control,
+            ..Run::new(&resolved.machine.config, resolved.cores, workload, control)
         },
     })
     .map_err(|failure| failed(failure, resolved))?;

@@ -1,6 +1,5 @@
 //! The lives of a machine: one that recovery has repaired boots, runs on, and is cut again.
 
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use designs::Order;
@@ -48,23 +47,17 @@ fn cut(
         keep,
         check: Check::Transactions,
     };
+    let config = &resolved.machine.config;
     let outcome = (resolved.design.run)(Order {
         settings: &resolved.design_settings,
         without,
         run: Run {
-            config: &resolved.machine.config,
-            cores: resolved.cores,
-            workload: resolved.make_workload()?,
-            warmup: 0,
             transactions: txs,
             // A checker sees what there is between two stores, and nobody may run ahead of that.
             exact: spec.exact || resolved.checker.is_some(),
-            epochs: false,
-            timeline: None,
             campaign: Some(campaign),
             boot,
-            started: Rc::new(|| ()),
-            control,
+            ..Run::new(config, resolved.cores, resolved.make_workload()?, control)
         },
     });
     match outcome {

@@ -87,6 +87,31 @@ pub struct Run<'a> {
     pub control: &'a Control,
 }
 
+impl<'a> Run<'a> {
+    /// A run on a new machine of one transaction of each core, of which nothing else is asked.
+    pub fn new(
+        config: &'a Config,
+        cores: u8,
+        workload: Box<dyn Workload>,
+        control: &'a Control,
+    ) -> Run<'a> {
+        Run {
+            config,
+            cores,
+            workload,
+            warmup: 0,
+            transactions: 1,
+            exact: false,
+            epochs: false,
+            timeline: None,
+            campaign: None,
+            boot: None,
+            started: Rc::new(|| ()),
+            control,
+        }
+    }
+}
+
 /// What a run found.
 #[derive(Debug)]
 pub struct Outcome {

@@ -1,7 +1,6 @@
 //! A run on ordering hardware alone, with the power cut at every point: what tests and random
 //! programs have in common.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -164,18 +163,8 @@ impl Cut<'_> {
             settings: self.settings,
             without: self.hardware.without,
             run: Run {
-                config: self.config,
-                cores: self.cores,
-                workload: self.workload,
-                warmup: 0,
-                transactions: 1,
-                exact: false,
-                epochs: false,
-                timeline: None,
                 campaign: Some(campaign),
-                boot: None,
-                started: Rc::new(|| ()),
-                control,
+                ..Run::new(self.config, self.cores, self.workload, control)
             },
         })?;
         Ok(outcome.crashes.expect("a campaign was asked for"))

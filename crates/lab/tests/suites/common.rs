@@ -5,7 +5,6 @@
 //! says otherwise.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Mutex;
 
 use designs::{Entry, Order};
@@ -180,24 +179,8 @@ pub fn order<'a>(
     campaign: Option<Campaign>,
     control: &'a Control,
 ) -> Order<'a> {
-    Order {
-        settings: &[],
-        without: None,
-        run: Run {
-            config,
-            cores,
-            workload,
-            warmup: 0,
-            transactions: 1,
-            exact: false,
-            epochs: false,
-            timeline: None,
-            campaign,
-            boot: None,
-            started: Rc::new(|| ()),
-            control,
-        },
-    }
+    let run = Run { campaign, ..Run::new(config, cores, workload, control) };
+    Order { settings: &[], without: None, run }
 }
 
 /// Runs a workload on a machine with a design, every rule and parameter as it is by default.

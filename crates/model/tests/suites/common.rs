@@ -218,20 +218,9 @@ pub fn try_campaign<D: Design<Params = NoParams, Rules = NoRules>>(
     (warmup, transactions): (u64, u64),
     body: impl Fn(&mut Pm<'_>) -> Step + 'static,
 ) -> Result<Outcome, Failure> {
-    let run = Run {
-        config,
-        cores,
-        workload: Box::new(Each(Rc::new(body))),
-        warmup,
-        transactions,
-        exact: false,
-        epochs: false,
-        timeline: None,
-        campaign,
-        boot: None,
-        started: Rc::new(|| ()),
-        control: &Control::default(),
-    };
+    let (workload, control) = (Box::new(Each(Rc::new(body))), Control::default());
+    let new = Run::new(config, cores, workload, &control);
+    let run = Run { warmup, transactions, campaign, ..new };
     model::engine::run::<D>(D::CARD, NoParams {}, NoRules {}, run)
 }
 
