@@ -38,7 +38,7 @@ pub trait Design: Sized + 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// Rules that it does not need with a choice of a parameter.
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
-    /// What order of stores it promises, if it is ordering hardware or stands on it.
+    /// What order of stores it promises, if it is ordering hardware.
     const MODEL: Option<Model> = None;
     /// Whether what a program asks for besides loads and stores is an instruction.
     const HAS_FENCES: bool = false;
@@ -86,15 +86,15 @@ pub trait Design: Sized + 'static {
         Self::HAS_FENCES
     }
 
+    /// Whether a flush is one: [`Design::HAS_FLUSHES`], unless it is known only when it is loaded.
+    fn has_flushes(_params: &Self::Params) -> bool {
+        Self::HAS_FLUSHES
+    }
+
     /// Whether lines may leave when nobody hears of it: [`Design::LINES_LEAVE`], unless it is known
     /// only when it is loaded.
     fn lines_leave(_params: &Self::Params) -> bool {
         Self::LINES_LEAVE
-    }
-
-    /// Whether a flush is one: [`Design::HAS_FLUSHES`], unless it is known only when it is loaded.
-    fn has_flushes(_params: &Self::Params) -> bool {
-        Self::HAS_FLUSHES
     }
 
     /// Whether something of a store may survive from when [`store`](Design::store) hears of it: the
