@@ -2,6 +2,8 @@
 //! machine charges walks to every design): which pages each core has a translation of, and for how
 //! long. What a translation says is the design's business.
 
+use std::ops::Range;
+
 use crate::config::Config;
 use crate::units::{CoreId, Cycle, Page, PerCore};
 
@@ -21,6 +23,8 @@ struct Tlb {
     second: Option<Level>,
     /// Translations that are on their way from the page table, and when they are there.
     coming: Vec<(Page, Cycle)>,
+    /// The time before which the core asks for nothing any more.
+    front: Cycle,
 }
 
 impl Tlbs {
@@ -29,7 +33,7 @@ impl Tlbs {
         let tlb = &config.tlb;
         let second = (tlb.l2_entries > 0).then(|| Level::new(tlb.l2_entries, tlb.l2_assoc));
         let first = Level::new(tlb.entries, tlb.assoc);
-        let one = Tlb { last: None, first, second, coming: Vec::new() };
+        let one = Tlb { last: None, first, second, coming: Vec::new(), front: Cycle(0) };
         Tlbs {
             cores: PerCore::new(cores, |_| one.clone()),
             second_level: config.cycles(tlb.l2_latency),
@@ -65,12 +69,10 @@ impl Tlbs {
     /// from now on comes before that.
     #[inline]
     pub fn arrival(&mut self, core: CoreId, page: Page, now: Cycle) -> Cycle {
-        let coming = &mut self.cores[core].coming;
-        if coming.is_empty() {
-            return now;
-        }
-        coming.retain(|&(_, at)| at > now);
-        coming.iter().find(|&&(other, _)| other == page).map_or(now, |&(_, at)| at)
+        let tlb = &mut self.cores[core];
+        tlb.front = now;
+        let coming = tlb.coming.iter().find(|&&(other, _)| other == page);
+        coming.map_or(now, |&(_, at)| at.max(now))
     }
 
     /// Cores that have the translation of a page, one bit each.
@@ -107,7 +109,7 @@ impl Tlbs {
     /// Gives a core the translation of a page, for which there is room, and which is there at `at`.
     pub fn fill(&mut self, core: CoreId, page: Page, at: Cycle) {
         let tlb = &mut self.cores[core];
-        tlb.coming.retain(|&(other, _)| other != page);
+        tlb.coming.retain(|&(other, arrives)| other != page && arrives > tlb.front);
         tlb.coming.push((page, at));
         if let Some(second) = &mut tlb.second {
             second.insert(page);
@@ -117,66 +119,102 @@ impl Tlbs {
     }
 }
 
-/// Ways of sets, each set in order of recency. An entry is a page's number and 1, and 0 is empty.
+/// Ways of sets. Where a page was found last is remembered: a level may be of one large set.
 #[derive(Clone, Debug)]
 struct Level {
+    /// A page's number and 1; 0 is empty.
     entries: Vec<u64>,
+    /// When each was used last, as the level counts its uses.
+    used: Vec<u64>,
+    uses: u64,
     ways: usize,
     sets: u64,
+    /// The place of the page that was used last among those that share a place here.
+    hints: [u32; HINTS],
 }
+
+/// Places of pages that a level remembers (ours).
+const HINTS: usize = 256;
 
 impl Level {
     fn new(entries: u64, ways: u64) -> Level {
-        Level { entries: vec![0; entries as usize], ways: ways as usize, sets: entries / ways }
+        Level {
+            entries: vec![0; entries as usize],
+            used: vec![0; entries as usize],
+            uses: 0,
+            ways: ways as usize,
+            sets: entries / ways,
+            hints: [0; HINTS],
+        }
     }
 
-    fn first(&self, page: Page) -> usize {
-        (page.0 % self.sets) as usize * self.ways
+    /// The places of a page's set.
+    fn set(&self, page: Page) -> Range<usize> {
+        let first = (page.0 % self.sets) as usize * self.ways;
+        first..first + self.ways
     }
 
-    fn set(&mut self, page: Page) -> &mut [u64] {
-        let first = self.first(page);
-        &mut self.entries[first..first + self.ways]
+    /// The place of a page, or of an empty entry of its set if the entry is 0.
+    fn find(&self, page: Page, entry: u64) -> Option<usize> {
+        let set = self.set(page);
+        let place = self.entries[set.clone()].iter().position(|&other| other == entry)?;
+        Some(set.start + place)
     }
 
     fn holds(&self, page: Page) -> bool {
-        let first = self.first(page);
-        self.entries[first..first + self.ways].contains(&(page.0 + 1))
+        self.find(page, page.0 + 1).is_some()
+    }
+
+    /// The page of a place is the most recent.
+    #[inline]
+    fn use_place(&mut self, place: usize) {
+        self.uses += 1;
+        self.used[place] = self.uses;
     }
 
     /// Makes a page the most recent of its set; whether it is there.
     #[inline]
     fn touch(&mut self, page: Page) -> bool {
+        let hint = self.hints[page.0 as usize % HINTS] as usize;
+        if self.entries[hint] == page.0 + 1 {
+            self.use_place(hint);
+            return true;
+        }
+        let found = self.find(page, page.0 + 1);
+        if let Some(place) = found {
+            self.hints[page.0 as usize % HINTS] = place as u32;
+            self.use_place(place);
+        }
+        found.is_some()
+    }
+
+    /// The place of the least recent page of a set that is full.
+    fn least_recent(&self, page: Page) -> usize {
         let set = self.set(page);
-        let Some(at) = set.iter().position(|&entry| entry == page.0 + 1) else { return false };
-        set[..=at].rotate_right(1);
-        true
+        let used = self.used[set.clone()].iter().zip(set);
+        used.min().expect("a set has ways").1
     }
 
     /// Puts a page into its set, in place of an empty entry or of the least recent.
     fn insert(&mut self, page: Page) {
-        let set = self.set(page);
-        let at = set.iter().position(|&entry| entry == 0).unwrap_or(set.len() - 1);
-        set[at] = page.0 + 1;
-        set[..=at].rotate_right(1);
+        let place = self.find(page, 0).unwrap_or_else(|| self.least_recent(page));
+        self.entries[place] = page.0 + 1;
+        self.hints[page.0 as usize % HINTS] = place as u32;
+        self.use_place(place);
     }
 
     /// Takes the least recent page of a set that is full.
     fn make_room(&mut self, page: Page) -> Option<Page> {
-        let set = self.set(page);
-        if set.contains(&0) {
+        if self.find(page, 0).is_some() {
             return None;
         }
-        let last = set.len() - 1;
-        Some(Page(std::mem::take(&mut set[last]) - 1))
+        let place = self.least_recent(page);
+        Some(Page(std::mem::take(&mut self.entries[place]) - 1))
     }
 
     fn remove(&mut self, page: Page) {
-        let set = self.set(page);
-        if let Some(at) = set.iter().position(|&entry| entry == page.0 + 1) {
-            set[at..].rotate_left(1);
-            let last = set.len() - 1;
-            set[last] = 0;
+        if let Some(place) = self.find(page, page.0 + 1) {
+            self.entries[place] = 0;
         }
     }
 }
@@ -184,6 +222,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::mix;
 
     const CORE: CoreId = CoreId(0);
 
@@ -248,5 +287,37 @@ mod tests {
         tlbs.remove(CORE, Page(1));
         assert_eq!((tlbs.hit(CORE, Page(1)), tlbs.holders(Page(1))), (None, 0));
         assert_eq!((tlbs.hit(CORE, Page(0)), tlbs.holders(Page(0))), (Some(0), 1));
+    }
+
+    /// Whatever a level remembers of where a page is: a set is a list in order of recency.
+    #[test]
+    fn a_level_is_sets_in_order_of_recency() {
+        for (entries, ways) in [(8, 8), (8, 2), (512, 512), (3, 1)] {
+            let mut level = Level::new(entries, ways);
+            let sets = entries / ways;
+            let mut lists: Vec<Vec<Page>> = vec![Vec::new(); sets as usize];
+            for turn in 0..20_000 {
+                let random = mix(turn);
+                let page = Page(random % (2 * entries) + (random >> 20 & 1) * HINTS as u64);
+                let list = &mut lists[(page.0 % sets) as usize];
+                let held = list.iter().position(|&other| other == page);
+                assert_eq!(level.holds(page), held.is_some());
+                if random >> 40 & 7 == 0 {
+                    level.remove(page);
+                    list.retain(|&other| other != page);
+                    continue;
+                }
+                assert_eq!(level.touch(page), held.is_some());
+                if let Some(place) = held {
+                    list.remove(place);
+                } else {
+                    let full = list.len() == ways as usize;
+                    let victim = full.then(|| list.pop()).flatten();
+                    assert_eq!(level.make_room(page), victim, "turn {turn}");
+                    level.insert(page);
+                }
+                list.insert(0, page);
+            }
+        }
     }
 }
