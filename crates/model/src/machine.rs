@@ -62,6 +62,8 @@ pub struct Machine<D: Design> {
     pub(crate) clwb_retains: bool,
     /// Translation takes time.
     pub(crate) walks: bool,
+    /// The line that a core has just been let store to, until anything else happens.
+    claimed: Option<(CoreId, Line)>,
     /// Lines that come from memory, and when they are there.
     coming: LineMap<Cycle>,
     coming_until: Cycle,
@@ -199,6 +201,7 @@ impl<D: Design> Machine<D> {
             tx_barriers: config.core.tx_barriers == 1,
             clwb_retains: config.core.clwb_retains == 1,
             walks,
+            claimed: None,
             coming: LineMap::default(),
             coming_until: Cycle(0),
             memory_misses: 0,
@@ -220,6 +223,7 @@ impl<D: Design> Machine<D> {
     /// The core that goes on next: of those that can, the one that is furthest behind. Also sets
     /// how far it may go.
     pub(crate) fn choose(&mut self) -> Option<CoreId> {
+        self.claimed = None;
         let mut best: Option<(Cycle, CoreId)> = None;
         let mut second = u64::MAX;
         for (id, core) in self.cores.iter() {
@@ -256,11 +260,17 @@ impl<D: Design> Machine<D> {
             && self.below.stopped.is_none()
     }
 
-    /// Whether a core that has a store may do it now: neither others, nor translation, nor
-    /// write-backs can make it wait.
+    /// If a core that has a store may do it now, since neither others, nor translation, nor
+    /// write-backs can make it wait: when the store may ask for its line, whose address is known at
+    /// `known`, and leave.
     #[inline]
-    pub(crate) fn may_store_at_once(&self, id: CoreId) -> bool {
-        self.acts_next(id) && !self.walks && !self.below.memory.is_congested()
+    pub(crate) fn store_at_once(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
+        let claimed = self.claimed.take() == Some((id, line));
+        let may = self.acts_next(id)
+            && (claimed || !self.is_translated(line))
+            && !self.below.memory.is_congested();
+        let clock = self.cores[id].timing.clock();
+        may.then(|| if claimed { known.max(clock) } else { known })
     }
 
     /// Whether a core may do something that others can see: nobody else is behind it, and what is
@@ -314,6 +324,7 @@ impl<D: Design> Machine<D> {
     /// Processes the first event that is due at or before `until`; whether there was one.
     pub(crate) fn process_one(&mut self, until: Cycle) -> bool {
         let Some((at, event)) = self.below.agenda.take(until) else { return false };
+        self.claimed = None;
         self.below.memory.pass(at);
         if self.probe.is_some() && self.below.memory.makes_durable(&event) {
             self.crash_point(at);

@@ -382,9 +382,9 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64) {
         self.issue_store();
-        let known = match self.machine().may_store_at_once(self.core) {
-            true => at.known,
-            false => self.wait_to_store(at),
+        let known = match self.machine().store_at_once(self.core, Line::of(at.address), at.known) {
+            Some(known) => known,
+            None => self.wait_to_store(at),
         };
         let progress = self.machine().store(self.core, at, value, mask, known);
         self.obey_store(progress);

@@ -71,6 +71,7 @@ impl<D: Design> Machine<D> {
         let claimed = self.design.claim(&claim, &mut self.below);
         if let Claimed::At(at) = claimed {
             not_before(self.card.name, "claim", claim.at, at);
+            self.claimed = Some((id, line));
         }
         self.process_wakes();
         claimed
