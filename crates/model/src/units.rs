@@ -270,6 +270,9 @@ pub type LineMap<T> = rustc_hash::FxHashMap<Line, T>;
 /// Something for each page, hashed the same way in every run.
 pub type PageMap<T> = rustc_hash::FxHashMap<Page, T>;
 
+/// A set of pages, hashed the same way in every run.
+pub type PageSet = rustc_hash::FxHashSet<Page>;
+
 /// Something for each transaction of a log, by its core and the 16 bits that records have of its
 /// number, hashed the same way in every run.
 pub type LoggedMap<T> = rustc_hash::FxHashMap<(CoreId, u16), T>;

@@ -20,7 +20,7 @@ use model::design::{Below, Shape};
 use model::device::Write;
 use model::image::{Image, PowerLoss, word_of};
 use model::meters::Class;
-use model::units::{Cycle, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word, mix, mix_all};
+use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word, mix, mix_all};
 
 /// A record.
 pub type Record = [u64; 2];
@@ -327,22 +327,33 @@ pub struct Belief {
     pub checksum: bool,
 }
 
-/// What recovery finds in a journal.
+/// What recovery finds in a journal: the groups that count, in order.
+#[derive(Default)]
 pub struct Found {
-    /// The records of the groups that count, in order.
-    pub groups: Vec<Vec<Record>>,
-    /// Where the last of those groups ends.
+    /// Their records.
+    pub records: Vec<Record>,
+    /// How many records there are up to the end of each.
+    ends: Vec<usize>,
+    /// Where the last of them ends in the journal.
     end: u64,
+}
+
+impl Found {
+    /// The records of each group.
+    pub fn groups(&self) -> impl Iterator<Item = &[Record]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.records[start..end])
+    }
 }
 
 /// Reads a journal from its tail up to the first group that does not count.
 pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found {
     let tail = image.word(ring.tail());
-    let mut found = Found { groups: Vec::new(), end: tail };
+    let mut found = Found { end: tail, ..Found::default() };
     while found.end - tail < ring.records()
-        && let Some((records, end)) = group(found.end, image, ring, belief)
+        && let Some(end) = group(found.end, image, ring, belief, &mut found.records)
     {
-        found.groups.push(records);
+        found.ends.push(found.records.len());
         found.end = if pads { end.next_multiple_of(LINE_RECORDS) } else { end };
     }
     found
@@ -364,38 +375,44 @@ pub fn restart(
     image.set_word(ring.tail(), found.end + lap)
 }
 
-/// The group that begins at a position, if it counts, and where it ends.
-fn group(start: u64, image: &Image<'_>, ring: &Ring, belief: Belief) -> Option<(Vec<Record>, u64)> {
-    let mut records: Vec<Record> = Vec::new();
-    let mut line: Option<(Line, &LineData)> = None;
-    while records.len() <= GROUP_RECORDS {
-        let at = start + records.len() as u64;
-        let words = ring.words(at);
-        if line.is_none_or(|(number, _)| number != words[0].line()) {
-            line = Some((words[0].line(), image.line(words[0].line())));
+/// Adds the records of the group that begins at a position to `found`, if it counts, and returns
+/// where it ends.
+fn group(
+    start: u64,
+    image: &Image<'_>,
+    ring: &Ring,
+    belief: Belief,
+    found: &mut Vec<Record>,
+) -> Option<u64> {
+    let before = found.len();
+    let mut line = image.line(ring.words(start)[0].line());
+    for at in start..=start + GROUP_RECORDS as u64 {
+        if at > start && at.is_multiple_of(LINE_RECORDS) {
+            line = image.line(ring.words(at)[0].line());
         }
-        let (_, held) = line.expect("it was read");
-        let record = words.map(|word| word_of(held, word));
+        let first = at % LINE_RECORDS * RECORD_WORDS;
+        let record = [first, first + 1].map(|word| word_of(line, Word(word)));
         if !is_commit(&record) {
-            records.push(record);
+            found.push(record);
             continue;
         }
-        let tid = tid(&record);
-        let mut right = commit(&records, start, tid);
+        let mut right = commit(&found[before..], start, tid(&record));
         if !belief.checksum {
             right[0] = right[0] & 0xffff_ffff | record[0] >> 32 << 32;
         }
         if record == right {
-            return Some((records, at + 1));
+            return Some(at + 1);
         }
         break;
     }
-    if belief.commit_record || records.is_empty() {
+    if belief.commit_record || found.len() == before {
+        found.truncate(before);
         return None;
     }
+    let records = &found[before..];
     let of_first = records.iter().take_while(|record| tid(record) == tid(&records[0])).count();
-    records.truncate(of_first);
-    Some((records, start + of_first as u64))
+    found.truncate(before + of_first);
+    Some(start + of_first as u64)
 }
 
 /// The commit record of a group that begins at a position.
@@ -476,16 +493,16 @@ mod tests {
         };
         write(0, &records[0], &mut image);
         write(2, &commit(&records, 0, 5), &mut image);
-        assert!(read(&image, &ring, true, ALL).groups.is_empty(), "a record is missing");
+        assert!(read(&image, &ring, true, ALL).records.is_empty(), "a record is missing");
         let gullible = read(&image, &ring, true, Belief { checksum: false, ..ALL });
-        assert_eq!((gullible.groups.len(), gullible.end), (1, 4));
+        assert_eq!((gullible.groups().count(), gullible.end), (1, 4));
         write(1, &records[1], &mut image);
         let found = read(&image, &ring, false, ALL);
-        assert_eq!((found.groups, found.end), (vec![records.clone()], 3));
+        assert_eq!((found.groups().collect(), found.end), (vec![&records[..]], 3));
         let gullible = read(&image, &ring, true, Belief { commit_record: false, ..ALL });
-        assert_eq!(gullible.groups[0], records);
+        assert_eq!(gullible.groups().next(), Some(&records[..]));
         image.set_word(ring.tail(), 80).expect("power");
-        assert!(read(&image, &ring, true, ALL).groups.is_empty(), "it is of the lap before");
+        assert!(read(&image, &ring, true, ALL).records.is_empty(), "it is of the lap before");
     }
 
     #[test]
@@ -507,11 +524,15 @@ mod tests {
         write(0, &[7, 8 << 12 | 5], &mut image);
         group(4, 6, &mut image);
         let found = read(&image, &ring, true, ALL);
-        assert!(found.groups.is_empty());
+        assert_eq!(found.groups().count(), 0);
         restart(&found, true, &mut image, &ring).expect("power");
         let begin = image.word(ring.tail());
         group(begin, 5, &mut image);
         let after = read(&image, &ring, true, ALL);
-        assert_eq!((after.groups.len(), after.end), (1, begin + 4), "the old second group is back");
+        assert_eq!(
+            (after.groups().count(), after.end),
+            (1, begin + 4),
+            "the old second group is back"
+        );
     }
 }

@@ -23,7 +23,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result
         checksum: rules.verify_checksum_of_group,
     };
     let found = journal::read(image, &layout.ring, true, belief);
-    let records = found.groups.iter().flatten();
+    let records = found.records.iter();
     let frames: BTreeMap<Page, Page> =
         records.filter_map(|&record| layout.decode(record)).collect();
     for (page, frame) in frames {

@@ -2,12 +2,10 @@
 //! persistent SSP cache and the page table (specs/remapping.md 1.7), and then transactions that
 //! ran in software are undone.
 
-use std::collections::BTreeSet;
-
 use model::design::Design;
 use model::design::Setup;
 use model::image::{Image, Placement, PowerLoss};
-use model::units::Page;
+use model::units::PageSet;
 
 use crate::parts::journal::{self, Belief, Journal};
 use crate::software::Log;
@@ -34,8 +32,10 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
     };
     let found =
         journal::read(image, &layout.ring, setup.params.first.journal == super::PAD, belief);
-    for records in &found.groups {
-        let entries: Vec<Entry> = records.iter().map(|&record| Entry::decode(record)).collect();
+    let mut entries = Vec::new();
+    for records in found.groups() {
+        entries.clear();
+        entries.extend(records.iter().map(|&record| Entry::decode(record)));
         for &entry in &entries {
             apply(entry, rules.log_both_pages, &mut kept);
         }
@@ -82,8 +82,8 @@ pub fn resolve(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Result<Placement, S
     for &(page, frame) in &mapped.moved {
         placement.place(page, frame, frame, 0);
     }
-    let mut extras: BTreeSet<Page> = BTreeSet::default();
     let written = layout.written_slots(image);
+    let mut extras = PageSet::with_capacity_and_hasher(written.len(), Default::default());
     let mut is_written = vec![false; layout.all_slots().count()];
     written.iter().for_each(|slot| is_written[slot.0 as usize] = true);
     let unwritten = |page| layout.slot_of_extra(page).filter(|slot| !is_written[slot.0 as usize]);
