@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, Needs, Progress,
-    Setup, Store, Structure, Tx,
+    Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Gasp, Granularity, Needs,
+    Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::{Both, choice};
@@ -17,6 +17,7 @@ use model::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::Commits;
+use crate::parts::corners;
 use crate::parts::hardware;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, Place};
@@ -201,6 +202,10 @@ impl Design for Base {
 
     fn hardware(setup: &Setup<'_, Base>) -> Vec<Structure> {
         hardware::buffer(setup.shape, setup.params.log_buffer)
+    }
+
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        corners::of_a_ring(trial)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -10,8 +10,8 @@
 //! for the acknowledgement of its records.
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, Leave, Needs,
-    Progress, Setup, Store, Structure, Tx,
+    Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Gasp, Granularity, Leave,
+    Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::Both;
@@ -19,6 +19,7 @@ use model::units::{Cycle, PerCore, TxId};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::Commits;
+use crate::parts::corners;
 use crate::parts::hardware;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, Place};
@@ -164,6 +165,10 @@ impl Design for Fwb {
         let mut structures = hardware::buffer(setup.shape, setup.params.log_buffer);
         structures.push(scan::fwb_bits(setup.shape));
         structures
+    }
+
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        corners::of_a_ring(trial)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -3,7 +3,7 @@
 //! [`template`] is in no list: `indelible new design mine --rust` copies it and adds the two lines,
 //! and the suite `template` of `lab` holds it to what is asked of the others.
 
-use model::design::{Card, Design, Model, NeedlessWith, Shape, Structure, System};
+use model::design::{Card, Corner, Design, Model, NeedlessWith, Shape, Structure, System};
 use model::engine::{self, Failure, Outcome, Run};
 use model::firmware::{Firmware, Fixed};
 use model::params::{Field, Params, Rules};
@@ -119,6 +119,8 @@ pub struct Entry {
     pub run: &'static Runs,
     /// What it adds to the hardware of a machine.
     pub hardware: &'static Hardware,
+    /// Its corner for a trial of the search for what breaks it ([`Design::corner`]).
+    pub corner: fn(u64, bool) -> Corner,
 }
 
 impl Entry {
@@ -184,6 +186,7 @@ pub const fn entry<S: System>() -> Entry {
         script: None,
         run: &run::<S>,
         hardware: &hardware::<S>,
+        corner: S::corner,
     }
 }
 

@@ -20,13 +20,16 @@
 use std::marker::PhantomData;
 
 use model::design::{
-    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
+    Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure,
+    Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::params::{Both, Params, choice};
 use model::units::{Cycle, LINE_BYTES, Line};
+
+use crate::parts::corners;
 
 mod drain;
 pub(crate) mod ended;
@@ -179,6 +182,10 @@ pub trait Scheme: 'static {
     type Params: Params;
     /// What they come to.
     fn how(params: &Self::Params) -> How;
+    /// See [`Design::corner`].
+    fn corner(trial: u64) -> Corner {
+        corners::of_numbers(trial, 5)
+    }
 }
 
 /// The parameters of the engine.
@@ -340,6 +347,11 @@ impl Scheme for LocWal {
             ..EcWal::how(counting)
         }
     }
+    fn corner(trial: u64) -> Corner {
+        let mut corner = corners::of_numbers(trial, 6);
+        corners::of_a_window(trial, &mut corner);
+        corner
+    }
 }
 
 /// One of the three as a design.
@@ -468,6 +480,10 @@ impl<S: Scheme> Design for Wal<S> {
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
         S::how(setup.params).hardware(setup.shape)
+    }
+
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        S::corner(trial)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -15,8 +15,9 @@
 //! The slides say that LOC and Kiln combine; how follows specs/ordering.md section 14.4.
 
 use model::design::{
-    Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
+    Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
+    Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure,
+    Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::choice;
@@ -33,7 +34,7 @@ use transactions::Transactions;
 use crate::kiln::Written;
 use crate::loc::window::Commit;
 use crate::loc::{LocRules, pinned};
-use crate::parts::overflow;
+use crate::parts::{corners, overflow};
 
 model::params! {
     /// What the slides leave open.
@@ -308,6 +309,12 @@ impl Design for LocKiln {
 
     fn hardware(setup: &Setup<'_, LocKiln>) -> Vec<Structure> {
         hardware(setup.params, setup.shape)
+    }
+
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        let mut corner = Corner::default();
+        corners::of_a_window(trial, &mut corner);
+        corner
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

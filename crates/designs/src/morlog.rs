@@ -12,8 +12,8 @@
 use std::marker::PhantomData;
 
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Gasp, Granularity,
-    KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
+    Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind, Gasp,
+    Granularity, KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::{Both, choice};
@@ -21,6 +21,7 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
 use crate::parts::commits::Commits;
+use crate::parts::corners;
 use crate::parts::hardware::registers;
 use crate::parts::homes::Homes;
 use crate::parts::log::{Log, Place};
@@ -345,6 +346,10 @@ impl<S: Scheme> Design for Morlog<S> {
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
         hardware(setup)
+    }
+
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        corners::of_a_ring(trial)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

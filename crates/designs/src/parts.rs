@@ -1,14 +1,15 @@
 //! What several designs are made of: a core's log area; what the logs of words in memory share
 //! (records, the ring that they go to, the way of data lines home, the forced write-back, and
 //! recovery); what designs with two copies of data share (a page table and a metadata journal in
-//! memory, cores that wait for each other, the way out into software); and what a log that is too
-//! small is to be raised to.
+//! memory, cores that wait for each other, the way out into software); what a log that is too small
+//! is to be raised to; and corners into which the search for mutants presses them.
 
 use model::units::{CoreId, Line};
 
 pub mod area;
 pub mod coming;
 pub mod commits;
+pub mod corners;
 pub mod fall_back;
 pub mod hardware;
 pub mod homes;

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{
-    Abort, Below, Card, Claim, Claimed, Design, Durability, Fence, Granularity, KeptBy, Needs,
-    Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
+    Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, KeptBy,
+    Needs, Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -29,6 +29,7 @@ use model::meters::Class;
 use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, Line, LineMap, Page, PerCore};
 
+use crate::parts::corners;
 use crate::parts::fall_back::FallBack;
 use crate::parts::journal::{Journal, Record};
 use crate::parts::placed;
@@ -420,6 +421,12 @@ impl Design for Ssp {
                 .insert(1, volatile("second-level TLB extension", extension, entries, "core"));
         }
         structures
+    }
+
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        let mut corner = corners::of_pages(trial);
+        corner.set("design.direction", ["extra_page", "min_copy"][trial as usize / 3 % 2]);
+        corner
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,4 +1,6 @@
-//! What is said of a design: its card, its guarantee, and the hardware that it adds.
+//! What is said of a design: its card, its guarantee, its corners, and the hardware that it adds.
+
+use std::fmt::Display;
 
 /// What the registry, the command line and the documentation say of a design.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,25 @@ pub struct Card {
     pub granularity: Granularity,
     /// What must survive a power failure for its guarantee to hold.
     pub needs: Needs,
+}
+
+/// A corner of a design, into which the search for what breaks it presses one of its trials: what
+/// the `tight` values of single parameters do not bring about.
+#[derive(Clone, Debug, Default)]
+pub struct Corner {
+    /// Settings by their paths; of two of one path the second counts.
+    pub settings: Vec<(&'static str, String)>,
+    /// Whether four cores run, where the machine has them, and no fewer.
+    pub has_four_cores: bool,
+    /// Whether the run is a short one, of whose workload nothing else is set.
+    pub is_alone: bool,
+}
+
+impl Corner {
+    /// Adds a setting.
+    pub fn set(&mut self, path: &'static str, value: impl Display) {
+        self.settings.push((path, value.to_string()));
+    }
 }
 
 /// What ordering hardware promises of stores to persistent memory.

@@ -12,7 +12,7 @@ use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Page, TxId, WORD_BYTES, Word}
 use crate::workload::{Flush, Ptr};
 
 pub use crate::below::{Below, Gasp};
-pub use crate::card::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
+pub use crate::card::{Card, Corner, Durability, Granularity, KeptBy, Model, Needs, Structure};
 pub use crate::hooks::{
     Abort, Claim, Claimed, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
     Store, TlbEvict, TlbFill, Transfer, Tx,
@@ -296,6 +296,12 @@ pub trait Design: Sized + 'static {
         Vec::new()
     }
 
+    /// Its corner for a trial of the search for what breaks it, which has a number, and may go
+    /// through several lives of the machine.
+    fn corner(_trial: u64, _has_lives: bool) -> Corner {
+        Corner::default()
+    }
+
     /// What it has counted so far, by name, for reports: sums, of which the measured region's part
     /// is reported, and, with names that end in `_max`, what was the most at any time.
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -338,6 +344,11 @@ pub trait System: Sized + 'static {
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self::Hardware, PowerLoss>;
+
+    /// See [`Design::corner`].
+    fn corner(_trial: u64, _has_lives: bool) -> Corner {
+        Corner::default()
+    }
 }
 
 impl<D: Design> System for D {
@@ -360,6 +371,10 @@ impl<D: Design> System for D {
 
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, D>) -> Result<D, PowerLoss> {
         <D as Design>::boot(image, setup)
+    }
+
+    fn corner(trial: u64, has_lives: bool) -> Corner {
+        <D as Design>::corner(trial, has_lives)
     }
 }
 

@@ -139,10 +139,10 @@ pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
         if index % 3 == 2 {
             set("controller.arrival_jitter", "300cycles");
         }
-        press(&mut trial, index, resolved);
+        let is_alone = press(&mut trial, index, resolved);
         // Recoveries are interrupted in a few, short ones, of all these kinds.
         trial.nested = index < SEEDS && index.is_multiple_of(NESTED_EVERY);
-        let is_short = leave_a_journal(&mut trial, index, resolved) || trial.nested;
+        let is_short = is_alone || trial.nested;
         trials.push((trial, if is_short { 20 } else { 20 * (1 + index / 6 % 20) }));
     }
     let numbered = trials.into_iter().enumerate();
@@ -156,109 +156,34 @@ fn indices() -> Vec<u64> {
     indices
 }
 
-/// Whether a design has a parameter by which those of a family are known. A user's may call another
-/// thing so.
-fn is_of_a_family(resolved: &Resolved, name: &str) -> bool {
-    let design = resolved.design;
-    design.script.is_none() && design.fields.iter().any(|field| field.name == name)
-}
-
 /// Makes structures small, by the `tight` values of the parameters that a design declares, and then
-/// brings about what no single parameter does: corners of families of designs, which are known by
-/// the parameters that they share. A design is searched without being known here.
-fn press(trial: &mut Spec, index: u64, resolved: &Resolved) {
-    let has = |name: &str| is_of_a_family(resolved, name);
+/// goes into the corner that it declares. Whether the trial is to be short.
+fn press(trial: &mut Spec, index: u64, resolved: &Resolved) -> bool {
+    let design = resolved.design;
     let mut set = |path: &str, value: &str| {
         trial.settings.insert(path.into(), value.into());
     };
     // A design that says that the cells are enough, with lines of which only a part is there.
-    if resolved.design.card.needs == Needs::Nothing && index % 8 == 1 {
+    if design.card.needs == Needs::Nothing && index % 8 == 1 {
         set("controller.domain", "media");
     }
-    // Pages that come and go, and have a few lines each.
-    if has("write_set") {
-        set("workload.apart", ["1024", "4096", "512"][index as usize / 2 % 3]);
-        set("tlb.entries", ["4", "1"][index as usize % 2]);
-        set("tlb.assoc", "1");
-        if index % 4 == 2 {
-            // Rows of a line: lines of a journal that follow each other overtake each other.
-            set("pm.device_rowbuffer_size", "64B");
-        }
-        if index % 16 == 2 {
-            // So do those that the on-DIMM buffer writes.
-            set("pm.xpline", "64B");
-        }
-    }
-    if has("direction") {
-        set("design.direction", ["extra_page", "min_copy"][index as usize / 3 % 2]);
-    }
     if index % 5 != 4 {
-        for field in resolved.design.fields.iter().filter(|field| !field.tight.is_empty()) {
+        for field in design.fields.iter().filter(|field| !field.tight.is_empty()) {
             let value = field.tight[index as usize % field.tight.len()];
             set(&format!("design.{}", field.name), &value.to_string());
         }
     }
-    if has("log_lines") && index % 4 == 2 && index % 3 != 1 {
-        // Much in flight over few words and a ring that is nearly full.
-        set("workload.words", "16");
-        set("workload.lock_grain", "word");
-        set("controller.count", ["2", "4"][index as usize / 12 % 2]);
-        set("design.log_lines", "20");
+    let corner = (design.corner)(index, index >= SEEDS);
+    if corner.has_four_cores {
         trial.cores = Some(resolved.machine.config.core.cores_max.min(4));
     }
-    if has("id_bits") && index % 4 == 1 {
-        // Transaction numbers that come again when the log does.
-        let share = 36 / (index % 3 + 2) + index / 8;
-        set("design.id_bits", "6");
-        set("pm.log_size", &format!("{share}KiB"));
+    if corner.is_alone {
+        trial.settings.retain(|path, _| !path.starts_with("workload."));
     }
-    if has("truncate_perc") && index % 4 == 2 {
-        set("design.truncate_perc", "100");
-        set("pm.log_size", &format!("{}KiB", 2 + index % 3));
+    for (path, value) in corner.settings {
+        trial.settings.insert(path.into(), value);
     }
-    if has("truncate_perc") && index % 16 == 12 {
-        // A log, and transaction numbers, that come again while one transaction runs.
-        set("workload.words", "1024");
-        set("workload.long", "400000");
-        set("pm.log_size", "8KiB");
-        let few = if has("sd") { "6" } else { "5" };
-        set("design.id_bits", [few, "16"][index as usize / 16 % 2]);
-    }
-    if has("sd") && (!index.is_multiple_of(4) || index % 16 == 12) {
-        set("design.sd", "4");
-    }
-    if has("sd") && has("drain") && index % 5 == 2 {
-        set("design.drain", "oldest");
-    }
-}
-
-/// Has lives leave much in a journal of pages, of which the next one writes over a part while lines
-/// overtake each other: a third of such trials show what stale groups do, and hardly one in a
-/// hundred of the others. Whether this trial is one, which is to be short.
-fn leave_a_journal(trial: &mut Spec, index: u64, resolved: &Resolved) -> bool {
-    let has = |name: &str| is_of_a_family(resolved, name);
-    if !has("shadow_frames") || index < SEEDS || index % 4 != 2 {
-        return false;
-    }
-    trial.cores = Some(resolved.machine.config.core.cores_max.min(4));
-    trial.settings.retain(|path, _| !path.starts_with("workload."));
-    for (path, value) in [
-        ("controller.arrival_jitter", "300cycles"),
-        ("design.checkpoint_percent", "1"),
-        ("design.checkpoint_writes", "4"),
-        ("design.journal_lines", "20"),
-        ("design.shadow_frames", "40"),
-        ("design.shootdown", "0"),
-        ("design.write_set", "64"),
-        ("pm.xpline", "64B"),
-        ("tlb.entries", "4"),
-        ("workload.apart", "4096"),
-        ("workload.large", "128"),
-        ("workload.words", "128"),
-    ] {
-        trial.settings.insert(path.into(), value.into());
-    }
-    true
+    corner.is_alone
 }
 
 #[cfg(test)]
@@ -296,6 +221,21 @@ mod tests {
                 let resolves = |trial: &&Trial| trial.spec.resolve(Some(CORES)).is_ok();
                 let count = trials.iter().filter(resolves).count();
                 assert!(10 * count > 9 * trials.len(), "{design} on {machine}: {count}");
+            }
+        }
+    }
+    /// Fields and values that are misspelt would make trials that are left out.
+    #[test]
+    fn corners_are_of_fields_that_exist() {
+        for design in designs::ALL {
+            let name = design.card.name;
+            let text = json!({ "design": name, "workload": "hash", "machine": "tiny" });
+            let spec = Spec::read(&text.to_string()).expect("a spec");
+            let resolved = spec.resolve(Some(CORES)).expect("a machine");
+            for trial in trials(&spec, &resolved) {
+                let refused = trial.spec.resolve(Some(CORES)).err();
+                let refused = refused.map(|error| error.to_string());
+                assert_eq!(refused, None, "{name}, trial {}", trial.number);
             }
         }
     }
