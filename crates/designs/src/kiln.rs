@@ -310,11 +310,6 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     };
     let volatile =
         |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
-    // A line that leaves is kept until memory has it: as many as wait at the controllers or lie in
-    // their queues, and one for each miss that may be under way.
-    let controller = &config.controller;
-    let leaving = (controller.wpq + controller.writebacks) * controller.count
-        + cores * (config.core.mshrs + 1);
     // What another way keeps takes no line's place in the model: there may be one for each line.
     let lines = config.llc.size / LINE_BYTES;
     let older = if params.write_out == OTHER_WAY { lines } else { 0 };
@@ -324,7 +319,11 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
             cells::LINE_BITS,
             lines + older,
         ),
-        cells("write-back buffer entry (64 B, address)", cells::LINE_BITS, leaving),
+        cells(
+            "write-back buffer entry (64 B, address)",
+            cells::LINE_BITS,
+            overflow::leaving(shape),
+        ),
         cells("status table row", 2, params.tx_ids.next_multiple_of(32)),
         cells(
             "overflow table entry (address, TxID, state, slot)",

@@ -353,11 +353,6 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
     };
     let volatile =
         |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
-    // A line that leaves is kept until memory has it: as many as wait at the controllers or lie in
-    // their queues, and one for each miss that may be under way; with its old versions.
-    let controller = &config.controller;
-    let leaving = (controller.wpq + controller.writebacks) * controller.count
-        + cores * (config.core.mshrs + 1);
     let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
     let entry = 16 + 2 + 18 + 18 + (18 + 1) * (window - 1);
     vec![
@@ -367,7 +362,7 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
             config.llc.size / LINE_BYTES,
         ),
         cells("old version (the same)", cells::LINE_BITS, params.old_versions),
-        cells("write-back buffer entry (the same)", cells::LINE_BITS, leaving),
+        cells("write-back buffer entry (the same)", cells::LINE_BITS, overflow::leaving(shape)),
         cells("note: a pair, or a TxCnt", cells::NOTE_BITS, window * (window + 2)),
         cells(
             "overflow table entry (address, TxID, TxCnt, slot)",

@@ -1,5 +1,6 @@
 //! The overflow area of a non-volatile last level: slots of a line each in the log area of memory,
-//! and the table beside the last level that says what they hold.
+//! and the table beside the last level that says what they hold. And how large its write-back
+//! buffer is.
 
 use model::design::Shape;
 use model::device::Write;
@@ -24,6 +25,17 @@ pub fn misfit(shape: &Shape, asked: u64) -> Option<String> {
          pm.log_size=..."
             .to_owned()
     })
+}
+
+/// Lines that have left the last level and are kept until memory has them: as many as wait at the
+/// controllers or lie in their queues, and one for each miss that may be under way. Where their way
+/// varies, those of the misses that end meanwhile are under way, too.
+pub fn leaving(shape: &Shape) -> u64 {
+    let (controller, core) = (&shape.config.controller, &shape.config.core);
+    let queued = (controller.wpq + controller.writebacks) * controller.count;
+    let misses = u64::from(shape.cores) * (core.mshrs + 1);
+    let shortest = shape.walk - shape.path + 2 * shape.near;
+    queued + misses * (1 + shape.config.cycles(controller.jitter) / shortest.max(1))
 }
 
 /// The area, and of each slot what the design's table says beside line and bytes.

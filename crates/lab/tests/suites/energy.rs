@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::common::{crash, durable, tight, violations};
+use crate::common::{all_hold, crash, durable, tight, violations};
 
 /// A campaign on structures as small as they can be, with a share of the energy.
 fn line(entry: &designs::Entry, domain: &str, percent: u64) -> String {
@@ -63,6 +63,25 @@ fn what_a_power_failure_takes_is_enough_and_nothing_is_not() {
             }
         }
     }
+}
+
+/// A last level that keeps its cells keeps what left it until memory has it, however long the ways
+/// of campaigns are that make them vary.
+#[test]
+fn lines_on_ways_that_vary_are_declared() {
+    let machine = "nested=false controller.arrival_jitter=20000cycles pm.tREAD=1ns pm.tWRITE=1ns \
+                   pm.banks_per_rank=1 controller.write_buffer_size=1";
+    all_hold([
+        format!(
+            "kiln vacation cores=1 txs=10 {machine} llc.size=256B l2.size=128B l1d.size=128B \
+             controller.domain=media core.model=inorder design.write_out=never \
+             design.overflow_lines=8"
+        ),
+        format!(
+            "kiln hash cores=2 txs=60 {machine} llc.size=1KiB l2.size=512B l1d.size=256B \
+             core.model=inorder design.overflow_lines=3"
+        ),
+    ]);
 }
 
 #[test]
