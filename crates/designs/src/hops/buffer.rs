@@ -31,6 +31,8 @@ pub(super) struct Buffer {
     pub overdue: bool,
     /// Its oldest entry waits for another core's epoch.
     pub blocked: bool,
+    /// The newest entry that did, so that it is counted once.
+    pub waited: u64,
     /// A dfence waits until the buffer is empty, and not less than until this cycle.
     pub fence: Option<Cycle>,
     /// The core's store waits for room.
@@ -85,6 +87,7 @@ impl Buffer {
             timer: false,
             overdue: false,
             blocked: false,
+            waited: 0,
             fence: None,
             store_waits: false,
             fill_waits: None,

@@ -116,10 +116,11 @@ impl Hops {
 
     /// A buffer's entry waits for other cores' epochs, and it asks for them to be sent.
     fn block(&mut self, core: CoreId, index: usize, at: Cycle, below: &mut Floor) {
-        self.counts.waits += 1;
         let buffer = &mut self.buffers[core];
         buffer.blocked = true;
-        let epoch = buffer.entries[index].epoch;
+        let Entry { epoch, stamp, .. } = buffer.entries[index];
+        self.counts.waits += u64::from(stamp > buffer.waited);
+        buffer.waited = buffer.waited.max(stamp);
         let waits: Vec<Dependence> = buffer
             .dependences
             .iter()

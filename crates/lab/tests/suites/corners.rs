@@ -326,6 +326,36 @@ fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
     }
 }
 
+fn counted(outcome: &Outcome, name: &str) -> u64 {
+    let counters = &outcome.report.counters;
+    counters.iter().find(|(own, _)| *own == name).unwrap_or_else(|| panic!("no {name}")).1
+}
+
+/// An entry of a persist buffer that waits for the last of some epochs of another core waits once,
+/// though it looks again when each of them is durable.
+#[test]
+fn an_entry_that_waits_for_another_core_is_counted_once() {
+    let line = "undo@hops scribble cores=2 core.width=1 controller.domain=media pm.tWRITE=2us \
+                design.poll=0";
+    let outcome = on(line, |pm| {
+        if pm.core() == CoreId(0) {
+            for line in 0..6 {
+                pm.store(at(line, 0), 1);
+                pm.order();
+            }
+            return Ok(());
+        }
+        pm.work(4_000);
+        pm.load(at(5, 0));
+        pm.order();
+        pm.store(at(10, 0), 2);
+        pm.durable();
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "dependences_after_read"), 1);
+    assert_eq!(counted(&outcome, "waits_for_dependences"), 1);
+}
+
 /// An acknowledgement of Silo comes from its log buffer, which takes its time.
 #[test]
 fn silo_acknowledges_after_the_latency_of_its_buffer() {
