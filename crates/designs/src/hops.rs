@@ -122,6 +122,8 @@ pub enum HopsEvent {
     Drain(CoreId),
     /// A core's entry is durable.
     Durable(CoreId, u64),
+    /// A buffer hears that another core waits for everything up to an epoch.
+    Asked(CoreId, u64),
     /// The acknowledgement of a core's entry is back at its buffer.
     Acknowledged(CoreId, u64),
     /// Nothing may have been sent for long.
@@ -292,6 +294,7 @@ impl Design for Hops {
         self.now = self.now.max(at);
         match event {
             HopsEvent::Drain(core) => self.drain(core, at, below),
+            HopsEvent::Asked(core, epoch) => self.request(core, epoch, at, below),
             HopsEvent::Durable(core, stamp) => {
                 let index = self.buffers[core].position(stamp);
                 self.buffers[core].entries[index].state = State::Durable;

@@ -130,7 +130,9 @@ impl Hops {
         let mut known = true;
         for Dependence { on, until, .. } in waits {
             known &= self.buffers[on].durable_epoch() >= until;
-            self.request(on, until, at + self.path, below);
+            if until > self.buffers[on].requested {
+                below.at(at + self.path, HopsEvent::Asked(on, until));
+            }
         }
         if known {
             // It is true already, and will be seen with the next read of the vector.

@@ -326,6 +326,36 @@ fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
     }
 }
 
+/// A persist buffer hears that another core waits for it one way later, whatever happens there
+/// meanwhile: stores, with each of which it looks for an entry to send.
+#[test]
+fn a_persist_buffer_hears_of_who_waits_for_it_a_way_later() {
+    let waits = |stores: u64| {
+        let line = "undo@hops scribble cores=2 core.width=1 controller.noc_latency=1us \
+                    design.drain=lazy design.interval=1000000 design.entries=1024 \
+                    design.threshold=1024 design.poll=0";
+        let outcome = on(line, move |pm| {
+            if pm.core() == CoreId(0) {
+                pm.store(at(0, 0), 1);
+                for line in 0..stores {
+                    pm.work(100);
+                    pm.store(at(10 + line, 0), 1);
+                }
+                return Ok(());
+            }
+            pm.work(10_000);
+            pm.load(at(0, 0));
+            pm.order();
+            pm.store(at(1, 0), 2);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize]
+    };
+    let (idle, busy) = (waits(0), waits(400));
+    assert!(idle.abs_diff(busy) < 100, "{idle} and {busy} cycles");
+}
+
 fn counted(outcome: &Outcome, name: &str) -> u64 {
     let counters = &outcome.report.counters;
     counters.iter().find(|(own, _)| *own == name).unwrap_or_else(|| panic!("no {name}")).1
