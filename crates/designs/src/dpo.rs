@@ -248,8 +248,8 @@ impl Design for Dpo {
     fn fill(&mut self, fill: &Fill, _below: &mut Floor) -> Cycle {
         let Fill { core, line, memory, write, at, .. } = *fill;
         if !memory || self.rules.look_up_misses {
-            let is_known = self.order_after(core, line, write);
-            self.counts.answered += u64::from(memory && is_known);
+            self.order_after(core, line, write);
+            self.counts.answered += u64::from(memory && self.has_write(line));
         }
         at
     }
@@ -370,23 +370,25 @@ impl Dpo {
 
     /// A core asks for a line, and every other buffer looks whether it knows it: as the youngest
     /// copy, or in a fence's filter. The newest entry that does comes before the core's next one.
-    /// Returns whether a buffer has the youngest copy.
-    fn order_after(&mut self, core: CoreId, line: Line, write: bool) -> bool {
+    fn order_after(&mut self, core: CoreId, line: Line, write: bool) {
         let ordered =
             if write { self.rules.order_after_write } else { self.rules.order_after_read };
         let clears = write || !self.rules.read_leaves_youngest;
-        let mut is_known = false;
         for on in (0..self.buffers.cores()).map(CoreId).filter(|on| *on != core) {
             let copy = self.buffers[on].youngest(line, clears);
             let fence = self.buffers[on].accessed_after(line);
-            is_known |= copy.is_some();
             let Some(id) = copy.max(fence).filter(|_| ordered) else { continue };
             self.counts.by_filter += u64::from(fence > copy);
             self.counts.after_write += u64::from(write);
             self.counts.after_read += u64::from(!write);
             self.buffers[core].accumulate(on, id);
         }
-        is_known
+    }
+
+    /// Whether a buffer, the core's own included, or an ordered queue has a write of a line.
+    fn has_write(&self, line: Line) -> bool {
+        self.buffers.iter().any(|(_, buffer)| buffer.has_write(line))
+            || self.queue.writes().any(|write| write.line == line)
     }
 
     /// The entries that have not come to the controllers, in the order in which they were made.

@@ -213,6 +213,12 @@ impl Buffer {
         })
     }
 
+    /// Whether an entry is a write of a line.
+    pub fn has_write(&self, line: Line) -> bool {
+        let is_its = |what: &What| matches!(what, What::Write { line: own, .. } if *own == line);
+        self.lines.may_hold(line.0) && self.entries.iter().any(|entry| is_its(&entry.what))
+    }
+
     /// The core stores to a line again: an older entry of it is not the youngest copy.
     pub fn is_superseded(&mut self, line: Line) {
         self.youngest(line, true);

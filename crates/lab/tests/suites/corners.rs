@@ -386,6 +386,25 @@ fn an_entry_that_waits_for_another_core_is_counted_once() {
     assert_eq!(counted(&outcome, "waits_for_dependences"), 1);
 }
 
+/// A line that left the caches and is fetched again before it is durable is answered by the core's
+/// own persist buffer, or by the controllers' queue.
+#[test]
+fn a_persist_buffer_answers_its_own_core() {
+    let line = "undo@dpo scribble cores=1 core.width=1 controller.domain=media pm.tWRITE=100us \
+                pm.banks_per_rank=16 llc.size=256B l2.size=128B l1d.size=128B";
+    let outcome = on(line, |pm| {
+        pm.store(at(0, 0), 1);
+        pm.order();
+        // Lines of other banks, which the write does not hold up.
+        (10..20).for_each(|line| _ = pm.load(at(line, 0)));
+        pm.work(20_000);
+        pm.load(at(0, 0));
+        Ok(())
+    });
+    assert!(counted(&outcome, "evictions_dropped") > 0);
+    assert_eq!(counted(&outcome, "misses_answered"), 1);
+}
+
 /// An acknowledgement of Silo comes from its log buffer, which takes its time.
 #[test]
 fn silo_acknowledges_after_the_latency_of_its_buffer() {
