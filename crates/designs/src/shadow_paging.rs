@@ -330,6 +330,13 @@ impl Design for ShadowPaging {
             // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the
             // shadow.
             structure("shadow table", 36 + 40 + 64, params.write_set * cores, "core"),
+            // Those of a commit come page by page, and are appended together.
+            structure(
+                "update of a page of a commit (page, shadow)",
+                36 + 40,
+                params.write_set * cores,
+                "memory controller",
+            ),
             structure("free frame", 40, params.shadow_frames, "memory controller"),
             structure("journal head and tail", 2 * 64, 1, "memory controller"),
         ]

@@ -27,7 +27,7 @@ use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
 use model::meters::Class;
 use model::params::{Both, choice};
-use model::units::{CoreId, Cycle, Line, LineMap, Page, PerCore};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, Page, PerCore};
 
 use crate::parts::corners;
 use crate::parts::fall_back::FallBack;
@@ -411,9 +411,17 @@ impl Design for Ssp {
         };
         // Section 4.3: 40 bits of PPN1 and the current bitmap; 36 of a page and the updated one.
         let (extension, written) = (40 + 64, 36 + 64);
+        let pages = setup.params.first.write_set * cores;
+        let controller = "memory controller";
+        // The controller has the updates of a commit, which come page by page, until it appends
+        // them all, and records of consolidations until a line of them is full. The SSP cache lies
+        // in memory that there is.
         let mut structures = vec![
             volatile("first-level TLB extension", extension, config.tlb.entries * cores, "core"),
-            volatile("write-set buffer", written, setup.params.first.write_set * cores, "core"),
+            volatile("write-set buffer", written, pages, "core"),
+            volatile("update of a page of a commit (PPN0, bitmap)", 40 + 64, pages, controller),
+            volatile("journal buffer line", 8 * LINE_BYTES, 1, controller),
+            volatile("journal head and tail", 2 * 64, 1, controller),
         ];
         if config.tlb.l2_entries > 0 {
             let entries = config.tlb.l2_entries * cores;

@@ -73,13 +73,14 @@ fn a_page_is_copied() {
     }
 }
 
-/// A core has 36 bits of a page, 40 of a frame and 64 of lines, for 64 pages; the controller knows
-/// the free ones of 1,024 frames, and where the journal begins and ends.
+/// A core has 36 bits of a page, 40 of a frame and 64 of lines, for 64 pages; the controller has the
+/// first two of a commit, and knows the free ones of 1,024 frames, and where the journal begins and
+/// ends.
 #[test]
 fn the_declared_hardware_is_what_the_design_keeps() {
     let resolved = resolve("shadow-paging scribble cores=1");
     let shape = Shape::new(&resolved.machine.config, 1);
     let bytes: Vec<u64> =
         (resolved.design.hardware)(&[], &shape).iter().map(Structure::bytes).collect();
-    assert_eq!(bytes, [64 * 140 / 8, 1024 * 40 / 8, 16]);
+    assert_eq!(bytes, [64 * 140 / 8, 64 * 76 / 8, 1024 * 40 / 8, 16]);
 }
