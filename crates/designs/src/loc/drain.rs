@@ -39,8 +39,9 @@ impl Receipt {
 
 impl Engine {
     /// Drains the transactions before `end`, and those that must be drained with them: whatever of
-    /// theirs has not been issued leaves the last level from `ready` on, and not before the stores
-    /// of its own transaction have come there: other cores' may still wait for their lines.
+    /// theirs has not been issued leaves the last level from `ready` on, a block a cycle, and not
+    /// before the stores of its own transaction have come there: other cores' may still wait for
+    /// their lines.
     pub(super) fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
         let end = if self.rules.drain_closure { self.window.closure(end) } else { end };
         if end <= self.window.drained {
@@ -54,10 +55,11 @@ impl Engine {
             // Those without a block share one.
             entries.sort_by_key(|composed| composed.data.is_some());
         }
-        let mut last = ready;
+        let (mut turn, mut last) = (ready, ready);
         for Composed { by, entry, data } in entries.drain(..) {
             let transaction = self.window.get(by);
-            let (receipt, ready) = (transaction.receipt, ready.max(transaction.left + self.walk));
+            let (receipt, ready) = (transaction.receipt, turn.max(transaction.left + self.walk));
+            turn += u64::from(data.is_some());
             last = last.max(ready);
             self.enqueue(receipt, entry, data, ready);
         }

@@ -405,6 +405,26 @@ fn a_persist_buffer_answers_its_own_core() {
     assert_eq!(counted(&outcome, "misses_answered"), 1);
 }
 
+/// The blocks that the last level sends to the log when a transaction ends leave it one a cycle.
+#[test]
+fn blocks_of_loc_leave_the_last_level_one_a_cycle() {
+    for design in ["h-wal", "ec-wal", "loc-wal design.sd=1"] {
+        let (design, settings) = design.split_once(' ').unwrap_or((design, ""));
+        let latency = |lines: u64| {
+            let line = format!("{design} scribble cores=1 machine=silo {settings}");
+            let outcome = on(&line, move |pm| {
+                (0..7).for_each(|line| _ = pm.load(at(line, 0)));
+                pm.work(100_000);
+                // As many words in any case.
+                let words: Vec<u64> = (0..lines).map(|_| 7 / lines).collect();
+                store(pm, &words, 1)
+            });
+            outcome.report.commit_latency.max()
+        };
+        assert_eq!(latency(7) - latency(1), 6, "{design}");
+    }
+}
+
 /// An acknowledgement of Silo comes from its log buffer, which takes its time.
 #[test]
 fn silo_acknowledges_after_the_latency_of_its_buffer() {
