@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from indelible.probing import Probed, probe
     from indelible.recording import Recorded, record
     from indelible.results import Comparison, Crash, Litmus, Run
-    from indelible.starting import New, NewInRust, new
+    from indelible.starting import New, new
+    from indelible.starting_in_rust import NewInRust
     from indelible.sweeps import Sweep
     from indelible.timeline import Timeline, trace
     from indelible.verbs import (
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
         list as list,
     )
     from indelible.write_sets import characterize
+
+    __version__: str
 
 __all__ = [
     "Causes",
@@ -107,17 +110,20 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str):  # noqa: ANN202
-    """Import what is asked for when it is: the command has to catch a Ctrl-C in its imports."""
-    if name == "__version__":
-        return importlib.import_module("indelible.experiment").version()
-    if name not in (*__all__, *_UNSTARRED):
-        raise AttributeError(f"module `indelible` has no `{name}`")
-    if name == "native":
-        return importlib.import_module("indelible.native")
-    home = next((home for home, names in _HOMES.items() if name in names), "verbs")
-    found = globals()[name] = getattr(importlib.import_module(f"indelible.{home}"), name)
-    return found
+if not TYPE_CHECKING:
+    # Of which a checker of types would believe that it has any name.
+
+    def __getattr__(name: str) -> object:
+        """Import what is asked for when it is: the command has to catch a Ctrl-C in its imports."""
+        if name == "__version__":
+            return importlib.import_module("indelible.experiment").version()
+        if name not in (*__all__, *_UNSTARRED):
+            raise AttributeError(f"module `indelible` has no `{name}`")
+        if name == "native":
+            return importlib.import_module("indelible.native")
+        home = next((home for home, names in _HOMES.items() if name in names), "verbs")
+        found = globals()[name] = getattr(importlib.import_module(f"indelible.{home}"), name)
+        return found
 
 
 def __dir__() -> object:

@@ -1,5 +1,7 @@
 """The simulator, compiled: the functions of the Rust crate `lab`, JSON text in and out."""
 
+import builtins
+
 from indelible.design import Answer
 
 class InputError(ValueError):
@@ -67,6 +69,7 @@ class Fill:
     memory: bool
     write: bool
     at: int
+    asked: int
     earlier: int
 
 class Transfer:
@@ -118,7 +121,7 @@ class Below:
         self,
         at: int,
         address: int,
-        words: list[int],
+        words: builtins.list[int],
         *,
         tell: object = None,
         kind: str = "log",
@@ -157,7 +160,7 @@ class Below:
     def fence(self, core: int, at: int) -> int | Answer:
         """Return a cycle, or `WAIT`: what a core has flushed is durable when it goes on."""
 
-    def dirty_lines(self) -> list[int]:
+    def dirty_lines(self) -> builtins.list[int]:
         """Return the lines of persistent memory that are dirty in the caches."""
 
     def has_room(self, address: int) -> bool:
@@ -190,7 +193,7 @@ class Image:
     def word(self, address: int) -> int:
         """Return the word at an address."""
 
-    def words(self, address: int, count: int) -> list[int]:
+    def words(self, address: int, count: int) -> builtins.list[int]:
         """Return the words from an address on."""
 
     def line(self, address: int) -> bytes:
@@ -227,7 +230,7 @@ class Gasp:
     def save(self, address: int, data: bytes | bytearray) -> None:
         """Save bytes at an address of persistent memory."""
 
-    def save_words(self, address: int, words: list[int]) -> None:
+    def save_words(self, address: int, words: builtins.list[int]) -> None:
         """Save words, one after the other, from an address of persistent memory on."""
 
 class Control:
@@ -251,6 +254,10 @@ class Control:
     def total(self) -> int:
         """How much work there is; 0 while that is not known."""
 
+    @property
+    def part(self) -> str:
+        """Which part of the work is being done, in words."""
+
 def trace(request: str, control: Control) -> tuple[str, bytes]:
     """Run one experiment and record a part of its timeline: the answer, a trace for Perfetto."""
 
@@ -260,11 +267,19 @@ def version() -> str:
 def list(kind: str) -> str:
     """Return the designs, workloads, profiles or machines, as `{"rows": [...]}`."""
 
-def explain(name: str, settings: list[tuple[str, str]], against: str | None = None) -> str:
+def explain(
+    name: str,
+    settings: builtins.list[tuple[str, str]],
+    against: str | None = None,
+    on: tuple[str, int | None] | None = None,
+) -> str:
     """Return everything known of a design, a workload, a machine or ordering hardware."""
 
 def battery(
-    designs: list[str], machine: str, cores: int | None, settings: list[tuple[str, str]]
+    designs: builtins.list[str],
+    machine: str,
+    cores: int | None,
+    settings: builtins.list[tuple[str, str]],
 ) -> str:
     """Return the batteries that designs need; of every design, if none is named."""
 
@@ -282,6 +297,9 @@ def litmus(request: str, control: Control) -> str:
 
 def plain(spec: str) -> str:
     """Run the workload of one experiment on plain memory, without the simulator."""
+
+def native_logging(request: str, control: Control) -> str:
+    """Measure the loops of a log on this computer's processor."""
 
 def fail(message: str) -> None:
     """Panic with a message, so that the tests see what a user would see."""

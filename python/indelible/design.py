@@ -14,21 +14,56 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from indelible import _core as core
+# What hooks are given, imported by name, since no other name is a type in an annotation. An image,
+# or the last breath, raises `PowerLoss` when the power fails (again): let it pass. Raise an
+# `InputError` with a sentence for whoever asked for what does not fit the machine.
+from indelible._core import (
+    Arrived,
+    Below,
+    Evict,
+    Fence,
+    Fill,
+    Gasp,
+    Image,
+    InputError,
+    Load,
+    PowerLoss,
+    Store,
+    Transfer,
+    Tx,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# What hooks are given.
-Tx, Load, Store, Fence = core.Tx, core.Load, core.Store, core.Fence
-Fill, Transfer, Evict = core.Fill, core.Transfer, core.Evict
-Below, Arrived, Image, Gasp = core.Below, core.Arrived, core.Image, core.Gasp
-
-#: Raised by an image, or by the last breath, when the power fails (again). Let it pass.
-PowerLoss = core.PowerLoss
-
-#: Raise it with a sentence for whoever asked for what does not fit the machine.
-InputError = core.InputError
+__all__ = [
+    "KEPT_BY",
+    "LINE",
+    "TAKEN",
+    "WAIT",
+    "WORD",
+    "Answer",
+    "Arrived",
+    "Below",
+    "Design",
+    "Evict",
+    "Fence",
+    "Fill",
+    "Gasp",
+    "Home",
+    "Image",
+    "InputError",
+    "Load",
+    "Param",
+    "PowerLoss",
+    "Setup",
+    "Shape",
+    "Store",
+    "Structure",
+    "Transfer",
+    "Tx",
+    "Values",
+]
 
 #: Bytes of a line, and of a word: what a controller accepts, and what a cell keeps, at once.
 LINE = 64
