@@ -240,7 +240,7 @@ def _told(
         for cell, run in answer.runs.items()
         if cell.larger == 1
     }
-    words += [f"{max(counts):,} transactions a core"] if len(counts) == 1 else []
+    words += [f"{text.plural(*counts, 'transaction')} a core"] if len(counts) == 1 else []
     seeds = {answer.seed for answer in answers}
     words += [f"seed {first.seed}"] if len(seeds) == 1 else []
     title = textwrap.fill(" · ".join([*words, *said]), width, break_on_hyphens=False)

@@ -339,3 +339,10 @@ def test_what_fits_a_column_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> N
         "1   a name  what is said of it",
     ]
     assert wrapped == [" ".join(rows[1][2].split())]
+
+
+def test_one_of_a_thing_is_said_of_one(command: Callable[..., tuple[int, str, str]]) -> None:
+    assert text.plural(1, "core") == "1 core"
+    assert text.plural(2_000, "transaction") == "2,000 transactions"
+    once = ("--workloads", "hash", "--txs", "1", "--cores", "1")
+    assert "1 transaction a core\n" in command("characterize", *once)[1]

@@ -276,9 +276,14 @@ def durability_notes(designs: Sequence[str], durability: Mapping[str, str]) -> l
     ]
 
 
+def plural(count: float, thing: str) -> str:
+    """Return how many there are of a thing: `1 core`, `2,000 transactions`."""
+    return f"{count:,.0f} {thing}{'' if count == 1 else 's'}"
+
+
 def machine_title(machine: str, cores: int) -> str:
     """Return what a run was made on: the machine as it was asked for, a file by its path."""
-    return f"machine {machine} · {cores} core{'' if cores == 1 else 's'}"
+    return f"machine {machine} · {plural(cores, 'core')}"
 
 
 def run_title(row: Mapping[str, Any], machine: str) -> str:

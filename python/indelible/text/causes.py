@@ -18,6 +18,7 @@ from indelible.text import (
     interval_notes,
     kept_notes,
     marked,
+    plural,
     ratio,
     ratio_cell,
     terminal_width,
@@ -130,7 +131,7 @@ def headline(answer: Causes) -> str | None:
     said = f"As it is {means}{second} over {first} is {ratio(here)}"
     turned = [point for point in known if SIDES[answer.side(point)] != side]
     turned.sort(key=lambda point: -distance(known[point]))
-    count = f"{len(known)} change{'' if len(known) == 1 else 's'}"
+    count = plural(len(known), "change")
     span = " to ".join(
         f"{ratio(known[point])} ({point[0]})"
         for point in dict.fromkeys(by(known, key=known.__getitem__) for by in (min, max))

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from indelible.text import columns, machine_title, paragraph, word
+from indelible.text import columns, machine_title, paragraph, plural, word
 
 
 def characterization(answer: Mapping[str, Any], width: int) -> str:
@@ -23,7 +23,7 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
     headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
     headers += ["| lines", "pages", "max"]
     where = machine_title(answer["machine"], answer["cores"])
-    title = f"{where} · seed {answer['seed']} · {answer['txs']:,} transactions"
+    title = f"{where} · seed {answer['seed']} · {plural(answer['txs'], 'transaction')}"
     notes = (
         "Averages and maxima of a transaction; PM %: of the simulated stores, loads are not"
         " counted; to volatile memory they are of locks, or recorded. Behind the bar is what was"

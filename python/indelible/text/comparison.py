@@ -26,6 +26,7 @@ from indelible.text import (
     kept_notes,
     marked,
     paragraph,
+    plural,
     quantity,
     ratio_cell,
     seeds_said,
@@ -131,7 +132,7 @@ def with_cores(what: str, answer: Comparison, cores: int | None) -> str:
 
 def _cores_said(answer: Comparison, cores: int | None) -> str:
     count = answer.cores_used(cores)
-    return f"{count} core{'' if count == 1 else 's'}" if count else ""
+    return plural(count, "core") if count else ""
 
 
 def titled(what: str, where: str, width: int) -> str:
@@ -306,7 +307,7 @@ def _interval_notes(answer: Comparison) -> list[Note]:
 
     def place(cell: Cell) -> str:
         design, workload, cores = cell
-        count = f" with {cores} core{'' if cores == 1 else 's'}" if len(answer.cores) > 1 else ""
+        count = f" with {plural(cores, 'core')}" if len(answer.cores) > 1 else ""
         return f"{design} on {workload}{count}"
 
     said = (

@@ -14,6 +14,7 @@ from indelible.text import (
     command,
     footnote,
     paragraph,
+    plural,
     quantity,
     run_title,
     seconds,
@@ -127,8 +128,8 @@ def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
         return [paragraph("smallest", "no smaller run that was tried breaks", width)]
     cores, txs, tried = row["cores"], row["txs"], row["tried"]
     said = (
-        f"{cores} core{'' if cores == 1 else 's'}, {txs:,} transaction{'' if txs == 1 else 's'}"
-        f"{'' if cores == 1 else ' each'}, seed {row['seed']} ({tried:,} runs tried)"
+        f"{plural(cores, 'core')}, {plural(txs, 'transaction')}{'' if cores == 1 else ' each'},"
+        f" seed {row['seed']} ({plural(tried, 'run')} tried)"
     )
     lines = [paragraph("smallest", said, width)]
     lines += list_violations(row["violations"], width, EARLY)
@@ -166,8 +167,8 @@ def _later_lives(row: Mapping[str, Any]) -> str:
     """Return what was done with machines that booted from what recovery left."""
     boots, cuts, nested = row["boots"], row["later_points"], row["later_nested_points"]
     again = f" and {nested:,} more during recovery or booting" if nested else ""
-    booted = f"{boots} machine{'' if boots == 1 else 's'} booted from what recovery left"
-    return f"{booted} and ran on: {cuts:,} power cuts{again}"
+    booted = f"{plural(boots, 'machine')} booted from what recovery left"
+    return f"{booted} and ran on: {plural(cuts, 'power cut')}{again}"
 
 
 def _verdict_of(row: Mapping[str, Any]) -> str:
@@ -186,8 +187,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
     if not row["points"]:
         return "FAIL: the run did not come to its end"
-    violations = "violation" if found == 1 else "violations"
-    stopped = f": stopped after {found} {violations}" if row.get("stopped") else ""
+    stopped = f": stopped after {plural(found, 'violation')}" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
 
@@ -318,8 +318,8 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
         return [paragraph("trials", "none: the design is wrong as it is", width)]
     if row.get("cancelled") and not trials["runs"]:
         return [paragraph("trials", "none: interrupted before", width)]
-    runs = "1 run" if trials["runs"] == 1 else f"{trials['runs']:,} runs"
-    tried = f"{runs} of scribble on small machines, {trials['points']:,} power cuts"
+    runs, cuts = plural(trials["runs"], "run"), plural(trials["points"], "power cut")
+    tried = f"{runs} of scribble on small machines, {cuts}"
     if trials["refused"]:
         why = "" if trials["runs"] else f": {trials['refusal']}"
         tried += f" ({trials['refused']} refused{why})"

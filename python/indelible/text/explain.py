@@ -94,7 +94,7 @@ def _hardware(about: Mapping[str, Any], width: int) -> str:
     headers = ["structure", "bits", "count", "B a core", "domain", "where"]
     whole = sum(part["bytes_per_core"] for part in parts) / 1024
     return (
-        f"Hardware added to machine {machine} with {cores} core{'' if cores == 1 else 's'}\n"
+        f"Hardware added to machine {machine} with {text.plural(cores, 'core')}\n"
         + text.columns(headers, table, width, right=(1, 2, 3))
         + f"\n\nIn all {whole:,.4g} KiB a core."
     )

@@ -63,8 +63,7 @@ def _orders(answer: Exploration) -> str:
     if threads == 1 and answer["orders"] == 1:
         return "1: one thread uses persistent memory, and every seed does the same"
     differ = f"{answer['orders']:,} that differ of {len(answer['rows']):,}"
-    plural = "" if threads == 1 else "s"
-    return f"{differ}, of {threads} thread{plural}" if threads else differ
+    return f"{differ}, of {text.plural(threads, 'thread')}" if threads else differ
 
 
 def _cuts(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -47,8 +47,7 @@ def _title(computer: Mapping[str, Any]) -> str:
     words = [computer["processor"]]
     if computer["hypervisor"]:
         words.append(f"virtual ({computer['hypervisor']})")
-    count = computer["processors"]
-    words.append(f"{count} processor{'' if count == 1 else 's'}")
+    words.append(text.plural(computer["processors"], "processor"))
     if computer["llc_bytes"]:
         words.append(f"LLC {text.size(computer['llc_bytes'])}")
     return f"{' · '.join(words)}\nTSC {computer['tsc_hz'] / 1e9:.2f} GHz"
@@ -56,11 +55,10 @@ def _title(computer: Mapping[str, Any]) -> str:
 
 def _section(rows: Sequence[Row], width: int) -> list[str]:
     first = rows[0]
-    threads = first["threads"]
     array = ", array flushed" if first["array_writes"] == "flushed" else ""
     place = (
         f"array {text.size(first['array_bytes'])} · log {first['log']} · {first['logging']}{array}"
-        f" · {threads} thread{'' if threads == 1 else 's'}"
+        f" · {text.plural(first['threads'], 'thread')}"
     )
     main = (first["value"], first["fence"])
     title = f"{place}\nvalues {main[0]} · fence {main[1]}"

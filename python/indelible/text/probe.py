@@ -53,12 +53,10 @@ def command(answer: Probed) -> str:
 
 
 def _title(answer: Probed, width: int) -> str:
-    def said(count: int, what: str) -> str:
-        return f"{count} {what}{'' if count == 1 else 's'}"
-
     machines = [
-        f"machine {memory.machine} · {said(memory.cores, 'core')} ·"
-        f" {said(memory.controllers, 'controller')} · domain {memory.domain} · seed {answer.seed}"
+        f"machine {memory.machine} · {text.plural(memory.cores, 'core')} ·"
+        f" {text.plural(memory.controllers, 'controller')} · domain {memory.domain}"
+        f" · seed {answer.seed}"
         for memory in answer.memories
     ]
     return "\n".join(textwrap.fill(line, width) for line in machines)

@@ -16,6 +16,7 @@ from indelible.text import (
     joules,
     paragraph,
     percentages,
+    plural,
     quantity,
     run_title,
     seconds,
@@ -44,7 +45,7 @@ def run(answer: Run, width: int | None = None) -> str:
     say("simulated", f"{row['core_model']} core, domain {row['domain']}")
     say(
         "throughput",
-        f"{quantity(row['throughput_tx_per_s'], 'tx/s')}: {count:,.0f} transactions"
+        f"{quantity(row['throughput_tx_per_s'], 'tx/s')}: {plural(count, 'transaction')}"
         f" in {seconds(row['simulated_s'])} of simulated time",
     )
     until = ", until durable" if row["durability"] == "asynchronous" else ""

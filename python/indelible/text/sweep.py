@@ -93,7 +93,7 @@ def where(answer: Sweep, model: str = "") -> str:
     words = [f"machine {answer.machine}", *([model] if model else [])]
     if len(counts) == 1 and "cores" not in answer.vary:
         (count,) = counts
-        words.append(f"{count} core{'' if count == 1 else 's'}")
+        words.append(text.plural(count, "core"))
     seeds = [] if "seed" in answer.vary else [text.seeds_said(answer.seeds_shown)]
     return " · ".join([*words, *seeds])
 
