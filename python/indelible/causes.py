@@ -26,6 +26,7 @@ from indelible.means import (
 from indelible.metrics import METRICS
 from indelible.results import Comparison, Run, SeededCell
 from indelible.rows import rows_as_csv
+from indelible.scripts import called
 from indelible.shown import Shown
 from indelible.sweeps import LEAST_LEAD, Point, Sweep
 
@@ -197,13 +198,22 @@ class Causes(Shown):
             return 0
         return 1 if mean > 1 else -1
 
+    def hardware(self, design: str) -> list[Point]:
+        """Return the changes of the machine and of a design's own fields that have ended."""
+        others = {called(name) for name in self.designs if name != design}
+        return [
+            at
+            for at in self.whole()
+            if self.changes[at].of in (MACHINE, DESIGN)
+            and self.changes[at].field.rpartition(".")[0] not in others
+        ]
+
     def improved_by(self, design: str) -> list[Point] | None:
         """Return what of machine and designs makes a design better, what does most first.
 
         None if nothing of them was changed, or neither more nor less of the metric is better.
         """
-        is_higher = METRICS[self.sweep.metric].higher_is_better
-        hardware = [at for at in self.whole() if self.changes[at].of in (MACHINE, DESIGN)]
+        is_higher, hardware = METRICS[self.sweep.metric].higher_is_better, self.hardware(design)
         if is_higher is None or not hardware:
             return None
         effects = {point: self.effect(point, design) for point in hardware}

@@ -291,9 +291,12 @@ def test_what_is_set_twice_is_refused(command: Command, fake: ModuleType) -> Non
 def test_no_design_is_gained_by_what_is_no_hardware(command: Command, fake: ModuleType) -> None:
     for fields in ("cores", "workload", "txs"):
         assert ">" not in joined(command, *WHY, "--fields", fields)
-    assert "> silo: no field of the hardware improves it" in joined(
-        command, *WHY, "--fields", "controller"
-    )
+    # Of how many changes that is said, those of the other design left out.
+    shown = joined(command, *WHY, "--fields", "controller,silo", "--set", "silo.entries=1")
+    assert "> silo: none of 3 changes to the hardware improves it" in shown
+    shown = joined(command, *WHY, "--fields", "silo", "--set", "silo.entries=1")
+    assert "> silo: the one change to the hardware does not improve it" in shown
+    assert "> undo@x86" not in shown
     # Of what is neither better high nor low nothing is gained.
     for metric in ("wpq-entries", "pm-busy"):
         assert ">" not in joined(command, *WHY, "--metric", metric)

@@ -264,10 +264,13 @@ def gains(answer: Causes) -> Iterator[tuple[str, str]]:
             named = ", ".join(
                 f"{at[0]} ({ratio(answer.effect(at, design))})" for at in found[:NAMED]
             )
-            gained = (
-                f"most is gained by {named}" if named else "no field of the hardware improves it"
+            tried = len(answer.hardware(design))
+            none = (
+                "the one change to the hardware does not improve it"
+                if tried == 1
+                else f"none of {tried} changes to the hardware improves it"
             )
-            yield _marked(answer, design), gained
+            yield _marked(answer, design), f"most is gained by {named}" if named else none
 
 
 def own_notes(answer: Causes) -> list[Note]:
