@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from indelible.experiment import (
@@ -51,7 +51,7 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
     asked = listed(what, asked)
     for name in asked:
         # As the command has it. No name has a comma, unless it is that of a file.
-        if "," in name and not Path(name).is_file():
+        if "," in name and not os.path.isfile(name):
             raise InputError(f"`{what}` is a list: {name.split(',')}, and not {name!r}")
     if not asked:
         raise InputError("there is nothing to run: name at least one design and one workload")

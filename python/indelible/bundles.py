@@ -111,7 +111,7 @@ def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple
         return name, False
     if flag in MEANS:
         # What says where answers are kept is not to name this computer's folders.
-        is_path = flag == "--keep" or Path(value).is_file()
+        is_path = flag == "--keep" or os.path.isfile(value)
         return os.path.relpath(value, folder) if is_path else value, False
     if flag in FILES:
         return places.of(value), True
@@ -122,7 +122,7 @@ def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple
 def _part(word: str, flag: str | None, places: _Places) -> str:
     """Return a word that may be a design in Python, a machine file or a litmus test."""
     log, own = scripts.parts(word)
-    if re.search(r"[./]", own) and Path(own).exists():
+    if re.search(r"[./]", own) and os.path.exists(own):
         place = places.of(own, is_machine=flag == "--machine")
         return f"{log}@{place}" if log else place
     return word

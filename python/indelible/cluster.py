@@ -282,7 +282,7 @@ def _client(dask: object) -> tuple[Client, bool]:
             raise InputError(_no_cluster(dask))
         return dask, False
     address = experiment.named("dask", dask)
-    where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
     if "address" in where and (address.endswith(".json") or "/" in address.partition("://")[0]):
         raise InputError(f"{address}: there is no such scheduler file")
     # One that cannot be made is to be closed like any other, or it complains when it is gone.

@@ -126,14 +126,14 @@ def find(name: str) -> tuple[type[Design], str | None, str] | None:
     if own in _classes:
         design = _classes[own]
     elif own.endswith(SUFFIX):
-        if log is None and not Path(own).is_file():
+        if log is None and not os.path.isfile(own):
             _require_log(name)
         design = _loaded(own)
-    elif own and Path(own + SUFFIX).is_file():
+    elif own and os.path.isfile(own + SUFFIX):
         path = own if os.path.dirname(own) else f"./{own}"
         path = f"{log}@{path}" if log else path
         raise InputError(f"unknown design `{name}`; that in the file is `{path}{SUFFIX}`")
-    elif os.path.dirname(own) and Path(own).is_dir():
+    elif os.path.dirname(own) and os.path.isdir(own):
         raise InputError(
             f"{own} is a directory; a design in Python is a file, such as"
             f" {os.path.join(own, f'mine{SUFFIX}')}"
@@ -157,7 +157,7 @@ def imported(path: str) -> list[str]:
 def _require_log(name: str) -> None:
     """Refuse hardware that there is, in Python, under a log that there is not."""
     log, _, own = name.partition("@")
-    if own in _classes or (own.endswith(SUFFIX) and Path(own).is_file()):
+    if own in _classes or (own.endswith(SUFFIX) and os.path.isfile(own)):
         raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
 
 

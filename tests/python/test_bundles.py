@@ -196,6 +196,13 @@ def test_of_what_was_interrupted_there_is_no_bundle(
     assert "it was not made" in complaint
 
 
+def test_a_list_may_be_longer_than_the_name_of_a_file(command: Command) -> None:
+    values = ",".join(map(str, range(1000, 1100)))
+    words = ["sweep", "--designs", "silo", "--workloads", "hash"]
+    command("bundle", "it", "--", *words, "--vary", f"silo.entries={values}")
+    assert f"silo.entries={values}" in Path("it/bundle.json").read_text(encoding="utf-8")
+
+
 @needs_core
 def test_what_a_command_reads_goes_along(real: Command, tmp_path: Path) -> None:
     mine, machines = tmp_path / "designs", tmp_path / "machines"

@@ -274,6 +274,10 @@ def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
     assert run_of("silo").data["design"] == "silo"
     assert refused(lambda: run_of("./no.py")) == "./no.py: no such file or directory"
     assert refused(lambda: run_of(f"{tmp_path}/.py")).endswith("no such file or directory")
+    # The system does not say of such names whether there are files of them.
+    long = f"./{'n' * 300}"
+    assert refused(lambda: run_of(f"{long}.py")) == f"{long}.py: file name too long"
+    assert refused(lambda: run_of(long)).startswith("unknown design `./nnn")
     for text, told in (
         ("x = 1", "has no design; it takes one class that is derived"),
         (
