@@ -127,8 +127,18 @@ def _tools(compiler: str) -> Path:
             digest.update(source.read_bytes())
     how = [compiler, *HOW, *(() if _is_clang(compiler) else GCC_HOW)]
     digest.update(" ".join([sys.executable, *how]).encode())
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = caches / "indelible" / f"recorder-{digest.hexdigest()[:16]}"
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "indelible"
+    try:
+        return _made(caches / f"recorder-{digest.hexdigest()[:16]}", how)
+    except OSError as error:
+        raise InputError(
+            f"the recorder cannot be kept in {caches}: {(error.strerror or str(error)).lower()};"
+            " have XDG_CACHE_HOME name a folder that can be written, now and where the program runs"
+        ) from None
+
+
+def _made(folder: Path, how: Sequence[str]) -> Path:
+    """Return the folder, made if it is not there."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

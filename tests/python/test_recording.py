@@ -484,6 +484,14 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
     assert "make CC='indelible cc'" in capfd.readouterr().out
 
 
+def test_a_cache_that_cannot_be_written_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", "file")
+    said = "the recorder cannot be kept in file/indelible: not a directory; have XDG_CACHE_HOME"
+    with pytest.raises(InputError, match=said):
+        indelible.cc(["-c", "nothing.c"])
+
+
 def test_data_is_left_as_it_is(build: Build) -> None:
     """Also what looks like the prefix of an instruction: 102 is that of `clflushopt`."""
     data = ["a:", "\t.byte 102", "\t.byte 102", "b:", "\t.byte\t102", "c: .byte 102", "d:"]
