@@ -33,6 +33,9 @@ from indelible.settings import Pairs
 #: What a paper gives: a number, a range of numbers, or an order of designs.
 Published = float | tuple[float, float] | str
 
+#: How a claim begins that is one of the claims before it, asked in another way.
+SAME = "the same, "
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -64,6 +67,13 @@ class Paper:
     def cells(self) -> list[Cell]:
         """Return the runs that the claims need, each once."""
         return [*dict.fromkeys(cell for claim in self.claims for cell in claim.cells)]
+
+    def same_as(self, claim: Claim) -> str | None:
+        """Return what the claim is of of which this one says that it is the same."""
+        if not claim.what.startswith(SAME):
+            return None
+        before = self.claims[: self.claims.index(claim)]
+        return next(of.what for of in reversed(before) if not of.what.startswith(SAME))
 
     def __reduce__(self) -> tuple[Callable[[str], Paper], tuple[str]]:
         """Go to another process by name: what measures a claim is a function within another one."""

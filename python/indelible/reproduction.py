@@ -80,9 +80,10 @@ class Reproduction(OfClaims):
         return [self._row(claim) for claim in self.paper.claims]
 
     def _row(self, claim: Claim) -> dict[str, Any]:
-        if any(cell not in self.runs for cell in claim.cells):
-            return row_of(claim, None)
-        return row_of(claim, lambda cell: self.runs[cell].data)
+        is_whole = all(cell in self.runs for cell in claim.cells)
+        row = row_of(claim, (lambda cell: self.runs[cell].data) if is_whole else None)
+        # A row may be read without those before it.
+        return {"what": row.pop("what"), "same_as": self.paper.same_as(claim), **row}
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""

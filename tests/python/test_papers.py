@@ -86,6 +86,14 @@ def test_the_same_is_said_behind_what_it_is_the_same_as(paper: Paper) -> None:
             assert panels[claim.unit] == panels[before.unit], claim.what
 
 
+@pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
+def test_a_row_says_what_it_is_the_same_as_without_those_before_it(paper: Paper) -> None:
+    rows = {(row["what"], row["same_as"]) for row in answer(paper).rows}
+    assert len(rows) == len(paper.claims), "two rows are told apart by their order alone"
+    for what, name in rows:
+        assert ((name, None) in rows) == what.startswith("the same"), what
+
+
 def test_published_numbers_are_numbers_beside_their_text() -> None:
     of = {row["what"]: row for row in answer(papers.HOPS).rows}
     row = of["HOPS over clwb and sfence"]
