@@ -17,6 +17,7 @@ import indelible
 from conftest import needs_core
 from indelible import text
 from indelible.metrics import METRICS
+from indelible.plots import COLOURS
 from indelible.plots import sweep as sweep_plot
 from indelible.results import Run
 from indelible.sweeps import Sweep
@@ -114,6 +115,17 @@ def test_a_lead_that_is_told_as_none_is_none(fake: ModuleType) -> None:
         runs[("12", "4"), "silo", "hash", 1].data["throughput_tx_per_s"] = slow * factor
         assert leaders(replace(answer, runs=runs))["12", "4"][0] == leader
     assert "--seeds 5 says how sure it is" in " ".join(str(answer).split())
+
+
+def test_leaders_have_a_colour_each_however_many_they_are(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [f"design{number}" for number in range(2 * len(COLOURS))]
+    monkeypatch.setattr(Sweep, "ahead", lambda _: [{"design": name} for name in many])
+    found = sweep_plot.leading_colours(replace(one(BOTH), designs=tuple(many)))
+    assert [*found] == many
+    assert [*found.values()][: len(COLOURS)] == [*COLOURS]
+    assert len({*found.values()}) == len(many)
 
 
 def test_what_is_better_is_lighter(fake: ModuleType) -> None:

@@ -279,7 +279,7 @@ def _add_names(axes: Axes, answer: Sweep) -> None:
 
     handles = [
         Patch(color=colour, label=text.marked(answer.durability, design))
-        for design, colour in _colours(answer).items()
+        for design, colour in leading_colours(answer).items()
     ]
     axes.set_title(axes.get_title(), loc="left", fontsize=NAME_FONT, pad=3)
     axes.set_title("")
@@ -337,7 +337,7 @@ def _ahead_panel(answer: Sweep) -> Panel | None:
     rows = {tuple(row["point"].values()): row for row in answer.ahead()}
     if not rows:
         return None
-    own = _colours(answer)
+    own = leading_colours(answer)
     bare = {True: BARE, False: LEVEL_COLOUR}
     colours = {
         point: own[row["design"]] if row["design"] else bare[row["lead"] is None]
@@ -347,11 +347,19 @@ def _ahead_panel(answer: Sweep) -> Panel | None:
     return Panel(sweep_text.AHEAD, said, colours)
 
 
-def _colours(answer: Sweep) -> dict[str, str]:
-    """Return the colour of each design that is ahead somewhere: few are, however many compete."""
+def leading_colours(answer: Sweep) -> dict[str, str]:
+    """Return the colour of each design that is ahead somewhere: few are, however many compete.
+
+    One that is used again is half as far from white.
+    """
+    from matplotlib.colors import to_hex, to_rgb
+
     ahead = {row["design"] for row in answer.ahead()}
-    leaders = [design for design in answer.designs if design in ahead]
-    return {design: COLOURS[i % len(COLOURS)] for i, design in enumerate(leaders)}
+    found = {}
+    for index, design in enumerate(name for name in answer.designs if name in ahead):
+        turn, place = divmod(index, len(COLOURS))
+        found[design] = to_hex([1 - (1 - part) / 2**turn for part in to_rgb(COLOURS[place])])
+    return found
 
 
 def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layout:
