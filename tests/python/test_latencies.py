@@ -137,3 +137,20 @@ def test_what_is_not_asked_for_is_not_there(command: Command) -> None:
     answer = json.loads(command(*ASKED, "--json")[1])
     assert "latencies" not in answer
     assert "distribution" not in answer["rows"][0]["commit_latency_cycles"]
+
+
+def test_a_percentile_of_few_commits_is_said_to_be_their_slowest(fake: ModuleType) -> None:
+    few, enough = {"cores": 1, "txs": 999}, {"cores": 1, "txs": 1000}
+    said = (
+        "! the 99.9th percentile of commit latency of 999 transactions, fewer than 1,000, is the"
+        " slowest: raise --txs"
+    )
+    metric = {"metric": "commit-latency-p999"}
+    vary = {"silo.entries": [10, 20]}
+    for asked, is_told in ((few | metric, True), (enough | metric, False), (few, False)):
+        for answer in (
+            indelible.compare(["undo@x86", "silo"], "hash", **asked),
+            indelible.sweep("silo", "hash", vary, **asked),
+            indelible.why("silo", "hash", fields=["controller"], **asked),
+        ):
+            assert (said in " ".join(str(answer).split())) == is_told

@@ -14,6 +14,7 @@ from typing import Any
 
 from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
+from indelible.metrics import METRICS, transactions
 from indelible.results import OfSeeds
 
 DAGGER = "†"
@@ -302,6 +303,16 @@ def interrupted(answer: OfSeeds, what: str) -> str:
     total = len(answer.cells()) * len(answer.seeds)
     of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
     return f"interrupted: {len(answer.runs)} of {total} {what} had ended{of}"
+
+
+def few_notes(answer: OfSeeds) -> list[Note]:
+    """Return that the metric is a percentile of so few commits that it is their slowest."""
+    metric = METRICS[answer.metric]
+    counts = [round(transactions(run.data)) for run in answer.runs.values()]
+    if not counts or (fewest := min(counts)) >= metric.least:
+        return []
+    of = f"the {metric.title} of {plural(fewest, 'transaction')}, fewer than {metric.least:,}"
+    return [("!", f"{of}, is the slowest: raise --txs")]
 
 
 def kept_notes(taken: Taken | None, width: int) -> list[str]:

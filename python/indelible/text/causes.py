@@ -13,6 +13,7 @@ from indelible.text import (
     BLANK,
     Note,
     durability_notes,
+    few_notes,
     footnote,
     interrupted,
     interval_notes,
@@ -241,7 +242,7 @@ def relative_notes(answer: Causes) -> list[Note]:
     if len(answer.designs) > 1:
         first, second = marked_names(answer)
         said += f"; {RATIO}: {second} over {first}, both changed"
-    return [("*", said), *_zero_notes(answer)]
+    return [("*", said), *_zero_notes(answer), *few_notes(answer.sweep)]
 
 
 def moving_notes(answer: Causes) -> list[Note]:

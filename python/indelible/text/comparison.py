@@ -18,6 +18,7 @@ from indelible.text import (
     Note,
     command,
     durability_notes,
+    few_notes,
     fitted,
     footnote,
     half_width_cell,
@@ -273,7 +274,7 @@ def zero_notes(answer: Comparison) -> list[Note]:
 
 def notes(answer: Comparison) -> list[Note]:
     """Return what there is to know of the table of ratios."""
-    told = _interval_notes(answer) + zero_notes(answer)
+    told = _interval_notes(answer) + zero_notes(answer) + few_notes(answer)
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]
         told.append((NATIVE_MARK, f"measured on {processor}, in DRAM"))

@@ -171,6 +171,7 @@ def notes(answer: Sweep) -> list[text.Note]:
     zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
     place = "there" if answer.normalize else f"at {base(answer)}"
     told += [(text.BLANK, f"{design} is 0 {place}: choose --normalize") for design in zeros]
+    told += text.few_notes(answer)
     told += text.durability_notes(answer.designs, answer.durability)
     own = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     return [*told, *(("*", note) for note in dict.fromkeys(own))]
