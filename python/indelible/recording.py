@@ -112,9 +112,14 @@ class Recorded(Object):
         return (*memory, *([("core.cores_max", str(threads))] if threads > CORES else []))
 
 
+def trace_of(command: Sequence[str]) -> str:
+    """Return the name of the trace of a program, if no other is asked for."""
+    return f"{os.path.basename(command[0])}.trace"
+
+
 def record(
     command: Sequence[str],
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
     pool: str | os.PathLike[str] | None = None,
     loads: bool = True,
@@ -127,6 +132,7 @@ def record(
 ) -> Recorded:
     """Run a program that `indelible cc` has built, and write what it does to `out`.
 
+    That is `PROGRAM.trace`, in the working directory, if it is not said.
     Persistent are files that it maps shared, or with `pool` that one alone, and what it names with
     `indelible_region`. With `unseen` bytes that change without a store that was seen are taken for
     stores just before the next flush, fence or end. At most `most` bytes are recorded; the lines of
@@ -139,7 +145,8 @@ def record(
         InputError: if there is no such program, or what it does cannot be recorded; `EndError` if
             a signal or `until` ended it.
     """
-    command, out = command_of(command), named("out", out)
+    command = command_of(command)
+    out = trace_of(command) if out is None else named("out", out)
     asked = what_of(pool, loads, unseen, most)
     seed = whole("seed", seed)
     require_writable("`out`", out)

@@ -472,6 +472,9 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
     assert out.startswith("mine\n")
     assert "exit code   3" in out
     assert memories(Path("a.trace")) == memories(Path("b.trace"))
+    Path("a.trace").unlink()
+    assert indelible.record(["./a"])["trace"] == "a.trace"
+    assert memories(Path("a.trace")) == memories(Path("b.trace"))
     for words, refusal in (
         (["record"], "needs a program"),
         (["record", "--most", "3", "./a"], "no size such as 64MiB"),

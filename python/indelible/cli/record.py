@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from indelible import recording
@@ -97,7 +96,7 @@ def program_of(args: argparse.Namespace) -> list[str]:
 def call(args: argparse.Namespace) -> int:
     """Answer `record`."""
     command = program_of(args)
-    out = args.out or f"{os.path.basename(command[0])}.trace"
+    out = args.out or recording.trace_of(command)
     options.require_writable("--out", out)
     answer = recording.record(
         command,
