@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 
@@ -157,6 +159,20 @@ def test_the_rows_are_those_of_the_json(command: Command, tmp_path: Path) -> Non
     assert refused(lambda: report.read(other)) == f"{other}: is no page that `--report` wrote"
     gone = tmp_path / "gone.html"
     assert refused(lambda: report.read(gone)) == f"{gone}: no such file or directory"
+
+
+def test_what_the_page_says_of_python_gives_its_rows(
+    fake: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = compared()
+    answer.report(tmp_path / "report.html")
+    monkeypatch.chdir(tmp_path)
+    page = Path("report.html").read_text(encoding="utf-8")
+    (said,) = re.findall(r"<code>(from indelible[^<]*)</code>", page)
+    *imports, rows = unescape(said).strip().splitlines()
+    names: dict[str, object] = {}
+    exec("\n".join(imports), names)
+    assert eval(rows, names) == json.loads(json.dumps(answer.rows))
 
 
 NAME = "<script>alert(1)</script>\"&'<b>"
