@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
@@ -346,3 +347,14 @@ def test_one_of_a_thing_is_said_of_one(command: Callable[..., tuple[int, str, st
     assert text.plural(2_000, "transaction") == "2,000 transactions"
     once = ("--workloads", "hash", "--txs", "1", "--cores", "1")
     assert "1 transaction a core\n" in command("characterize", *once)[1]
+
+
+def test_a_command_is_not_broken_within_quotes() -> None:
+    words = ["indelible", "crash", "--replay", "kv.trace", "--check", "./kv --verify --it's so"]
+    words += ["--before", 'a "quoted --word" here', "--", "./kv", "pool --x"]
+    for width in range(20, 120):
+        shown = text.command("repeat", shlex.join(words), width)
+        assert shlex.split(shown.replace("\\\n", " "))[1:] == words
+        # Each line but the last goes on, and none of them is within quotes.
+        for line in shown.splitlines()[:-1]:
+            shlex.split(line.removesuffix("\\"))

@@ -30,6 +30,9 @@ UNSURE_MARK = "~"
 #: What stands before how sure means are.
 INTERVAL = "± 95 %"
 
+#: A word of a command as a shell takes it apart: what is between quotes has blanks of its own.
+SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", re.DOTALL)
+
 #: No ratio that is less is told.
 LEAST_RATIO = 1e-4
 
@@ -250,8 +253,14 @@ LABEL = 12
 def command(label: str, command: str, width: int) -> str:
     """Return a command that can be copied into a shell from however many lines it takes."""
     # An option stays with its value.
+    options: list[str] = []
+    for word in SHELL_WORD.findall(command):
+        if word.startswith("--") or not options:
+            options.append(word)
+        else:
+            options[-1] += f" {word}"
     lines, room = [""], max(width - LABEL - 2, 20)
-    for word in re.split(r" (?=--)", command):
+    for word in options:
         if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word
