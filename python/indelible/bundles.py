@@ -15,6 +15,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,11 @@ def _write(path: Path, text: str) -> None:
 def read(folder: Path) -> tuple[dict[str, Any], Any]:
     """Return the manifest and the answer of a bundle whose files are as they were."""
     found = []
+    with naming(folder / MANIFEST), suppress(PermissionError):
+        if not folder.is_dir() or not (folder / MANIFEST).exists():
+            raise InputError(
+                f"{folder} has no {MANIFEST}; name a folder that `indelible bundle` has made"
+            )
     for name in (MANIFEST, ANSWER):
         with naming(folder / name):
             text = (folder / name).read_bytes().decode("utf-8", errors="replace")

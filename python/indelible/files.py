@@ -34,6 +34,8 @@ def make_folder(what: str, path: str) -> Path:
     require_parent(what, path)
     folder = Path(path)
     with naming(f"{what} {path}"):
+        if os.path.exists(path) and not folder.is_dir():
+            raise InputError(f"{what} {path}: is not a folder; name one")
         folder.mkdir(exist_ok=True)
     return folder
 

@@ -168,7 +168,7 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         assert not Path("it").exists()
     for words, sentence in {
         (): "takes the folder that `indelible bundle` has made",
-        ("there",): "there/bundle.json: no such file or directory",
+        ("there",): "there has no bundle.json; name a folder that `indelible bundle` has made",
     }.items():
         code, _, complaint = command("verify", *words)
         assert (code, sentence in complaint) == (2, True), complaint

@@ -306,7 +306,7 @@ def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
         ([], "`indelible explore` needs a program: indelible explore -- ./program ..."),
         (["--before", "echo no >&2; exit 4", "--", "./program"], "ended with exit code 4: no"),
         (["--out", "no/where", "--", "./program"], "there is no directory `no`; make it first"),
-        (["--out", "program.c", "--", "./program"], "--out program.c: file exists"),
+        (["--out", "program.c", "--", "./program"], "--out program.c: is not a folder; name one"),
         (["--out", "", "--", "./program"], "--out names no folder: its word is empty"),
         (["--check", "nobody", "--", "./program"], "the checker ended with exit code 127"),
         (["--", "true"], "`true` was not built with `indelible cc`"),

@@ -459,7 +459,7 @@ def test_a_folder_that_cannot_be_is_a_sentence(
     (tmp_path / "file").write_text("")
     words = ["compare", "--designs", "native", "--workloads", "hash", "--keep"]
     for folder, why in (
-        (tmp_path / "file", "file exists"),
+        (tmp_path / "file", "is not a folder; name one"),
         (tmp_path / "no" / "where", f"there is no directory `{tmp_path / 'no'}`; make it first"),
     ):
         code, _, complaints = command(*words, str(folder))
