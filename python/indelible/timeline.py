@@ -179,11 +179,11 @@ def _window(answer: Timeline, width: int) -> list[str]:
 def _touched(ranges: Mapping[str, Any]) -> str:
     """Return between which addresses the lines are that something touched in the window."""
     told = [
-        f"{each[0]} to {each[1]} of {kind} memory"
+        f"between {each[0]} and {each[1]} of {kind} memory"
         for kind, each in ranges.items()
         if each is not None
     ]
-    return f"between {' and '.join(told)}" if told else "no line at all, in this window"
+    return ", and ".join(told) if told else "no line at all, in this window"
 
 
 def _time(cycle: int, frequency: int) -> str:

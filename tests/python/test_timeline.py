@@ -179,7 +179,7 @@ def test_of_nothing_no_file_is_written(
     assert "0 events of the line of 0x3ff000000" in shown.out.replace("\n            ", " ")
     assert "nothing happened there" in shown.err
     text = " ".join(shown.out.split())
-    low, high = re.search(r"touched between (\w+) to (\w+) of persistent memory", text).groups()
+    low, high = re.search(r"touched between (\w+) and (\w+) of persistent memory", text).groups()
     assert int(low, 16) <= 0x3F1080 < int(high, 16) < 0x3FF000000
     assert main([*words.split()[:-1], low, "--list"]) == 0
     shown = capsys.readouterr().out
