@@ -8,6 +8,7 @@ from typing import Any
 
 from indelible import experiment
 from indelible.experiment import Experiment, InputError
+from indelible.settings import Pairs
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,24 @@ class Saved:
     flush_energy_uj: float = 0.0
 
 
-def saved(asked: Experiment, cores: int | None) -> Saved | None:
-    """Return what the design of a run must save with so many cores, if that can be told."""
-    settings = tuple(pair for pair in asked.settings if not pair[0].startswith("workload."))
+def saved(asked: Iterable[Experiment], cores: int | None) -> Saved | None:
+    """Return the most that a design must save with so many cores, if that can be told.
+
+    Of its runs on some workloads, for each of which its machine may be another one.
+    """
+    settings = {_of_hardware(one): one for one in asked}
+    found = [_saved(one, cores, pairs) for pairs, one in settings.items()]
+    told = [one for one in found if one is not None]
+    if len(told) < len(found):
+        return None
+    return Saved(max(one.state_bytes for one in told), max(one.flush_energy_uj for one in told))
+
+
+def _of_hardware(asked: Experiment) -> Pairs:
+    return tuple(pair for pair in asked.settings if not pair[0].startswith("workload."))
+
+
+def _saved(asked: Experiment, cores: int | None, settings: Pairs) -> Saved | None:
     try:
         answer = experiment.batteries([asked.design], asked.machine, cores, settings)
     except InputError:

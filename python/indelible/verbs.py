@@ -302,7 +302,9 @@ def compare(
         settings=template.settings,
     )
     batteries = {
-        (design, count): saved(plan[design, workloads[0], count], comparison.cores_used(count))
+        (design, count): saved(
+            (plan[design, workload, count] for workload in workloads), comparison.cores_used(count)
+        )
         for count in counts
         for design in designs
     }

@@ -513,3 +513,17 @@ def test_it_is_what_the_commands_say_one_by_one() -> None:
         assert silo[key] == other.gmean("silo")
     assert row_of(answer, "loc-wal")["durability"] == "asynchronous"
     assert answer.summary() == summary.table(answer)
+
+
+@needs_core
+def test_what_is_saved_is_the_most_with_any_workload() -> None:
+    asked = {"cores": 1, "txs": 5, "crash": False}
+
+    def bytes_of(workloads: list[str], **more: object) -> int:
+        answer = indelible.compare(["lad"], workloads, **asked, **more)
+        return row_of(answer, "lad")["state_bytes"]
+
+    larger = {"queue.controller.wpq": 128}
+    alone = bytes_of(["hash"])
+    assert bytes_of(["queue"], set=larger) > alone
+    assert bytes_of(["hash", "queue"], set=larger) == bytes_of(["queue"], set=larger)
