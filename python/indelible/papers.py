@@ -69,7 +69,7 @@ class Paper:
         return [*dict.fromkeys(cell for claim in self.claims for cell in claim.cells)]
 
     def same_as(self, claim: Claim) -> str | None:
-        """Return what the claim is of of which this one says that it is the same."""
+        """Return the claim that this one asks in another way; none if it asks one of its own."""
         if not claim.what.startswith(SAME):
             return None
         before = self.claims[: self.claims.index(claim)]

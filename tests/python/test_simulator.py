@@ -85,7 +85,7 @@ def test_batteries_come_from_what_designs_declare() -> None:
     assert bytes_per_core("--machine", "ssp", "--cores", "2") == [832, 800]
     code, shown, _ = indelible("explain", "ssp")
     # The paper's 14.59, and what the controller has.
-    assert "In all 15.42 KiB a core" in shown
+    assert "In all 15.42 KiB a core: 14.59 at the core, 0.8" in shown
     code, shown, _ = indelible("battery", "--designs", "undo@x86,silo", "--cores", "1")
     assert (code, "no battery: undo@x86" in shown, "HPCA'23" in shown) == (0, True, False)
 

@@ -92,11 +92,21 @@ def _hardware(about: Mapping[str, Any], width: int) -> str:
     ]
     cores, machine = about["cores"], about["machine"]
     headers = ["structure", "bits", "count", "B a core", "domain", "where"]
-    whole = sum(part["bytes_per_core"] for part in parts) / 1024
+    # The sum that a paper gives is most often that of a core alone.
+    by_place: dict[str, float] = {}
+    for part in parts:
+        by_place[part["where"]] = by_place.get(part["where"], 0) + part["bytes_per_core"] / 1024
+    places = [f"{size:,.4g} at the {place}" for place, size in by_place.items()]
+    shares = f": {', '.join(places)}" if len(places) > 1 else ""
     return (
         f"Hardware added to machine {machine} with {text.plural(cores, 'core')}\n"
         + text.columns(headers, table, width, right=(1, 2, 3))
-        + f"\n\nIn all {whole:,.4g} KiB a core."
+        + "\n\n"
+        + textwrap.fill(
+            f"In all {sum(by_place.values()):,.4g} KiB a core{shares}.",
+            width,
+            break_on_hyphens=False,
+        )
     )
 
 
