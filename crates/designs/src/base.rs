@@ -182,7 +182,9 @@ impl Design for Base {
                 self.log.left(core, at, below);
                 self.send(core, at, below);
             }
-            LogEvent::Age(_) | LogEvent::Scanned(_) => unreachable!("its records do not wait"),
+            LogEvent::Age(_) | LogEvent::Scanned(_) | LogEvent::Discarded(_) => {
+                unreachable!("its records do not wait")
+            }
         }
     }
 

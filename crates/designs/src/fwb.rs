@@ -143,7 +143,9 @@ impl Design for Fwb {
             LogEvent::Commit(core) => {
                 self.commits.end(core, self.cores[core].tx, &mut self.log, at, below);
             }
-            LogEvent::Age(_) | LogEvent::Scanned(_) => unreachable!("its records do not wait"),
+            LogEvent::Age(_) | LogEvent::Scanned(_) | LogEvent::Discarded(_) => {
+                unreachable!("its records do not wait")
+            }
         }
     }
 

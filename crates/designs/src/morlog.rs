@@ -309,6 +309,7 @@ impl<S: Scheme> Design for Morlog<S> {
                     self.drain(core, at, below);
                 }
             }
+            LogEvent::Discarded(core) => self.discarded(core, at, below),
             LogEvent::Left(_) => unreachable!("its records wait in its own buffers"),
             LogEvent::Commit(core) => {
                 if self.rules.undo_before_commit {
@@ -438,16 +439,6 @@ impl<S: Scheme> Morlog<S> {
         self.scan_first_level(core, below);
         self.cores[core].scanned = true;
         self.go_on_committing(core, at, below);
-    }
-
-    /// Finds the redo data that only the first level has.
-    fn scan_first_level(&mut self, core: CoreId, below: &Below<LogEvent>) {
-        let words = &mut self.cores[core];
-        let before = words.left.len();
-        words.scan(self.rules.reset_at_commit, |word| below.view.word(word));
-        if !self.rules.scan_before_commit {
-            words.left.truncate(before);
-        }
     }
 
     /// Makes a commit's redo entries as far as there is room, and then its record.

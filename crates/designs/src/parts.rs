@@ -53,4 +53,6 @@ pub enum LogEvent {
     Age(CoreId),
     /// A commit has scanned its core's first level.
     Scanned(CoreId),
+    /// Records of a core that say nothing have left its buffer.
+    Discarded(CoreId),
 }

@@ -27,7 +27,7 @@ impl<S: Scheme> Morlog<S> {
         at: Cycle,
         below: &mut Below<LogEvent>,
     ) {
-        let mut last = None;
+        let (mut last, discarded) = (None, self.counts.discarded);
         for _ in 0..most.min(self.cores[core].ur.len()) {
             let Some(next) = self.cores[core].ur.front() else { break };
             let is_silent = self.params.slde == super::COMPRESSED && next.bytes == 0;
@@ -60,6 +60,18 @@ impl<S: Scheme> Morlog<S> {
             self.log.flush(place, at, below);
         }
         self.tell_owed(core);
+        if self.counts.discarded > discarded {
+            below.at(at, LogEvent::Discarded(core));
+        }
+    }
+
+    /// Silent entries of a core have left room in its buffer and in the ring, and no record of
+    /// theirs will be accepted upon which who waits for that would go on.
+    pub(super) fn discarded(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        self.log.go_on(at, below);
+        if self.cores[core].waiting {
+            self.go_on(core, at, below);
+        }
     }
 
     /// Sends the oldest entries of a core, those of which all stores have left it.
@@ -86,10 +98,6 @@ impl<S: Scheme> Morlog<S> {
         if let Some(next) = front.filter(|next| aged > 0 || next.due <= at) {
             below.at(leaves(next), LogEvent::Age(core));
         }
-        // Silent entries leave room at once.
-        if aged > 0 && self.cores[core].waiting {
-            self.go_on(core, at, below);
-        }
     }
 
     /// Sends what the buffers hold of the undo data of a line.
@@ -103,6 +111,16 @@ impl<S: Scheme> Morlog<S> {
                     below.at(next.due.max(at), LogEvent::Age(core));
                 }
             }
+        }
+    }
+
+    /// Finds the redo data that only the first level has.
+    pub(super) fn scan_first_level(&mut self, core: CoreId, below: &Below<LogEvent>) {
+        let words = &mut self.cores[core];
+        let before = words.left.len();
+        words.scan(self.rules.reset_at_commit, |word| below.view.word(word));
+        if !self.rules.scan_before_commit {
+            words.left.truncate(before);
         }
     }
 

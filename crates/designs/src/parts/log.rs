@@ -341,7 +341,8 @@ impl Log {
         let mut running = self.running.iter();
         let is_stuck = running
             .any(|(core, lines)| lines.front() == Some(&(head, false)) && self.waiting[core]);
-        if is_stuck {
+        // A ring that is full when it is empty will never have room.
+        if is_stuck || self.reserve >= self.ring.lines() {
             below.give_up(format!(
                 "running transactions do not fit the log ring of {} lines: raise it with --set \
                  design.log_lines=... and pm.log_size=...",

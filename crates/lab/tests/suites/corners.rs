@@ -121,6 +121,35 @@ fn a_redo_log_is_full_when_no_word_fits() {
     assert!(refused.contains("do not fit the log of 1024 bytes"), "{refused}");
 }
 
+/// Transactions of which most stores change nothing, under MorLog with records that have only what
+/// changed.
+fn silent_stores(line: &str) -> Result<Outcome, Failure> {
+    let line = line.replacen(' ', " scribble design.slde=on ", 1);
+    try_on(&line, Points::Count, |pm| {
+        store(pm, &[8; 6], 0)?;
+        store(pm, &[2], 1)
+    })
+}
+
+/// An entry without bytes that changed makes no record, and leaves room all the same: whoever waits
+/// for room in the ring, or in a buffer, hears of it.
+#[test]
+fn silent_entries_of_morlog_leave_room() {
+    for design in ["morlog", "morlog-dp"] {
+        for entries in [1, 2, 16] {
+            let line = format!("{design} cores=1 design.log_lines=8 design.ur_entries={entries}");
+            let outcome = silent_stores(&line).unwrap_or_else(|failure| panic!("{failure:?}"));
+            let counters = outcome.report.counters;
+            let discarded = counters.iter().find(|(name, _)| *name == "silent_entries_discarded");
+            assert_eq!(discarded, Some(&("silent_entries_discarded", 48)), "{line}");
+        }
+        // With as many lines as are left for what must not wait there is never room.
+        let failure = silent_stores(&format!("{design} cores=2 design.log_lines=3")).err();
+        let Some(Failure::Stopped(Stop::Input(text))) = failure else { panic!("{failure:?}") };
+        assert!(text.contains("do not fit the log ring of 3 lines"), "{text}");
+    }
+}
+
 /// What a line that joins the log buffer drives out of it leaves when the store does, whose line
 /// may have to come first: the commit waits as long for the record as if that had been there.
 #[test]
