@@ -74,7 +74,7 @@ model::rules! {
 
 /// The mark that says where the records of the last complete transaction end.
 const COMPLETE: u64 = 0;
-/// The mark that says where those of the last committed one end.
+/// The mark that says where those of the last committed one begin and end.
 const COMMIT: u64 = 1;
 
 /// The design: a log buffer and a log for each core.
@@ -91,8 +91,10 @@ pub struct RedoLog {
 
 struct CoreLog {
     area: Area,
-    /// Where the next record goes, and where those that are complete end.
+    /// Where the next record goes, where those of the running transaction begin, and where those
+    /// that are complete end.
     tail: u64,
+    first: u64,
     complete: u64,
     /// The log buffer: lines and which of their words, in the order of their first stores.
     buffer: VecDeque<(Line, u8)>,
@@ -111,7 +113,8 @@ struct CoreLog {
 
 /// A transaction that has ended and is not complete.
 struct Ended {
-    /// Where its records end.
+    /// Where its records begin and end.
+    first: u64,
     end: u64,
     stage: Stage,
     lines: Vec<Line>,
@@ -215,6 +218,7 @@ impl Design for RedoLog {
             cores: PerCore::new(setup.shape.cores, |core| CoreLog {
                 area: Area::new(setup.shape, core),
                 tail: 0,
+                first: 0,
                 complete: 0,
                 buffer: VecDeque::new(),
                 lines: Vec::new(),
@@ -334,7 +338,7 @@ impl Design for RedoLog {
         let mut design = RedoLog::new(setup);
         for (_, log) in design.cores.iter_mut() {
             log.complete = image.word(log.area.mark(COMPLETE));
-            log.tail = log.complete;
+            (log.tail, log.first) = (log.complete, log.complete);
         }
         Ok(design)
     }

@@ -4,7 +4,7 @@ use model::controller::Notify;
 use model::design::Below;
 use model::units::{CoreId, Cycle, LINE_WORDS, Line};
 
-use super::record::Record;
+use super::record::{self, Record};
 use super::{COMMIT, Ended, Owner, RedoLog, RedoLogEvent, Stage};
 
 impl RedoLog {
@@ -99,7 +99,16 @@ impl RedoLog {
         let log = &mut self.cores[core];
         let (end, lines) = (log.tail, std::mem::take(&mut log.lines));
         let stage = Stage::Logging;
-        log.ended.push_back(Ended { end, stage, lines, sent: 0, unwritten: 0, full: false, after });
+        log.ended.push_back(Ended {
+            first: std::mem::replace(&mut log.first, end),
+            end,
+            stage,
+            lines,
+            sent: 0,
+            unwritten: 0,
+            full: false,
+            after,
+        });
         log.logging += 1;
         below.at(sent, RedoLogEvent::Logged(core));
         if !self.rules.commit_after_records {
@@ -130,7 +139,7 @@ impl RedoLog {
         }
         ended.stage = Stage::Committing;
         let notify = Notify::Design(RedoLogEvent::Committed(core, ended.end));
-        log.area.set_mark(COMMIT, ended.end, at, notify, below);
+        log.area.set_mark(COMMIT, record::commit(ended.first, ended.end), at, notify, below);
         if !self.rules.acknowledge_after_commit_record {
             below.wake(core, at);
         }

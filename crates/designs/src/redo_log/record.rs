@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! marks    mark 0: complete, where the records of the last complete transaction end
-//!          mark 1: commit, where those of the last committed one end
+//!          mark 1: commit, where those of the last committed one begin and end
 //! ring     records: a header, which is line, kind and words (or core); a redo record's words follow
 //! ```
 //!
-//! A transaction's records begin where those of the one before end. So it is to be replayed if
-//! commit is beyond complete, and all of its records are durable then: they need no checksum.
+//! A transaction is to be replayed if commit is beyond complete, and all of its records are durable
+//! then: they need no checksum. They begin where those of the one before end, but complete may be
+//! older than that: a commit record is sent behind the complete record before it, and of the line
+//! with both marks one word may be there without the other. So commit has both places, in one word.
 
 use model::contents::View;
 use model::design::Setup;
@@ -26,6 +28,22 @@ pub enum Record {
     Overflow(Line),
     /// The transaction comes after another core's, whose records end there.
     After(CoreId, u64),
+}
+
+/// Bits of a commit mark that say how many words the records have: the longest log that a machine
+/// takes, of 1 GiB, has no more. The others say where they end.
+const LENGTH_BITS: u32 = 28;
+
+/// The commit mark of a transaction whose records lie between two places.
+pub fn commit(first: u64, end: u64) -> u64 {
+    assert!(end - first < 1 << LENGTH_BITS && end < 1 << (64 - LENGTH_BITS));
+    end << LENGTH_BITS | (end - first)
+}
+
+/// Between what places the records of a commit mark lie.
+fn committed(mark: u64) -> (u64, u64) {
+    let end = mark >> LENGTH_BITS;
+    (end - mark % (1 << LENGTH_BITS), end)
 }
 
 const KIND_SHIFT: u32 = 8;
@@ -73,9 +91,8 @@ struct Pending {
 impl Pending {
     fn read(image: &Image<'_>, core: CoreId, setup: &Setup<'_, RedoLog>) -> Option<Pending> {
         let area = Area::new(setup.shape, core);
-        let end = image.word(area.mark(COMMIT));
-        let mut at = image.word(area.mark(COMPLETE));
-        if end <= at {
+        let (mut at, end) = committed(image.word(area.mark(COMMIT)));
+        if end <= image.word(area.mark(COMPLETE)) {
             return None;
         }
         let (mut after, mut redo) = (Vec::new(), Vec::new());
@@ -135,7 +152,50 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use model::config::Config;
+    use model::contents::Contents;
+    use model::design::Shape;
+    use model::params::{Params, Rules};
+
     use super::*;
+    use crate::redo_log::{RedoLogParams, RedoLogRules};
+
+    /// Core 1 has completed the transaction after which core 0's comes, and committed another one.
+    /// Of the line with its marks one word is there without the other.
+    #[test]
+    fn a_complete_transaction_is_not_replayed_though_its_complete_record_is_not_there() {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
+        let (shape, params) = (Shape::new(&config, 2), RedoLogParams::default());
+        let setup = Setup { shape: &shape, params: &params, rules: &RedoLogRules::default() };
+        let [ours, theirs] = [0, 1].map(|core| Area::new(&shape, CoreId(core)));
+        let redo = |line, value| vec![Record::Redo(Line(line), 1).header(), value];
+        let mut memory = Contents::new(0, config.pm.capacity).expect("room");
+        let mut put = |area: &Area, at: u64, words: &[u64]| {
+            (at..).zip(words).for_each(|(at, &word)| memory.set_word(area.word(at), word));
+            at + words.len() as u64
+        };
+        let complete = put(&theirs, 0, &redo(1, 5));
+        let end = put(&theirs, complete, &redo(2, 7));
+        let after = put(&ours, 0, &[Record::After(CoreId(1), complete).header()]);
+        let own = put(&ours, after, &redo(1, 6));
+        memory.set_word(ours.mark(COMMIT), commit(0, own));
+        memory.set_word(theirs.mark(COMMIT), commit(complete, end));
+        let mut image = Image::over(&memory);
+        recover(&mut image, &setup).expect("power");
+        let words = [1, 2].map(|line| image.word(Line(line).first_word()));
+        assert_eq!(words, [6, 7]);
+        assert_eq!(image.word(theirs.mark(COMPLETE)), end);
+        recover(&mut image, &setup).expect("power");
+        assert_eq!(image.word(ours.mark(COMPLETE)), own);
+    }
+
+    #[test]
+    fn a_commit_mark_has_room_for_the_longest_log() {
+        let end = (1 << 36) - 1;
+        assert_eq!(committed(commit(end - (1 << 27), end)), (end - (1 << 27), end));
+        assert_eq!(committed(0), (0, 0), "memory that was never written");
+    }
 
     #[test]
     fn a_header_says_what_it_was_made_of() {
