@@ -62,6 +62,8 @@ pub struct Log {
     waiting: PerCore<bool>,
     /// Lines of the ring that are left for what else must not wait.
     pub owed: u64,
+    /// The first line of the last pass of which a line was held.
+    held: u64,
     /// What happened.
     pub counts: LogCounts,
 }
@@ -114,6 +116,7 @@ impl Log {
             running: PerCore::new(shape.cores, |_| VecDeque::new()),
             waiting: PerCore::new(shape.cores, |_| false),
             owed: 0,
+            held: 0,
             counts: LogCounts::default(),
         }
     }
@@ -425,7 +428,10 @@ impl Log {
             false => self.first > pass || self.lines[(pass - self.first) as usize].accepted > 0,
         };
         let may = alone || !self.rules.pass_begins_alone || number < self.ring.lines();
-        self.counts.passes_held += u64::from(!may);
+        if !may && self.held < pass {
+            self.held = pass;
+            self.counts.passes_held += 1;
+        }
         may
     }
 

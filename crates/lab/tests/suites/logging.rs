@@ -106,3 +106,15 @@ fn a_scan_is_done_within_its_period_when_memory_is_busy() {
         assert!(waits("design.scan_width=4") > 0, "{name}");
     }
 }
+
+/// A pass over the ring that has to wait is counted once, however often the log is looked at.
+#[test]
+fn a_pass_that_is_held_is_counted_once() {
+    for name in ["base", "fwb", "morlog"] {
+        let counters =
+            &run(&format!("{name} scribble cores=4 txs=200 workload.words=16 design.log_lines=24"))
+                ["design_counters"];
+        let [held, wraps] = ["log_passes_held", "log_wraps"].map(|name| counters[name].as_u64());
+        assert!(held > Some(0) && held <= wraps.map(|wraps| wraps + 1), "{name}: {counters}");
+    }
+}
