@@ -104,6 +104,9 @@ model::rules! {
         scan_before_commit,
         /// The commit record follows the transaction's redo entries.
         redo_before_commit,
+        /// A line that leaves the first level has redo entries made of its words whose newest data
+        /// are there only.
+        redo_of_what_leaves,
         /// A redo entry leaves before a newer entry of its word.
         redo_in_order,
         /// A redo entry stays when its line is home. (Without it, recovery would replay the older
@@ -263,7 +266,9 @@ impl<S: Scheme> Design for Morlog<S> {
         let Leave { core, line, at } = *leave;
         self.scan.leave(line);
         for (word, bytes) in self.cores[core].lose(line) {
-            self.put_redo(core, word, bytes, at, below);
+            if self.rules.redo_of_what_leaves {
+                self.put_redo(core, word, bytes, at, below);
+            }
         }
     }
 

@@ -68,8 +68,14 @@ model::rules! {
     pub struct SiloRules {
         /// Merging a log clears its flush-bit: what an eviction carried was an older value.
         flush_bit_reset_on_merge,
+        /// A log merges with one of its own transaction and no other.
+        merge_within_transaction,
         /// An evicted line sets the flush-bits of its logs in the buffers of all cores.
         eviction_marks_all_cores,
+        /// Also those of logs that are committed and have not updated their words.
+        eviction_marks_committed,
+        /// A log whose flush-bit is set updates nothing, and is not replayed.
+        discard_flushed,
         /// Recovery applies a core's undo records newest first.
         undo_newest_first,
         /// Recovery replays redo records in the order of the commits of all cores.
@@ -108,6 +114,9 @@ model::rules! {
         keep_leaving,
         /// The undo data of logs that leave the buffer in an overflow are saved.
         save_undo_on_overflow,
+        /// Those of a running transaction are saved at a power failure also if the flush-bit is
+        /// set: what an eviction has carried to memory is to be revoked.
+        save_undo_of_flushed,
         /// An evicted line that another controller accepted sets flush-bits like any other.
         remote_eviction_marks,
         /// Another controller refuses a word that an eviction has superseded there, until the log
@@ -371,10 +380,11 @@ impl Design for Silo {
                 buffer.logs.iter().chain(arriving).filter_map(|log| match log.committed {
                     // Undo logs of a running transaction, whatever their flush-bits say; redo logs
                     // of a committed one that have not updated their words.
+                    None if log.flushed && !self.rules.save_undo_of_flushed => None,
                     None => Some(
                         Record::of(core, log.tx, log.word, log.old).with_flush_bit(log.flushed),
                     ),
-                    Some(_) if log.flushed => None,
+                    Some(_) if self.is_discarded(log) => None,
                     Some(_) => Some(Record::of(core, log.tx, log.word, log.new)),
                 });
             buffer.region.save(records, &buffer.committed, gasp)?;
@@ -506,8 +516,13 @@ impl Silo {
         // Nothing joins the logs that are leaving, which are the first.
         let leaving = if rules.keep_leaving { buffer.leaving() } else { 0 };
         let staying = buffer.logs.len() - leaving;
-        let same = |other: &&mut Log| other.word == log.word && other.tx == log.tx;
-        let Some(merged) = buffer.running().take(staying).find(same) else { return false };
+        let any = !rules.merge_within_transaction;
+        let same = |other: &&mut Log| {
+            other.word == log.word && (other.tx == log.tx && other.committed.is_none() || any)
+        };
+        let Some(merged) = buffer.logs.iter_mut().rev().take(staying).find(same) else {
+            return false;
+        };
         merged.new = log.new;
         merged.stamp = stamp;
         if rules.flush_bit_reset_on_merge {

@@ -74,7 +74,7 @@ impl Silo {
         }
         let (write, log) = buffer.next_write().expect("an overflow moves logs");
         if let Some(log) = log {
-            if log.flushed {
+            if self.is_discarded(&log) {
                 // An eviction has carried the new data meanwhile, or newer ones.
                 self.leave_spilled(core, at, below);
                 return below.at(at, SiloEvent::Spill(core));

@@ -31,12 +31,17 @@ impl Silo {
                 self.cores[core].updating = false;
                 return;
             };
-            if !log.flushed {
+            if !self.is_discarded(&log) {
                 return self.update_in_place(core, &log, at, below);
             }
             self.counts.discarded += 1;
             self.leave(core, at, below);
         }
+    }
+
+    /// Whether a log has nothing to write: its value, or a newer one, is in memory.
+    pub(super) fn is_discarded(&self, log: &Log) -> bool {
+        log.flushed && self.rules.discard_flushed
     }
 
     pub(super) fn update_in_place(
@@ -150,6 +155,7 @@ impl Silo {
         let carried = |log: &&mut Log| {
             log.word.line() == line
                 && (log.stamp <= left || !self.rules.eviction_marks_what_it_carries)
+                && (log.committed.is_none() || self.rules.eviction_marks_committed)
         };
         let only = match self.rules.eviction_marks_all_cores {
             true => None,
