@@ -317,8 +317,10 @@ def interrupted(answer: OfSeeds, what: str) -> str:
 def few_notes(answer: OfSeeds) -> list[Note]:
     """Return that the metric is a percentile of so few commits that it is their slowest."""
     metric = METRICS[answer.metric]
-    counts = [round(transactions(run.data)) for run in answer.runs.values()]
-    if not counts or (fewest := min(counts)) >= metric.least:
+    if metric.least == 1 or not answer.runs:
+        return []
+    fewest = min(round(transactions(run.data)) for run in answer.runs.values())
+    if fewest >= metric.least:
         return []
     of = f"the {metric.title} of {plural(fewest, 'transaction')}, fewer than {metric.least:,}"
     return [("!", f"{of}, is the slowest: raise --txs")]
