@@ -263,11 +263,13 @@ impl Design for UndoLog {
     }
 
     /// A core's store blocks until its entry is durable, so behind the last entry that was there
-    /// none is.
+    /// one at the most is there in part. Its place is passed over: with words of another entry of
+    /// the same line it could be whole.
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, UndoLog>) -> Result<UndoLog, PowerLoss> {
         let mut design = UndoLog::new(setup);
         for (_, log) in design.cores.iter_mut() {
-            log.first = image.word(log.area.mark(FIRST));
+            log.first = image.word(log.area.mark(FIRST)) + ENTRY_WORDS;
+            image.set_word(log.area.mark(FIRST), log.first)?;
             log.tail = log.first;
         }
         Ok(design)

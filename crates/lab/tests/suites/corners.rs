@@ -110,6 +110,22 @@ fn an_undo_log_is_full_when_no_entry_fits() {
     assert!(refused.contains("more than 7 lines does not fit the log of 1024 bytes"), "{refused}");
 }
 
+/// Of an entry of the undo log words may be missing when the power fails, and in the next life of
+/// the machine an entry of the same line brings just those.
+#[test]
+fn no_entry_of_an_undo_log_is_of_two_lives() {
+    crate::common::all_hold([
+        "undo-log scribble cores=2 txs=10 seed=701535 nested=false points=300 lives=3 \
+         llc.size=256B llc.assoc=2 l2.size=128B l2.assoc=2 l1d.size=128B l1d.assoc=2 \
+         controller.domain=media controller.count=2 controller.intlv_size=64B \
+         controller.arrival_jitter=500cycles controller.write_buffer_size=3 \
+         core.fenced_stores=dispatch core.clwb_retains=no pm.addr_mapping=RoCoRaBaCh \
+         pm.xpbuffer_entries=2 pm.tREAD=1ns pm.tWRITE=1us pm.banks_per_rank=16 \
+         workload.words=16 design.entries=1"
+            .to_owned(),
+    ]);
+}
+
 /// A redo record of words has a word, and those that were stored.
 #[test]
 fn a_redo_log_is_full_when_no_word_fits() {
