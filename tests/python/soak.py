@@ -40,6 +40,36 @@ WORKLOADS = (
     *("ctree", "hashmap", "memcached", "vacation"),
 )
 
+#: What the parameters of hardware logs, and of LAD, are drawn from: least, small, and large ones.
+RING = {"log_lines": ("0", "5", "8", "16", "24", "40", "100")}
+SCAN = {"period": ("0", "1", "1000", "100000"), "scan_width": ("0", "1", "2")}
+MORLOG = RING | SCAN
+MORLOG |= {"ur_entries": ("1", "2", "16"), "r_entries": ("1", "2", "32"), "age": ("0", "1", "1000")}
+MORLOG |= {"variant": ("a", "b"), "slde": ("off", "on"), "commit_scan": ("0", "1", "500")}
+HARDWARE_LOGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "silo": {
+        "entries": ("1", "2", "4", "20"),
+        "overflow_batch": ("1", "3", "14", "40"),
+        "overflow": ("parallel", "blocking"),
+        "buffer_latency": ("1", "8", "500"),
+        "update_interval": ("1", "8", "900"),
+        "channel": ("1", "2", "56"),
+        "controller_hop": ("0", "10", "300"),
+        "first_transaction": ("0", "65530"),
+    },
+    "lad": {
+        "serial_bits": ("2", "3", "16"),
+        "prepare_interval": ("1", "7", "500"),
+        "undo_entries": ("2", "7", "8", "64", "4096"),
+    },
+    "base": RING | {"flush_mode": ("per_store", "at_commit"), "log_buffer": ("1", "2", "4")},
+    "fwb": RING | SCAN | {"log_buffer": ("1", "2", "15")},
+    "morlog": MORLOG,
+    "morlog-dp": MORLOG | {"redo_delay": ("0", "1", "1000", "100000")},
+    "undo-log": {"entries": ("1", "2", "64")},
+    "redo-log": {"entries": ("1", "2", "64"), "record": ("line", "words")},
+}
+
 #: Crash points of a random campaign, at the most.
 POINTS = 300
 
@@ -142,6 +172,9 @@ def at_random(seed: int, only: Collection[str]) -> Crash | None:
             settings |= pages(draw, design["name"])
         if design["name"] in ("h-wal", "ec-wal", "loc-wal") and draw.random() < 0.7:
             settings |= logs(draw, design["name"])
+    for name, values in HARDWARE_LOGS.get(design["name"], {}).items():
+        if draw.random() < 0.5:
+            settings[f"design.{name}"] = draw.choice(values)
     try:
         return indelible.crash(
             design["name"],
