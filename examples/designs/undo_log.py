@@ -211,7 +211,9 @@ class UndoLog(Design):
     def boot(cls, image, setup):
         design = cls(setup)
         for log in design.cores:
-            log.first = log.tail = image.word(log.area.mark(0))
+            # The place of an entry that may be there in part is passed over.
+            log.first = log.tail = image.word(log.area.mark(0)) + ENTRY
+            image.set_word(log.area.mark(0), log.first)
         return design
 
     @classmethod
