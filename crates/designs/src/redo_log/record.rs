@@ -155,7 +155,6 @@ mod tests {
     use model::config::Config;
     use model::contents::Contents;
     use model::design::Shape;
-    use model::params::{Params, Rules};
 
     use super::*;
     use crate::redo_log::{RedoLogParams, RedoLogRules};
@@ -172,7 +171,9 @@ mod tests {
         let redo = |line, value| vec![Record::Redo(Line(line), 1).header(), value];
         let mut memory = Contents::new(0, config.pm.capacity).expect("room");
         let mut put = |area: &Area, at: u64, words: &[u64]| {
-            (at..).zip(words).for_each(|(at, &word)| memory.set_word(area.word(at), word));
+            for (at, &word) in (at..).zip(words) {
+                memory.set_word(area.word(at), word);
+            }
             at + words.len() as u64
         };
         let complete = put(&theirs, 0, &redo(1, 5));
