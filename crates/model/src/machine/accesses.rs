@@ -82,7 +82,10 @@ impl<D: Design> Machine<D> {
     pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
         let (place, start) = self.cores[id].timing.miss_start(line, known);
         let done = self.fetch_from(id, line, false, start);
-        self.cores[id].timing.load_miss(place, line, done)
+        let done = self.cores[id].timing.load_miss(place, line, done);
+        // The design may have woken somebody, also where it hears of no load.
+        self.process_wakes();
+        done
     }
 
     /// What the design says of a load that has its value at `done`.
@@ -145,6 +148,7 @@ impl<D: Design> Machine<D> {
             epochs.store(id, line);
         }
         if !persistent {
+            self.process_wakes();
             return Progress::Done(now);
         }
         if let Some(probe) = &mut self.probe {

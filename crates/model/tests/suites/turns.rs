@@ -3,8 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::common::{CIRCLES, HURRIES, Seen, WAITS, at, config, on, seen, try_on};
+use crate::common::{
+    CIRCLES, HURRIES, Seen, WAITS, at, card, config, on, seen, try_on, try_on_design,
+};
 use model::calendar::{Calendar, Places};
+use model::controller::Notify;
+use model::design::{
+    Bare, Below, Card, Design, Disposition, Evict, NoParams, NoRules, Progress, Setup, Tx,
+};
 use model::engine::Failure;
 use model::meters::Stall;
 use model::units::{CoreId, DRAM_BASE, Line};
@@ -137,6 +143,61 @@ fn a_hook_that_has_a_core_wait_and_never_wakes_it_is_reported_by_its_name() {
         assert!(part.ends_with(" and was never woken"), "{text}");
     }
     assert_eq!(parts[2], "and nothing is due");
+}
+
+/// A design whose commit waits until a line leaves the caches.
+struct Waiting(Option<CoreId>);
+
+impl Design for Waiting {
+    const CARD: Card = card("waiting", "commits when a line leaves");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Waiting>) -> Waiting {
+        Waiting(None)
+    }
+    fn commit(&mut self, tx: &Tx, _below: &mut Below<()>) -> Progress {
+        self.0 = Some(tx.core);
+        Progress::Wait
+    }
+    fn evict(&mut self, evict: &Evict, below: &mut Below<()>) -> Disposition<()> {
+        if let Some(core) = self.0.take() {
+            below.wake(core, evict.at);
+        }
+        Disposition::Home { at: evict.at, notify: Notify::Nobody }
+    }
+}
+
+/// Who is woken when a line leaves hears of it before anything else happens, also if it is an access
+/// of volatile memory that drives the line out, or a store past the caches.
+#[test]
+fn a_wake_from_the_caches_is_heard_at_once() {
+    for way in ["load", "store", "past"] {
+        let outcome = try_on_design::<Waiting>(&config(|_| ()), 2, None, (0, 1), move |pm| {
+            if pm.core() == CoreId(0) {
+                pm.begin()?;
+                pm.store(at(1, 0), 1);
+                pm.commit();
+                return Ok(());
+            }
+            pm.work(1_000);
+            // As many lines of its set as the last level has.
+            for line in 1..=4 {
+                let volatile = Ptr::to(DRAM_BASE + 64 * (1 + 4 * line));
+                match way {
+                    "load" => _ = pm.load(volatile),
+                    "store" => pm.store(volatile, 2),
+                    _ => pm.store_past_caches(at(1, 0), 3),
+                }
+            }
+            pm.work(1_000);
+            _ = pm.load(at(40, 0));
+            Ok(())
+        });
+        assert_eq!(outcome.expect("the commit ends").report.transactions, 1, "{way}");
+    }
 }
 
 /// A design whose events follow each other in one cycle neither lets its cores go on nor hangs.
