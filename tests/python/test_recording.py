@@ -487,7 +487,10 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
     assert "make CC='indelible cc'" in capfd.readouterr().out
 
 
-def test_a_cache_that_cannot_be_written_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     Path("file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", "file")
     said = "the recorder cannot be kept in file/indelible: not a directory; have XDG_CACHE_HOME"
