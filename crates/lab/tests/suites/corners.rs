@@ -1,81 +1,14 @@
 //! Corners of single designs that random programs hardly reach: logs that are exactly full, and
 //! times that nobody waits for unless a program is made for it.
 
-use std::sync::Arc;
-
-use crate::common::{order, resolve, run};
-use designs::Order;
-use lab::Control;
-use model::crash::{Campaign, Check, Points};
+use crate::common::run;
+use crate::programs::{at, counted, on, store, try_on};
+use model::crash::Points;
 use model::engine::{Failure, Outcome};
 use model::meters::Stall;
 use model::units::{CoreId, LINE_BYTES};
-use model::workload::{Pm, Program, Ptr, Step, Stop, Workload};
+use model::workload::{Ptr, Stop};
 use serde_json::Value;
-
-/// A program of every core, as a closure.
-#[derive(Clone)]
-struct Body(Arc<dyn Fn(&mut Pm<'_>) -> Step + Send + Sync>);
-
-impl Workload for Body {
-    fn populate(&mut self, _pm: &mut Pm<'_>) -> Step {
-        Ok(())
-    }
-
-    fn program(&self, _core: CoreId) -> Step<Box<dyn Program>> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl Program for Body {
-    fn transaction(&mut self, pm: &mut Pm<'_>) -> Step {
-        (self.0)(pm)
-    }
-}
-
-/// Runs a closure on the design, the machine and the settings of a line, and cuts the power
-/// everywhere, or nowhere.
-fn try_on(
-    line: &str,
-    points: Points,
-    body: impl Fn(&mut Pm<'_>) -> Step + Send + Sync + 'static,
-) -> Result<Outcome, Failure> {
-    let resolved = resolve(line);
-    let campaign = Campaign {
-        points,
-        nested: true,
-        reorders: 2,
-        violations_max: 5,
-        seed: 1,
-        keep: 0,
-        check: Check::Transactions,
-    };
-    let (config, control) = (&resolved.machine.config, Control::default());
-    let body = Box::new(Body(Arc::new(body)));
-    let run = order(config, resolved.cores, body, Some(campaign), &control);
-    (resolved.design.run)(Order { settings: &resolved.design_settings, ..run })
-}
-
-fn on(line: &str, body: impl Fn(&mut Pm<'_>) -> Step + Send + Sync + 'static) -> Outcome {
-    try_on(line, Points::Count, body).expect("the run ends")
-}
-
-/// The word `word` of the line `line` of data.
-fn at(line: u64, word: u64) -> Ptr {
-    Ptr::to(LINE_BYTES * (1 + line) + 8 * word)
-}
-
-/// A transaction that stores a value to so many words of each of some lines.
-fn store(pm: &mut Pm<'_>, words: &[u64], value: u64) -> Step {
-    pm.begin()?;
-    for (line, &words) in (0..).zip(words) {
-        for word in 0..words {
-            pm.store(at(line, word), value);
-        }
-    }
-    pm.commit();
-    Ok(())
-}
 
 /// What becomes of two transactions in a log of 1 KiB, a line of marks and a ring of 112 words: a
 /// small one, so that the other begins in the middle of the ring, and one that may not fit. Caches
@@ -155,9 +88,7 @@ fn silent_entries_of_morlog_leave_room() {
         for entries in [1, 2, 16] {
             let line = format!("{design} cores=1 design.log_lines=8 design.ur_entries={entries}");
             let outcome = silent_stores(&line).unwrap_or_else(|failure| panic!("{failure:?}"));
-            let counters = outcome.report.counters;
-            let discarded = counters.iter().find(|(name, _)| *name == "silent_entries_discarded");
-            assert_eq!(discarded, Some(&("silent_entries_discarded", 48)), "{line}");
+            assert_eq!(counted(&outcome, "silent_entries_discarded"), 48, "{line}");
         }
         // With as many lines as are left for what must not wait there is never room.
         let failure = silent_stores(&format!("{design} cores=2 design.log_lines=3")).err();
@@ -340,114 +271,11 @@ fn shooting_down_a_translation_takes_its_time() {
             }
             Ok(())
         });
-        let count = outcome.report.counters.iter().find(|(name, _)| *name == "shootdowns");
-        assert!(count.is_some_and(|&(_, count)| count > 0), "{count:?}");
+        assert!(counted(&outcome, "shootdowns") > 0);
         outcome.report.commit_latency.max()
     };
     let (at_once, slow) = (latest(0), latest(4_000));
     assert!((3_990..=4_010).contains(&(slow - at_once)), "{at_once} and {slow}");
-}
-
-/// Entries of HOPS's persist buffer that nobody asks for are sent one an interval: a fence that
-/// comes later has nothing to wait for.
-#[test]
-fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
-    let waits = |lines: u64, cycles: u64| {
-        let line = "undo@hops scribble cores=1 core.width=1 design.drain=lazy \
-                    design.interval=2000";
-        let outcome = on(line, move |pm| {
-            for line in 0..lines {
-                pm.store(at(line, 0), 7);
-            }
-            pm.work(cycles);
-            pm.durable();
-            Ok(())
-        });
-        outcome.report.stalls[Stall::Fence as usize] > 0
-    };
-    for lines in 1..=3 {
-        let sent = 2_000 * lines;
-        assert!(waits(lines, sent - 500) && !waits(lines, sent + 500), "{lines} lines");
-    }
-}
-
-/// A persist buffer hears that another core waits for it one way later, whatever happens there
-/// meanwhile: stores, with each of which it looks for an entry to send.
-#[test]
-fn a_persist_buffer_hears_of_who_waits_for_it_a_way_later() {
-    let waits = |stores: u64| {
-        let line = "undo@hops scribble cores=2 core.width=1 controller.noc_latency=1us \
-                    design.drain=lazy design.interval=1000000 design.entries=1024 \
-                    design.threshold=1024 design.poll=0";
-        let outcome = on(line, move |pm| {
-            if pm.core() == CoreId(0) {
-                pm.store(at(0, 0), 1);
-                for line in 0..stores {
-                    pm.work(100);
-                    pm.store(at(10 + line, 0), 1);
-                }
-                return Ok(());
-            }
-            pm.work(10_000);
-            pm.load(at(0, 0));
-            pm.order();
-            pm.store(at(1, 0), 2);
-            pm.durable();
-            Ok(())
-        });
-        outcome.report.stalls[Stall::Fence as usize]
-    };
-    let (idle, busy) = (waits(0), waits(400));
-    assert!(idle.abs_diff(busy) < 100, "{idle} and {busy} cycles");
-}
-
-fn counted(outcome: &Outcome, name: &str) -> u64 {
-    let counters = &outcome.report.counters;
-    counters.iter().find(|(own, _)| *own == name).unwrap_or_else(|| panic!("no {name}")).1
-}
-
-/// An entry of a persist buffer that waits for the last of some epochs of another core waits once,
-/// though it looks again when each of them is durable.
-#[test]
-fn an_entry_that_waits_for_another_core_is_counted_once() {
-    let line = "undo@hops scribble cores=2 core.width=1 controller.domain=media pm.tWRITE=2us \
-                design.poll=0";
-    let outcome = on(line, |pm| {
-        if pm.core() == CoreId(0) {
-            for line in 0..6 {
-                pm.store(at(line, 0), 1);
-                pm.order();
-            }
-            return Ok(());
-        }
-        pm.work(4_000);
-        pm.load(at(5, 0));
-        pm.order();
-        pm.store(at(10, 0), 2);
-        pm.durable();
-        Ok(())
-    });
-    assert_eq!(counted(&outcome, "dependences_after_read"), 1);
-    assert_eq!(counted(&outcome, "waits_for_dependences"), 1);
-}
-
-/// A line that left the caches and is fetched again before it is durable is answered by the core's
-/// own persist buffer, or by the controllers' queue.
-#[test]
-fn a_persist_buffer_answers_its_own_core() {
-    let line = "undo@dpo scribble cores=1 core.width=1 controller.domain=media pm.tWRITE=100us \
-                pm.banks_per_rank=16 llc.size=256B l2.size=128B l1d.size=128B";
-    let outcome = on(line, |pm| {
-        pm.store(at(0, 0), 1);
-        pm.order();
-        // Lines of other banks, which the write does not hold up.
-        (10..20).for_each(|line| _ = pm.load(at(line, 0)));
-        pm.work(20_000);
-        pm.load(at(0, 0));
-        Ok(())
-    });
-    assert!(counted(&outcome, "evictions_dropped") > 0);
-    assert_eq!(counted(&outcome, "misses_answered"), 1);
 }
 
 /// The blocks that the last level sends to the log when a transaction ends leave it one a cycle.
@@ -527,8 +355,7 @@ fn a_flush_bit_of_silo_is_set_once() {
         pm.commit();
         Ok(())
     });
-    let count = outcome.report.counters.iter().find(|(name, _)| *name == "flush_bits_set");
-    assert_eq!(count, Some(&("flush_bits_set", 2)));
+    assert_eq!(counted(&outcome, "flush_bits_set"), 2);
 }
 
 /// Where nobody flushes the log of software, it reaches memory as what it is.

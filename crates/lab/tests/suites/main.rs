@@ -4,6 +4,7 @@
 mod audit;
 mod bad_input;
 mod battery;
+mod buffers;
 mod campaigns;
 mod check;
 mod check_past_caches;
@@ -23,6 +24,7 @@ mod machines;
 mod mutants;
 mod outside;
 mod persistency;
+mod programs;
 mod replay;
 mod scenarios;
 mod shadow;

@@ -73,9 +73,9 @@ fn a_page_is_copied() {
     }
 }
 
-/// A core has 36 bits of a page, 40 of a frame and 64 of lines, for 64 pages; the controller has the
-/// first two of a commit, and knows the free ones of 1,024 frames, and where the journal begins and
-/// ends.
+/// A core has 36 bits of a page, 40 of a frame and 64 of lines, for 64 pages; the controller has
+/// the first two of a commit, and knows the free ones of 1,024 frames, and where the journal begins
+/// and ends.
 #[test]
 fn the_declared_hardware_is_what_the_design_keeps() {
     let resolved = resolve("shadow-paging scribble cores=1");

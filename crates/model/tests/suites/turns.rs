@@ -170,8 +170,8 @@ impl Design for Waiting {
     }
 }
 
-/// Who is woken when a line leaves hears of it before anything else happens, also if it is an access
-/// of volatile memory that drives the line out, or a store past the caches.
+/// Who is woken when a line leaves hears of it before anything else happens, also if it is an
+/// access of volatile memory that drives the line out, or a store past the caches.
 #[test]
 fn a_wake_from_the_caches_is_heard_at_once() {
     for way in ["load", "store", "past"] {

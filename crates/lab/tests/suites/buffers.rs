@@ -1,0 +1,102 @@
+//! Persist buffers: what they send when, and what they count, where a program is made for it.
+
+use crate::programs::{at, counted, on};
+use model::meters::Stall;
+use model::units::CoreId;
+
+/// Entries of HOPS's persist buffer that nobody asks for are sent one an interval: a fence that
+/// comes later has nothing to wait for.
+#[test]
+fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
+    let waits = |lines: u64, cycles: u64| {
+        let line = "undo@hops scribble cores=1 core.width=1 design.drain=lazy \
+                    design.interval=2000";
+        let outcome = on(line, move |pm| {
+            for line in 0..lines {
+                pm.store(at(line, 0), 7);
+            }
+            pm.work(cycles);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize] > 0
+    };
+    for lines in 1..=3 {
+        let sent = 2_000 * lines;
+        assert!(waits(lines, sent - 500) && !waits(lines, sent + 500), "{lines} lines");
+    }
+}
+
+/// A persist buffer hears that another core waits for it one way later, whatever happens there
+/// meanwhile: stores, with each of which it looks for an entry to send.
+#[test]
+fn a_persist_buffer_hears_of_who_waits_for_it_a_way_later() {
+    let waits = |stores: u64| {
+        let line = "undo@hops scribble cores=2 core.width=1 controller.noc_latency=1us \
+                    design.drain=lazy design.interval=1000000 design.entries=1024 \
+                    design.threshold=1024 design.poll=0";
+        let outcome = on(line, move |pm| {
+            if pm.core() == CoreId(0) {
+                pm.store(at(0, 0), 1);
+                for line in 0..stores {
+                    pm.work(100);
+                    pm.store(at(10 + line, 0), 1);
+                }
+                return Ok(());
+            }
+            pm.work(10_000);
+            pm.load(at(0, 0));
+            pm.order();
+            pm.store(at(1, 0), 2);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize]
+    };
+    let (idle, busy) = (waits(0), waits(400));
+    assert!(idle.abs_diff(busy) < 100, "{idle} and {busy} cycles");
+}
+
+/// An entry of a persist buffer that waits for the last of some epochs of another core waits once,
+/// though it looks again when each of them is durable.
+#[test]
+fn an_entry_that_waits_for_another_core_is_counted_once() {
+    let line = "undo@hops scribble cores=2 core.width=1 controller.domain=media pm.tWRITE=2us \
+                design.poll=0";
+    let outcome = on(line, |pm| {
+        if pm.core() == CoreId(0) {
+            for line in 0..6 {
+                pm.store(at(line, 0), 1);
+                pm.order();
+            }
+            return Ok(());
+        }
+        pm.work(4_000);
+        pm.load(at(5, 0));
+        pm.order();
+        pm.store(at(10, 0), 2);
+        pm.durable();
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "dependences_after_read"), 1);
+    assert_eq!(counted(&outcome, "waits_for_dependences"), 1);
+}
+
+/// A line that left the caches and is fetched again before it is durable is answered by the core's
+/// own persist buffer, or by the controllers' queue.
+#[test]
+fn a_persist_buffer_answers_its_own_core() {
+    let line = "undo@dpo scribble cores=1 core.width=1 controller.domain=media pm.tWRITE=100us \
+                pm.banks_per_rank=16 llc.size=256B l2.size=128B l1d.size=128B";
+    let outcome = on(line, |pm| {
+        pm.store(at(0, 0), 1);
+        pm.order();
+        // Lines of other banks, which the write does not hold up.
+        (10..20).for_each(|line| _ = pm.load(at(line, 0)));
+        pm.work(20_000);
+        pm.load(at(0, 0));
+        Ok(())
+    });
+    assert!(counted(&outcome, "evictions_dropped") > 0);
+    assert_eq!(counted(&outcome, "misses_answered"), 1);
+}
