@@ -223,15 +223,18 @@ def main() -> int:
     campaigns = all_campaigns(args.seeds, points)
     if args.minutes is not None:
         campaigns = random_campaigns(args.seeds[0], args.minutes, args.designs)
-    done = failed = 0
+    done = failed = unsure = 0
     for found in campaigns:
         done += 1
-        failed += not found.passed
-        if not found.passed:
+        if found.data["violations"]:
+            failed += 1
             print(found, flush=True)
+        elif not found.passed:
+            # An asynchronous design may promise little of a short run on slow cells.
+            unsure += 1
         elif args.minutes is None:
             print(f"ok {found.points:>9,}  {found!r}", flush=True)
-    print(f"{failed} of {done:,} campaigns failed")
+    print(f"{failed} of {done:,} campaigns failed; in {unsure:,} too little was announced to check")
     return min(failed, 1)
 
 
