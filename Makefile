@@ -56,7 +56,7 @@ test:
 # The extension module is tested from Python: a test of its own would have to link libpython, which
 # a system's Python does not always have.
 test-rust: $(STAMPS)/requirements
-	cargo test --locked --workspace --exclude indelible-python
+	MAKEFLAGS= cargo test --locked --workspace --exclude indelible-python
 
 # Beside each other, but for those that something beside them could make fail.
 test-python: export INDELIBLE_REQUIRE_CORE = 1
