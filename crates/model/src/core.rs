@@ -48,9 +48,12 @@ pub struct Core {
     late: VecDeque<Late>,
     /// What the first of it keeps from dispatching.
     bound: Bound,
+    /// When the newest that retires late does.
+    late_until: u64,
     retired: u64,
     barrier: Barrier,
-    /// When the stores that have not left are done, in program order.
+    /// When the newest stores are done, in program order: those that have not left, and some that
+    /// have.
     stores: VecDeque<u64>,
     stored: u64,
     /// When the next flush may leave.
@@ -78,18 +81,17 @@ struct Late {
     stall: Stall,
 }
 
-/// What the first that retires late keeps from dispatching: when it leaves, and the numbers that
-/// the next instruction and the next load must not reach before.
+/// What the first that retires late keeps from dispatching: the numbers that the next instruction
+/// and the next load must not reach before it has left.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
-    retires: u64,
     instruction: u64,
     load: u64,
 }
 
 impl Bound {
     /// Nothing retires late.
-    const NONE: Bound = Bound { retires: u64::MAX, instruction: u64::MAX, load: u64::MAX };
+    const NONE: Bound = Bound { instruction: u64::MAX, load: u64::MAX };
 }
 
 /// The time of what nobody knows the time of yet.
@@ -124,6 +126,7 @@ impl Core {
             loads: 0,
             late: VecDeque::new(),
             bound: Bound::NONE,
+            late_until: 0,
             retired: 0,
             barrier: Barrier::None,
             stores: VecDeque::new(),
@@ -169,6 +172,7 @@ impl Core {
         self.instructions = 0;
         // The window counts instructions by the same number, so it begins anew.
         self.late.clear();
+        self.late_until = 0;
         self.loads = 0;
         self.look();
     }
@@ -232,19 +236,16 @@ impl Core {
         true
     }
 
-    /// Whether the first that retires late has to leave before one more dispatches, or may leave.
+    /// Whether the first that retires late has to leave before one more dispatches.
     #[inline]
     fn is_bound(&self, load: bool) -> bool {
-        let Bound { retires, instruction, load: loads } = self.bound;
-        self.front >= retires
-            || self.instructions + 1 >= instruction
-            || load && self.loads + 1 >= loads
+        let Bound { instruction, load: loads } = self.bound;
+        self.instructions + 1 >= instruction || load && self.loads + 1 >= loads
     }
 
     /// Looks at the first that retires late, which may be another one now.
     fn look(&mut self) {
         self.bound = self.late.front().map_or(Bound::NONE, |first| Bound {
-            retires: first.retires,
             instruction: first.instruction + self.rob,
             load: first.load + self.lq,
         });
@@ -255,23 +256,15 @@ impl Core {
     #[must_use]
     pub fn work(&mut self, mut instructions: u64) -> u64 {
         while instructions > 0 {
-            let mut step = instructions;
-            if !self.late.is_empty() {
-                if self.bound.retires <= self.front {
-                    self.late.pop_front();
-                    self.look();
-                    continue;
+            // As many as fit before the reorder buffer is full.
+            let room = self.bound.instruction.saturating_sub(self.instructions + 1);
+            if room == 0 {
+                if !self.make_room(false) {
+                    return instructions;
                 }
-                // As many as fit before the reorder buffer is full.
-                let room = self.bound.instruction.saturating_sub(self.instructions + 1);
-                if room == 0 {
-                    if !self.make_room(false) {
-                        return instructions;
-                    }
-                    continue;
-                }
-                step = step.min(room);
+                continue;
             }
+            let step = instructions.min(room);
             self.instructions += step;
             let dispatched = self.used + step;
             self.front += dispatched / self.width;
@@ -290,7 +283,10 @@ impl Core {
                 return false;
             }
             self.wait_to_dispatch(retires, stall);
-            self.late.pop_front();
+            // Who has left by now is looked for when somebody needs the room, and not before.
+            while self.late.front().is_some_and(|first| first.retires <= self.front) {
+                self.late.pop_front();
+            }
             self.look();
         }
         true
@@ -315,8 +311,7 @@ impl Core {
         if done != OPEN {
             self.retired = retires;
         }
-        self.late.push_back(Late { instruction, load, retires, stall });
-        self.look();
+        self.append_late(Late { instruction, load, retires, stall });
     }
 
     /// Whether one store or flush is in flight at a time.
@@ -411,8 +406,8 @@ impl Core {
     /// When a line that is on its way arrives; 0 for any other.
     #[inline]
     fn arrival(&self, line: Line) -> u64 {
-        let coming = self.coming.iter().filter(|(coming, _)| *coming == line);
-        coming.map(|&(_, done)| done).max().unwrap_or(0)
+        let coming = self.coming.iter().rev().find(|(coming, _)| *coming == line);
+        coming.map_or(0, |&(_, done)| done)
     }
 
     /// The core takes a line out of the caches at `at`: behind the fence that this waited for,
@@ -455,29 +450,50 @@ impl Core {
     fn take_miss(&mut self, place: usize, line: Line, done: Cycle) {
         self.misses.take(place, done.0);
         let front = self.front;
-        self.coming.retain(|&(_, done)| done > front);
-        self.coming.push((line, done.0));
+        let mut arrives = done.0;
+        self.coming.retain(|&(coming, done)| {
+            if coming == line {
+                arrives = arrives.max(done);
+            }
+            coming != line && done > front
+        });
+        self.coming.push((line, arrives));
         self.misses_until = self.misses_until.max(done.0);
     }
 
+    #[inline]
     fn retire_late(&mut self, done: u64) {
         self.retired = self.retired.max(done);
-        let (instruction, load) = (self.instructions, self.loads);
         let retires = self.retired;
-        self.late.push_back(Late { instruction, load, retires, stall: Stall::LoadMiss });
-        self.look();
+        // What retires with the one ahead of it keeps nothing from dispatching that this does not.
+        if retires != self.late_until {
+            let (instruction, load) = (self.instructions, self.loads);
+            self.append_late(Late { instruction, load, retires, stall: Stall::LoadMiss });
+        }
+    }
+
+    fn append_late(&mut self, late: Late) {
+        self.late_until = late.retires;
+        self.late.push_back(late);
+        if self.late.len() == 1 {
+            self.look();
+        }
     }
 
     /// Waits until the store queue has room for one more store.
     #[inline]
     pub fn make_room_for_store(&mut self) {
+        if self.stores.len() >= self.sq {
+            self.make_room_among_stores();
+        }
+    }
+
+    /// The store queue is full of stores of which some may have left.
+    fn make_room_among_stores(&mut self) {
+        let Some(first) = self.stores.pop_front() else { return };
+        self.wait_to_dispatch(first, Stall::StoreBuffer);
         while self.stores.front().is_some_and(|&done| done <= self.front) {
             self.stores.pop_front();
-        }
-        if self.stores.len() >= self.sq
-            && let Some(first) = self.stores.pop_front()
-        {
-            self.wait_to_dispatch(first, Stall::StoreBuffer);
         }
     }
 
