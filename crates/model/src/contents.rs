@@ -237,11 +237,8 @@ impl View {
     /// and what it is.
     #[inline]
     pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
-        if word.address() < DRAM_BASE {
-            self.pm.merge_word(word, value, mask)
-        } else {
-            self.dram.merge_word(word, value, mask)
-        }
+        let memory = if word.address() < DRAM_BASE { &mut self.pm } else { &mut self.dram };
+        memory.merge_word(word, value, mask)
     }
 
     /// A line.

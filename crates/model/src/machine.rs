@@ -18,7 +18,7 @@ use crate::epochs::Epochs;
 use crate::locks::{Locks, Turns};
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
-use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
+use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId, Word};
 use crate::usage::Usage;
 use crate::workload::Stop;
 use crate::write_combining::Combining;
@@ -121,6 +121,8 @@ pub(crate) struct CoreState {
     aborted: Option<TxId>,
     /// Transactions whose commit was asked for and that are not known to be durable, and when.
     commits: VecDeque<(TxId, Cycle)>,
+    /// Words that the transaction has stored to, as often as it has.
+    written: Vec<Word>,
     combining: Combining,
 }
 
@@ -150,6 +152,7 @@ impl CoreState {
             stays_for: (config.core.migrate != 0).then_some(config.core.migrate),
             aborted: None,
             commits: VecDeque::new(),
+            written: Vec::new(),
             combining: Combining::new(config.core.wc_buffers),
         }
     }
@@ -212,7 +215,7 @@ impl<D: Design> Machine<D> {
             stored_since: LineSet::default(),
             started: Cycle(0),
             arrived: 0,
-            counts: Counts::new(cores),
+            counts: Counts::new(),
             usage: None,
             epochs: None,
         })
@@ -301,8 +304,13 @@ impl<D: Design> Machine<D> {
     /// more than the quantum.
     #[inline]
     pub(crate) fn may_lead(&self, id: CoreId) -> bool {
-        let limit = self.turn_limit.min(self.below.agenda.next().0);
-        self.cores[id].timing.clock().0 <= limit.saturating_add(self.quantum)
+        self.cores[id].timing.clock().0 <= self.lead_limit()
+    }
+
+    /// How far a core may come before others, and what is due, have to catch up.
+    #[inline]
+    fn lead_limit(&self) -> u64 {
+        self.turn_limit.min(self.below.agenda.next().0).saturating_add(self.quantum)
     }
 
     /// No core can go on: processes events until one can, or the run is to stop. False: nothing is

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use crate::caches::Found;
 use crate::epochs::Totals;
 use crate::meters::{Meters, Stall};
-use crate::units::{CoreId, Line, PerCore, Word};
+use crate::units::{Line, Page, Word};
 use crate::usage::Usage;
 
 /// Sizes of what transactions wrote.
@@ -33,16 +33,16 @@ impl WriteSets {
         self.transactions += 1;
         self.stores += words.len() as u64;
         words.sort_unstable();
-        words.dedup();
-        let (mut lines, mut pages) = (0, 0);
-        let mut last = None;
-        for word in words.iter() {
-            let (line, page) = (word.line(), word.address() / 4096);
-            lines += u64::from(last.is_none_or(|(other, _)| other != line));
-            pages += u64::from(last.is_none_or(|(_, other)| other != page));
-            last = Some((line, page));
+        let (mut distinct, mut lines, mut pages) = (0, 0, 0);
+        // Ahead of the first, a word that shares no line and no page with it.
+        let mut last = words.first().map_or(Word(0), |word| Word(!word.0));
+        for &word in words.iter() {
+            distinct += u64::from(word != last);
+            lines += u64::from(word.line() != last.line());
+            pages += u64::from(Page::of(word.line()) != Page::of(last.line()));
+            last = word;
         }
-        self.words += words.len() as u64;
+        self.words += distinct;
         self.lines += lines;
         self.lines_max = self.lines_max.max(lines);
         self.pages += pages;
@@ -163,18 +163,10 @@ pub fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order")
 }
 
-/// The words that each core's transaction has stored to.
-pub type OpenWriteSets = PerCore<Vec<Word>>;
-
-/// Empty write sets.
-pub fn open_write_sets(cores: u8) -> OpenWriteSets {
-    PerCore::new(cores, |_: CoreId| Vec::new())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::DRAM_BASE;
+    use crate::units::{CoreId, DRAM_BASE};
 
     #[test]
     fn a_write_set_is_counted_in_words_lines_and_pages() {

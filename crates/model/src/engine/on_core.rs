@@ -11,7 +11,7 @@ use crate::host_stack;
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
-use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Page, WORD_BYTES, Word};
+use crate::units::{CoreId, Cycle, Line, Page, WORD_BYTES, Word};
 use crate::workload::{Flush, LockId, Overwritten, Port, Ptr};
 
 /// A core as the code that runs on it sees it: its operations return when the core may go on.
@@ -172,6 +172,7 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     /// A load that has to wait for its turn, or that may miss the first level.
+    #[inline(never)]
     fn load_far(&self, line: Line, known: Cycle) -> Cycle {
         if !self.machine().may_lead(self.core) {
             self.turn();
@@ -458,9 +459,7 @@ impl<S: System> Port for Front<'_, '_, S> {
         self.cpu.at_a_stop();
         self.cpu.settle();
         let machine = self.cpu.machine();
-        machine.record(self.cpu.core, at, value, mask);
-        // Volatile memory is no transaction's business.
-        if machine.current_tx(self.cpu.core).is_none() || at.address >= DRAM_BASE {
+        if !machine.record(self.cpu.core, at, value, mask) {
             return self.cpu.store(at, value, mask);
         }
         let word = Word::of(at.address);

@@ -51,10 +51,12 @@ impl<D: Design> Machine<D> {
     /// A load that disturbs nobody: the core may lead, and its first level has the line.
     #[inline]
     pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
-        if !self.may_lead(id) || !self.below.caches.hit(id, line) {
+        let limit = self.lead_limit();
+        let timing = &mut self.cores[id].timing;
+        if timing.clock().0 > limit || !self.below.caches.hit(id, line) {
             return None;
         }
-        Some(self.cores[id].timing.load_hit(line, known))
+        Some(timing.load_hit(line, known))
     }
 
     /// Whether the core's first level has a line.
@@ -86,6 +88,17 @@ impl<D: Design> Machine<D> {
         // The design may have woken somebody, also where it hears of no load.
         self.process_wakes();
         done
+    }
+
+    /// A store whose line the core's first level does not have, or may not write.
+    #[inline(never)]
+    fn store_miss(&mut self, id: CoreId, line: Line, known: Cycle) {
+        // Who had to wait for the turn has told it before, and the host has the lines by now.
+        self.prefetch(line);
+        let (place, start) = self.cores[id].timing.miss_start(line, known);
+        let asked = self.cores[id].timing.asks(start);
+        let done = self.fetch_from(id, line, true, asked);
+        self.cores[id].timing.store_miss(place, line, start, asked, done);
     }
 
     /// What the design says of a load that has its value at `done`.
@@ -123,19 +136,14 @@ impl<D: Design> Machine<D> {
     ) -> Progress {
         let line = Line::of(at.address);
         let persistent = line.is_persistent();
-        if persistent {
+        if persistent && self.probe.is_some() {
             self.cut_before_store(id, line);
         }
         self.send_combined_line(id, line);
         if self.below.caches.hit_to_write(id, line) {
             self.cores[id].timing.store_hit(line);
         } else {
-            // Who had to wait for the turn has told it before, and the host has the lines by now.
-            self.prefetch(line);
-            let (place, start) = self.cores[id].timing.miss_start(line, known);
-            let asked = self.cores[id].timing.asks(start);
-            let done = self.fetch_from(id, line, true, asked);
-            self.cores[id].timing.store_miss(place, line, start, asked, done);
+            self.store_miss(id, line, known);
         }
         if self.walks {
             self.cores[id].timing.delay_store(known);
@@ -167,22 +175,25 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A store of the program, for the write sets and the oracle.
+    /// A store of the program, for the write sets and the oracle: whether it belongs to a
+    /// transaction. Volatile memory is no transaction's business.
     #[inline]
-    pub(crate) fn record(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) {
+    pub(crate) fn record(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) -> bool {
         if at.address >= DRAM_BASE {
-            return;
+            return false;
         }
         let word = Word::of(at.address);
-        let in_tx = self.cores[id].tx.is_some();
+        let core = &mut self.cores[id];
+        let in_tx = core.tx.is_some();
         if in_tx {
-            self.counts.open[id].push(word);
+            core.written.push(word);
         }
         match &mut self.probe {
             Some(probe) if in_tx => probe.oracle.store(id, word, value, mask),
             Some(probe) => probe.oracle.store_outside(id, word),
             None => (),
         }
+        in_tx
     }
 
     /// Fetches a line as [`Machine::fetch`] does, from a time at which the core may have dispatched

@@ -3,7 +3,7 @@
 use crate::design::Design;
 use crate::machine::Machine;
 use crate::meters::Stall;
-use crate::report::{Accesses, OpenWriteSets, Report, WriteSets, latencies, open_write_sets};
+use crate::report::{Accesses, Report, WriteSets, latencies};
 use crate::units::{CoreId, Cycle};
 
 /// What is counted beside the meters of the memories.
@@ -15,13 +15,12 @@ pub(super) struct Counts {
     pub migrations: u64,
     pub commit_latency: hdrhistogram::Histogram<u64>,
     pub write_sets: WriteSets,
-    pub open: OpenWriteSets,
     /// What the design had counted before.
     pub design: Vec<(&'static str, u64)>,
 }
 
 impl Counts {
-    pub fn new(cores: u8) -> Counts {
+    pub fn new() -> Counts {
         Counts {
             transactions: 0,
             commits: 0,
@@ -30,7 +29,6 @@ impl Counts {
             migrations: 0,
             commit_latency: latencies(),
             write_sets: WriteSets::default(),
-            open: open_write_sets(cores),
             design: Vec::new(),
         }
     }
@@ -52,11 +50,12 @@ impl<D: Design> Machine<D> {
             core.timing.wait(self.started, Stall::Other);
             core.timing.reset_counts();
             core.commits.clear();
+            core.written.clear();
             if core.parked.is_some() {
                 self.below.wakes.push((id, self.started));
             }
         }
-        self.counts = Counts::new(self.cores.cores());
+        self.counts = Counts::new();
         self.counts.design = self.design.counters();
         if let Some(epochs) = &mut self.epochs {
             epochs.restart();
@@ -100,7 +99,7 @@ impl<D: Design> Machine<D> {
         while self.process_one(Cycle::NEVER) {}
         self.crash_point(end);
         self.below.memory.settle(end);
-        let counts = std::mem::replace(&mut self.counts, Counts::new(self.cores.cores()));
+        let counts = std::mem::replace(&mut self.counts, Counts::new());
         Report {
             cycles: end.since(self.started),
             transactions: counts.transactions,

@@ -157,9 +157,9 @@ impl<D: Design> Machine<D> {
         if aborted.is_some() {
             self.counts.aborted += 1;
             self.note_abort(id, aborted, at);
-            self.counts.open[id].clear();
+            self.cores[id].written.clear();
         } else {
-            self.counts.write_sets.count(&mut self.counts.open[id]);
+            self.counts.write_sets.count(&mut self.cores[id].written);
         }
         if let Some(probe) = &mut self.probe {
             probe.oracle.acknowledge(id);
