@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fidelity.rivals import LONG, NO_BUFFER, RIVALS, over
+from fidelity.rivals import LONG, NO_BUFFER, RIVALS, SMALL, over
 from fidelity.tables import Entry, Facts, Grid, Table, of_run, said, shown
 from fidelity.write_sets import logs_left
 from indelible.evaluation import (
@@ -64,6 +64,14 @@ BUFFER = Grid(
             ("Silo alone", NO_BUFFER, BUFFER_OF_SILO),
             ("Silo alone, in lines of 64 bytes", NO_BUFFER, NARROW_OF_SILO),
             ("Silo alone, a queue of 32", f"{NO_BUFFER} {SHORT_QUEUE}", BUFFER_OF_SILO),
+        )
+    ]
+    + [
+        _buffer(f"Silo alone, 20,000 items{queue}, 8 cores{length}", under, BUFFER_OF_SILO, 8, txs)
+        for txs, length in ((TXS, ""), (LONG, ", 10,000 transactions"))
+        for queue, under in (
+            ("", f"{NO_BUFFER} {SMALL}"),
+            (", a queue of 32", f"{NO_BUFFER} {SMALL} {SHORT_QUEUE}"),
         )
     ],
 )
