@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -347,7 +348,8 @@ def test_a_job_of_which_workers_die_is_named(dying: LocalCluster) -> None:
     at = {**SMALL, "dask": dying.scheduler_address}
     said = refused(lambda: indelible.compare(["silo"], ["queue"], **at))
     assert said.startswith("1 worker died of the same job, last tcp://")
-    assert ": indelible crash --design silo --workload queue --machine tiny" in said
+    # A worker takes along what waits for it, and Dask cannot tell that from what it died of.
+    assert re.search(": indelible (crash|run) --design silo --workload queue --machine tiny", said)
     assert "\n" not in said
 
 
