@@ -22,6 +22,8 @@
 //! next snapshot. What a client does to its own store is charged as instructions; in WHISPER it is
 //! most of the suite's writes to volatile memory.
 
+use std::collections::BTreeMap;
+
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
 use model::workload::{
@@ -384,14 +386,14 @@ impl Store {
         }
         walk.visit(buckets, self.buckets * WORD_BYTES, "the array of buckets")?;
         let snapshot = walk.word(self.master + SNAPSHOT);
-        let puts = self.check_log(walk, snapshot)?;
+        let log = self.check_log(walk, snapshot)?;
         let mut keys = Vec::new();
         let mut newest = 0;
         for bucket in 0..self.buckets {
             let mut table = walk.word(buckets + bucket * WORD_BYTES);
             while table != 0 {
                 let number = self.check_key(walk, table, bucket)?;
-                let (stamp, made) = self.check_versions(walk, table, number, snapshot)?;
+                let (stamp, made) = self.check_versions(walk, table, number, &log)?;
                 newest += u64::from(snapshot > 0 && made == snapshot);
                 keys.push((number, stamp));
                 table = walk.word(table + NEXT);
@@ -402,26 +404,32 @@ impl Store {
             return Err(format!("it has {} keys and says {said}", keys.len()));
         }
         // A batch may put a key twice.
+        let puts = log.puts;
         if newest > puts || (newest == 0) != (puts == 0) {
             return Err(format!("{newest} keys are of snapshot {snapshot}, which made {puts}"));
         }
         Ok(keys)
     }
 
-    /// Checks that the log holds the last merges, and returns how many puts the very last had.
-    fn check_log(&self, walk: &mut Walk<'_>, snapshot: u64) -> Result<u64, String> {
-        let log = walk.word(self.master + LOG);
-        walk.visit(log, LOG_RECORDS * self.record_bytes(), "the commit log")?;
-        for made in snapshot.saturating_sub(LOG_RECORDS - 1).max(1)..=snapshot {
-            let record = log + made % LOG_RECORDS * self.record_bytes();
-            let found = walk.word(record + RECORD_SNAPSHOT);
-            let puts = walk.word(record + RECORD_PUTS);
+    /// Checks that the log holds the last merges, and returns what it says of them.
+    fn check_log(&self, walk: &mut Walk<'_>, snapshot: u64) -> Result<Log, String> {
+        let at = walk.word(self.master + LOG);
+        walk.visit(at, LOG_RECORDS * self.record_bytes(), "the commit log")?;
+        let first = snapshot.saturating_sub(LOG_RECORDS - 1).max(1);
+        let mut log = Log { first, last: snapshot, puts: 0, made: BTreeMap::new() };
+        for made in first..=snapshot {
+            let record = at + made % LOG_RECORDS * self.record_bytes();
+            let [found, core, puts] =
+                [RECORD_SNAPSHOT, RECORD_CORE, RECORD_PUTS].map(|field| walk.word(record + field));
             if found != made || puts == 0 || puts > self.merge {
                 return Err(format!("the record of snapshot {made} says {found}, {puts} puts"));
             }
+            let version = |put| walk.word(record + RECORD_VERSIONS + put * WORD_BYTES);
+            // Of a version that has taken the place of a freed one the later record counts.
+            log.made.extend((0..puts).map(|put| (version(put), (made, core))));
+            log.puts = puts;
         }
-        let last = log + snapshot % LOG_RECORDS * self.record_bytes();
-        Ok(if snapshot == 0 { 0 } else { walk.word(last + RECORD_PUTS) })
+        Ok(log)
     }
 
     /// Checks the key of a version table, and returns its number.
@@ -446,11 +454,11 @@ impl Store {
         walk: &mut Walk<'_>,
         table: u64,
         number: u64,
-        snapshot: u64,
+        log: &Log,
     ) -> Result<(u64, u64), String> {
         let count = walk.word(table + VERSION_COUNT);
         let mut version = walk.word(table + NEWEST);
-        let (mut newest, mut before) = (None, snapshot);
+        let (mut newest, mut before) = (None, log.last);
         for back in 0..count.min(self.versions) {
             walk.visit(version, VERSION_BYTES, "a version")?;
             let (said, made) = (walk.word(version + NUMBER), walk.word(version + MADE_BY));
@@ -467,12 +475,41 @@ impl Store {
             let value = walk.word(version + VALUE);
             walk.visit(value, self.value, "a value")?;
             let stamp = Values::distinct(self.value).check(walk, value, number)?;
+            log.check(version, made, stamp)
+                .map_err(|what| format!("version {said} of key {number} {what}"))?;
             newest.get_or_insert((stamp, made));
             (before, version) = (made, walk.word(version + OLDER));
         }
         match newest {
             Some(newest) if version == 0 => Ok(newest),
             _ => Err(format!("key {number} has not as many versions as it says, {count}")),
+        }
+    }
+}
+
+/// What the commit log says of the last merges.
+struct Log {
+    /// The snapshots of the oldest merge that it has, and of the last one.
+    first: u64,
+    last: u64,
+    /// How many puts the last merge had, if there was one.
+    puts: u64,
+    /// The snapshot that made a version, and the core that did.
+    made: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Log {
+    /// Checks what a version says of the merge that made it. That of an older one is not here.
+    fn check(&self, version: u64, made: u64, stamp: u64) -> Result<(), String> {
+        let says = (made, Stamps::split(stamp).0);
+        match self.made.get(&version) {
+            Some(&logged) if logged == says => Ok(()),
+            None if made < self.first => Ok(()),
+            Some((snapshot, core)) => Err(format!(
+                "is of snapshot {made} and core {}, and the log says {snapshot} and {core}",
+                says.1
+            )),
+            None => Err(format!("is of snapshot {made}, whose record does not have it")),
         }
     }
 }

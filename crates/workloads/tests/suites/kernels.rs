@@ -268,6 +268,10 @@ fn echo_faults_are_told() {
         let heads = (0..get(image, master + 8)).map(|bucket| get(image, master) + 8 * bucket);
         heads.into_iter().map(|head| get(image, head)).find(|&table| table != 0).expect("a key")
     }
+    // The record of the last merge; with eight puts it fills two lines.
+    fn record(master: u64, image: &Image<'_>) -> u64 {
+        get(image, master + 32) + get(image, master + 16) % 64 * 128
+    }
     workload_faults(
         "echo",
         "value=64 key=16",
@@ -308,6 +312,16 @@ fn echo_faults_are_told() {
             ("torn", |master, image| {
                 let value = get(image, get(image, table(master, image) + 8));
                 set(image, value + 8, 1);
+            }),
+            ("is of snapshot 100, whose record does not have it", |master, image| {
+                set(image, record(master, image) + 24, 0);
+            }),
+            ("is of snapshot 0 and core 0, and the log says 100 and 0", |master, image| {
+                let version = get(image, record(master, image) + 24);
+                set(image, version + 24, 0);
+            }),
+            ("is of snapshot 100 and core 0, and the log says 100 and 3", |master, image| {
+                set(image, record(master, image) + 8, 3);
             }),
         ],
     );
