@@ -4,14 +4,16 @@
 //! 2, 3: orders of a district are numbered without a gap up to its next order number, and so are
 //! its new orders, from the first undelivered one on. 4, 6: an order has as many lines as it says,
 //! numbered from 1 on. 5, 7: an order has no carrier, and its lines no date of delivery, just if it
-//! is among the new orders. Beyond these: the counts of a stock row are the sums over the order
-//! lines that it supplied since the start, its quantity follows from them, and every column that
-//! follows from its key is what it should be. Conditions 1 and 8 to 12 are about payments.
+//! is among the new orders. Beyond these: of a district's orders those of one core are in the order
+//! in which it entered them, the counts of a stock row are the sums over the order lines that it
+//! supplied since the start, its quantity follows from them, and every column that follows from its
+//! key is what it should be. Conditions 1 and 8 to 12 are about payments.
 //!
 //! Of a database without order lines, or of which newer orders have taken the places of some since
 //! the start, less is known: a stock row has to agree with itself, and all of them together say how
 //! many lines the orders have.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use model::units::WORD_BYTES;
@@ -22,6 +24,7 @@ use super::schema::{
     QUANTITY_MIN, REFILL, Scale, StockColumns, WAREHOUSE_TAX, constant, information_of,
 };
 use crate::index::Table;
+use crate::keyed::Stamps;
 use crate::walk::Walk;
 
 /// Checks a database, and returns the stamps of its orders.
@@ -252,6 +255,7 @@ impl Place {
             _ => 1,
         };
         must_count(found.iter().map(|&(number, _)| number), first, "order")?;
+        must_follow(found.iter().map(|(number, found)| (*number, found.order.entered)))?;
         Ok(Orders { first, found: found.into_iter().map(|(_, found)| found).collect() })
     }
 
@@ -354,6 +358,18 @@ fn must_count(numbers: impl Iterator<Item = u64>, first: u64, what: &str) -> Res
     for (expect, number) in (first..).zip(numbers) {
         if number != expect {
             return Err(format!("the {what} after {} is {number}", expect - 1));
+        }
+    }
+    Ok(())
+}
+
+/// Of the orders of each core, by number, each must have been entered after those before it.
+fn must_follow(orders: impl Iterator<Item = (u64, u64)>) -> Result<(), String> {
+    let mut last = BTreeMap::new();
+    for (number, entered) in orders {
+        let (core, count) = Stamps::split(entered);
+        if last.insert(core, count).unwrap_or(0) >= count {
+            return Err(format!("core {core} did not enter order {number} after its others"));
         }
     }
     Ok(())

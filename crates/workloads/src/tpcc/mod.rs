@@ -240,11 +240,15 @@ impl Workload for Tpcc {
 impl Tpcc {
     /// Checks every database.
     fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
-        let mut seen = Seen::default();
+        let (mut seen, cores) = (Seen::default(), self.heaps.len() as u64);
         for (index, database) in self.databases.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let stamps = check::check(database, &mut walk)
                 .map_err(|error| format!("database {index}: {error}"))?;
+            let is_of_nobody = |&&entered: &&u64| Stamps::split(entered).0 >= cores;
+            if let Some(entered) = stamps.iter().find(is_of_nobody) {
+                return Err(format!("database {index}: no core entered an order at {entered:#x}"));
+            }
             seen.stamps.extend(stamps);
             seen.reached.extend(walk.reached());
         }
