@@ -134,6 +134,7 @@ impl Declared for Echo {
 impl Workload for Echo {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         for index in 0..usize::from(self.plan.structures) {
+            self.plan.must_fit(index, KEY + self.params.key + VERSION_BYTES + self.params.value)?;
             let store = Store::create(&self.params, self.plan.items, pm, &mut self.heaps[index])?;
             let mut numbers: Vec<u64> = (0..self.plan.items).collect();
             self.plan.filling(index, Echo::ABOUT.name).shuffle(&mut numbers);

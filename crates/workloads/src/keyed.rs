@@ -115,6 +115,17 @@ impl Plan {
         }
     }
 
+    /// Checks that a structure has room for its items, of which each takes `bytes` bytes at least,
+    /// before the host's memory is filled with the numbers of items that do not fit.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when it has none.
+    pub fn must_fit(&self, structure: usize, bytes: u64) -> Step {
+        let Range { start, end } = self.range(structure);
+        let (asked, free) = (self.items.saturating_mul(bytes), end.saturating_sub(start));
+        if asked > free { Err(Stop::OutOfMemory { asked, free }) } else { Ok(()) }
+    }
+
     /// The core from whose part of the heap a structure takes the block of its `item`th item.
     pub fn supplier(&self, structure: usize, item: u64) -> usize {
         if self.structures == 1 { (item % u64::from(self.site.cores)) as usize } else { structure }
@@ -320,12 +331,7 @@ pub struct Toggled<S: Structure> {
 
 impl<S: Structure> Toggled<S> {
     fn fill(&mut self, pm: &mut Pm<'_>, structure: usize) -> Step {
-        let Range { start, end } = self.plan.range(structure);
-        let least = self.plan.items.saturating_mul(WORD_BYTES + self.params.get("value"));
-        if least > end - start {
-            // Before the host's memory is filled with the keys of items that do not fit.
-            return Err(Stop::OutOfMemory { asked: least, free: end - start });
-        }
+        self.plan.must_fit(structure, WORD_BYTES + self.params.get("value"))?;
         let mut keys: Vec<u64> = (0..self.plan.items).map(|item| item * 2).collect();
         self.plan.filling(structure, S::ABOUT.name).shuffle(&mut keys);
         let heap = &mut self.heaps[structure];

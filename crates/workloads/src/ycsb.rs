@@ -135,6 +135,7 @@ impl Ycsb {
 
     fn fill(&mut self, pm: &mut Pm<'_>, store: usize) -> Step {
         let (layout, records) = (self.layout(), self.plan.items);
+        self.plan.must_fit(store, layout.record_bytes())?;
         let buckets = records.next_power_of_two();
         let values = Values::distinct(layout.record_bytes());
         let heap = &mut self.heaps[store];

@@ -151,7 +151,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo ycsb cores=1 workload.items=1000000",
-        "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+        "workload ycsb asked for 961.3 MiB of simulated persistent memory in one piece, and 7.9 MiB \
          is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
@@ -345,7 +345,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "recordcount=1000000\n",
-        "workload ycsb asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+        "workload ycsb asked for 961.3 MiB of simulated persistent memory in one piece, and 7.9 MiB \
          is free: raise it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
     ),
     (

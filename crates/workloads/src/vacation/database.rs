@@ -16,6 +16,7 @@
 //!
 //! A list is sorted by table and id, and holds a row once at most.
 
+use model::units::LINE_BYTES;
 use model::workload::{Pm, Ptr, Step, Stop};
 
 use crate::heap::Heap;
@@ -34,6 +35,8 @@ const FLIGHTS: usize = 1;
 
 /// Bytes of a tree's value: the address of a row.
 const ADDRESS_BYTES: u64 = 8;
+/// Bytes that each tuple takes at least, with its node.
+pub const LEAST_BYTES: u64 = LINE_BYTES;
 
 /// Words of a row of cars, flights or rooms.
 pub mod row {

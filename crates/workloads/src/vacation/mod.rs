@@ -25,7 +25,7 @@ use crate::keyed::{Plan, Seen};
 use crate::rng::Random;
 use crate::walk::Walk;
 use client::{Client, Draws, Locks};
-use database::{Database, TABLES};
+use database::{Database, LEAST_BYTES, TABLES};
 
 model::params! {
     /// Parameters of `vacation`; the defaults are WHISPER's `-n1 -q80 -u99` but for the size.
@@ -103,6 +103,7 @@ impl Vacation {
 impl Workload for Vacation {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         for index in 0..usize::from(self.plan.structures) {
+            self.plan.must_fit(index, LEAST_BYTES)?;
             let database = Database::new(pm, &mut self.heaps[index])?;
             let mut random = self.plan.filling(index, Vacation::ABOUT.name);
             let supplier = |row| self.plan.supplier(index, row);

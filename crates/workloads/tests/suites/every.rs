@@ -241,6 +241,18 @@ fn a_heap_that_is_too_small_says_so() {
     }
 }
 
+/// What is asked for is then what all items need, and not what one of them does: the host's memory
+/// is not filled with the numbers of a thousand million items first.
+#[test]
+fn items_that_do_not_fit_are_told_before_they_are_numbered() {
+    for name in ["echo", "hash", "vacation", "ycsb"] {
+        let site = Site { heap: 4096..2 << 20, ..site(1, 60_000) };
+        let stop = Bench::new(entry(name), "items=60000", &site).err();
+        let told = matches!(stop, Some(Stop::OutOfMemory { asked, .. }) if asked > 2 << 20);
+        assert!(told, "{name}: {stop:?}");
+    }
+}
+
 #[test]
 fn a_structure_may_run_out_of_memory_later() {
     // Random inserts and deletes wander away from the initial size.
