@@ -43,7 +43,7 @@ model::params! {
         /// Whether every action is a reservation, as in WHISPER's tree, or STAMP's mix.
         actions = "reserve" of ["reserve", "mixed"];
         /// Of a hundred mixed actions, those that are reservations; half of the others delete a
-        /// customer and half change the tables (WHISPER: `-u99`).
+        /// customer and half change the tables (WHISPER: `-u99`, which leaves one, a deletion).
         user_percent = 99 in 0..=100;
     }
 }
