@@ -18,7 +18,7 @@ use crate::campaign;
 use crate::error::InputError;
 use crate::quantity;
 use crate::results::{self, How};
-use crate::spec::{Resolved, Spec};
+use crate::spec::{self, Resolved, Spec};
 
 /// What workloads have many of, by the names of their parameters: the first that one has is its
 /// size, if the user has set none.
@@ -188,7 +188,8 @@ fn defect(resolved: &Resolved, text: &str) -> InputError {
 /// Why a workload stopped, as a sentence.
 ///
 /// # Panics
-/// When the workload found itself wrong, which is a defect.
+/// When the workload found itself wrong, which is a defect, unless transactions share what the
+/// design takes for one's alone.
 pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     let workload = resolved.workload.about.name;
     match stop {
@@ -201,7 +202,13 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
         )),
         Stop::Input(text) => InputError::new(text),
         Stop::NotAccepted(text) => InputError::not_accepted(text),
-        Stop::Failed(text) => panic!("workload {workload}: {text}"),
+        Stop::Failed(text) => {
+            match spec::false_sharing(resolved.design, &resolved.workload_settings, resolved.cores)
+            {
+                Some(why) => InputError::new(format!("workload {workload}: {text}: {why}")),
+                None => panic!("workload {workload}: {text}"),
+            }
+        }
         Stop::Cancelled => InputError::new("cancelled"),
     }
 }

@@ -476,14 +476,25 @@ fn doubt(
             card.name, config.controller.flush_bytes
         ));
     }
-    let on_words = workload.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
-    if card.granularity == Granularity::Line && on_words && cores > 1 {
-        notes.push(format!(
-            "{} logs or versions whole lines, and locks on words let transactions share them: \
-             violations are to be expected",
-            card.name
-        ));
+    if let Some(why) = false_sharing(design, workload, cores) {
+        notes.push(format!("{why}: violations are to be expected"));
     }
+}
+
+/// What is said of transactions that share lines which the design takes for one's alone, if any do.
+pub fn false_sharing(
+    design: &designs::Entry,
+    workload: &[(String, u64)],
+    cores: u8,
+) -> Option<String> {
+    let on_words = workload.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
+    let is_wrong = design.card.granularity == Granularity::Line && on_words && cores > 1;
+    is_wrong.then(|| {
+        format!(
+            "{} logs or versions whole lines, and locks on words let transactions share them",
+            design.card.name
+        )
+    })
 }
 
 /// Says where a program that makes its own durability cannot be right, whatever it does.

@@ -227,6 +227,19 @@ fn a_mistake_is_one_sentence() {
     assert!(differ.is_empty(), "{differ}");
 }
 
+/// Of words whose lines transactions share, a design of lines takes back more than an abort stored.
+#[test]
+fn an_abort_in_lines_that_are_shared_is_a_mistake() {
+    for design in ["undo@dpo", "undo@x86"] {
+        let line = format!(
+            "{design} scribble cores=3 txs=400 workload.lock_grain=word workload.aborts=100"
+        );
+        let error = error(&request(&line), lab::run);
+        let told = error.contains("an abort left") && error.contains("locks on words let");
+        assert!(told, "{line}: {error}");
+    }
+}
+
 /// What a log cannot hold is the user's to mend, not a panic.
 #[test]
 fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
