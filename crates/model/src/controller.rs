@@ -545,3 +545,6 @@ fn in_order(mut writes: Vec<Keyed<'_>>) -> impl Iterator<Item = (&Write, bool)> 
     writes.sort_by_key(|&(key, ..)| key);
     writes.into_iter().map(|(_, write, takes)| (write, takes))
 }
+
+#[cfg(test)]
+mod tests;

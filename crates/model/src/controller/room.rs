@@ -61,16 +61,18 @@ impl<E: Copy> Memory<E> {
         self.offer_room(at, index, agenda);
     }
 
+    /// A controller looks at the write that has waited longest, or, if none waits and a slot is
+    /// free, at what a design has for it. A write may have room where no slot is free: beside an
+    /// earlier one of its line, or if it has no bytes.
     pub(super) fn offer_room(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &self.controllers[index];
-        if controller.free.is_empty() {
-            return;
+        match controller.waiting.front() {
+            Some(first) if controller.takes(&first.write).is_some() => {
+                agenda.enter(at, Event::Accept { controller: index });
+            }
+            None if !controller.free.is_empty() => self.offer_to_design(at, index, agenda),
+            _ => (),
         }
-        if !controller.waiting.is_empty() {
-            agenda.enter(at, Event::Accept { controller: index });
-            return;
-        }
-        self.offer_to_design(at, index, agenda);
     }
 
     fn offer_to_design(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {

@@ -170,6 +170,22 @@ fn a_write_that_would_join_another_waits_behind_those_that_wait() {
     assert_eq!(bench.word(0), 0x0202_0202_0202_0202);
 }
 
+/// Once the one before it has taken the last slot: it needs none.
+#[test]
+fn the_first_that_waits_joins_another_without_a_slot_of_its_own() {
+    let mut bench = bench(|config| config.pm.t_write = 1_000_000);
+    for line in 0..4 {
+        bench.send(10, write(line, 8, 1));
+    }
+    // The cells are at line 0 until 1,013. Then line 4 has room, and what comes after it is of a
+    // line that is still in the queue, or of line 4 and no bytes.
+    bench.send(11, write(4, 8, 1)).send(12, write(3, 8, 2));
+    bench.send(12, Write { mask: 0, ..write(4, 8, 0) });
+    let accepted = &bench.run(END).accepted;
+    assert_eq!(accepted[4..], [(1_013, 4), (1_013, 3), (1_013, 4)]);
+    assert_eq!(bench.word(3), 0x0202_0202_0202_0202);
+}
+
 #[test]
 fn writes_of_one_line_stay_in_order() {
     let mut bench = bench(|_| ());
