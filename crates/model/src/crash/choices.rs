@@ -1,6 +1,6 @@
 //! Which of what could have arrived early has, in one image after the other.
 
-use crate::units::mix;
+use crate::units::{mix, spread};
 
 /// Which of the writes that could have arrived early have: one answer after the other.
 pub struct Choices {
@@ -56,6 +56,14 @@ impl Choices {
         };
         self.answers.push(arrived);
         arrived
+    }
+
+    /// Which words of a write that has arrived are there, if its cells may be in the middle of it:
+    /// one bit a byte. Where every combination of writes is tried, all are.
+    pub fn torn(&self) -> u64 {
+        let Kind::Random(seed) = self.kind else { return u64::MAX };
+        let drawn = mix(!seed ^ self.asked as u64);
+        if drawn >> 62 == 0 { spread(drawn as u8) } else { u64::MAX }
     }
 
     /// Whether this image is made of the same answers as one before it that was asked about.

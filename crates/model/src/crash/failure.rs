@@ -34,8 +34,9 @@ pub fn fail<'i, D: Design>(
 ) -> Result<Image<'i>, String> {
     let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());
+    let is_media = below.shape.config.domain() == Domain::Media;
     // What the cells are in the middle of is older than whatever else arrives.
-    if below.shape.config.domain() == Domain::Media {
+    if is_media {
         tear(at, below, &mut image, seed);
     }
     // Where nothing of a design survives, neither does what it does when it is told.
@@ -51,7 +52,7 @@ pub fn fail<'i, D: Design>(
     let mut under_way = below.memory.under_way(&is_unheard);
     *untried = under_way.iter().filter(|(_, may_have)| !may_have).count() as u64;
     under_way.extend(located.iter().map(|write| (write, true)));
-    arrive_early(under_way, &mut image, choices, early);
+    arrive_early(under_way, is_media, &mut image, choices, early);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
         early.push(Early::of(&write));
@@ -78,10 +79,12 @@ pub fn fail<'i, D: Design>(
     }
 }
 
-/// Some of the writes that are under way have arrived; of one line, the first ones. Those that may
-/// not have, since somebody would have heard of it, are not asked about.
+/// Some of the writes that are under way have arrived; of one line, the first ones, and where cells
+/// have to hold them the last of these may be there in some of its words. Those that may not have,
+/// since somebody would have heard of it, are not asked about.
 pub(super) fn arrive_early(
     under_way: Vec<(&Write, bool)>,
+    is_media: bool,
     image: &mut Image<'_>,
     choices: &mut Choices,
     early: &mut Vec<Early>,
@@ -95,15 +98,20 @@ pub(super) fn arrive_early(
             stopped.insert(write.line);
             continue;
         }
-        image.set_line(write.line, &write.data, write.mask).expect("the power is on");
-        early.push(Early::of(write));
+        let there = if is_media { choices.torn() } else { u64::MAX };
+        let part = Write { mask: write.mask & there, ..write.clone() };
+        if part.mask != write.mask {
+            stopped.insert(write.line);
+        }
+        image.set_line(part.line, &part.data, part.mask).expect("the power is on");
+        early.push(Early::of(&part));
     }
 }
 
 /// A write that the cells were in the middle of is there in some of its words.
 fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) {
     for write in below.memory.being_programmed(at) {
-        let torn = spread(mix(seed ^ write.line.0) as u8);
+        let torn = spread(mix(seed ^ mix(write.line.0)) as u8);
         image.set_line(write.line, &write.data, write.mask & torn).expect("the power is on");
     }
 }

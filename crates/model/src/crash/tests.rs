@@ -2,70 +2,18 @@
 
 use rustc_hash::FxHashSet;
 
-use super::failure::arrive_early;
 use super::*;
 use crate::config::{Config, Domain};
 use crate::design::{
     Bare, Card, Design, Durability, Granularity, Model, Needs, NoParams, NoRules, Setup, Shape,
 };
-use crate::device::Write;
 use crate::firmware::Fixed;
 use crate::image::{Cut, Placement, PowerLoss};
-use crate::meters::Class;
 use crate::units::{Line, TxId};
 use crate::workload::{Pm, Program, Step};
 
+mod arrivals;
 mod told;
-
-/// Every image that writes to the first words of lines, in their order, can leave if some arrive
-/// early: what each of the lines holds. One of 0 may not have arrived.
-fn arrivals<const LINES: usize>(writes: &[(u64, u64)]) -> Vec<[u64; LINES]> {
-    let durable = Contents::new(0, 4096).expect("room");
-    let write = |&(line, value): &(u64, u64)| {
-        let mut data = [0; 64];
-        data[..8].copy_from_slice(&value.to_le_bytes());
-        Write { line: Line(line), data, mask: 0xff, class: Class::Data }
-    };
-    let writes: Vec<Write> = writes.iter().map(write).collect();
-    let (mut choices, mut images) = (Choices::every(), Vec::new());
-    loop {
-        let mut image = Image::over(&durable);
-        let under_way = writes.iter().map(|write| (write, write.data[0] > 0)).collect();
-        arrive_early(under_way, &mut image, &mut choices, &mut Vec::new());
-        images.push(std::array::from_fn(|line| image.word(Line(line as u64).first_word())));
-        if choices.next(0) {
-            images.sort_unstable();
-            return images;
-        }
-    }
-}
-
-#[test]
-fn a_write_may_arrive_before_those_of_other_lines_that_were_sent_before_it() {
-    assert_eq!(arrivals(&[(0, 1), (1, 1)]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
-    assert_eq!(arrivals::<3>(&[(0, 1), (1, 1), (2, 1)]).len(), 8);
-}
-
-#[test]
-fn the_writes_of_one_line_arrive_in_order() {
-    assert_eq!(arrivals(&[(0, 1), (0, 2)]), [[0], [1], [2]]);
-    let both = arrivals(&[(0, 1), (1, 1), (0, 2)]);
-    assert_eq!(both, [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]]);
-    assert_eq!(arrivals(&[(0, 1), (0, 0), (0, 2), (1, 1)]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
-}
-
-#[test]
-fn by_chance_one_write_arrives_without_another_that_was_sent_before_it() {
-    let mut choices = Choices::none();
-    let mut answers = |seed| {
-        choices.at_random(seed);
-        [choices.arrived(), choices.arrived()]
-    };
-    let seen: Vec<[bool; 2]> = (0..64).map(|seed| answers(mix(seed))).collect();
-    for both in [[false, false], [false, true], [true, false], [true, true]] {
-        assert!(seen.contains(&both), "{both:?}");
-    }
-}
 
 /// A design whose recovery is one of these, by number. Its stores are durable when they are
 /// visible, or not.

@@ -121,3 +121,56 @@ fn an_image_of_another_order_is_kept_as_that() {
     let kept = sent::<Sender<false, true, true>>(100, 64).kept;
     assert!(kept.iter().any(|remains| remains.cut.order > 0), "{:?}", kept[0].cut);
 }
+
+thread_local! {
+    /// Whether recovery saw a part of what was sent second, without what was sent first.
+    static TORN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A design that sends the line of each store of 1.
+struct Chooser;
+
+impl Design for Chooser {
+    const CARD: Card = card("chooser", "sends what is stored last to a line");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Chooser
+    }
+
+    fn store(&mut self, store: &Store, below: &mut Below<()>) -> Progress {
+        if store.new == 1 {
+            let line = store.word.line();
+            below.send(store.at, Write::whole(line, below.line(line), Class::Data), Notify::Nobody);
+        }
+        Progress::Done(store.at)
+    }
+
+    fn recover(image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
+        let is_there = [8, 16, 17].map(|word| image.word(Word(word)) > 0);
+        TORN.set(TORN.get() || matches!(is_there, [false, true, false] | [false, false, true]));
+        Ok(())
+    }
+}
+
+/// The cells have one bank here, which timing has write one line after the other.
+#[test]
+fn what_overtakes_another_may_be_torn_where_the_cells_have_to_hold_it() {
+    for (domain, is_torn) in [(0, true), (1, false)] {
+        TORN.set(false);
+        let campaign = Campaign { reorders: 400, ..campaign(Points::All) };
+        let config = config(|config| config.controller.domain = domain);
+        let run = try_campaign::<Chooser>(&config, 1, Some(campaign), (0, 1), |pm| {
+            pm.store(at(1, 0), 1);
+            pm.store(at(2, 0), 2);
+            pm.store(at(2, 1), 1);
+            pm.work(40);
+            Ok(())
+        });
+        run.expect("the run ends");
+        assert_eq!(TORN.get(), is_torn, "domain {domain}");
+    }
+}

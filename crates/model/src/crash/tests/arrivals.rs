@@ -1,0 +1,90 @@
+//! Which of the writes under way have arrived in an image, and how much of each.
+
+use super::super::failure::arrive_early;
+use super::*;
+use crate::device::Write;
+use crate::meters::Class;
+
+/// Every image that writes to the first words of lines, in their order, can leave if some arrive
+/// early: what each of the lines holds. One of 0 may not have arrived.
+fn arrivals<const LINES: usize>(writes: &[(u64, u64)]) -> Vec<[u64; LINES]> {
+    let durable = Contents::new(0, 4096).expect("room");
+    let write = |&(line, value): &(u64, u64)| {
+        let mut data = [0; 64];
+        data[..8].copy_from_slice(&value.to_le_bytes());
+        Write { line: Line(line), data, mask: 0xff, class: Class::Data }
+    };
+    let writes: Vec<Write> = writes.iter().map(write).collect();
+    let (mut choices, mut images) = (Choices::every(), Vec::new());
+    loop {
+        let mut image = Image::over(&durable);
+        let under_way = writes.iter().map(|write| (write, write.data[0] > 0)).collect();
+        arrive_early(under_way, false, &mut image, &mut choices, &mut Vec::new());
+        images.push(std::array::from_fn(|line| image.word(Line(line as u64).first_word())));
+        if choices.next(0) {
+            images.sort_unstable();
+            return images;
+        }
+    }
+}
+
+#[test]
+fn a_write_may_arrive_before_those_of_other_lines_that_were_sent_before_it() {
+    assert_eq!(arrivals(&[(0, 1), (1, 1)]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+    assert_eq!(arrivals::<3>(&[(0, 1), (1, 1), (2, 1)]).len(), 8);
+}
+
+#[test]
+fn the_writes_of_one_line_arrive_in_order() {
+    assert_eq!(arrivals(&[(0, 1), (0, 2)]), [[0], [1], [2]]);
+    let both = arrivals(&[(0, 1), (1, 1), (0, 2)]);
+    assert_eq!(both, [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]]);
+    assert_eq!(arrivals(&[(0, 1), (0, 0), (0, 2), (1, 1)]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+}
+
+#[test]
+fn by_chance_one_write_arrives_without_another_that_was_sent_before_it() {
+    let mut choices = Choices::none();
+    let mut answers = |seed| {
+        choices.at_random(seed);
+        [choices.arrived(), choices.arrived()]
+    };
+    let seen: Vec<[bool; 2]> = (0..64).map(|seed| answers(mix(seed))).collect();
+    for both in [[false, false], [false, true], [true, false], [true, true]] {
+        assert!(seen.contains(&both), "{both:?}");
+    }
+}
+
+/// The words of two lines that writes of a first and a second value leave by chance, where cells
+/// hold them and where a controller does.
+fn torn(is_media: bool) -> FxHashSet<[[u64; 8]; 2]> {
+    let durable = Contents::new(0, 4096).expect("room");
+    let of = |line, value| Write::whole(Line(line), [value; 64], Class::Data);
+    let writes = [of(0, 1), of(1, 1), of(0, 2)];
+    let mut choices = Choices::none();
+    let image = |seed| {
+        choices.at_random(mix(seed));
+        let mut image = Image::over(&durable);
+        let under_way = writes.iter().map(|write| (write, true)).collect();
+        arrive_early(under_way, is_media, &mut image, &mut choices, &mut Vec::new());
+        let word = |line: u64, place: usize| image.word(Word(8 * line + place as u64)) & 0xff;
+        [0, 1].map(|line| std::array::from_fn(|place| word(line, place)))
+    };
+    (0..512).map(image).collect()
+}
+
+#[test]
+fn of_a_line_the_cells_may_have_a_part_of_the_last_write_that_arrived() {
+    let is_whole = |line: &[u64; 8]| line.iter().all(|word| *word == line[0]);
+    assert!(torn(false).iter().flatten().all(is_whole));
+    let torn = torn(true);
+    for line in torn.iter().flatten() {
+        let oldest = line.iter().min().expect("words");
+        assert!(line.iter().all(|word| word - oldest <= 1), "{line:?}");
+    }
+    let has = |is: &dyn Fn(&[[u64; 8]; 2]) -> bool| torn.iter().any(is);
+    assert!(has(&|[first, second]| first.contains(&0) && first.contains(&1) && second[0] == 0));
+    assert!(has(&|[first, second]| first.contains(&0) && first.contains(&1) && is_whole(second)));
+    assert!(has(&|[first, _]| first.contains(&1) && first.contains(&2)));
+    assert!(has(&|[first, second]| is_whole(first) && !is_whole(second)));
+}
