@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod reference;
+
 const A: CoreId = CoreId(0);
 const B: CoreId = CoreId(1);
 

@@ -4,6 +4,8 @@ use super::*;
 use crate::image::Placement;
 use crate::units::{PAGE_BYTES, Page};
 
+mod sets;
+
 const A: CoreId = CoreId(0);
 
 /// An oracle that saw one transaction store 1 to words 1 and 9, and the image after `stores`.
