@@ -9,11 +9,15 @@ pub struct Choices {
     given: Vec<bool>,
     /// How many have been asked for in this image.
     asked: usize,
-    /// Those of this image.
-    answers: Vec<bool>,
+    /// Those of this image: the bytes that are there, one bit a byte.
+    answers: Vec<u64>,
     /// Those of the images before it that were asked about.
-    before: Vec<Vec<bool>>,
+    before: Vec<Vec<u64>>,
 }
+
+/// One in so many writes that the cells may be in the middle of is torn (ours: often enough to be
+/// met in every campaign, and most lines are whole, so that what depends on several is).
+const TORN: u64 = 4;
 
 /// How answers are found.
 enum Kind {
@@ -54,16 +58,18 @@ impl Choices {
             }
             Kind::Random(seed) => mix(seed ^ index as u64) & 1 == 1,
         };
-        self.answers.push(arrived);
+        self.answers.push(if arrived { u64::MAX } else { 0 });
         arrived
     }
 
-    /// Which words of a write that has arrived are there, if its cells may be in the middle of it:
-    /// one bit a byte. Where every combination of writes is tried, all are.
-    pub fn torn(&self) -> u64 {
+    /// Which words of the write that has just arrived are there, if its cells may be in the middle
+    /// of it: one bit a byte. Where every combination of writes is tried, all are.
+    pub fn torn(&mut self) -> u64 {
         let Kind::Random(seed) = self.kind else { return u64::MAX };
         let drawn = mix(!seed ^ self.asked as u64);
-        if drawn >> 62 == 0 { spread(drawn as u8) } else { u64::MAX }
+        let there = if (drawn >> 8).is_multiple_of(TORN) { spread(drawn as u8) } else { u64::MAX };
+        *self.answers.last_mut().expect("it has arrived") = there;
+        there
     }
 
     /// Whether this image is made of the same answers as one before it that was asked about.
@@ -104,6 +110,20 @@ impl Choices {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What has arrived in part is neither that which has not arrived nor that which has.
+    #[test]
+    fn an_image_of_a_part_is_none_of_those_of_the_whole() {
+        let mut choices = Choices::none();
+        let mut seen = Vec::new();
+        for seed in 0..256 {
+            choices.at_random(mix(seed));
+            let there = if choices.arrived() { choices.torn() } else { 0 };
+            assert_eq!(choices.are_known(), seen.contains(&there), "{there:x}");
+            seen.push(there);
+        }
+        assert!(seen.iter().any(|there| ![0, u64::MAX].contains(there)));
+    }
 
     /// Of one thing that could have arrived there are two images, however often chance makes one.
     #[test]
