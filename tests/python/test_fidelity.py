@@ -1,4 +1,4 @@
-"""The tool that measures docs/fidelity.md: its tables are the document's, in form and in number."""
+"""The tool that measures docs/fidelity.md: its tables are the pages', in form and in number."""
 
 from __future__ import annotations
 
@@ -80,6 +80,12 @@ def canned(cell: Cell) -> dict[str, Any]:
     }
 
 
+def measured_parts() -> list[tuple[str, str]]:
+    """Return the measured parts of all pages, with their names."""
+    pages = [command.DOCUMENT, *sorted(command.DOCUMENT.with_suffix("").glob("*.md"))]
+    return [part for page in pages for part in document.parts(page.read_text()).items()]
+
+
 def form(text: str) -> str:
     """Return a text without what is measured: numbers, their prefixes, and columns' widths."""
     text = re.sub(r"[-+]?\d[\d,.]*( (?=[kM]?(tx/s|B/tx))[kM]?)?", "#", text)
@@ -93,7 +99,7 @@ def entries(line: str) -> list[str]:
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_the_document_has_the_form_of_what_is_measured(table: Table) -> None:
-    written = document.parts(command.DOCUMENT.read_text())[table.name].split("\n")
+    written = dict(measured_parts())[table.name].split("\n")
     made = table.text(canned).split("\n")
     assert "nan" not in "".join(made)
     if table.name == "battery.silo" and not BUILT:
@@ -127,7 +133,8 @@ def test_settings_are_of_a_part_of_the_run_and_not_of_a_name(one: Table | Facts)
 
 
 def test_every_marker_has_a_table_and_every_table_a_marker() -> None:
-    assert [*document.parts(command.DOCUMENT.read_text())] == [table.name for table in TABLES]
+    written = [name for name, _ in measured_parts()]
+    assert sorted(written) == sorted(table.name for table in TABLES)
     assert len({one.name for one in ALL}) == len(ALL)
 
 
@@ -219,6 +226,35 @@ def test_tables_are_measured_and_written(
     assert command.main(["two"]) == 0
     assert capsys.readouterr().out == "changed: no table\n"
     assert small.read_text() == written
+
+
+def test_a_table_is_written_on_the_page_that_has_its_marker(small: Path) -> None:
+    page = small.with_suffix("") / "page.md"
+    page.parent.mkdir()
+    one, two = (f"<!-- measured: {name} -->\nold\n<!-- end -->\n" for name in ("one", "two"))
+    small.write_text(one)
+    page.write_text(two)
+    assert command.main([]) == 0
+    assert [*document.parts(small.read_text())] == ["one"]
+    assert document.parts(page.read_text())["two"].endswith("| both | 11.7 | 7.7 |")
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        (SHORT, "short.md and page.md both have <!-- measured: one -->"),
+        ("", "no page has <!-- measured: one -->"),
+    ],
+)
+def test_a_marker_is_on_one_page(
+    small: Path, capsys: pytest.CaptureFixture[str], page: str, sentence: str
+) -> None:
+    if not page:
+        small.write_text("")
+    small.with_suffix("").mkdir()
+    (small.with_suffix("") / "page.md").write_text(page)
+    assert command.main([]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_check_shows_what_differs_and_writes_nothing(

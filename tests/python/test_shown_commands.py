@@ -15,7 +15,7 @@ import indelible
 from indelible.cli import parser
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 #: What stands for something else: `indelible COMMAND --help`, `--set pm.log_size=...`.
 PLACEHOLDER = re.compile(r"\.\.\.|(?<![\w-])[A-Z]{2,}(?![\w-])")

@@ -1,4 +1,4 @@
-"""Measures tables of docs/fidelity.md and writes them there; prints the numbers of its prose.
+"""Measures tables of docs/fidelity.md and its pages; prints the numbers of their prose.
 
 Exit codes: 0 fine, 1 a checked table differs, 2 bad input, 130 interrupted.
 """
@@ -9,7 +9,7 @@ import argparse
 import difflib
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fidelity import document
@@ -20,6 +20,7 @@ from indelible.evaluation import TXS, Cell, Row
 from indelible.experiment import Experiment, InputError
 from indelible.names import closest_first
 
+#: The first page; the others are in the folder of its name.
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fidelity.md"
 
 DIFFERS = 1
@@ -61,20 +62,22 @@ def _answer(args: argparse.Namespace) -> int:
     if args.check:
         asked = tables
     # A missing marker is seen before the runs and not after them.
-    document.with_parts(_document(), {table.name: "" for table in tables})
+    document.spread(_pages(), {table.name: "" for table in tables})
     start = time.monotonic()
     rows = measured(cell for one in asked for cell in one.cells)
     texts = {one.name: one.text(rows.__getitem__) for one in asked}
     took = time.monotonic() - start
     print(f"fidelity: {len(rows):,} runs in {took:,.0f} s", file=sys.stderr)
-    # Meanwhile somebody may have written in it.
-    before = _document()
-    after = document.with_parts(before, {table.name: texts[table.name] for table in tables})
+    # Meanwhile somebody may have written in them.
+    before = _pages()
+    after = document.spread(before, {table.name: texts[table.name] for table in tables})
     if args.check:
         return _differs(before, after)
-    old = document.parts(before)
+    old = {name: part for page in before.values() for name, part in document.parts(page).items()}
     changed = [table.name for table in tables if old[table.name] != texts[table.name]]
-    DOCUMENT.write_text(after, encoding="utf-8")
+    for path in before:
+        if after[path] != before[path]:
+            path.write_text(after[path], encoding="utf-8")
     print(f"changed: {', '.join(changed) or 'no table'}")
     for one in asked:
         if isinstance(one, Facts):
@@ -82,8 +85,9 @@ def _answer(args: argparse.Namespace) -> int:
     return 0
 
 
-def _document() -> str:
-    return DOCUMENT.read_text(encoding="utf-8")
+def _pages() -> dict[Path, str]:
+    paths = [DOCUMENT, *sorted(DOCUMENT.with_suffix("").glob("*.md"))]
+    return {path: path.read_text(encoding="utf-8") for path in paths}
 
 
 def named(names: Sequence[str]) -> list[Table | Facts]:
@@ -116,11 +120,14 @@ def order(experiments: Sequence[Experiment]) -> list[int]:
     return sorted(longest, key=lambda index: index not in first)
 
 
-def _differs(before: str, after: str) -> int:
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), str(DOCUMENT), "measured", lineterm=""
+def _differs(before: Mapping[Path, str], after: Mapping[Path, str]) -> int:
+    found = "\n".join(
+        line
+        for path in before
+        for line in difflib.unified_diff(
+            before[path].splitlines(), after[path].splitlines(), str(path), "measured", lineterm=""
+        )
     )
-    found = "\n".join(lines)
     if found:
         print(found)
     return DIFFERS if found else 0

@@ -1,4 +1,4 @@
-"""All that is measured, in the order of the document."""
+"""All that is measured, a paper after the other."""
 
 from __future__ import annotations
 

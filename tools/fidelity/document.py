@@ -1,9 +1,10 @@
-"""The parts of a document that lie between markers, and how others are put in their place."""
+"""The parts of pages that lie between markers, and how others are put in their place."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from indelible.experiment import InputError
 
@@ -32,12 +33,31 @@ def with_parts(document: str, texts: Mapping[str, str]) -> str:
     return document
 
 
+def spread(pages: Mapping[Path, str], texts: Mapping[str, str]) -> dict[Path, str]:
+    """Return the pages with these texts in the places of the parts of their names."""
+    places: dict[str, Path] = {}
+    for path, page in pages.items():
+        for name in parts(page):
+            if name in places:
+                both = f"{places[name].name} and {path.name}"
+                raise InputError(f"{both} both have <!-- measured: {name} -->")
+            places[name] = path
+    for name in texts:
+        if name not in places:
+            raise InputError(f"no page has <!-- measured: {name} -->")
+    return {
+        path: with_parts(page, {name: texts[name] for name in texts if places[name] == path})
+        for path, page in pages.items()
+    }
+
+
 def _spans(document: str) -> dict[str, tuple[int, int]]:
     """Return where the parts lie: behind what begins them, before what ends them."""
     found: dict[str, tuple[int, int]] = {}
     begins = [*BEGIN.finditer(document)]
-    limits = [begin.start() for begin in begins[1:]] + [len(document)]
-    for begin, limit in zip(begins, limits, strict=True):
+    limits = [*(begin.start() for begin in begins[1:]), len(document)]
+    # A page without a marker has a limit and nothing before it.
+    for begin, limit in zip(begins, limits, strict=False):
         name, end = begin["name"], document.find(END, begin.end(), limit)
         if end < 0:
             raise InputError(f"<!-- measured: {name} --> has no {END}")

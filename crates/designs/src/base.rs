@@ -3,7 +3,7 @@
 //!
 //! Every store makes a record and writes its line back behind the record; a commit waits until all
 //! of both are accepted, and then for its own record. How the papers' Base works beyond "log and
-//! line of every write" is not known; what is decided here is in docs/fidelity.md.
+//! line of every write" is not known; what is decided here is in docs/fidelity/decisions.md.
 
 use std::collections::VecDeque;
 

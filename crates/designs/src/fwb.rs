@@ -40,7 +40,8 @@ model::params! {
         /// (specs/logging.md section 3).
         period = 0 in 0..=1_000_000_000_000;
         /// Lines of a scan that are under way at a time; 0: as many as the controllers have buffers
-        /// for, each `controller.writeback_buffer_size` (docs/fidelity.md has what it moves).
+        /// for, each `controller.writeback_buffer_size` (docs/fidelity/decisions.md has what it
+        /// moves).
         scan_width = 0 in 0..=4096, tight [64, 1];
     }
 }

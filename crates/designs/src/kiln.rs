@@ -12,7 +12,7 @@
 //! dropped, and of the others copied from the overflow area.
 //!
 //! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as
-//! is known here, is decided in docs/fidelity.md.
+//! is known here, is decided in docs/fidelity/decisions.md.
 
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity,

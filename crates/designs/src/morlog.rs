@@ -62,11 +62,12 @@ model::params! {
         /// (specs/logging.md section 3).
         period = 0 in 0..=1_000_000_000_000;
         /// Lines of a scan that are under way at a time; 0: as many as the controllers have buffers
-        /// for, each `controller.writeback_buffer_size` (docs/fidelity.md has what it moves).
+        /// for, each `controller.writeback_buffer_size` (docs/fidelity/decisions.md has what it
+        /// moves).
         scan_width = 0 in 0..=4096, tight [64, 1];
         /// Cycles in which a commit looks for the words whose newest data are in the first level
-        /// only; 0: one for each of its sets (ours: the sources do not say; docs/fidelity.md has
-        /// what it moves).
+        /// only; 0: one for each of its sets (ours: the sources do not say; docs/fidelity/silo.md
+        /// has what it moves).
         commit_scan = 0 in 0..=1_000_000;
     }
 }
@@ -79,7 +80,7 @@ const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
 impl MorlogParams {
     /// Entries of a redo buffer: the redo data of entries that leave as undo data come all at once,
     /// and stores wait only then. What a line that leaves the first level brings comes beside them
-    /// (docs/fidelity.md).
+    /// (docs/fidelity/decisions.md).
     fn redo_max(&self) -> u64 {
         self.r_entries + if self.variant == UNDO_FIRST { self.ur_entries + 1 } else { 0 }
     }

@@ -237,7 +237,7 @@ pub enum Disposition<E> {
     /// in [`fill`](crate::design::Design::fill) the design charges for where the bytes come from,
     /// and nothing checks that. Bytes that were stored outside of transactions go with the line,
     /// too: a design that drops or masks it is to send those, or to say that it does not
-    /// (docs/fidelity.md). Nothing is promised of them, so that no campaign sees it.
+    /// (docs/fidelity/decisions.md). Nothing is promised of them, so that no campaign sees it.
     Taken,
 }
 
