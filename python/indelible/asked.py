@@ -33,7 +33,7 @@ def machine_on(machine: FileName, cores: int | None) -> tuple[str, int | None]:
 def counts_of(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
     """Return the numbers of cores of a comparison without repetition; of none the machine's."""
     several = isinstance(cores, Iterable) and not isinstance(cores, str)
-    asked = tuple(cores) if several else (cores,)
+    asked: tuple[Any, ...] = tuple(cores) if several else (cores,)  # type: ignore[arg-type]
     if not asked:
         raise InputError("there is nothing to run: `cores` is an empty list")
     found = (None if count is None else whole("cores", count) for count in asked)
@@ -95,7 +95,7 @@ def experiment_of(
             flags = " and ".join(script.flag for script in scripts.values())
             raise InputError(f"{flags} are for different workloads; one of them is enough here")
         (workload,) = scripts
-    design, workload = named("design", design), named("workload", workload)
-    require_use(scripts, (workload,))
-    script, settings = scripts.get(workload), of_cell(pairs(set), design, workload)
-    return Experiment(design, workload, machine, cores, txs, seed, settings, script, exact)
+    of, on, at = named("design", design), named("workload", workload), named("machine", machine)
+    require_use(scripts, (on,))
+    script, settings = scripts.get(on), of_cell(pairs(set), of, on)
+    return Experiment(of, on, at, cores, txs, seed, settings, script, exact)

@@ -186,7 +186,7 @@ def each(
                     possible.append(change)
                     break
             else:
-                refused.append(Refused(change, reason))
+                refused.append(Refused(change, str(reason)))
     return possible, refused
 
 

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from indelible import experiment
 from indelible.experiment import Elsewhere, HostError, InputError, InternalError
-from indelible.kept import Asked, simulator
+from indelible.kept import Simulated, simulator
 from indelible.pool import Here, Lost, Place
 from indelible.progress import PATIENCE_SECONDS
 from indelible.scripts import is_script
@@ -58,7 +58,7 @@ OF_NO_MACHINE = ("design.", "workload.")
 
 
 @contextmanager
-def place_of(dask: Dask) -> Iterator[Place]:
+def place_of(dask: Dask) -> Iterator[Place | Cluster]:
     """Have jobs run on the cluster that is named, or here if none is."""
     if dask is None:
         yield Here()
@@ -87,18 +87,18 @@ class Cluster:
         self._start = time.monotonic()
         self._has_told = False
 
-    def at_once(self, jobs: Sequence[Asked]) -> int:
+    def at_once(self, jobs: Sequence[Simulated]) -> int:
         """Return how many jobs are under way at most, running or waiting for a worker."""
         scripts = (job.experiment.script for job in jobs)
         longest = max((len(script.text) for script in scripts if script), default=0)
         return max(1, min(SENT_MAX, SENT_CHARACTERS_MAX // max(longest, 1)))
 
-    def controls(self, jobs: Sequence[Asked]) -> Sequence[Sent]:
+    def controls(self, jobs: Sequence[Simulated]) -> Sequence[Sent]:
         """Return what sends each job, or refuse one that cannot go anywhere."""
         presets = {row["name"] for row in experiment.catalog("machines")}
         machines: dict[tuple[str, Pairs], str] = {}
 
-        def sent(job: Asked) -> Sent:
+        def sent(job: Simulated) -> Sent:
             asked = job.experiment
             if is_script(asked.design):
                 raise InputError(
@@ -133,7 +133,7 @@ class Cluster:
     @property
     def address(self) -> str:
         """The address of the scheduler."""
-        return self.client.scheduler.address
+        return str(self.client.scheduler.address)  # type: ignore[union-attr]
 
     def other(self) -> str | None:
         """Return what is wrong with a worker that is there now and has another simulator, or none.
@@ -152,12 +152,9 @@ class Cluster:
 class Sent(Elsewhere):
     """A job's way to a worker: its `ask` waits for the answer, and `cancel` ends that."""
 
-    #: How far the job is nobody tells.
-    done = total = 0
-
     def __init__(self, cluster: Cluster, command: str, machine: str | None) -> None:
         self._cluster, self._command, self._machine = cluster, command, machine
-        self._future: Future | None = None
+        self._future: Future[Any] | None = None
         self._is_cancelled = False
 
     def cancel(self) -> None:
@@ -288,7 +285,8 @@ def _client(dask: object) -> tuple[Client, bool]:
     # One that cannot be made is to be closed like any other, or it complains when it is gone.
     client = Client.__new__(Client)
     try:
-        client.__init__(**where, timeout=CONNECT_SECONDS, set_as_default=False)
+        connected = {**where, "timeout": CONNECT_SECONDS, "set_as_default": False}
+        client.__init__(**connected)  # type: ignore[misc]
         return client, True
     except Exception as error:
         _leave(client)

@@ -116,7 +116,7 @@ def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> in
 
 def above_zero(name: str, value: object) -> float:
     """Return a number of any library as one of Python, or refuse what is none or not above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:  # type: ignore[operator]
         raise InputError(f"`{name}` is a number above 0, and not {value!r}")
     return float(value)
 
@@ -177,7 +177,7 @@ def listed(what: str, value: object) -> tuple[str, ...]:
 def worded(what: str, value: object) -> tuple[str, ...]:
     """Return the words of a command, or refuse what is none: a text would come apart in letters."""
     several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
-    found = tuple(value) if several else (None,)
+    found: tuple[Any, ...] = tuple(value) if several else (None,)  # type: ignore[arg-type]
     if not all(isinstance(word, (str, os.PathLike)) for word in found):
         raise InputError(
             f"`{what}` is a list of words such as ['./program', 'pool'], and not {value!r}"
@@ -212,9 +212,21 @@ def require_use(scripts: Mapping[str, Script], workloads: tuple[str, ...]) -> No
 class Elsewhere(ABC):
     """What a job is given in the place of a `Control`, if another computer answers its request."""
 
+    #: How far it is, where that is known.
+    done: int = 0
+    total: int = 0
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Give the job up."""
+
     @abstractmethod
     def ask(self, verb: str, request: str) -> str:
         """Return the answer of the simulator there to a request, both as JSON."""
+
+
+#: What watches and stops a job, here or on another computer.
+Control = core.Control | Elsewhere
 
 
 @dataclass(frozen=True)
@@ -284,7 +296,7 @@ class Experiment:
         words += ["--latencies"] if self.latencies else []
         return " ".join(words)
 
-    def start(self, control: core.Control | Elsewhere) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return json.loads(ask("run", json.dumps(self.spec()), control))
 
@@ -402,7 +414,7 @@ class Campaign:
                 spec[name] = value
         return spec
 
-    def start(self, control: core.Control | Elsewhere) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return json.loads(ask("crash", json.dumps(self.spec()), control))
 
@@ -520,7 +532,7 @@ class LitmusTests:
         return json.loads(core.litmus(json.dumps(request), control))
 
 
-def ask(verb: str, request: str, control: core.Control | Elsewhere) -> str:
+def ask(verb: str, request: str, control: Control) -> str:
     """Return the answer to a request, both as JSON, of the simulator here or of another."""
     if isinstance(control, Elsewhere):
         return control.ask(verb, request)

@@ -26,6 +26,7 @@ from indelible.experiment import (
     FileName,
     InputError,
     Script,
+    core,
 )
 from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 from indelible.results import Crash, failed_points
@@ -138,7 +139,8 @@ def explore(
     count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
     experiment.whole("seed", first + count - 1)
     to = experiment.named("out", out)
-    asked = Experiment(design, "replay", machine, settings=of_cell(pairs(set), design, "replay"))
+    of, on = experiment.named("design", design), experiment.named("machine", machine)
+    asked = Experiment(of, "replay", on, settings=of_cell(pairs(set), of, "replay"))
     campaign = Campaign(asked, points, check=check)
     _require_campaign(campaign)
     folder = files.make_folder("--out", to)
@@ -157,7 +159,7 @@ def _require_campaign(campaign: Campaign) -> None:
     asked = campaign.experiment
     settings = tuple(pair for pair in asked.settings if pair[0] != OF_TRACE)
     asked = replace(asked, settings=settings, script=ONE_STORE)
-    Campaign(asked, points=1).start(experiment.core.Control())
+    Campaign(asked, points=1).start(core.Control())
 
 
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
@@ -302,7 +304,7 @@ class Order:
         words += [] if options["most"] == BYTES_MAX else [f"--most {options['most']}B"]
         return " ".join([*words, "--", shlex.join(self.plan.command)])
 
-    def start(self, control: experiment.core.Control) -> dict[str, Any]:
+    def start(self, control: core.Control) -> dict[str, Any]:
         """Record and crash-test it; `control` stops it from another thread."""
         row = {"seed": self.seed, **NOTHING, "record": self.command()}
         with (
@@ -325,9 +327,7 @@ class Order:
         row["order"] = hashlib.sha256(order.encode()).hexdigest()[:16]
         return row | self._crash(recorded, text, control)
 
-    def _crash(
-        self, recorded: Recorded, text: str, control: experiment.core.Control
-    ) -> dict[str, Any]:
+    def _crash(self, recorded: Recorded, text: str, control: core.Control) -> dict[str, Any]:
         campaign = self.plan.campaign
         asked = campaign.experiment
         room = dict(recorded.room()) if asked.machine == CRASH_MACHINE else {}

@@ -90,7 +90,7 @@ class Health(Object):
 
 def doctor() -> Health:
     """Look whether what is installed here works, and how fast it is, in a few seconds."""
-    jobs = [RunJob(TRIED), RunJob(TRIED), Campaign(CUT, lives=1)]
+    jobs: list[pool.Job] = [RunJob(TRIED), RunJob(TRIED), Campaign(CUT, lives=1)]
     jobs.append(Campaign(CUT, lives=1, nested=False, without=RULE))
     try:
         one, again, whole, broken = pool.execute(jobs, what="checks")

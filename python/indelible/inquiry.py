@@ -90,7 +90,8 @@ def why(
         reason = refused[0].reason if refused else "each of them is 0"
         raise InputError(f"none of these fields can be changed: {reason}")
 
-    points = {AS_IT_IS: None, **{(str(change),): change for change in possible}}
+    points: dict[tuple[str, ...], Change | None] = {AS_IT_IS: None}
+    points |= {(str(change),): change for change in possible}
     # Those of the first seed first, and what all are relative to before the others.
     plan = {
         (point, *cell, each_seed): question.asked(change, *cell, each_seed)
@@ -103,7 +104,11 @@ def why(
     needed = {asked for cell, asked in plan.items() if cell[0] == AS_IT_IS}
     done, impossible, interrupted, taken = run_possible(unique, needed, keep, dask)
     failed = {cell[0]: impossible[asked] for cell, asked in plan.items() if asked in impossible}
-    refused += [Refused(points[point], reason) for point, reason in failed.items()]
+    refused += [
+        Refused(change, failed[point])
+        for point, change in points.items()
+        if change is not None and point in failed
+    ]
     left = {point: change for point, change in points.items() if point not in failed}
     runs = {cell: done[asked] for cell, asked in plan.items() if asked in done and cell[0] in left}
     sweep = Sweep(
@@ -155,12 +160,13 @@ class Question:
     def asked(self, change: Change | None, design: str, workload: str, seed: int) -> Experiment:
         """Return what is run of a cell with a change, or as it is."""
         at = self.template
-        counts = {CORES: at.cores, "txs": at.txs}
+        cores, txs = at.cores, at.txs
         changed: Pairs = ()
         if change is not None and change.field in RUN_FIELDS and workload not in changes.TIMED:
-            counts[change.field] = int(change.after)
+            count = int(change.after)
+            cores, txs = (count, txs) if change.field == CORES else (cores, count)
             # A machine with more cores is what is asked for, and no error.
-            if change.field == CORES and counts[CORES] > changes.cores_max(self.rows):
+            if change.field == CORES and count > changes.cores_max(self.rows):
                 changed = (("core.cores_max", change.after),)
         elif change is not None and not self._is_unheard(change, design, workload):
             changed = self._of(((change.field, change.after),), design, workload)
@@ -170,8 +176,9 @@ class Question:
             design,
             workload,
             at.machine,
-            **counts,
-            seed=seed,
+            cores,
+            txs,
+            seed,
             settings=own + changed,
             script=self.scripts.get(workload),
             exact=at.exact,

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from indelible import cluster, experiment, kept, pool
 from indelible.cluster import Dask
-from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, HostError, InputError
+from indelible.experiment import (
+    CRASH_MACHINE,
+    Campaign,
+    Control,
+    Experiment,
+    HostError,
+    InputError,
+)
 from indelible.kept import Taken
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
 from indelible.settings import Pairs, canonical
@@ -48,7 +55,7 @@ class RunJob:
         """Return the request."""
         return self.experiment.spec()
 
-    def start(self, control: pool.Control) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return self.experiment.start(control)
 
@@ -67,7 +74,7 @@ class RunJob:
 class TriedJob(RunJob):
     """An experiment that perhaps cannot be had; that it cannot is no error."""
 
-    def start(self, control: pool.Control) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Run it, or return the sentence that it cannot be had."""
         try:
             return super().start(control)
@@ -95,7 +102,7 @@ class SampledJob:
         """Return the request."""
         return self.campaign.spec()
 
-    def start(self, control: pool.Control) -> dict[str, Any]:
+    def start(self, control: Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         try:
             return self.campaign.start(control)
@@ -271,7 +278,7 @@ def urgency(job: RunJob | SampledJob) -> tuple[int, bool, int]:
 
 def _execute(
     jobs: Sequence[Any], order: Iterable[int], dask: Dask
-) -> tuple[list[dict[str, Any] | None], bool]:
+) -> tuple[Sequence[dict[str, Any] | None], bool]:
     """Return what the jobs answered, and whether Ctrl-C ended that before the last."""
     try:
         with cluster.place_of(dask) as place:
@@ -285,7 +292,7 @@ def _untested(error: InputError) -> dict[str, Any]:
     return {UNTESTED: str(error), kept.PASSING: isinstance(error, HostError)}
 
 
-def _is_whole(data: Mapping[str, Any] | None) -> bool:
+def _is_whole(data: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
     return data is not None and not data.get("cancelled")
 
 

@@ -28,12 +28,16 @@ from indelible.scripts import is_script
 PASSING = "passing"
 
 
-class Asked(Job, Protocol):
-    """A job whose answer follows from its request."""
+class Simulated(Job, Protocol):
+    """A job that is about an experiment."""
 
     @property
     def experiment(self) -> Experiment:
         """The experiment that it is about."""
+
+
+class Asked(Simulated, Protocol):
+    """A job whose answer follows from its request."""
 
     def spec(self) -> dict[str, Any]:
         """Return the request, as `lab` reads it."""
@@ -88,7 +92,7 @@ class KeptJob:
         return self.job.command()
 
 
-def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Sequence[Asked]:
+def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Sequence[Simulated]:
     """Return the jobs, whose answers are kept in a folder, if one is named; it is made."""
     if folder is None:
         return jobs
@@ -96,7 +100,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
     simulator = simulator_digest()
     machines: dict[str, str] = {}
 
-    def kept(job: Asked) -> Asked:
+    def kept(job: Asked) -> Simulated:
         if is_script(job.experiment.design):
             return job
         name = job.experiment.machine
@@ -111,7 +115,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
     return [kept(job) for job in jobs]
 
 
-def taken(jobs: Sequence[Asked], what: str) -> Taken | None:
+def taken(jobs: Sequence[Simulated], what: str) -> Taken | None:
     """Return how many of the jobs, which have been done, took an answer; none: nothing is kept."""
     kept = [job for job in jobs if isinstance(job, KeptJob)]
     if not kept:

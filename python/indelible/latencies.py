@@ -44,8 +44,8 @@ def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
     several seeds they are those of all commits if their distributions are known, and otherwise the
     means of the seeds; `max` is the slowest of all.
     """
-    runs = runs_of(answer, cell)
-    if None in runs:
+    runs = whole_runs(answer, cell)
+    if runs is None:
         return None
     each = [run["commit_latency_cycles"] for run in runs]
     of_all = {"tx": _core_time, "mean": lambda run: run["commit_latency_cycles"]["mean"]}
@@ -65,7 +65,14 @@ def runs_of(answer: Comparison, cell: Cell) -> list[Mapping[str, Any] | None]:
     """Return the rows of a cell's runs, one for each seed; none where there was no run."""
     cell = answer.place(cell)
     runs = [answer.runs.get((*cell, seed)) for seed in answer.seeds_shown]
-    return [run and run.data for run in runs]
+    return [None if run is None else run.data for run in runs]
+
+
+def whole_runs(answer: Comparison, cell: Cell) -> list[Mapping[str, Any]] | None:
+    """Return the rows of a cell's runs, one for each seed, or nothing if one is missing."""
+    runs = runs_of(answer, cell)
+    there = [run for run in runs if run is not None]
+    return there if len(there) == len(runs) else None
 
 
 def _core_time(run: Mapping[str, Any]) -> float | None:

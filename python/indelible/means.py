@@ -19,16 +19,15 @@ HALVINGS = 60
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
     """Return the geometric mean, or nothing if a value is missing or not positive."""
-    logs = [math.log(value) if value and value > 0 else None for value in values]
-    if not logs or None in logs:
-        return None
-    return math.exp(sum(logs) / len(logs))
+    logs = _logs(values)
+    return math.exp(sum(logs) / len(logs)) if logs else None
 
 
 def mean_of_seeds(values: Iterable[float | None]) -> float | None:
     """Return the mean of one quantity with several seeds, or nothing if one is missing."""
     found = [*values]
-    return None if None in found or not found else sum(found) / len(found)
+    there = [value for value in found if value is not None]
+    return sum(there) / len(there) if there and len(there) == len(found) else None
 
 
 def mean_ratio_of_seeds(ratios: Iterable[float | None]) -> float | None:
@@ -46,10 +45,17 @@ def log_half_width(ratios: Iterable[float | None]) -> float | None:
     It is that of Student's t, for ratios that a seed drew each; that of their inverses is the same.
     There is none for fewer than two, or if one is missing or not positive.
     """
-    logs = [math.log(ratio) if ratio and ratio > 0 else None for ratio in ratios]
-    if len(logs) < 2 or None in logs:
+    logs = _logs(ratios)
+    if logs is None or len(logs) < 2:
         return None
     return student_t(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+
+
+def _logs(values: Iterable[float | None]) -> list[float] | None:
+    """Return the logarithms of values, or nothing if one is missing or not positive."""
+    found = [*values]
+    logs = [math.log(value) for value in found if value and value > 0]
+    return logs if len(logs) == len(found) else None
 
 
 def half_width(ratios: Iterable[float | None]) -> float | None:

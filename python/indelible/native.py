@@ -134,7 +134,7 @@ def logging(
     against: str | None = None,
 ) -> Answer:
     """Measure the paper's loop on this computer; `against` simulates it on a machine, too."""
-    words = {
+    words: dict[str, Any] = {
         "variants": _names("variants", variants),
         "entries": _counts("entries", entries),
         "fences": _names("fences", fences),
@@ -148,9 +148,9 @@ def logging(
         "whole": truth("whole", whole),
         "seed": experiment.whole("seed", seed),
     }
-    if against is not None:
-        against = named("against", against)
-        _require_simulated(against, words["values"], words["fences"])
+    machine = None if against is None else named("against", against)
+    if machine is not None:
+        _require_simulated(machine, words["values"], words["fences"])
     asked = Logging(tuple(words.items()))
     try:
         (data,) = pool.execute([asked], what="measurements")
@@ -158,10 +158,10 @@ def logging(
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Answer(data, asked)) from None
     answer = Answer(data, asked)
-    if against is None:
+    if machine is None:
         return answer
     try:
-        return Answer(data, asked, _simulate(answer, against), against)
+        return Answer(data, asked, _simulate(answer, machine), machine)
     except pool.Interrupted:
         raise pool.Interrupted(answer) from None
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from indelible import experiment
 from indelible.experiment import InputError, InternalError
@@ -26,6 +26,9 @@ JOBS_VARIABLE = "INDELIBLE_JOBS"
 #: How long jobs that were told to stop may take to hand in what they have.
 GRACE_SECONDS = 0.7
 
+#: What jobs hand in: which one it is, and its answer or what it raised.
+Finished: TypeAlias = SimpleQueue[tuple[int, dict[str, Any] | BaseException]]
+
 
 class Control(Watched, Protocol):
     """What watches and stops a job from another thread."""
@@ -37,7 +40,7 @@ class Control(Watched, Protocol):
 class Job(Protocol):
     """An experiment, a campaign, or anything else that starts, stops and can be repeated."""
 
-    def start(self, control: Control) -> dict[str, Any]:
+    def start(self, control: Any) -> dict[str, Any]:  # noqa: ANN401
         """Do the work; `control` stops it from another thread."""
 
     def command(self) -> str:
@@ -47,10 +50,10 @@ class Job(Protocol):
 class Place(Protocol):
     """Where jobs run."""
 
-    def at_once(self, jobs: Sequence[Job]) -> int:
+    def at_once(self, jobs: Sequence[Any]) -> int:
         """Return how many of them may be under way beside each other."""
 
-    def controls(self, jobs: Sequence[Job]) -> Sequence[Control]:
+    def controls(self, jobs: Sequence[Any]) -> Sequence[Control]:
         """Return what each job is started with, or refuse a job that cannot run there."""
 
     def state(self) -> str:
@@ -83,7 +86,7 @@ class Lost(Exception):  # noqa: N818
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, with what there was by then in `partial`."""
 
-    def __init__(self, partial: object) -> None:
+    def __init__(self, partial: Any) -> None:  # noqa: ANN401
         super().__init__("interrupted")
         self.partial = partial
 
@@ -113,7 +116,7 @@ def execute(
     order: Iterable[int] | None = None,
     what: str = "runs",
     place: Place | None = None,
-) -> list[dict[str, Any] | None]:
+) -> list[dict[str, Any]]:
     """Do the jobs, starting them in the given order; the first error stops them all.
 
     Ctrl-C stops them too and raises `Interrupted`, with the results of those that had ended or
@@ -125,10 +128,10 @@ def execute(
 
 def _execute(
     jobs: Sequence[Job], order: Iterable[int], what: str, place: Place
-) -> list[dict[str, Any] | None]:
+) -> list[dict[str, Any]]:
     at_once, controls = place.at_once(jobs), place.controls(jobs)
     waiting = Waiting(order, [_is_script(job) for job in jobs])
-    finished: SimpleQueue[tuple[int, dict[str, Any] | BaseException]] = SimpleQueue()
+    finished: Finished = SimpleQueue()
     results: list[dict[str, Any] | None] = [None] * len(jobs)
 
     def work() -> None:
@@ -167,7 +170,7 @@ def _execute(
         _cancel(controls)
         _collect(finished, threads, results)
         raise
-    return results
+    return [result for result in results if result is not None]
 
 
 class Waiting:
@@ -223,7 +226,7 @@ def _is_script(job: Job) -> bool:
 
 
 def _await(
-    finished: SimpleQueue, meter: Meter, place: Place
+    finished: Finished, meter: Meter, place: Place
 ) -> tuple[int, dict[str, Any] | BaseException]:
     while True:
         try:
@@ -238,7 +241,7 @@ def _cancel(controls: Sequence[Control]) -> None:
 
 
 def _collect(
-    finished: SimpleQueue,
+    finished: Finished,
     threads: Sequence[threading.Thread],
     results: list[dict[str, Any] | None],
 ) -> None:

@@ -7,7 +7,7 @@ stores are outside of transactions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from indelible import experiment
@@ -82,7 +82,7 @@ class Memory:
             cores=int(said["core.cores_max"]),
             controllers=int(said["controller.count"]),
             domain=said["controller.domain"],
-            levels=tuple(_bytes(said[f"{level}.size"]) for level in ("l1d", "l2", "llc")),
+            levels=(_bytes(said["l1d.size"]), _bytes(said["l2.size"]), _bytes(said["llc.size"])),
             pm=_bytes(said["pm.device_size"]),
             dram=_bytes(said["dram.device_size"]),
             cells=_bytes(said["pm.xpline"]) if buffered else LINE,
@@ -101,7 +101,9 @@ class Memory:
 
 
 def _bytes(size: str) -> int:
-    count, unit = number(size)
+    known = number(size)
+    assert known is not None, f"a machine says {size}"
+    count, unit = known
     return int(count * BYTES[unit])
 
 
@@ -130,8 +132,9 @@ def _cell(cores: int, accesses: int, span: int, txs: int = TXS, **settings: obje
 
 def _chase(cores: int, accesses: int, span: int, pattern: str, memory: str = "pm") -> Cell:
     """Return a run in which each load waits for the one before."""
-    asked = {"access": "load", "dependent": "yes", "pattern": pattern, "memory": memory}
-    return _cell(cores, accesses, span, **asked)
+    return _cell(
+        cores, accesses, span, access="load", dependent="yes", pattern=pattern, memory=memory
+    )
 
 
 def footprint(span: int, levels: tuple[int, int, int]) -> Cell:
@@ -357,6 +360,6 @@ def group_named(name: str) -> str:
     return name
 
 
-def asked_of(groups: tuple[str, ...]) -> Iterator[Probe]:
+def asked_of(groups: Sequence[str]) -> Iterator[Probe]:
     """Return the probes of some groups."""
     return (probe for probe in PROBES.values() if probe.group in groups)

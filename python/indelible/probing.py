@@ -55,7 +55,8 @@ class Probed(Shown):
     def _row(self, memory: Memory, probe: Probe) -> dict[str, Any]:
         measured, cores = self._measured(memory, probe)
         known = PUBLISHED.get(memory.machine, {}).get(probe.name)
-        published = known and known.of(memory)
+        published = None if known is None else known.of(memory)
+        off = None if measured is None or not published else measured / published - 1
         return {
             "machine": memory.machine,
             "group": probe.group,
@@ -65,8 +66,8 @@ class Probed(Shown):
             "measured": measured,
             "cores": cores,
             "published": published,
-            "off": None if None in (measured, published) else measured / published - 1,
-            "source": known and known.source,
+            "off": off,
+            "source": None if known is None else known.source,
             "from_memory": None if known is None else known.is_from_memory,
             "of_model": None if known is None else known.is_of_model,
         }
@@ -178,8 +179,9 @@ def curve_cells(memory: Memory, groups: Sequence[str]) -> Iterator[tuple[str, st
                 yield "latency", "load", span, probes.footprint(span, memory.levels)
     if "bandwidth" in groups:
         for name in CURVES:
-            cells = zip(memory.counts(), PROBES[name].quantity(memory).cells, strict=True)
-            for count, cell in cells:
+            quantity = PROBES[name].quantity(memory)
+            cells = () if quantity is None else quantity.cells
+            for count, cell in zip(memory.counts(), cells, strict=True):
                 yield "bandwidth", PROBES[name].what, count, cell
     if "amplification" in groups:
         for block in probes.BLOCKS:
@@ -228,4 +230,4 @@ def _experiment(memory: Memory, cell: Cell, seed: int) -> Experiment:
 
 
 def _longest_first(asked: Experiment) -> int:
-    return -asked.cores * int(dict(asked.settings)["workload.accesses"])
+    return -(asked.cores or 1) * int(dict(asked.settings)["workload.accesses"])

@@ -83,16 +83,16 @@ class Meter:
         if self._notebook is not None:
             self._tell(done)
             return
-        if self._bar is None:
-            self._open()
+        if self._bar is None or self._task is None:
+            self._bar, self._task = self._open()
         self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
 
     def _tell(self, done: str) -> None:
         """Have a notebook show how far the jobs are, in the place where it did so before."""
         shown = _plain(f"{done}  {self.fraction():.0%}  {self._told - self._start:.0f} s")
-        if self._line is None:
+        if self._line is None and self._notebook is not None:
             self._line = self._notebook.display(shown, raw=True, display_id=True)
-        else:
+        elif self._line is not None:
             self._line.update(shown, raw=True)
 
     def fraction(self) -> float:
@@ -103,7 +103,7 @@ class Meter:
         ]
         return sum(parts) / len(parts)
 
-    def _open(self) -> None:
+    def _open(self) -> tuple[Progress, TaskID]:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -114,7 +114,7 @@ class Meter:
             TimeRemainingColumn,
         )
 
-        self._bar = Progress(
+        bar = Progress(
             TextColumn("{task.fields[done]}"),
             BarColumn(bar_width=30),
             TaskProgressColumn(),
@@ -125,8 +125,8 @@ class Meter:
             transient=True,
             auto_refresh=False,
         )
-        self._bar.start()
-        self._task = self._bar.add_task(self._what, total=1.0, done="")
+        bar.start()
+        return bar, bar.add_task(self._what, total=1.0, done="")
 
 
 def notebook() -> Any:  # noqa: ANN401

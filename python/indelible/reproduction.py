@@ -44,7 +44,8 @@ class OfClaims(Shown, ABC):
         from indelible import plots
         from indelible.plots import reproduction as reproduction_plot
 
-        plots.save(reproduction_plot.figure, self, path)
+        # Of what has claims there are the two that have a figure.
+        plots.save(reproduction_plot.figure, self, path)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,7 +242,8 @@ def _told(
         for cell, run in answer.runs.items()
         if cell.larger == 1
     }
-    words += [f"{text.plural(*counts, 'transaction')} a core"] if len(counts) == 1 else []
+    if len(counts) == 1:
+        words.append(f"{text.plural(counts.pop(), 'transaction')} a core")
     seeds = {answer.seed for answer in answers}
     words += [f"seed {first.seed}"] if len(seeds) == 1 else []
     title = textwrap.fill(" · ".join([*words, *said]), width, break_on_hyphens=False)

@@ -444,7 +444,7 @@ class Comparison(OfSeeds):
             answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
         if self.native:
             answer["native"] = [
-                row | {"normalized": self.native_ratio(*key)} for key, row in self.native.items()
+                {**row, "normalized": self.native_ratio(*key)} for key, row in self.native.items()
             ]
         return answer
 

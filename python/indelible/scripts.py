@@ -278,8 +278,8 @@ def _first(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, M
     for name, one in own.items():
         file, loader = _file_of(one), getattr(one, "__loader__", None)
         # What is compiled, or is a folder without a file, is imported again as before.
-        if file is not None and (code := getattr(loader, "get_code", lambda _: None)(name)):
-            modules[name] = (file, hasattr(one, "__path__"), code)
+        if file is not None and (its := getattr(loader, "get_code", lambda _: None)(name)):
+            modules[name] = (file, hasattr(one, "__path__"), its)
     return module, own, replace(source, modules=modules)
 
 
@@ -526,8 +526,8 @@ def _changes(design: type[Design], hook: str) -> bool:
     return inspect.getattr_static(design, hook) is not inspect.getattr_static(Design, hook)
 
 
-def _one_of(name: str, word: str, value: object, known: Iterable[str]) -> None:
-    if value not in known:
+def _one_of(name: str, word: str, value: object, known: Iterable[str | None]) -> None:
+    if value not in [*known]:
         words = ", ".join(filter(None, known))
         raise InputError(f"{name}: `{word}` is one of {words}, and not {value!r}")
 
@@ -539,26 +539,27 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
     _text(name, f"the doc of {key}", param.doc)
     if not isinstance(param.tight, Sequence) or (param.choices and param.tight):
         raise InputError(f"{name}: `tight` of `{key}` is a list, of numbers and not of choices")
-    field = {"name": key, "doc": param.doc, "tight": list(param.tight)}
+    field: dict[str, Any] = {"name": key, "doc": param.doc, "tight": list(param.tight)}
     if param.choices:
         for choice in param.choices:
             _text(name, f"a choice of {key}", choice)
         _one_of(name, key, param.default, param.choices)
         choices = list(param.choices)
-        limits = {"default": choices.index(param.default), "least": 0, "most": len(choices) - 1}
+        default = choices.index(str(param.default))
+        limits = {"default": default, "least": 0, "most": len(choices) - 1}
         return field | limits | {"choices": choices}
     numbers = (param.default, param.least, param.most, *param.tight)
     if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
         raise InputError(f"{name}: `{key}` has whole numbers from 0 on, and not {numbers!r}")
     span = f"{param.least} to {param.most}"
     said = [
-        ("the default of", "is", param.default),
+        ("the default of", "is", int(param.default)),
         *(("`tight` of", "has", n) for n in param.tight),
     ]
     for what, verb, number in said:
         if not param.least <= number <= param.most:
             raise InputError(f"{name}: {what} `{key}` {verb} {number}, which is not {span}")
-    limits = {"default": param.default, "least": param.least, "most": param.most}
+    limits = {"default": int(param.default), "least": param.least, "most": param.most}
     return field | limits | {"choices": []}
 
 

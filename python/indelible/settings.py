@@ -25,7 +25,7 @@ VALUES_MAX = 1000
 
 def pairs(settings: Settings) -> Pairs:
     """Return settings as pairs of words."""
-    given = () if settings is None else settings
+    given: object = () if settings is None else settings
     if isinstance(given, Mapping):
         given = given.items()
     found = tuple(given) if isinstance(given, Iterable) else (given,)
@@ -138,14 +138,15 @@ def values(key: str, asked: object) -> tuple[str, ...]:
 def number(value: str) -> tuple[Decimal, str] | None:
     """Return the number of a value, and its unit; nothing if it is a word."""
     match = NUMBER.fullmatch(value)
-    return match and (Decimal(match["number"]), match["unit"])
+    return None if match is None else (Decimal(match["number"]), match["unit"])
 
 
 def _range(key: str, word: str) -> Sequence[str]:
     if ":" not in word:
         return [word]
-    parts = [number(part) for part in word.split(":")]
-    if len(parts) != 3 or None in parts or len({unit for _, unit in parts}) != 1:
+    words = word.split(":")
+    parts = [part for part in map(number, words) if part is not None]
+    if not len(words) == len(parts) == 3 or len({unit for _, unit in parts}) != 1:
         raise InputError(
             f"`{key}={word}` is no range; write first:last:step in one unit: 50ns:450ns:50ns"
         )

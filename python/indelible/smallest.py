@@ -8,11 +8,12 @@ transactions begin alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from indelible.experiment import Campaign
+from indelible.experiment import Campaign, Experiment
 
 #: Transactions of all cores in the runs that are tried, and with how many seeds beside the one
 #: that was asked for (ours: 300 runs of two cores take a second or two).
@@ -45,9 +46,9 @@ def _found(like: Campaign, done: Done) -> dict[str, Any] | None:
         for one, answer in zip(batch, done(batch), strict=True):
             if answer["violations"]:
                 # Between this number of transactions and the one before are others.
-                shorter = _cut_short(one, done, right // one.experiment.cores)
+                shorter = _cut_short(one, done, right // _counts(one.experiment)[0])
                 return shorter or {"campaign": one, "answer": answer}
-        right = batch[0].experiment.cores * batch[0].experiment.txs
+        right = math.prod(_counts(batch[0].experiment))
     return _cut_short(like, done)
 
 
@@ -66,13 +67,14 @@ def _like(campaign: Campaign, violation: dict[str, Any]) -> Campaign:
 def _short(like: Campaign) -> Iterator[list[Campaign]]:
     """Return short runs, the shortest first: those of as many transactions together."""
     asked = like.experiment
+    cores, txs = _counts(asked)
     is_trace = asked.workload == "replay"
     # Of a trace the threads are given, and chance has no part in it.
-    counts = [asked.cores] if is_trace else range(1, asked.cores + 1)
+    counts = [cores] if is_trace else range(1, cores + 1)
     others = [seed for seed in range(1, SEEDS + 2) if seed != asked.seed]
     seeds = [asked.seed, *([] if is_trace else others[:SEEDS])]
     for total in TOTALS:
-        if total >= asked.cores * asked.txs:
+        if total >= cores * txs:
             return
         batch = [
             replace(like, experiment=replace(asked, cores=count, txs=total // count, seed=seed))
@@ -84,13 +86,20 @@ def _short(like: Campaign) -> Iterator[list[Campaign]]:
             yield batch
 
 
+def _counts(asked: Experiment) -> tuple[int, int]:
+    """Return the cores of a run that broke, which says how many, and the transactions of each."""
+    assert asked.cores is not None, "what broke says on how many cores"
+    assert asked.txs is not None, "and how long it was"
+    return asked.cores, asked.txs
+
+
 def _cut_short(like: Campaign, done: Done, right: int = 0) -> dict[str, Any] | None:
     """Return the shortest run that begins as the one that broke, and breaks; none if that is it.
 
     Of `right` transactions of each core it is known that they do not break.
     """
     found = None
-    wrong = like.experiment.txs
+    _, wrong = _counts(like.experiment)
     while wrong - right > 1:
         txs = (right + wrong) // 2
         one = replace(like, experiment=replace(like.experiment, txs=txs))

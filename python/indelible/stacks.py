@@ -157,8 +157,9 @@ def notes(answer: Comparison, of: Stacked) -> list[Note]:
     told = [("*", of.note)]
     if len(answer.workloads) > 1:
         told.append(("*", MEAN_NOTE))
-    bases = {answer.base((*cell, seed)) for cell in answer.cells() for seed in answer.seeds_shown}
-    if any(run and not any(_each(run, of).values()) for run in map(answer.runs.get, bases)):
+    bases = {(*answer.base(cell), seed) for cell in answer.cells() for seed in answer.seeds_shown}
+    runs = [run for base in bases if (run := answer.runs.get(base)) is not None]
+    if any(not any(_each(run, of).values()) for run in runs):
         told.append((BLANK, zero_note(answer)))
     return told
 
@@ -191,7 +192,7 @@ def _whole(answer: Comparison, of: Stacked, cell: Cell) -> str:
     """Return all of a transaction's stack as it was counted."""
     place = answer.place(cell)
     runs = [answer.runs.get((*place, seed)) for seed in answer.seeds_shown]
-    mean = mean_of_seeds(run and sum(_each(run, of).values()) for run in runs)
+    mean = mean_of_seeds(None if run is None else sum(_each(run, of).values()) for run in runs)
     return BLANK if mean is None else of.said(mean)
 
 

@@ -136,8 +136,9 @@ def _crash(answer: Comparison, design: str, cores: int | None) -> dict[str, Any]
 def _dominates(one: Row, other: Row) -> bool:
     """Return whether a design promises as much as another, and is better without being worse."""
     promises = [PROMISES.index(row["durability"]) for row in (one, other)]
-    leads = [_lead(key, one[key], other[key]) for key in TRADED]
-    if promises[0] > promises[1] or None in leads:
+    found = [_lead(key, one[key], other[key]) for key in TRADED]
+    leads = [lead for lead in found if lead is not None]
+    if promises[0] > promises[1] or len(leads) < len(found):
         return False
     return min(leads) >= 0 < max(leads)
 
@@ -152,7 +153,7 @@ def _lead(key: str, one: float | None, other: float | None) -> int | None:
 
 
 def _more_is_better(key: str) -> bool:
-    return key in RATIOS and METRICS[RATIOS[key]].higher_is_better
+    return key in RATIOS and METRICS[RATIOS[key]].higher_is_better is True
 
 
 def table(answer: Comparison, width: int | None = None) -> str:
@@ -266,7 +267,7 @@ def _fastest(answer: Comparison, rows: Sequence[Row], cores: int | None) -> tupl
     if fastest is None:
         return label, None
     of_speed = answer.by_metric("throughput")
-    each = {w: of_speed.ratio((fastest["design"], w, cores)) for w in answer.workloads}
+    each = {w: of_speed.ratio((fastest["design"], w, cores)) or 0.0 for w in answer.workloads}
     least, most = (end(each, key=lambda workload: each[workload]) for end in (min, max))
     if ratio(each[least]) == ratio(each[most]):
         return label, None

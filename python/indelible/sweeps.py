@@ -68,7 +68,8 @@ class Sweep(OfSeeds):
                 raise InputError(f"a point says {', '.join(self.vary)}, and not {[*point]}")
             point = [point[key] for key in self.vary]
         alone = isinstance(point, str) or not isinstance(point, Iterable)
-        values = tuple(map(as_word, (point,) if alone else point))
+        several: Iterable[object] = (point,) if alone else point  # type: ignore[assignment]
+        values = tuple(map(as_word, several))
         # Each number of each table asks for one: to look through all would be quadratic.
         return values if values in self._known_points else known("point", values, self.points)
 
@@ -118,7 +119,8 @@ class Sweep(OfSeeds):
         for (before, lead), (after, next_lead) in pairwise(told):
             if (lead > 1) != (next_lead > 1):
                 ahead, behind = (one, other) if next_lead > 1 else (other, one)
-                found = {"ahead": ahead, "behind": behind, "after": before[0], "by": after[0]}
+                found: dict[str, Any] = {"ahead": ahead, "behind": behind}
+                found |= {"after": before[0], "by": after[0]}
                 if len(self.seeds_shown) > 1:
                     found["sure"] = all(self._is_sure(at, one, other) for at in (before, after))
                 yield found
@@ -143,12 +145,12 @@ class Sweep(OfSeeds):
 
     def _ahead(self, point: Point) -> dict[str, Any]:
         rivals = self.rivals()
-        leads = {design: self._lead(point, design, rivals[0]) for design in rivals}
+        leads = {design: self._lead(point, design, rivals[0]) or 0.0 for design in rivals}
         found: dict[str, Any] = {"design": None, "lead": None, "second": None}
         # Of a rival that has not ended it is not known whether it would be ahead.
         if all(leads.values()):
             first, second = sorted(rivals, key=lambda design: -leads[design])[:2]
-            lead = self._lead(point, first, second)
+            lead = self._lead(point, first, second) or 0.0
             is_level = lead < LEAST_LEAD
             names = {} if is_level else {"design": first, "second": second}
             found |= {"lead": 1.0 if is_level else lead, **names}
@@ -181,7 +183,7 @@ class Sweep(OfSeeds):
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         means = [self._gmean_row(point, design) for point in self.points for design in self.designs]
-        answer = {
+        answer: dict[str, Any] = {
             "vary": {key: [*values] for key, values in self.vary.items()},
             "metric": self.metric,
             "normalize": self.normalize,

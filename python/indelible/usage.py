@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from indelible.latencies import runs_of
+from indelible.latencies import whole_runs
 from indelible.means import mean_of_seeds
 from indelible.metrics import METRICS, per_transaction
 from indelible.results import Cell, Comparison
@@ -61,8 +61,8 @@ NOTES = {
 
 def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None]:
     """Return how busy the machine was in a cell, means over seeds; none of what is not known."""
-    runs = runs_of(answer, cell)
-    if None in runs:
+    runs = whole_runs(answer, cell)
+    if runs is None:
         return dict.fromkeys(NUMBERS)
     return {name: mean_of_seeds(map(one.value, runs)) for name, one in NUMBERS.items()}
 

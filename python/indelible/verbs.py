@@ -265,21 +265,21 @@ def compare(
     """
     crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
-    designs = names_of("designs", designs, rows["designs"])
+    chosen = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
-    base = base_of(designs, normalize, rows["designs"])
-    designs = designs if base in designs else (base, *designs)
-    rows["designs"] = experiment.designs(designs)
+    base = base_of(chosen, normalize, rows["designs"])
+    chosen = chosen if base in chosen else (base, *chosen)
+    rows["designs"] = experiment.designs(chosen)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
-    said = {"txs": txs, "seed": seed, "settings": pairs(set), "exact": exact}
-    template = Experiment("", "", machine, **said, latencies=latencies)
+    at = named("machine", machine)
+    template = Experiment("", "", at, None, txs, seed, pairs(set), None, exact, False, latencies)
     each_seed = seeds_of(seed, seeds)
-    plan = _plan(designs, workloads, counts, template, scripts)
+    plan = _plan(chosen, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.
-    of_loops = replace(template, settings=of_cell(template.settings, "", "", designs))
+    of_loops = replace(template, settings=of_cell(template.settings, "", "", chosen))
     loops = _native(workloads, of_loops, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     campaigns = sampled(plan, durability) if crash else {}
@@ -287,7 +287,7 @@ def compare(
     runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, keep, dask)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
-        designs=designs,
+        designs=chosen,
         workloads=workloads,
         cores=counts,
         machine=template.machine,
@@ -306,7 +306,7 @@ def compare(
             (plan[design, workload, count] for workload in workloads), comparison.cores_used(count)
         )
         for count in counts
-        for design in designs
+        for design in chosen
     }
     known = {place: battery for place, battery in batteries.items() if battery is not None}
     comparison = replace(comparison, saved=known)
@@ -350,36 +350,43 @@ def sweep(
     `dask`, a scheduler's address or a `distributed.Client`, has the workers there run it.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
-    designs = names_of("designs", designs, rows["designs"])
+    chosen = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
     if normalize is not None:
-        normalize = base_of(designs, normalize, rows["designs"])
-        designs = designs if normalize in designs else (normalize, *designs)
-    rows["designs"] = experiment.designs(designs)
+        normalize = base_of(chosen, normalize, rows["designs"])
+        chosen = chosen if normalize in chosen else (normalize, *chosen)
+    rows["designs"] = experiment.designs(chosen)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     values = _varied_alone(vary, cores, txs, seed, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
-    settings = pairs(set)
+    on, settings = named("machine", machine), pairs(set)
 
     def asked(point: Point, design: str, workload: str, seed: int) -> Experiment:
         fields = tuple(zip(values, point, strict=True))
         own = tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
-        at = {"cores": cores, "txs": txs, "seed": seed}
-        at |= {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
-        said = of_cell((*settings, *own), design, workload, (*designs, *workloads))
-        at |= {"settings": said, "script": scripts.get(workload)}
-        return Experiment(design, workload, machine, **at, exact=exact)
+        at = {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
+        return Experiment(
+            design,
+            workload,
+            on,
+            at.get("cores", cores),
+            at.get("txs", txs),
+            at.get("seed", seed),
+            of_cell((*settings, *own), design, workload, (*chosen, *workloads)),
+            scripts.get(workload),
+            exact,
+        )
 
-    plan = {cell: asked(*cell) for cell in product(points, designs, workloads, each_seed)}
+    plan = {cell: asked(*cell) for cell in product(points, chosen, workloads, each_seed)}
     # A point that says nothing to a design is no run of its own.
     unique = [*dict.fromkeys(plan.values())]
     # Point by point: whoever interrupts has whole ones, and of the first seed all of them.
     done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask)
     answer = Sweep(
-        designs=designs,
+        designs=chosen,
         workloads=workloads,
         vary=values,
         points=points,
@@ -421,15 +428,16 @@ def reproduce(
     if "cores" in values:
         raise InputError("each claim says on how many cores it is; vary something else")
     txs = None if txs is None else experiment.whole("txs", txs)
-    at = {"txs": txs, "seed": experiment.whole("seed", seed)}
+    seed = experiment.whole("seed", seed)
     if machine is not None:
         machine = named("machine", machine)
 
     def reproduction(point: Point) -> Reproduction:
         fields = tuple(zip(values, point, strict=True))
         own = pairs(set) + tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
-        here = at | {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
-        return Reproduction(asked, runs={}, machine=machine, settings=own, **here)
+        at = {key: _whole(key, value) for key, value in fields if key in RUN_FIELDS}
+        length, first = at.get("txs", txs), at.get("seed", seed)
+        return Reproduction(asked, length, first, {}, machine=machine, settings=own)
 
     of = {point: reproduction(point) for point in product(*values.values())}
     plans = {point: at_point.plan() for point, at_point in of.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ class View:
     shows: str
     text: Callable[[Comparison], str]
     figure: Callable[[Comparison], Figure]
-    rows: Callable[[Comparison], Iterable[Mapping[str, Any]]]
+    rows: Callable[[Comparison], Iterable[dict[str, Any]]]
     #: The table of one number of cores as cells, without verdicts, and what to know of all.
     grid: Callable[[Comparison, int | None], Grid]
     notes: Callable[[Comparison], Sequence[Note]]

@@ -42,7 +42,9 @@ def characterize(
     if workloads is not None:
         asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
     experiment.require_use(scripts, tuple(asked))
-    template = Experiment(WITH, "", machine, cores, txs, seed, epochs=True)
+    template = Experiment(
+        WITH, "", experiment.named("machine", machine), cores, txs, seed, epochs=True
+    )
     jobs = [
         RunJob(
             replace(

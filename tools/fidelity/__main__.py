@@ -57,17 +57,21 @@ def _answer(args: argparse.Namespace) -> int:
         print(text.columns(["name", "what", "runs"], rows, text.terminal_width(), right=[2]))
         return 0
     tables = [one for one in asked if isinstance(one, Table)]
+    facts = [one for one in asked if isinstance(one, Facts)]
     if args.check and not tables:
         raise InputError("facts are printed and stand nowhere: drop --check")
-    if args.check:
-        asked = tables
+    asked = [*tables] if args.check else asked
     # A missing marker is seen before the runs and not after them.
     document.spread(_pages(), {table.name: "" for table in tables})
     start = time.monotonic()
-    rows = measured(cell for one in asked for cell in one.cells)
-    texts = {one.name: one.text(rows.__getitem__) for one in asked}
+    made = measured(cell for one in asked for cell in one.cells)
+
+    def row(cell: Cell) -> Row:
+        return made[cell]
+
+    texts = {one.name: one.text(row) for one in asked}
     took = time.monotonic() - start
-    print(f"fidelity: {len(rows):,} runs in {took:,.0f} s", file=sys.stderr)
+    print(f"fidelity: {len(made):,} runs in {took:,.0f} s", file=sys.stderr)
     # Meanwhile somebody may have written in them.
     before = _pages()
     after = document.spread(before, {table.name: texts[table.name] for table in tables})
@@ -79,9 +83,8 @@ def _answer(args: argparse.Namespace) -> int:
         if after[path] != before[path]:
             path.write_text(after[path], encoding="utf-8")
     print(f"changed: {', '.join(changed) or 'no table'}")
-    for one in asked:
-        if isinstance(one, Facts):
-            print(f"\n{one.name}: {one.what}\n{texts[one.name]}")
+    for one in facts:
+        print(f"\n{one.name}: {one.what}\n{texts[one.name]}")
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fidelity.tables import Entry, Grid, Table, Told
-from indelible.evaluation import TXS, Cell, Rows
+from indelible.evaluation import TXS, Cell, Row, Rows
 from indelible.papers import PAPERS, Claim, Paper
 from indelible.reproduction import measured, row_of
 
@@ -19,7 +19,7 @@ def _here(paper: Paper, claim: Claim, txs: int) -> Told:
     runs = {cell: replace(cell, machine=paper.machine, txs=txs) for cell in claim.cells}
 
     def text(rows: Rows) -> str:
-        def of_claim(cell: Cell) -> dict[str, object]:
+        def of_claim(cell: Cell) -> Row:
             return rows(runs[cell])
 
         return measured(row_of(claim, of_claim))

@@ -116,14 +116,15 @@ def _simulated(variant: str, entries: int, native: str) -> Sequence[Entry]:
     ]
 
 
+class _Rounded(float):
+    """A time that is written with one digit after the point up to a hundred."""
+
+    def __format__(self, spec: str) -> str:
+        return f"{float(self):,.0f}" if self >= 100 else f"{float(self):.1f}"
+
+
 def _rounded(quantity: Quantity) -> Quantity:
-    """Return a time as text, with one digit after the point up to a hundred."""
-
-    def measure(rows: Rows) -> str:
-        value = quantity.measure(rows)
-        return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-    return Quantity(quantity.cells, measure)
+    return Quantity(quantity.cells, lambda rows: _Rounded(quantity.measure(rows)))
 
 
 SIMULATED_LOOP = Grid(

@@ -147,7 +147,7 @@ def joined(template: str, entries: Sequence[Told]) -> Told:
 
 def said(words: str) -> Pairs:
     """Return settings as they are written on a command line, with spaces between them."""
-    return tuple(tuple(word.split("=", 1)) for word in words.split())
+    return tuple((key, value) for key, _, value in (word.partition("=") for word in words.split()))
 
 
 def of_run(cell: Cell, value: Callable[[Row], Any]) -> Quantity:

@@ -115,10 +115,10 @@ def _tpcc(index: str, design: str = "silo", cores: int = 8) -> Cell:
 
 
 def _written(index: str, label: str = "") -> list[Entry]:
-    words, average, most, stores = (
-        of_run(_tpcc(index), lambda row, name=name: row["write_set"][name])
-        for name in ("words_avg", "lines_avg", "lines_max", "stores_avg")
-    )
+    def size(name: str) -> Quantity:
+        return of_run(_tpcc(index), lambda row: row["write_set"][name])
+
+    words, average, most, stores = map(size, ("words_avg", "lines_avg", "lines_max", "stores_avg"))
     return [
         label or f"`index={index}`",
         shown("{:.0f}", words),

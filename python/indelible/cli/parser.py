@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from indelible.cli import (
@@ -146,7 +146,7 @@ def _refuse(word: str, parser: Parser, argv: Sequence[str]) -> NoReturn:
     raise InputError(f"unknown option `{flag}` of `{parser.prog}`{_meant(flag, known)}")
 
 
-def _meant(word: str, known: Sequence[str] | dict[str, object]) -> str:
+def _meant(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
     close = difflib.get_close_matches(word, known, 1, 0.6)
     among = ", ".join(f"`{name}`" for name in known)
     return f"; did you mean `{close[0]}`?" if close else f"; there are {among}"

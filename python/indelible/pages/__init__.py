@@ -83,7 +83,7 @@ def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of:
     except InputError as error:
         return replace(figure, absent=str(error))
     said = f"{told}. The table below has its numbers."
-    width = float(WIDTH.search(svg)[1])
+    width = float(WIDTH.findall(svg)[0])
     is_narrow = width < NARROW * plots.WIDTH_INCHES * POINTS
     return replace(figure, svg=inlined(svg, figure.name, said), is_narrow=is_narrow)
 

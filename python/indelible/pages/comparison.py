@@ -95,7 +95,10 @@ def _tables(answer: Comparison, name: str) -> Iterator[Table]:
         labels = [*takewhile(LABELS.__contains__, heads)]
         place = labels.index("design")
         whose = [names.get(row[place]) for row in rows]
-        of = [design and _judged(answer, design, answer.verdict(design, cores)) for design in whose]
+        of = [
+            None if design is None else _judged(answer, design, answer.verdict(design, cores))
+            for design in whose
+        ]
         yield Table(where(answer, cores), labels, heads, [*zip(of, rows, strict=True)])
 
 

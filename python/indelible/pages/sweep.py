@@ -104,7 +104,7 @@ def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
     rows = []
     for (point, *_), run in answer.runs.items():
         # Of transactions a run has all, and a point those of each core.
-        said = run.data | answer.named(point)
+        said = {**run.data, **answer.named(point)}
         rows.append([said[head] for head in (design, workload, *own, *others)])
     return [design, workload, *own, *others], rows
 

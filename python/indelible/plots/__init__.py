@@ -14,7 +14,7 @@ from functools import cache, wraps
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from indelible import files
 from indelible.experiment import InputError
@@ -68,7 +68,7 @@ LEGEND_ROW_INCHES = 0.17
 #: How a confidence interval is drawn.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
 
-STYLE = {
+STYLE: dict[str, Any] = {
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -5,8 +5,9 @@ Nothing is run here. matplotlib is imported inside the functions.
 
 from __future__ import annotations
 
+import math
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from indelible.causes import AS_IT_IS, Causes
 from indelible.experiment import InputError
@@ -101,17 +102,17 @@ def _can_be(answer: Causes, point: Point) -> bool:
 
 
 def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
-    here = answer.ratio(AS_IT_IS)
+    here = answer.ratio(AS_IT_IS) or math.nan
     told: set[str | None] = set()
     for place, points in enumerate(fields.values()):
-        ends = {point: answer.ratio(point) for point in points}
+        ends = {point: answer.ratio(point) or math.nan for point in points}
         # Those at the same side of what it is stand above each other.
         sides = [sum((end > here) == side for end in ends.values()) for side in (True, False)]
         rows = max(sides)
         for index, (point, there) in enumerate(ends.items()):
             change, height = answer.changes[point], BAR / rows
             at = place if rows == 1 else place + height * (index - (len(ends) - 1) / 2)
-            look = dict(BARS[change.is_larger])
+            look: dict[str, Any] = dict(BARS[change.is_larger])
             if look["label"] in told:
                 del look["label"]
             told.add(look.get("label"))

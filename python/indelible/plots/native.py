@@ -80,7 +80,7 @@ def _misses(axes: Axes, measured: Answer) -> None:
 
 def _speedups(axes: Axes, measured: Answer) -> None:
     """Draw the speed of the cached log over the uncacheable one, for each source of values."""
-    series = {"published": dict(PUBLISHED)}
+    series: dict[str, dict[int, float | None]] = {"published": dict(PUBLISHED)}
     for value in SOURCES:
         ratios = {
             entries: measured.ratio(UNCACHEABLE, CACHED, entries, value) for entries in PUBLISHED

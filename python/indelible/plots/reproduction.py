@@ -75,10 +75,10 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
     ]
     drawing = Figure(figsize=(WIDTH_INCHES, 0.5 + sum(heights)), layout="constrained")
     grid = drawing.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
-    for axes, (claims, label) in zip(grid[:, 0], shown, strict=True):
-        for place, claim in enumerate(claims):
-            (_order if claims is orders else _numbers)(axes, place, claim, looks)
-        _frame(axes, claims, label)
+    for axes, (those, label) in zip(grid[:, 0], shown, strict=True):
+        for place, claim in enumerate(those):
+            (_order if those is orders else _numbers)(axes, place, claim, looks)
+        _frame(axes, those, label)
     _legend(drawing, looks)
     machine = answer.machine or answer.paper.machine
     title = f"{answer.paper.title}, machine {machine}{varied}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from indelible import text
 from indelible.experiment import InputError
@@ -113,8 +113,8 @@ def _lines(answer: Sweep) -> Figure:
     axes = drawing.subplots()
     places = _places(values)
     for index, (name, value) in enumerate(sweep_text.columns(answer).items()):
-        look = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-        look |= {"linewidth": 1.2, "markersize": 4, "label": name}
+        look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "label": name}
+        look |= {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
         shown = [value(point) for point in answer.points]
         # Lines go from left to right, in whichever order the values were asked for.
         along = sorted(zip(places, shown, strict=True), key=lambda one: one[0])
@@ -174,8 +174,8 @@ def _label(answer: Sweep) -> str:
 
 def _places(values: Sequence[str]) -> Sequence[float]:
     """Return where values stand: as numbers if all are of one kind, else one beside the other."""
-    numbers = [number(value) for value in values]
-    if None in numbers:
+    numbers = [known for known in map(number, values) if known is not None]
+    if len(numbers) < len(values):
         return range(len(values))
     if len({unit for _, unit in numbers}) == 1:
         return [float(count) for count, _ in numbers]

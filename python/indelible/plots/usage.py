@@ -32,17 +32,18 @@ def figure(answer: Comparison) -> Figure:
     return blocks(answer, _bars, PANEL_INCHES, labels_in_row=5)
 
 
+def _height(share: float | None) -> float:
+    return math.nan if share is None else share
+
+
 def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     bar = 0.8 / len(answer.designs)
-    dots = []
+    dots: list[tuple[float, float]] = []
     for index, design in enumerate(answer.designs):
         offset = (index - (len(answer.designs) - 1) / 2) * bar
         places = [place + offset for place in range(len(answer.workloads))]
         found = [numbers(answer, (design, workload, cores)) for workload in answer.workloads]
-        banks, full = (
-            [math.nan if one[name] is None else one[name] for one in found]
-            for name in (BUSY, TAKEN)
-        )
+        banks, full = ([_height(one[name]) for one in found] for name in (BUSY, TAKEN))
         axes.bar(places, banks, bar, label=label(answer, design), **look_of(answer, design, index))
         dots += zip(places, full, strict=True)
     # Those at the ends of the axis are whole, too.

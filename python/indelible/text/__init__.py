@@ -340,7 +340,11 @@ def interval_notes(
 
     The values come with the half of their intervals, by where they are.
     """
-    known = {place: pair for place, pair in widths.items() if pair[0] and pair[1] is not None}
+    known = {
+        place: (value, half)
+        for place, (value, half) in widths.items()
+        if value and half is not None
+    }
     if not known:
         return []
     place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])

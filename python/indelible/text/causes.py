@@ -33,7 +33,7 @@ TOP = 12
 NAMED = 3
 
 #: On which side of 1 a ratio is.
-SIDES = {1: "above", 0: "level with", -1: "below"}
+SIDES: dict[int | None, str] = {1: "above", 0: "level with", -1: "below"}
 
 #: How many columns say which change a row is.
 CHANGE_STUB = 3
@@ -121,8 +121,8 @@ def title(answer: Causes) -> str:
 
 def headline(answer: Causes) -> str | None:
     """Return how far one design is from the other, and whether a change turns that round."""
-    known = {point: answer.ratio(point) for point in answer.whole()}
-    known = {point: value for point, value in known.items() if value is not None}
+    ratios = ((point, answer.ratio(point)) for point in answer.whole())
+    known = {point: value for point, value in ratios if value is not None}
     here = answer.ratio()
     if here is None or not known:
         return None
@@ -263,7 +263,7 @@ def gains(answer: Causes) -> Iterator[tuple[str, str]]:
         found = answer.improved_by(design)
         if found is not None:
             named = ", ".join(
-                f"{at[0]} ({ratio(answer.effect(at, design))})" for at in found[:NAMED]
+                f"{at[0]} ({ratio(answer.effect(at, design) or 0.0)})" for at in found[:NAMED]
             )
             tried = len(answer.hardware(design))
             none = (

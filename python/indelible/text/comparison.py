@@ -308,7 +308,8 @@ def _interval_notes(answer: Comparison) -> list[Note]:
 
     def place(cell: Cell) -> str:
         design, workload, cores = cell
-        count = f" with {plural(cores, 'core')}" if len(answer.cores) > 1 else ""
+        used = answer.cores_used(cores) or 1
+        count = f" with {plural(used, 'core')}" if len(answer.cores) > 1 else ""
         return f"{design} on {workload}{count}"
 
     said = (

@@ -137,7 +137,7 @@ def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
     return [*lines, command("  repeat", row["command"], width)]
 
 
-def _saved(row: dict[str, Any]) -> str:
+def _saved(row: Mapping[str, Any]) -> str:
     most, declared, energy = row["saved_bytes_max"], row["declared_bytes"], row["energy_bytes"]
     saved = f"{most:,} bytes at most, of {declared:,} that the design declares to survive"
     if energy == declared:
@@ -234,7 +234,7 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
         lines.append(textwrap.fill(told, width, initial_indent="  ", subsequent_indent="    "))
         if index == 0:
             lines += _history(violations[0], width) + _early(violations[0], width)
-        indents = {"initial_indent": "    ", "subsequent_indent": "    "}
+        indents: dict[str, Any] = {"initial_indent": "    ", "subsequent_indent": "    "}
         lines += [
             textwrap.fill(one, width, break_long_words=False, break_on_hyphens=False, **indents)
             for one in also
@@ -307,7 +307,7 @@ def _early(violation: Mapping[str, Any], width: int) -> list[str]:
     ]
     if len(early) > EARLY_SHOWN:
         told.append(f"and {len(early) - EARLY_SHOWN} more; --json has them all")
-    shape = {"initial_indent": "    came early: ", "subsequent_indent": "      "}
+    shape: dict[str, Any] = {"initial_indent": "    came early: ", "subsequent_indent": " " * 6}
     return [textwrap.fill(", ".join(told), width, break_on_hyphens=False, **shape)]
 
 
@@ -332,10 +332,9 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     told = f"FAIL, the last of {tried}"
     life = f" of life {wrong['life']}" if wrong["life"] > 1 else ""
     place = f"at event {wrong['event']:,}{life}: {wrong['text']}"
-    indents = {"initial_indent": "  ", "subsequent_indent": "    "}
     return [
         paragraph("trials", told, width),
-        textwrap.fill(place, width, **indents),
+        textwrap.fill(place, width, initial_indent="  ", subsequent_indent="    "),
         command("see it", wrong["replay"], width),
     ]
 
