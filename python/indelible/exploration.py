@@ -369,5 +369,5 @@ class Order:
         """Leave the trace where the user finds it, and return where that is."""
         path = self.plan.trace(self.seed)
         with files.naming(path):
-            Path(path).write_text(text, encoding="utf-8")
+            files.write(path, text)
         return path

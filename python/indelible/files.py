@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 from indelible.experiment import InputError
 
@@ -59,14 +62,90 @@ def naming(place: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
 
 
+def write(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file, which is there whole or as it was."""
+    is_text = isinstance(content, str)
+    with replacing(path, "w" if is_text else "wb", "utf-8" if is_text else None) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(
+    path: str | os.PathLike[str],
+    mode: str = "w",
+    encoding: str | None = "utf-8",
+    errors: str | None = None,
+) -> Iterator[IO[Any]]:
+    """Open a file to be written that takes the place of an older one when it is whole.
+
+    If that fails, on a full disk say, the older one is as it was. A link is written through.
+    """
+    if not _can_be_replaced(path):
+        with open(path, mode, encoding=encoding, errors=errors) as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    with made_beside(target) as part:
+        with open(part, mode, encoding=encoding, errors=errors) as file:
+            yield file
+        if target.exists():
+            shutil.copymode(target, part)
+
+
+@contextmanager
+def made_beside(target: Path) -> Iterator[Path]:
+    """Name a file to be made that is put in the place of another, whatever that is, or goes.
+
+    It is in the same folder: a rename does not go from one disk to another.
+    """
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        yield part
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file that is not there yet, and no other."""
     with naming(path):
         try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
+            file = path.open("x", encoding="utf-8")
         except FileExistsError:
             raise InputError(f"{path}: is there already; name another") from None
+        try:
+            with file:
+                file.write(text)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _can_be_replaced(path: str | os.PathLike[str]) -> bool:
+    """Return whether another file may take the place of a path's, if there is one.
+
+    Not that of a device or a pipe, of what this process has open, as `/dev/stdout` may be, of a
+    file with other names or of somebody else: who asked for these means the file itself.
+    """
+    folder = Path(os.path.realpath(path)).parent
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return os.access(folder, os.W_OK)
+    is_plain = stat.S_ISREG(there.st_mode) and there.st_nlink == 1
+    is_ours = there.st_uid == os.geteuid() and os.access(path, os.W_OK)
+    return is_plain and is_ours and os.access(folder, os.W_OK) and not _is_open(there)
+
+
+def _is_open(there: os.stat_result) -> bool:
+    """Return whether this process has a file open."""
+    for descriptor in map(int, os.listdir("/dev/fd")):
+        # The one that has listed them is closed again.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(descriptor), there):
+                return True
+    return False
 
 
 def _refusal(path: str) -> str | None:

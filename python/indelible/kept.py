@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +19,7 @@ from typing import Any, Protocol
 
 from indelible import experiment
 from indelible.experiment import Experiment, InputError, named
-from indelible.files import make_folder, naming
+from indelible.files import made_beside, make_folder, naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
@@ -173,12 +172,5 @@ def _write(file: Path, answer: Mapping[str, Any]) -> None:
 
     Whoever may read the folder may read it.
     """
-    part = file.with_name(f"{file.stem}.{secrets.token_hex(8)}.part")
-    with naming(file):
-        try:
-            with part.open("x", encoding="utf-8") as out:
-                json.dump(answer, out)
-            part.replace(file)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+    with naming(file), made_beside(file) as part, part.open("x", encoding="utf-8") as out:
+        json.dump(answer, out)

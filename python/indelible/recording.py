@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from indelible import compiler
 from indelible.experiment import InputError, named, truth, whole, worded
-from indelible.files import naming, require_writable
+from indelible.files import naming, replacing, require_writable
 from indelible.settings import Pairs
 from indelible.shown import Object
 
@@ -159,7 +159,7 @@ def record(
         status = _status(folder, command, code)
         sources = Sources(folder)
         _require_whole(status, sources, asked, code)
-        with naming(out), open(out, "w", encoding="utf-8", errors="replace") as file:
+        with naming(out), replacing(out, errors="replace") as file:
             file.writelines(_trace(folder, command, status, sources))
     counts = {name: status[name] for name in COUNTS}
     return Recorded(

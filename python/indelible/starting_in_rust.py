@@ -11,7 +11,7 @@ from typing import Any
 
 from indelible import _core as core
 from indelible.experiment import InputError
-from indelible.files import naming, require_writable, write_new
+from indelible.files import naming, require_writable, write, write_new
 from indelible.scripts import sections
 
 #: How the name of a file of Rust ends.
@@ -109,7 +109,7 @@ def new_in_rust(name: str) -> NewInRust:
         listed = _listed(registry, name, f"entry::<{module}::{design}>()")
     write_new(path, text)
     with naming(registry):
-        registry.write_text(listed, encoding="utf-8")
+        write(registry, listed)
     return NewInRust(str(path), str(registry), design, name)
 
 

@@ -52,7 +52,7 @@ class Timeline(Answer):
     def save(self, path: str | Path) -> None:
         """Write the trace for Perfetto."""
         with files.naming(path):
-            Path(path).write_bytes(self.trace)
+            files.write(path, self.trace)
 
     def __repr__(self) -> str:
         return f"<Timeline {self.recording.command()}>"

@@ -6,14 +6,18 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from conftest import needs_full
-from indelible import pool
+from indelible import files, pool
 from indelible.rows import rows_as_csv
 
 Command = Callable[..., tuple[int, str, str]]
@@ -88,6 +92,91 @@ def test_what_names_no_file_is_a_sentence(command: Command, name: str) -> None:
 def test_a_full_disk_is_told_with_the_file(command: Command, words: list[str], place: str) -> None:
     code, _, complaints = command(*words, "/dev/full")
     assert (code, complaints) == (2, f"indelible: error: {place}: no space left on device\n")
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """Have the host refuse what goes beyond, as a full disk does: the first bytes are written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+TRACE = ["trace", "--design", "silo", "--workload", "hash", "--out"]
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ([*COMPARE, "--csv"], "it.csv"),
+        ([*SWEEP, "--table"], "it.csv"),
+        ([*COMPARE, "--plot"], "it.pdf"),
+        ([*COMPARE, "--plot"], "it.png"),
+        ([*COMPARE, "--report"], "it.html"),
+        (TRACE, "it.pftrace"),
+    ],
+)
+def test_what_fails_halfway_leaves_the_older_file(
+    command: Command, tmp_path: Path, words: list[str], name: str
+) -> None:
+    file = tmp_path / name
+    file.write_text("of last week", encoding="utf-8")
+    with no_file_longer_than(4):
+        code, _, complaints = command(*words, str(file))
+    assert (code, complaints.rpartition(": ")[2]) == (2, "file too large\n")
+    assert file.read_text(encoding="utf-8") == "of last week"
+    assert [*tmp_path.iterdir()] == [file]
+    file.unlink()
+    with no_file_longer_than(4):
+        assert command(*words, str(file))[0] == 2
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_new_file_that_fails_halfway_is_none(tmp_path: Path) -> None:
+    with no_file_longer_than(4), pytest.raises(files.InputError, match="file too large"):
+        files.write_new(tmp_path / "mine.py", "a design")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    private, other = tmp_path / "private.csv", tmp_path / "other.csv"
+    private.write_text("old", encoding="utf-8")
+    private.chmod(0o600)
+    for file in (private, other):
+        files.write(file, "new")
+    assert private.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "plain").touch()
+    assert other.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_file_with_two_names_has_them_still(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("old", encoding="utf-8")
+    other.hardlink_to(one)
+    files.write(one, "new")
+    assert other.read_text(encoding="utf-8") == "new"
+
+
+@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "link"])
+@pytest.mark.parametrize("into", ["a pipe", "a file"])
+def test_a_stream_of_ours_is_written_itself(tmp_path: Path, place: str, into: str) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    write = f"from indelible import files; files.write({place!r}, 'rows')"
+    words = [sys.executable, "-c", f"{write}; print('the rest')"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    if into == "a pipe":
+        done = subprocess.run(words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE)
+        assert done.stdout == b"rowsthe rest\n"
+        return
+    file = tmp_path / "out"
+    with file.open("a") as out:
+        subprocess.run(words, cwd=tmp_path, env=environment, stdout=out, check=True)
+    # Who else has it open sees it.
+    assert file.read_text(encoding="utf-8") == "rowsthe rest\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "out"}
 
 
 def test_cells_are_as_json_has_them() -> None:

@@ -129,7 +129,7 @@ def show(
 
 def _write(flag: str, path: str, text: str) -> None:
     with files.naming(f"{flag} {path}"):
-        Path(path).write_text(text, encoding="utf-8")
+        files.write(path, text)
 
 
 def tell_unwritten(*paths: str | None) -> None:

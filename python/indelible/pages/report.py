@@ -70,7 +70,7 @@ def save(answer: Answer, path: str | PathLike[str]) -> None:
     check(path)
     page = html(answer)
     with files.naming(path):
-        Path(path).write_text(page, encoding="utf-8")
+        files.write(path, page)
 
 
 def html(answer: Answer) -> str:

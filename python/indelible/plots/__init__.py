@@ -134,9 +134,9 @@ def save(draw: Callable[[Answer], Figure], answer: Answer, path: str | PathLike[
     """Draw an answer into a file, whose suffix says the format."""
     check(path)
     with our_style():
-        drawing = draw(answer)
-        with files.naming(path):
-            drawing.savefig(path, dpi=200, metadata=UNDATED[Path(path).suffix.lower()])
+        drawing, suffix = draw(answer), Path(path).suffix.lower()
+        with files.naming(path), files.replacing(path, "wb", None) as file:
+            drawing.savefig(file, dpi=200, format=suffix[1:], metadata=UNDATED[suffix])
 
 
 def svg(draw: Callable[[Answer], Figure], answer: Answer) -> str:
