@@ -29,6 +29,7 @@ NUMBERS = {
 #: A step of a distribution: cycles, and the share of commits that took no longer.
 Step = tuple[float, float]
 
+TITLE = "Cycles of a transaction, and of its commit"
 NOTE = (
     "from the start of a commit to its acknowledgement; what a design waits for before that, as an"
     " undo log does at its stores, is in the core time of a transaction alone"
@@ -142,7 +143,7 @@ def has_later(answer: Comparison) -> bool:
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
-    title = titled("Cycles of a transaction, and of its commit", where(answer, cores), width)
+    title = titled(TITLE, where(answer, cores), width)
     return by_cell(answer, cores, title, grid(answer, cores), width)
 
 

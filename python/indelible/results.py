@@ -467,6 +467,12 @@ class Comparison(OfSeeds):
 
         return [*tables.compared(self)]
 
+    def save_table(self, path: str | PathLike[str], view: str = "ratios") -> None:
+        """Write the table of `--table` into a .csv, .tex or .md; a `view` as of `save`."""
+        from indelible import sheets
+
+        sheets.save(path, sheets.compared(self, path, view))
+
     def stalls(self) -> str:
         """Return the table of `compare --stalls`: what core time is spent on."""
         return self._view("stalls").text(self)

@@ -165,9 +165,13 @@ def notes(answer: Comparison, of: Stacked) -> list[Note]:
 
 
 def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> str:
-    what = f"{of.title}, {answer.normalize} = 100, lower is better"
-    title = titled(what, where(answer, cores), width)
-    return by_cell(answer, cores, title, grid(answer, cores, of), width)
+    head = titled(title(answer, of), where(answer, cores), width)
+    return by_cell(answer, cores, head, grid(answer, cores, of), width)
+
+
+def title(answer: Comparison, of: Stacked) -> str:
+    """Return what stacks are of, and what is all of one."""
+    return f"{of.title}, {answer.normalize} = 100, lower is better"
 
 
 def grid(answer: Comparison, cores: int | None, of: Stacked) -> Grid:

@@ -164,14 +164,12 @@ def table(answer: Comparison, width: int | None = None) -> str:
     dropped = _dropped([*tables.values()], width)
 
     def block(cores: int | None, width: int) -> str:
-        of = over(", ".join(answer.workloads), answer)
-        what = f"Designs relative to {answer.normalize}, {of}"
-        title = titled(what, where(answer, cores), width)
+        head = titled(title(answer), where(answer, cores), width)
         shown = [cells for key, cells in tables[cores].items() if key not in dropped]
         parts = stubbed_tables([*zip(*shown, strict=True)], width, stub_columns=1)
         of_rows = (_fastest(answer, found[cores], cores), _dominated(answer, found[cores]))
         told = [paragraph(label, body, width) for label, body in of_rows if body]
-        return "\n".join(["\n\n".join([title, *parts]), *told])
+        return "\n".join(["\n\n".join([head, *parts]), *told])
 
     told = [paragraph(*note, width) for note in _column_notes(answer, found, dropped)]
     told += [footnote(*note, width) for note in _blank_notes(answer, found)]
@@ -180,9 +178,18 @@ def table(answer: Comparison, width: int | None = None) -> str:
 
 def grid(answer: Comparison, cores: int | None) -> Grid:
     """Return that table with all of its columns but the verdicts, which are of the designs."""
+    return [row[:-1] for row in whole(answer, cores)]
+
+
+def whole(answer: Comparison, cores: int | None) -> Grid:
+    """Return that table with all of its columns, of which the last has the verdicts."""
     columns = _columns(answer, rows_of(answer, cores))
-    shown = [cells for key, cells in columns.items() if key != "crash"]
-    return [[*row] for row in zip(*shown, strict=True)]
+    return [[*row] for row in zip(*columns.values(), strict=True)]
+
+
+def title(answer: Comparison) -> str:
+    """Return what numbers are relative to, and of which workloads they are."""
+    return f"Designs relative to {answer.normalize}, {over(', '.join(answer.workloads), answer)}"
 
 
 def notes(answer: Comparison) -> list[Note]:

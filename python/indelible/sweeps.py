@@ -220,6 +220,12 @@ class Sweep(OfSeeds):
 
         return [*tables.swept(self)]
 
+    def save_table(self, path: str | PathLike[str]) -> None:
+        """Write the table of `--table` into a .csv, .tex or .md."""
+        from indelible import sheets
+
+        sheets.save(path, sheets.swept(self, path))
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the JSON, one for each run."""

@@ -51,6 +51,7 @@ NUMBERS = {
     "bus_busy_percent": Number("bus", _percent("pm_banks", "bus_share"), _whole),
 }
 
+TITLE = "How busy the machine was"
 NOTES = {
     "flush": "as fence, miss (of the last level) and reads (of PM): how many a transaction has",
     "cycles": "of a read of PM, from its request at the controller until the answer leaves",
@@ -94,7 +95,7 @@ def notes(answer: Comparison) -> list[Note]:
 
 
 def _block(answer: Comparison, cores: int | None, width: int) -> str:
-    title = titled("How busy the machine was", where(answer, cores), width)
+    title = titled(TITLE, where(answer, cores), width)
     return by_cell(answer, cores, title, grid(answer, cores), width)
 
 

@@ -32,11 +32,14 @@ class View:
     text: Callable[[Comparison], str]
     figure: Callable[[Comparison], Figure]
     rows: Callable[[Comparison], Iterable[dict[str, Any]]]
+    title: Callable[[Comparison], str]
     #: The table of one number of cores as cells, without verdicts, and what to know of all.
     grid: Callable[[Comparison, int | None], Grid]
     notes: Callable[[Comparison], Sequence[Note]]
     #: What the JSON calls its rows; those of ratios are there anyway.
     key: str | None = None
+    #: The table as it is printed, if it has room for verdicts.
+    printed: Callable[[Comparison, int | None], Grid] | None = None
     #: Refuses a flag that asks for the figure if a library of its own is missing.
     require: Callable[[str], None] = lambda _flag: None
 
@@ -49,14 +52,17 @@ VIEWS = {
         comparison_text.comparison,
         comparison_plot.figure,
         tables.compared,
+        comparison_text.title,
         comparison_text.grid,
         comparison_text.notes,
+        printed=comparison_text.upright,
     ),
     "stalls": View(
         "core time",
         partial(stacks.table, of=stacks.STALLS),
         stacks_plot.stalls_figure,
         partial(stacks.rows, of=stacks.STALLS),
+        partial(stacks.title, of=stacks.STALLS),
         partial(stacks.grid, of=stacks.STALLS),
         partial(stacks.notes, of=stacks.STALLS),
         "stacks",
@@ -66,6 +72,7 @@ VIEWS = {
         partial(stacks.table, of=stacks.WRITES),
         stacks_plot.writes_figure,
         partial(stacks.rows, of=stacks.WRITES),
+        partial(stacks.title, of=stacks.WRITES),
         partial(stacks.grid, of=stacks.WRITES),
         partial(stacks.notes, of=stacks.WRITES),
         "stacks",
@@ -75,6 +82,7 @@ VIEWS = {
         latencies.table,
         latencies_plot.figure,
         latencies.rows,
+        lambda _answer: latencies.TITLE,
         latencies.grid,
         latencies.notes,
         "latencies",
@@ -84,6 +92,7 @@ VIEWS = {
         usage.table,
         usage_plot.figure,
         usage.rows,
+        lambda _answer: usage.TITLE,
         usage.grid,
         usage.notes,
         "usage",
@@ -93,9 +102,11 @@ VIEWS = {
         summary.table,
         summary_plot.figure,
         summary.rows,
+        summary.title,
         summary.grid,
         summary.notes,
         "summary",
+        summary.whole,
         summary_plot.require,
     ),
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
-from indelible import experiment, verbs
+from indelible import experiment, sheets, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import METRICS, metric_named
@@ -27,7 +28,7 @@ examples:
   indelible compare --designs undo@x86,silo --workloads sqlite \\
       --sql mine.sql --plot mine.pdf
   indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5 \\
-      --table means.csv
+      --table means.tex
   indelible compare --designs undo@x86,lad,silo --workloads all --stalls \\
       --plot stalls.pdf
   indelible compare --designs undo-log,redo-log,ssp --workloads hash-rand,sps \\
@@ -125,13 +126,15 @@ def call(args: argparse.Namespace) -> int:
     """Answer `compare`."""
     metric_named(args.metric)
     outputs.check(args)
-    view = VIEWS[_view_asked(args)]
+    asked = _view_asked(args)
+    view = VIEWS[asked]
     if args.plot is not None:
         view.require("--plot")
 
     def show(answer: Comparison) -> int:
         more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
-        outputs.show(args, answer, view.text, view.figure, more, view.rows)
+        table = partial(sheets.compared, view=asked)
+        outputs.show(args, answer, view.text, view.figure, more, table)
         return 0 if answer.passed else 1
 
     return options.answer(

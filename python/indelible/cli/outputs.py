@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from indelible import files, plots
+from indelible import files, plots, typeset
 from indelible.cli import complain, letters, options
 from indelible.experiment import InputError
 from indelible.pages import report
-from indelible.rows import rows_as_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,8 +56,9 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         metavar="FILE",
-        help="also write what the table shows as CSV: means over seeds and workloads, with the half"
-        " widths of their 95 %% intervals",
+        help="also write what the table shows: .tex (for \\input; it needs booktabs), .md, or .csv,"
+        " with unrounded means over seeds and workloads and the half widths of their 95 %%"
+        " intervals",
     )
 
 
@@ -83,6 +83,7 @@ def check(args: argparse.Namespace) -> None:
     elif args.csv is not None:
         options.require_writable("--csv", args.csv)
     if args.table is not None:
+        typeset.check(args.table, "--table")
         options.require_writable("--table", args.table)
     if args.report is not None:
         report.check(args.report, "--report")
@@ -100,7 +101,7 @@ def show(
     text: Callable[[Answer], str],
     draw: Callable[[Answer], Figure],
     more: Mapping[str, Any] | None = None,
-    table: Callable[[Answer], Iterable[Mapping[str, Any]]] | None = None,
+    table: Callable[[Answer, str], str] | None = None,
 ) -> None:
     """Print an answer, in JSON with what there is more of it, and write what was asked for."""
     alone = args.csv == STDOUT
@@ -116,7 +117,7 @@ def show(
     elif args.csv is not None:
         _write("--csv", args.csv, answer.csv())
     if args.table is not None:
-        _write("--table", args.table, rows_as_csv(table(answer)))
+        _write("--table", args.table, table(answer, args.table))
     if args.plot is not None:
         plots.save(draw, answer, args.plot)
         if not args.json and not alone:

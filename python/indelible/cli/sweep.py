@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+from indelible import sheets, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import metric_named
@@ -94,7 +94,7 @@ def call(args: argparse.Namespace) -> int:
     outputs.check(args)
 
     def show(answer: Sweep) -> int:
-        outputs.show(args, answer, sweep_text.sweep, sweep_plot.figure, table=Sweep.table)
+        outputs.show(args, answer, sweep_text.sweep, sweep_plot.figure, table=sheets.swept)
         return 0
 
     return options.answer(

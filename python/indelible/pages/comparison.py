@@ -59,7 +59,7 @@ def parts(answer: Comparison) -> dict[str, Any]:
         "verdicts": _verdicts(answer),
         **pages.parts(of),
         "campaigns": _campaigns(answer),
-        "command": _command(answer, of),
+        "command": _command(answer),
         "run_heads": pages.RUN_HEADS,
         "runs": pages.listed(answer.runs.values()),
     }
@@ -140,16 +140,24 @@ def _campaigns(answer: Comparison) -> list[tuple[str, str, Verdict]]:
     return [*found]
 
 
-def _command(answer: Comparison, of: Simulated) -> str:
+def _command(answer: Comparison) -> str:
     """Return the command line that repeats it.
 
     `--latencies` stands alone beside no other metric, and beside no measurement.
     """
     asked = next(iter(answer.runs.values())).experiment
+    has_view = asked.latencies and answer.metric == "throughput" and not answer.native
+    return command(answer, "latencies" if has_view else RATIOS, *simulated.REPORTED)
+
+
+def command(answer: Comparison, view: str, *written: str) -> str:
+    """Return the command line that repeats it with a view, and writes this."""
     flags = {
-        "--latencies": asked.latencies and answer.metric == "throughput" and not answer.native,
+        f"--{view}": view != RATIOS,
         "--native": answer.native,
         "--no-crash": all(verdict.kind == "none" for verdict in answer.verdicts.values()),
     }
     said = [flag for flag, is_said in flags.items() if is_said]
-    return simulated.command("compare", of, ["--normalize", answer.normalize], said)
+    of = Simulated.of(answer, answer.cores)
+    own = ["--normalize", answer.normalize]
+    return simulated.command("compare", of, own, [*said, *written])

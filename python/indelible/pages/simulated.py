@@ -14,8 +14,8 @@ from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, canonical, of_cell
 from indelible.text import word
 
-#: The name of the file in the command that repeats a report.
-REPORT = "report.html"
+#: What the command that repeats a report writes.
+REPORTED = ("--report", "report.html")
 
 #: What is told of a design and of a workload beside its summary, as far as it is known.
 FACTS = ("guarantee", "paper", "source", "family", "durability", "granularity", "file")
@@ -205,8 +205,8 @@ def _said(row: Mapping[str, Any]) -> str:
     return f"{row.get('doc', '')}{accepted}"
 
 
-def command(verb: str, of: Simulated, own: Sequence[str], more: Sequence[str] = ()) -> str:
-    """Return the command line that repeats an answer, and its report.
+def command(verb: str, of: Simulated, own: Sequence[str], more: Sequence[str] = REPORTED) -> str:
+    """Return the command line that repeats an answer.
 
     It has the words of its own between what all have, and more behind these.
     """
@@ -220,7 +220,7 @@ def command(verb: str, of: Simulated, own: Sequence[str], more: Sequence[str] = 
     words += [part for pair in of.settings for part in ("--set", "=".join(pair))]
     words += [part for script in of.scripts.values() for part in (script.flag, script.path)]
     words += ["--exact"] if of.exact else []
-    return shlex.join([*words, *more, "--report", REPORT])
+    return shlex.join([*words, *more])
 
 
 def names(flag: str, values: Sequence[object]) -> list[str]:

@@ -45,7 +45,7 @@ def parts(answer: Sweep) -> dict[str, Any]:
         "passings": _passings(answer),
         "figure": pages.drawn(behind, sweep_plot.figure, answer, answer),
         **pages.parts(of),
-        "command": _command(answer, of),
+        "command": command(answer, *simulated.REPORTED),
         "run_heads": heads,
         "runs": runs,
     }
@@ -109,9 +109,9 @@ def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
     return [design, workload, *own, *others], rows
 
 
-def _command(answer: Sweep, of: Simulated) -> str:
-    """Return the command line that repeats it."""
+def command(answer: Sweep, *written: str) -> str:
+    """Return the command line that repeats it, and writes this."""
     varied = [("--vary", f"{key}={','.join(values)}") for key, values in answer.vary.items()]
     words = [word for pair in varied for word in pair]
     words += [] if answer.normalize is None else ["--normalize", answer.normalize]
-    return simulated.command("sweep", of, words)
+    return simulated.command("sweep", _simulated(answer), words, written)

@@ -59,6 +59,12 @@ def grid(answer: Comparison, cores: int | None) -> Grid:
     return [row[:-1] for row in rows]
 
 
+def upright(answer: Comparison, cores: int | None) -> Grid:
+    """Return that table as it is printed: a row for each workload, and last the verdicts."""
+    columns = [_labels(answer), *_cells(answer, cores).values(), _units(answer, cores)]
+    return [[*row] for row in zip(*columns, strict=True)]
+
+
 def with_notes(
     answer: Comparison, block: Callable[[int | None, int], str], notes: Sequence[str], width: int
 ) -> str:
@@ -69,21 +75,31 @@ def with_notes(
     blocks = [block(cores, width) for cores in answer.cores]
     if answer.interrupted:
         blocks.insert(0, interrupted(answer, "runs"))
-    daggers = durability_notes(answer.designs, answer.durability)
-    notes = [*notes, *(footnote(*note, width) for note in daggers), *_run_notes(answer, width)]
+    notes = [*notes, *remarks(answer, width)]
     below = ["\n".join(notes)] if notes else []
     return "\n\n".join([*blocks, *below, *kept_notes(answer.taken, width)])
 
 
-def _block(answer: Comparison, cores: int | None, width: int) -> str:
+def remarks(answer: Comparison, width: int) -> list[str]:
+    """Return what there is to know of designs and runs, whatever is shown of them."""
+    daggers = durability_notes(answer.designs, answer.durability)
+    return [*(footnote(*note, width) for note in daggers), *_run_notes(answer, width)]
+
+
+def title(answer: Comparison) -> str:
+    """Return what is relative to what."""
     metric = METRICS[answer.metric]
     what = f"{metric.title} relative to {answer.normalize}"
-    title = titled(", ".join(filter(None, (what, metric.better))), where(answer, cores), width)
+    return ", ".join(filter(None, (what, metric.better)))
+
+
+def _block(answer: Comparison, cores: int | None, width: int) -> str:
+    head = titled(title(answer), where(answer, cores), width)
     labels, units, cells = _labels(answer), _units(answer, cores), _cells(answer, cores)
     feet = len(labels) - 1 - len(answer.workloads)
     stub = max(map(len, labels))
     sizes = {d: max(map(len, column)) for d, column in cells.items()}
-    lines = [title]
+    lines = [head]
     for part in fitted([*cells], sizes, width - stub):
         grid = [labels, *(cells[d] for d in part)]
         spans = [stub, *(sizes[d] for d in part)]
@@ -191,11 +207,15 @@ def verdict_text(verdict: Verdict) -> str:
 
 def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
     """Return what the crash campaigns said of each design, for below a table of rows."""
-    told = ", ".join(
+    return paragraph("crash test", verdicts(answer, cores), width)
+
+
+def verdicts(answer: Comparison, cores: int | None) -> str:
+    """Return what they said, design by design."""
+    return ", ".join(
         f"{judged(answer, design)} {verdict_text(answer.verdict(design, cores))}"
         for design in answer.designs
     )
-    return paragraph("crash test", told, width)
 
 
 def cell_grid(
@@ -215,17 +235,18 @@ def cell_grid(
 def by_cell(
     answer: Comparison, cores: int | None, title: str, rows: Sequence[Sequence[str]], width: int
 ) -> str:
-    """Return a table of rows for workloads and designs, and below it the verdicts.
+    """Return a table of rows for workloads and designs, and below it the verdicts."""
+    tables = stubbed_tables(named_once(rows), width)
+    return "\n".join(["\n\n".join([title, *tables]), verdicts_line(answer, cores, width)])
 
-    A workload is named once.
-    """
+
+def named_once(rows: Sequence[Sequence[str]]) -> Grid:
+    """Return rows of which each workload's first alone names it."""
     before = ["", *(row[0] for row in rows)]
-    once = [
+    return [
         ["" if row[0] == above else row[0], *row[1:]]
         for row, above in zip(rows, before, strict=False)
     ]
-    tables = stubbed_tables(once, width)
-    return "\n".join(["\n\n".join([title, *tables]), verdicts_line(answer, cores, width)])
 
 
 #: The columns that say whose a row is, a workload and a design.

@@ -1,0 +1,114 @@
+"""The tables of comparisons and sweeps as files: CSV, or what stands in a paper or on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from indelible import files, tables, text, typeset
+from indelible.experiment import InputError
+from indelible.pages import comparison as comparison_page
+from indelible.pages import sweep as sweep_page
+from indelible.results import Comparison, OfSeeds
+from indelible.rows import rows_as_csv
+from indelible.sweeps import Sweep
+from indelible.text import comparison as comparison_text
+from indelible.text import sweep as sweep_text
+from indelible.text.comparison import STUB, where
+from indelible.typeset import Sheet
+from indelible.views import RATIOS, view_named
+
+#: Notes are lines of their own, however long they are.
+NO_WIDTH = 1_000_000
+
+#: The columns of a comparison that have words and no numbers.
+LABELS = ("workload", "design")
+
+
+def save(path: str | PathLike[str], content: str) -> None:
+    """Write what is to be in a file."""
+    with files.naming(path):
+        files.write(path, content)
+
+
+def compared(answer: Comparison, path: str | PathLike[str], view: str = RATIOS) -> str:
+    """Return the table of a comparison, or of what is behind it, as a file of that name has it."""
+    typeset.check(path)
+    shown = view_named(view)
+    if not answer.runs:
+        raise _nothing()
+    told = [_said(note) for note in shown.notes(answer)]
+    if shown.printed is None:
+        # There is no column or row for verdicts.
+        told += _verdicts(answer)
+    told += comparison_text.remarks(answer, NO_WIDTH)
+    command = comparison_page.command(answer, view, "--table", str(path))
+    return _written(path, shown.rows(answer), _compared(answer, view), told, _made(answer, command))
+
+
+def swept(answer: Sweep, path: str | PathLike[str]) -> str:
+    """Return the table of a sweep, or the grids of one of two fields, as such a file has it."""
+    typeset.check(path)
+    if not answer.runs:
+        raise _nothing()
+    told = [(">", said) for said in sweep_text.passings(answer)]
+    told = [_said(note) for note in [*told, *sweep_text.notes(answer)]]
+    command = sweep_page.command(answer, "--table", str(path))
+    return _written(path, tables.swept(answer), _swept(answer), told, _made(answer, command))
+
+
+def _written(
+    path: str | PathLike[str],
+    rows: Iterable[Mapping[str, Any]],
+    sheets: Iterable[Sheet],
+    notes: Sequence[str],
+    made: Sequence[str],
+) -> str:
+    write = typeset.WRITERS.get(typeset.suffix_of(path))
+    return rows_as_csv(rows) if write is None else write(sheets, notes, made)
+
+
+def _compared(answer: Comparison, view: str) -> Iterator[Sheet]:
+    """Return a sheet for each number of cores."""
+    shown = view_named(view)
+    for cores in answer.cores:
+        title = [shown.title(answer), where(answer, cores)]
+        rows = (shown.printed or shown.grid)(answer, cores)
+        words = sum(head in LABELS for head in rows[0])
+        if words == STUB:
+            starts = [i for i in range(2, len(rows)) if rows[i][0] != rows[i - 1][0]]
+            rows = comparison_text.named_once(rows)
+        else:
+            starts = [1 + len(answer.workloads)] if view == RATIOS else []
+        yield Sheet(title, rows, words, starts)
+
+
+def _swept(answer: Sweep) -> Iterator[Sheet]:
+    """Return a sheet for each table of a terminal. Values of fields are numbers like the others."""
+    title = [*sweep_text.title_lines(answer), sweep_text.where(answer, answer.core_model())]
+    for name, rows in sweep_text.grids(answer).items():
+        said = " · ".join(filter(None, [name, sweep_text.axes(answer)]))
+        yield Sheet([*title, *([said] if said else [])], rows, 0)
+
+
+def _verdicts(answer: Comparison) -> Iterator[str]:
+    for cores in answer.cores:
+        label = comparison_text.with_cores("crash test", answer, cores)
+        yield f"{label}: {comparison_text.verdicts(answer, cores)}"
+
+
+def _said(note: text.Note) -> str:
+    """Return a note behind its mark, or behind the name of the column that it is of."""
+    mark, body = note
+    return f"{mark}{':' if mark[0].isalnum() else ''} {body}"
+
+
+def _made(answer: OfSeeds, command: str) -> list[str]:
+    """Return what made a table: the command line, and the simulator that did what it says."""
+    versions = dict.fromkeys(run.data["version"] for run in answer.runs.values())
+    return [command, f"Indelible {', '.join(versions)}"]
+
+
+def _nothing() -> InputError:
+    return InputError("there is no table: no run came to its end")

@@ -1,0 +1,138 @@
+"""Tables as text for a paper or a page: LaTeX and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from indelible.experiment import InputError
+
+CSV, LATEX, MARKDOWN = SUFFIXES = (".csv", ".tex", ".md")
+
+#: What begins the path of what has no ending and is a stream, as a shell names one; it gets CSV.
+DEVICES = "/dev/"
+
+#: What LaTeX would not print as it is, also in its old encoding of fonts (OT1).
+IN_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"$\sim$",
+        "^": r"\textasciicircum{}",
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{letter: f"${letter}$" for letter in "<>|"},
+        '"': "''",
+        # Behind the end of a row these are words of LaTeX.
+        "[": "{[}",
+        "*": "{*}",
+        "†": r"\dag{}",
+        "‡": r"\ddag{}",
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+    }
+)
+
+#: What begins something in Markdown, or is struck through or a formula on GitHub.
+IN_MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_{}[]<>|~$#&!"})
+
+#: A cell that has nothing, and what LaTeX has of it.
+NOTHING, DASH = "-", "--"
+
+#: What LaTeX has the rules from.
+NEEDS = r"The preamble needs \usepackage{booktabs}."
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table to be typeset: its title, and rows of cells of which the first has the heads."""
+
+    title: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    #: How many of the first columns have words, which stand at the left.
+    words: int
+    #: The rows before which a rule stands, beside that below the heads.
+    ruled: Iterable[int] = ()
+
+
+def check(path: str | PathLike[str], flag: str = "") -> None:
+    """Refuse a path that no table can be saved to."""
+    if suffix_of(path) not in SUFFIXES:
+        place = f"{flag} {path}".lstrip()
+        raise InputError(f"{place}: a table is one of {', '.join(SUFFIXES)}")
+
+
+def suffix_of(path: str | PathLike[str]) -> str:
+    """Return the ending that says what is written."""
+    suffix = Path(path).suffix.lower()
+    return CSV if not suffix and str(path).startswith(DEVICES) else suffix
+
+
+def latex(sheets: Iterable[Sheet], notes: Sequence[str], made: Sequence[str]) -> str:
+    """Return a `tabular` for each sheet; all there is to know of them is in comments."""
+    parts = [_comments([*made, NEEDS])]
+    for sheet in sheets:
+        rows = [[_in_latex(cell) for cell in row] for row in sheet.rows]
+        head, *body = _aligned(rows, sheet.words)
+        ruled = {*sheet.ruled}
+        lines = [rf"\begin{{tabular}}{{{_columns(sheet)}}}", r"  \toprule"]
+        lines += [f"  {' & '.join(head)} \\\\", r"  \midrule"]
+        for index, row in enumerate(body, start=1):
+            lines += [r"  \midrule"] if index in ruled else []
+            lines.append(f"  {' & '.join(row)} \\\\")
+        lines += [r"  \bottomrule", r"\end{tabular}"]
+        parts.append("\n".join([_comments(sheet.title), *lines]))
+    return "\n\n".join([*parts, *([_comments(notes)] if notes else [])]) + "\n"
+
+
+def markdown(sheets: Iterable[Sheet], notes: Sequence[str], made: Sequence[str]) -> str:
+    """Return a table of GitHub's Markdown for each sheet, and below them what there is to know."""
+    said = "\n".join(made).replace("-->", "--&gt;")
+    parts = [f"<!--\n{said}\n-->"]
+    for sheet in sheets:
+        rows = [[_in_markdown(cell) for cell in row] for row in sheet.rows]
+        rows.insert(1, [])
+        widths = [max(3, *map(len, column)) for column in zip(*rows[:1], *rows[2:], strict=True)]
+        dashes = ("-" * width for width in widths)
+        rows[1] = [d if i < sheet.words else f"{d[1:]}:" for i, d in enumerate(dashes)]
+        lines = [f"| {' | '.join(row)} |" for row in _aligned(rows, sheet.words)]
+        title = "\\\n".join(map(_in_markdown, sheet.title))
+        parts.append("\n".join([title, "", *lines]))
+    listed = "\n".join(f"- {_in_markdown(note)}" for note in notes)
+    return "\n\n".join([*parts, *([listed] if notes else [])]) + "\n"
+
+
+#: How a table is written, by the ending of its file.
+WRITERS: Mapping[str, Callable[[Iterable[Sheet], Sequence[str], Sequence[str]], str]] = {
+    LATEX: latex,
+    MARKDOWN: markdown,
+}
+
+
+def _columns(sheet: Sheet) -> str:
+    return "l" * sheet.words + "r" * (len(sheet.rows[0]) - sheet.words)
+
+
+def _comments(lines: Iterable[str]) -> str:
+    """Return lines that LaTeX does not print; a line may have come with breaks of its own."""
+    return "\n".join(f"% {part}" for line in lines for part in line.splitlines())
+
+
+def _in_latex(cell: str) -> str:
+    return DASH if cell == NOTHING else " ".join(cell.split()).translate(IN_LATEX)
+
+
+def _in_markdown(cell: str) -> str:
+    return " ".join(cell.split()).translate(IN_MARKDOWN)
+
+
+def _aligned(rows: Sequence[Sequence[str]], words: int) -> list[list[str]]:
+    """Return rows whose columns are below each other in the text, too."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        [
+            cell.ljust(width) if index < words else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]
