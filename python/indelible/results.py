@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
 from indelible.kept import Taken
+from indelible.labels import labels
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.metrics import METRICS, metric_named
 from indelible.names import closest_first
@@ -274,6 +275,7 @@ class OfSeeds(Shown, ABC):
     machine: str
     seeds: tuple[int, ...]
     metric: str
+    durability: Mapping[str, str]
     settings: tuple[tuple[str, str], ...]
     #: By cell, with the seed behind what a cell is made of.
     runs: Mapping[AnyCell, Run]
@@ -298,6 +300,11 @@ class OfSeeds(Shown, ABC):
             lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
         )
         return tuple(whole) or self.seeds[:1]
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """What the designs are called in tables and figures."""
+        return labels(self.designs)
 
     def value(self, cell: AnyCell, seed: int | None = None) -> float | None:
         """Return the metric of a cell, in its own unit."""

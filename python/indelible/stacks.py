@@ -171,7 +171,7 @@ def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> st
 
 def title(answer: Comparison, of: Stacked) -> str:
     """Return what stacks are of, and what is all of one."""
-    return f"{of.title}, {answer.normalize} = 100, lower is better"
+    return f"{of.title}, {answer.labels[answer.normalize]} = 100, lower is better"
 
 
 def grid(answer: Comparison, cores: int | None, of: Stacked) -> Grid:

@@ -189,7 +189,8 @@ def whole(answer: Comparison, cores: int | None) -> Grid:
 
 def title(answer: Comparison) -> str:
     """Return what numbers are relative to, and of which workloads they are."""
-    return f"Designs relative to {answer.normalize}, {over(', '.join(answer.workloads), answer)}"
+    base, of = answer.labels[answer.normalize], over(", ".join(answer.workloads), answer)
+    return f"Designs relative to {base}, {of}"
 
 
 def notes(answer: Comparison) -> list[Note]:
@@ -279,8 +280,8 @@ def _fastest(answer: Comparison, rows: Sequence[Row], cores: int | None) -> tupl
     if ratio(each[least]) == ratio(each[most]):
         return label, None
     return label, (
-        f"{judged(answer, fastest['design'])}, from {ratio(each[least])} times {answer.normalize}"
-        f" on {least} to {ratio(each[most])} on {most}"
+        f"{judged(answer, fastest['design'])}, from {ratio(each[least])} times"
+        f" {answer.labels[answer.normalize]} on {least} to {ratio(each[most])} on {most}"
     )
 
 
@@ -300,7 +301,8 @@ def _column_notes(
 ) -> list[Note]:
     """Return what the columns and the marks are."""
     every = [row for rows in found.values() for row in rows]
-    later = [d for d in answer.designs if answer.durability.get(d) == "asynchronous"]
+    of = answer.durability
+    later = [answer.labels[d] for d in answer.designs if of.get(d) == "asynchronous"]
     until = f"; of {', '.join(later)} the time until the transaction is durable" if later else ""
     writes = ["PM writes are bytes that the write-pending queues accepted"]
     writes += ["media bits those that were programmed"] if "media_bits" not in dropped else []

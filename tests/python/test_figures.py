@@ -87,9 +87,10 @@ def test_a_long_name_makes_no_figure_narrower(fake: ModuleType) -> None:
 
 def test_a_long_name_of_a_design_ends_above_its_workload(fake: ModuleType) -> None:
     answer = indelible.compare(["silo"], ["hash"], crash=False)
-    long = "./a_log_of_my_own_with_a_long_name.py"
-    runs = {(long, *of): run for (_, *of), run in answer.runs.items()}
-    named = replace(answer, designs=(long,), normalize=long, runs=runs)
+    long = "a_log_of_my_own_with_a_long_name"
+    file = f"./{long}.py"
+    runs = {(file, *of): run for (_, *of), run in answer.runs.items()}
+    named = replace(answer, designs=(file,), normalize=file, runs=runs)
     (axes,) = VIEWS["stalls"].figure(named).axes
     design, workload = (axes.get_xticklabels(minor=minor)[0] for minor in (True, False))
     assert (design.get_text(), workload.get_text()) == (long, "hash")
@@ -139,22 +140,23 @@ def test_no_sweep_is_drawn_of_no_ratio(command: Command, tmp_path: Path) -> None
 @needs_core
 def test_names_of_files_are_no_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    name = r"a$\foo$b.py"
+    label = r"a$\foo$b"
+    name = f"{label}.py"
     shutil.copy(UNDO_LOG, name)
     small = {"cores": 1, "txs": 20}
     compared = indelible.compare(["silo", name], ["hash"], crash=False, latencies=True, **small)
     for view in VIEWS:
         compared.save("it.svg", view=view)
-        assert name in Path("it.svg").read_text(encoding="utf-8")
+        assert label in Path("it.svg").read_text(encoding="utf-8")
     designs = ["undo@x86", "silo", name]
     plane = {"cores": [1, 2], "controller.wpq": [32, 64]}
     for vary in ({"cores": [1, 2]}, plane):
         indelible.sweep(designs, ["hash"], vary, txs=20).save("it.svg")
-        assert name in Path("it.svg").read_text(encoding="utf-8")
+        assert label in Path("it.svg").read_text(encoding="utf-8")
     why = indelible.why(["undo@x86", name], ["hash"], fields=["controller.domain"], **small)
     for suffix in plots.SUFFIXES:
         why.save(f"it{suffix}")
-    assert name in Path("it.svg").read_text(encoding="utf-8")
+    assert label in Path("it.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("limits", [(220, 900), (1_100, 1_900), (30, 90), (0.9, 350)])

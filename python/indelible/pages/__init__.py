@@ -77,7 +77,7 @@ class Figure:
 
 def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of: OfSeeds) -> Figure:
     """Return a figure with its drawing, or with the reason why there is none."""
-    told = f"{figure.title}: {', '.join(of.designs)} on {', '.join(of.workloads)}"
+    told = f"{figure.title}: {', '.join(of.labels.values())} on {', '.join(of.workloads)}"
     try:
         svg = plots.svg(draw, answer)
     except InputError as error:
@@ -97,7 +97,7 @@ def table(
 
 def named(answer: OfSeeds) -> str:
     """Return the designs and the workloads of an answer, for a title."""
-    return f"{_counted(answer.designs, 'designs')} on {counted_workloads(answer)}"
+    return f"{_counted([*answer.labels.values()], 'designs')} on {counted_workloads(answer)}"
 
 
 def counted_workloads(answer: OfSeeds) -> str:

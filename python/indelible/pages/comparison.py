@@ -70,7 +70,7 @@ def _view(answer: Comparison, name: str, title: str) -> Figure:
     answer = _based(answer, name)
     view, metric = VIEWS[name], METRICS[answer.metric]
     better = f", {metric.better}" if metric.better else ""
-    said = title.format(metric=metric.title, base=answer.normalize, better=better)
+    said = title.format(metric=metric.title, base=answer.labels[answer.normalize], better=better)
     return Figure(name, said, None, None, [*_tables(answer, name)], view.notes(answer))
 
 
@@ -105,7 +105,9 @@ def _tables(answer: Comparison, name: str) -> Iterator[Table]:
 def _judged(answer: Comparison, design: str, verdict: Verdict) -> Judged:
     is_weaker = answer.durability.get(design) == "asynchronous"
     warning = {"fail": UNSAFE, "none": BOUND}.get(verdict.kind, WEAKER if is_weaker else None)
-    return Judged(design, verdict.kind, verdict_text(verdict).rstrip(text.DAGGER), warning)
+    return Judged(
+        answer.labels[design], verdict.kind, verdict_text(verdict).rstrip(text.DAGGER), warning
+    )
 
 
 def _overall(answer: Comparison) -> list[Judged]:
@@ -128,7 +130,8 @@ def _legend(answer: Comparison) -> list[text.Note]:
 
 def _verdicts(answer: Comparison) -> list[tuple[str, Judged]]:
     """Return the names of designs as figures have them, with their verdicts."""
-    return [(judged(answer, one.name), one) for one in _overall(answer)]
+    every = zip(answer.designs, _overall(answer), strict=True)
+    return [(judged(answer, design), one) for design, one in every]
 
 
 def _campaigns(answer: Comparison) -> list[tuple[str, str, Verdict]]:

@@ -87,7 +87,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     name_groups(axes, places, groups)
     axes.tick_params(axis="x", length=0)
     metric = METRICS[answer.metric]
-    axes.set_ylabel(f"{metric.title}\nrelative to {answer.normalize}")
+    axes.set_ylabel(f"{metric.title}\nrelative to {answer.labels[answer.normalize]}")
     seeds = answer.seeds_shown
     sure = f"95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else None
     notes = ", ".join(filter(None, (metric.better, sure)))

@@ -161,7 +161,7 @@ def _stairs(axes: Axes, corners: Sequence[Point]) -> list[Point]:
 
 
 def _said(answer: Comparison, key: str) -> str:
-    return f"{METRICS[RATIOS[key]].title} relative to {answer.normalize}"
+    return f"{METRICS[RATIOS[key]].title} relative to {answer.labels[answer.normalize]}"
 
 
 def _better(key: str) -> str:

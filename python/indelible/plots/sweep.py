@@ -278,7 +278,7 @@ def _add_names(axes: Axes, answer: Sweep) -> None:
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(color=colour, label=text.marked(answer.durability, design))
+        Patch(color=colour, label=text.marked(answer, design))
         for design, colour in leading_colours(answer).items()
     ]
     axes.set_title(axes.get_title(), loc="left", fontsize=NAME_FONT, pad=3)

@@ -270,15 +270,19 @@ def command(label: str, command: str, width: int) -> str:
 # Names and notes.
 
 
-def marked(durability: Mapping[str, str], design: str) -> str:
+def marked(answer: OfSeeds, design: str) -> str:
     """Return the name of a design, with a dagger for weaker durability."""
-    weaker = durability.get(design, "synchronous") != "synchronous"
-    return design + (DAGGER if weaker else "")
+    weaker = answer.durability.get(design, "synchronous") != "synchronous"
+    return answer.labels[design] + (DAGGER if weaker else "")
 
 
-def durability_notes(designs: Sequence[str], durability: Mapping[str, str]) -> list[Note]:
+def durability_notes(answer: OfSeeds) -> list[Note]:
     """Return what the daggers mean."""
-    names = {kind: [d for d in designs if durability.get(d) == kind] for kind in DURABILITY_NOTES}
+    of = answer.durability
+    names = {
+        kind: [answer.labels[d] for d in answer.designs if of.get(d) == kind]
+        for kind in DURABILITY_NOTES
+    }
     return [
         (DAGGER, f"{', '.join(names[kind])}: {note}")
         for kind, note in DURABILITY_NOTES.items()

@@ -276,7 +276,7 @@ def gains(answer: Causes) -> Iterator[tuple[str, str]]:
 
 def own_notes(answer: Causes) -> list[Note]:
     """Return what designs do not promise, and what runs say of themselves."""
-    told = durability_notes(answer.designs, answer.sweep.durability)
+    told = durability_notes(answer.sweep)
     return [*told, *(("*", note) for note in _run_notes(answer))]
 
 
@@ -323,4 +323,4 @@ def marked_names(answer: Causes) -> tuple[str, ...]:
 
 
 def _marked(answer: Causes, design: str) -> str:
-    return marked(answer.sweep.durability, design)
+    return marked(answer.sweep, design)

@@ -82,14 +82,14 @@ def with_notes(
 
 def remarks(answer: Comparison, width: int) -> list[str]:
     """Return what there is to know of designs and runs, whatever is shown of them."""
-    daggers = durability_notes(answer.designs, answer.durability)
+    daggers = durability_notes(answer)
     return [*(footnote(*note, width) for note in daggers), *_run_notes(answer, width)]
 
 
 def title(answer: Comparison) -> str:
     """Return what is relative to what."""
     metric = METRICS[answer.metric]
-    what = f"{metric.title} relative to {answer.normalize}"
+    what = f"{metric.title} relative to {answer.labels[answer.normalize]}"
     return ", ".join(filter(None, (what, metric.better)))
 
 
@@ -189,7 +189,7 @@ def _has_intervals(answer: Comparison) -> bool:
 def judged(answer: Comparison, design: str) -> str:
     """Return the marked name of a design, with `!` for a failed crash test."""
     failed = any(v.kind == "fail" for cell, v in answer.verdicts.items() if cell[0] == design)
-    return marked(answer.durability, design) + ("!" if failed else "")
+    return marked(answer, design) + ("!" if failed else "")
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -283,7 +283,7 @@ def stubbed_tables(
 
 def zero_note(answer: Comparison) -> str:
     """Return what to do where nothing can be relative to the base."""
-    return f"{answer.normalize} is 0 there: choose --normalize"
+    return f"{answer.labels[answer.normalize]} is 0 there: choose --normalize"
 
 
 def zero_notes(answer: Comparison) -> list[Note]:
@@ -311,7 +311,7 @@ def _run_notes(answer: Comparison, width: int) -> list[str]:
     for design in answer.designs:
         verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
         if verdict.kind == "fail":
-            notes.append(f"! {design} is not crash-safe; to see it:")
+            notes.append(f"! {answer.labels[design]} is not crash-safe; to see it:")
             notes.append(command("", verdict.command or "", width))
         elif verdict.kind == "untested" and verdict.reason and verdict.command:
             untested = [
@@ -320,7 +320,8 @@ def _run_notes(answer: Comparison, width: int) -> list[str]:
                 if cell[0] == design and verdict.kind == "untested"
             ]
             on = ", ".join(dict.fromkeys(untested))
-            notes.append(footnote("?", f"{design} was not tested on {on}: {verdict.reason}", width))
+            what = f"{answer.labels[design]} was not tested on {on}: {verdict.reason}"
+            notes.append(footnote("?", what, width))
     return notes
 
 
@@ -331,7 +332,7 @@ def _interval_notes(answer: Comparison) -> list[Note]:
         design, workload, cores = cell
         used = answer.cores_used(cores) or 1
         count = f" with {plural(used, 'core')}" if len(answer.cores) > 1 else ""
-        return f"{design} on {workload}{count}"
+        return f"{answer.labels[design]} on {workload}{count}"
 
     said = (
         f"95 %: the confidence interval of gmean over {len(answer.seeds_shown)} seeds, to either"

@@ -69,7 +69,7 @@ def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
     """Return what is shown of a point, by name."""
     shown = answer.shown()
     if len(shown) > 1:
-        return {text.marked(answer.durability, d): _mean(answer, d) for d in shown}
+        return {text.marked(answer, d): _mean(answer, d) for d in shown}
     found = {workload: _of(answer, shown[0], workload) for workload in answer.workloads}
     return found | ({"gmean": _mean(answer, shown[0])} if len(answer.workloads) > 1 else {})
 
@@ -79,12 +79,14 @@ def leader(answer: Sweep, row: Mapping[str, Any]) -> list[str]:
     if row["design"] is None:
         return [text.BLANK if row["lead"] is None else LEVEL]
     doubt = "" if row.get("sure", True) else DOUBT
-    return [text.marked(answer.durability, row["design"]) + doubt, text.ratio(row["lead"])]
+    return [text.marked(answer, row["design"]) + doubt, text.ratio(row["lead"])]
 
 
 def base(answer: Sweep) -> str:
     """Return what is 1.00: a design, or the first point."""
-    return answer.normalize or _said(answer, answer.points[0])
+    if answer.normalize is None:
+        return _said(answer, answer.points[0])
+    return answer.labels[answer.normalize]
 
 
 def where(answer: Sweep, model: str = "") -> str:
@@ -118,7 +120,7 @@ def title_lines(answer: Sweep) -> list[str]:
     """Return what is shown relative to what, and of which workloads it is."""
     metric = METRICS[answer.metric]
     shown = answer.shown()
-    of = f" of {text.marked(answer.durability, shown[0])}" if len(shown) == 1 else ""
+    of = f" of {text.marked(answer, shown[0])}" if len(shown) == 1 else ""
     own = "" if answer.normalize or len(shown) == 1 else "each design's own at "
     what = f"{metric.title}{of} relative to {own}{base(answer)}"
     lines = [", ".join(filter(None, (what, metric.better)))]
@@ -170,9 +172,12 @@ def notes(answer: Sweep) -> list[text.Note]:
     bases = [answer.base(cell) for cell in answer.cells() if cell[1] in answer.shown()]
     zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
     place = "there" if answer.normalize else f"at {base(answer)}"
-    told += [(text.BLANK, f"{design} is 0 {place}: choose --normalize") for design in zeros]
+    told += [
+        (text.BLANK, f"{answer.labels[design]} is 0 {place}: choose --normalize")
+        for design in zeros
+    ]
     told += text.few_notes(answer)
-    told += text.durability_notes(answer.designs, answer.durability)
+    told += text.durability_notes(answer)
     own = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     return [*told, *(("*", note) for note in dict.fromkeys(own))]
 
@@ -186,7 +191,7 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
     best = "highest" if METRICS[answer.metric].higher_is_better else "lowest"
     said = f"{AHEAD}: whose {means}{answer.metric} itself is {best}, and its lead over the second"
     if bounds := [design for design in answer.designs if design not in answer.rivals()]:
-        said += f"; without {', '.join(bounds)}"
+        said += f"; without {', '.join(map(answer.labels.get, bounds))}"
     if len(answer.seeds_shown) == 1:
         said += ". A lead of a few hundredths may be this seed's: --seeds 5 says how sure it is"
     told = [(">", said)]
@@ -214,5 +219,6 @@ def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:
     passes = "passes" if is_sure else "may pass"
     doubt = "" if is_sure else ": 1.00 is within ± 95 % of their ratio"
     place = f"{key}={crossing['after']} and {crossing['by']}"
-    pair = f"{crossing['ahead']} {passes} {crossing['behind']}"
+    ahead, behind = (answer.labels[crossing[key]] for key in ("ahead", "behind"))
+    pair = f"{ahead} {passes} {behind}"
     return f"{pair} in {answer.metric} between {place}{doubt}"
