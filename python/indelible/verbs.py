@@ -42,6 +42,10 @@ from indelible.settings import Settings, of_cell, pairs, require_effect, varied
 from indelible.shown import Battery, Benchmark, Explanation
 from indelible.sweeps import Point, Sweep
 
+#: What is compared if nobody says what, and on what.
+DESIGNS = ("native", "undo@x86", "silo")
+WORKLOADS = ("hash", "btree", "ycsb", "sqlite")
+
 #: What of a comparison the processor of this computer can say, too.
 NATIVE_METRIC = "throughput"
 
@@ -234,8 +238,8 @@ def crash(
 
 
 def compare(
-    designs: Iterable[DesignName],
-    workloads: Iterable[str],
+    designs: Iterable[DesignName] = DESIGNS,
+    workloads: Iterable[str] = WORKLOADS,
     machine: FileName = MACHINE,
     *,
     cores: int | Iterable[int] | None = None,

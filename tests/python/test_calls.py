@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import json
 from collections.abc import Callable
@@ -12,7 +13,31 @@ from typing import Any
 import pytest
 
 import indelible
+from indelible.cli.parser import COMMANDS
 from indelible.experiment import listed
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} & {*indelible.__all__} - {"native"}))
+def test_a_call_has_what_its_command_has_without_being_told(name: str) -> None:
+    parser = argparse.ArgumentParser()
+    COMMANDS[name].add_options(parser)
+    # A command says itself that it needs what has no default there.
+    nothing = (None, [], inspect.Parameter.empty)
+    told = vars(parser.parse_known_args([])[0])
+    for word, parameter in inspect.signature(getattr(indelible, name)).parameters.items():
+        if told.get(word) in nothing:
+            continue
+        default = parameter.default
+        own = [default] if isinstance(told[word], list) and isinstance(default, str) else default
+        assert told[word] == (list(own) if isinstance(own, tuple) else own), word
+
+
+def test_a_comparison_of_nothing_in_particular_is_that_of_the_command(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    rows = json.loads(command("compare", "--json", "--no-crash")[1])["rows"]
+    assert indelible.compare(crash=False).json()["rows"] == rows
+    assert len(rows) == 3 * 4
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,8 @@ examples:
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
 
-#: The comparison of `make run`.
-DESIGNS = "native,undo@x86,silo"
-WORKLOADS = "hash,btree,ycsb,sqlite"
+#: What is compared if nobody says what, which is what `make run` does, and by what.
+DESIGNS, WORKLOADS = (",".join(names) for names in (verbs.DESIGNS, verbs.WORKLOADS))
 METRIC = "throughput"
 
 #: What is shown instead of a metric, if it is asked for.
