@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from indelible import experiment
 from indelible.experiment import Elsewhere, HostError, InputError, InternalError
 from indelible.kept import Simulated, simulator
-from indelible.pool import Here, Lost, Place
+from indelible.pool import Here, Lost, Place, jobs_at_once
 from indelible.progress import PATIENCE_SECONDS
 from indelible.scripts import is_script
 from indelible.settings import Pairs
@@ -225,7 +225,8 @@ def answer(verb: str, request: str, machine: str | None, asker: str) -> tuple[st
 
 
 def _answer(verb: str, request: str, machine: str | None) -> str:
-    control = experiment.core.Control()
+    # The worker's own `INDELIBLE_JOBS` and processors, which need not be those of who asks.
+    control = experiment.core.Control(jobs_at_once())
     if machine is None:
         return experiment.ask(verb, request, control)
     with tempfile.TemporaryDirectory(prefix="indelible-") as folder:

@@ -229,6 +229,24 @@ def test_that_a_worker_has_no_room_is_told_from_other_mistakes(
 
 
 @needs_core
+def test_a_campaign_has_no_more_threads_than_its_worker_says(
+    here: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[tuple[object, ...]] = []
+    make = experiment.core.Control
+
+    def control(*asked: object) -> object:
+        threads.append(asked)
+        return make(*asked)
+
+    monkeypatch.setenv("INDELIBLE_JOBS", "1")
+    monkeypatch.setattr(experiment.core, "Control", control)
+    asked = {"txs": 5, "mutants": "undo_newest_first", "dask": here.scheduler_address}
+    assert indelible.crash("silo", "scribble", **asked).data["mutants"]
+    assert threads == [(1,)]
+
+
+@needs_core
 def test_what_is_kept_is_not_sent(
     processes: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
