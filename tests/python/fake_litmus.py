@@ -80,6 +80,7 @@ def _row(test: str, image: str, order: str) -> dict[str, Any]:
         "allowed": allowed,
         "seen": (allowed and test == "two_stores") or order == "leaky",
         "images": 0 if order == "narrow" else 1_400,
+        "sampled": 17 if order == "wide" else 0,
         "runs": 0 if order == "narrow" else 34,
         "counted": 0 if order in ("narrow", "unasked") else 34,
         "refusal": "./narrow.py: one core is enough" if order == "narrow" else None,

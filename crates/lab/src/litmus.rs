@@ -351,6 +351,7 @@ fn row(order: &Hardware, test: &Test, found: &Found) -> Value {
         "allowed": found.allowed,
         "seen": found.seen,
         "images": found.images,
+        "sampled": found.sampled,
         "runs": found.runs,
         "counted": found.counted,
         "refusal": found.refused,

@@ -86,6 +86,8 @@ pub struct Stores {
     changed: Vec<Word>,
     /// Images that were checked.
     pub images: u64,
+    /// Power failures that may leave more images than these.
+    pub sampled: u64,
     /// Whether the image that was asked about was allowed at some time.
     pub allowed: bool,
     /// Whether one of the images was that image.
@@ -195,6 +197,7 @@ impl Probe {
                     changed: changed.map(|(word, _)| *word).collect(),
                     asked: asked.clone(),
                     images: 0,
+                    sampled: 0,
                     allowed: false,
                     seen: false,
                 })
@@ -361,6 +364,11 @@ impl Probe {
                     }
                 }
                 Err(text) => self.report(at, None, text, None),
+            }
+            if let Some(stores) = &mut self.stores
+                && order == self.campaign.reorders
+            {
+                stores.sampled += u64::from(!choices.are_all_made());
             }
             let last = match self.campaign.reorders {
                 _ if self.versions.is_some() => false,

@@ -152,6 +152,8 @@ pub struct Crashes {
     /// If the order of stores was checked: images that were checked, and whether the one that was
     /// asked about was allowed, and was seen.
     pub images: u64,
+    /// Power failures that may leave more images than were checked.
+    pub sampled: u64,
     /// See `images`.
     pub allowed: bool,
     /// See `images`.
@@ -322,6 +324,7 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
         untried: probe.untried,
         checker: workload.checker().map(Checker::shown),
         images: stores.map_or(0, |stores| stores.images),
+        sampled: stores.map_or(0, |stores| stores.sampled),
         allowed: stores.is_some_and(|stores| stores.allowed),
         seen: stores.is_some_and(|stores| stores.seen),
         violations: probe.violations,

@@ -14,10 +14,10 @@ HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (
     "Run litmus tests on ordering hardware without a log: the power is cut at every\n"
     "point of many interleavings, with every order of draining tried that the\n"
-    "hardware's rules allow. Exit code 1 if an image was seen that the hardware's\n"
-    "persistency model forbids, a rule that is switched off was not caught, or no\n"
-    "test could run on some hardware. docs/litmus.md has the format of a test,\n"
-    "docs/design.md hardware in Python."
+    "hardware's rules allow, or where a line `sampled` says so a part of them. Exit\n"
+    "code 1 if an image was seen that the hardware's persistency model forbids, a\n"
+    "rule that is switched off was not caught, or no test could run on some hardware.\n"
+    "docs/litmus.md has the format of a test, docs/design.md hardware in Python."
 )
 EPILOG = """\
 examples:

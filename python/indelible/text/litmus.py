@@ -65,7 +65,26 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
         told = why if why.startswith(on) else f"{on}: {why}"
         lines.append(text.paragraph("refused", told, width))
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
-    return [*lines, "", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
+    lines += ["", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
+    return [*lines, *_sampled(names, tests, width)]
+
+
+def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -> list[str]:
+    """Return of which tests there were too many images to check every one, if that is so."""
+    # An extension that was built before this was told has no such field.
+    found = [
+        f"{name} on {row['order']} ({text.plural(row['sampled'], 'power failure')})"
+        for name, test in zip(names, tests, strict=True)
+        for row in test
+        if row.get("sampled")
+    ]
+    if not found:
+        return []
+    told = (
+        "there were too many images to check every one that the rules of the hardware allow, so"
+        f" that one that was not seen may be left all the same: {', '.join(found)}"
+    )
+    return [text.paragraph("sampled", told, width)]
 
 
 def _random(answer: Litmus, row: Row, width: int) -> list[str]:

@@ -20,6 +20,8 @@ pub struct Found {
     pub counted: u64,
     /// Images that were checked.
     pub images: u64,
+    /// Power failures of which not every image that the hardware's rules allow was checked.
+    pub sampled: u64,
     /// Whether the model allows the image after a power failure at some time of some run.
     pub allowed: bool,
     /// Whether the image was seen.
@@ -39,6 +41,7 @@ impl Found {
             self.violation.get_or_insert(violation.text);
         }
         self.images += crashes.images;
+        self.sampled += crashes.sampled;
         if matched {
             self.counted += 1;
             self.allowed |= crashes.allowed;

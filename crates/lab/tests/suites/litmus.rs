@@ -51,6 +51,20 @@ fn the_table_is_the_models() {
     assert!(differ.is_empty(), "{differ}\nThe tables are in crates/lab/tests/suites/litmus.rs.");
 }
 
+/// Of twelve lines that nothing orders 4,096 images may be left, of which not every one is made; of
+/// three, every one.
+#[test]
+fn it_is_told_where_not_every_order_was_tried() {
+    let sampled = |lines: usize| {
+        let stores: String = (0..lines).map(|line| format!("store A{line} 1\n")).collect();
+        let text = format!("thread\n{stores}image A0=1 A1=0\n");
+        let request = json!({ "orders": [{ "name": "x86" }], "tests": [["it.litmus", text]] });
+        ask(&request).expect("an answer")["rows"][0]["sampled"].as_u64().expect("a number")
+    };
+    assert_eq!(sampled(3), 0);
+    assert!(sampled(12) > 0);
+}
+
 /// How a row differs from the tables above, as a sentence that says what would make them agree; or
 /// what is wrong with it in any case.
 fn difference(row: &Value) -> Option<String> {

@@ -98,6 +98,11 @@ impl Choices {
         false
     }
 
+    /// Whether every combination has been made with this image.
+    pub fn are_all_made(&self) -> bool {
+        matches!(self.kind, Kind::Every) && self.given.iter().all(|given| *given)
+    }
+
     /// Goes on to answers by chance.
     pub fn at_random(&mut self, seed: u64) -> bool {
         self.answers.clear();
@@ -126,6 +131,25 @@ mod tests {
     }
 
     /// Of one thing that could have arrived there are two images, however often chance makes one.
+    /// Three writes have eight combinations, and with the last of them all are made.
+    #[test]
+    fn all_are_made_with_the_last() {
+        let mut choices = Choices::every();
+        let mut made = Vec::new();
+        loop {
+            let image: Vec<bool> = (0..3).map(|_| choices.arrived()).collect();
+            assert!(!made.contains(&image));
+            made.push(image);
+            assert_eq!(choices.are_all_made(), made.len() == 8);
+            if choices.next(0) {
+                break;
+            }
+        }
+        assert_eq!(made.len(), 8);
+        choices.at_random(1);
+        assert!(!choices.are_all_made(), "what chance makes is no list");
+    }
+
     #[test]
     fn an_image_of_the_same_answers_is_known() {
         let mut choices = Choices::none();
