@@ -71,6 +71,7 @@ lint: $(STAMPS)/requirements
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff format --check python tests tools
 	$(BIN)/ruff check python tests tools
+	$(BIN)/mypy
 
 format: $(STAMPS)/requirements
 	cargo fmt --all
@@ -96,4 +97,4 @@ lock:
 
 clean:
 	cargo clean
-	rm -rf $(VENV) out python/indelible/_core*.so .pytest_cache .ruff_cache
+	rm -rf $(VENV) out python/indelible/_core*.so .mypy_cache .pytest_cache .ruff_cache

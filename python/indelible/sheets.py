@@ -52,8 +52,8 @@ def swept(answer: Sweep, path: str | PathLike[str]) -> str:
     typeset.check(path)
     if not answer.runs:
         raise _nothing()
-    told = [(">", said) for said in sweep_text.passings(answer)]
-    told = [_said(note) for note in [*told, *sweep_text.notes(answer)]]
+    passings = [(">", said) for said in sweep_text.passings(answer)]
+    told = [_said(note) for note in [*passings, *sweep_text.notes(answer)]]
     command = sweep_page.command(answer, "--table", str(path))
     return _written(path, tables.swept(answer), _swept(answer), told, _made(answer, command))
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from indelible import files, plots, typeset
 from indelible.cli import complain, letters, options
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Table(Protocol):
     """An answer of many runs."""
 
-    interrupted: bool
+    @property
+    def interrupted(self) -> bool:
+        """Whether something is missing."""
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -106,7 +108,7 @@ def show(
     """Print an answer, in JSON with what there is more of it, and write what was asked for."""
     alone = args.csv == STDOUT
     if args.json:
-        options.show_json(answer.json() | (more or {}))
+        options.show_json({**answer.json(), **(more or {})})
     elif not alone:
         options.show(text(answer))
     if answer.interrupted:
@@ -116,14 +118,15 @@ def show(
         print(letters.fitted(answer.csv(), sys.stdout), end="")
     elif args.csv is not None:
         _write("--csv", args.csv, answer.csv())
-    if args.table is not None:
+    if args.table is not None and table is not None:
         _write("--table", args.table, table(answer, args.table))
     if args.plot is not None:
         plots.save(draw, answer, args.plot)
         if not args.json and not alone:
             options.show(f"\nfigure: {args.plot}")
     if args.report is not None:
-        report.save(answer, args.report)
+        # Only the commands whose answers have a page have the option.
+        report.save(cast(report.Answer, answer), args.report)
         if not args.json and not alone:
             options.show(f"\nreport: {args.report}")
 

@@ -62,8 +62,10 @@ def call(args: argparse.Namespace) -> int:
     outputs.check(args)
 
     def show(answer: Reproduction | Reproductions) -> int:
-        table = reproductions if isinstance(answer, Reproductions) else reproduction
-        outputs.show(args, answer, table, reproduction_plot.figure)
+        if isinstance(answer, Reproductions):
+            outputs.show(args, answer, reproductions, reproduction_plot.figure)
+        else:
+            outputs.show(args, answer, reproduction, reproduction_plot.figure)
         return 0
 
     return options.answer(

@@ -191,7 +191,7 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
     best = "highest" if METRICS[answer.metric].higher_is_better else "lowest"
     said = f"{AHEAD}: whose {means}{answer.metric} itself is {best}, and its lead over the second"
     if bounds := [design for design in answer.designs if design not in answer.rivals()]:
-        said += f"; without {', '.join(map(answer.labels.get, bounds))}"
+        said += f"; without {', '.join(answer.labels[design] for design in bounds)}"
     if len(answer.seeds_shown) == 1:
         said += ". A lead of a few hundredths may be this seed's: --seeds 5 says how sure it is"
     told = [(">", said)]
