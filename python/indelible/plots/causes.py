@@ -101,11 +101,16 @@ def _can_be(answer: Causes, point: Point) -> bool:
     return all(numbers)
 
 
+def _ratio(answer: Causes, point: Point) -> float:
+    found = answer.ratio(point)
+    return math.nan if found is None else found
+
+
 def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
-    here = answer.ratio(AS_IT_IS) or math.nan
+    here = _ratio(answer, AS_IT_IS)
     told: set[str | None] = set()
     for place, points in enumerate(fields.values()):
-        ends = {point: answer.ratio(point) or math.nan for point in points}
+        ends = {point: _ratio(answer, point) for point in points}
         # Those at the same side of what it is stand above each other.
         sides = [sum((end > here) == side for end in ends.values()) for side in (True, False)]
         rows = max(sides)
