@@ -28,9 +28,11 @@ pub struct Early {
 }
 
 impl Early {
-    /// What is said of a write.
-    pub fn of(write: &Write) -> Early {
-        Early { line: write.line, class: write.class, bytes: write.mask.count_ones() }
+    /// What is said of a write, unless it has no bytes: whether that has arrived makes no image
+    /// another one.
+    pub fn of(write: &Write) -> Option<Early> {
+        let bytes = write.mask.count_ones();
+        (bytes > 0).then_some(Early { line: write.line, class: write.class, bytes })
     }
 }
 

@@ -55,7 +55,7 @@ pub fn fail<'i, D: Design>(
     arrive_early(under_way, is_media, &mut image, choices, early);
     for write in design.could_be_durable(below, &mut || choices.arrived()) {
         image.set_line(write.line, &write.data, write.mask).expect("the power is on");
-        early.push(Early::of(&write));
+        early.extend(Early::of(&write));
     }
     if below.shape.caches_survive() {
         save_caches(design, below, &mut image);
@@ -104,7 +104,7 @@ pub(super) fn arrive_early(
             stopped.insert(write.line);
         }
         image.set_line(part.line, &part.data, part.mask).expect("the power is on");
-        early.push(Early::of(&part));
+        early.extend(Early::of(&part));
     }
 }
 

@@ -88,3 +88,21 @@ fn of_a_line_the_cells_may_have_a_part_of_the_last_write_that_arrived() {
     assert!(has(&|[first, _]| first.contains(&1) && first.contains(&2)));
     assert!(has(&|[first, second]| is_whole(first) && !is_whole(second)));
 }
+
+/// A flush of a clean line sends none, and a line may be torn so that nothing of it is there.
+#[test]
+fn what_came_early_has_bytes() {
+    let durable = Contents::new(0, 4096).expect("room");
+    let of = |line, mask| Write { mask, ..Write::whole(Line(line), [1; 64], Class::Data) };
+    let writes = [of(0, u64::MAX), of(1, 0), of(2, 0xff)];
+    let mut seen = FxHashSet::default();
+    for seed in 0..512 {
+        let (mut choices, mut early) = (Choices::none(), Vec::new());
+        choices.at_random(mix(seed));
+        let under_way = writes.iter().map(|write| (write, true)).collect();
+        arrive_early(under_way, true, &mut Image::over(&durable), &mut choices, &mut early);
+        seen.extend(early.iter().map(|early| (early.line, early.bytes)));
+    }
+    assert!(seen.iter().all(|(line, bytes)| *line != Line(1) && *bytes > 0), "{seen:?}");
+    assert!(seen.contains(&(Line(0), 64)) && seen.contains(&(Line(2), 8)), "{seen:?}");
+}
