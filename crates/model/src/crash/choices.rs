@@ -66,8 +66,7 @@ impl Choices {
     /// of it: one bit a byte. Where every combination of writes is tried, all are.
     pub fn torn(&mut self) -> u64 {
         let Kind::Random(seed) = self.kind else { return u64::MAX };
-        let drawn = mix(!seed ^ self.asked as u64);
-        let there = if (drawn >> 8).is_multiple_of(TORN) { spread(drawn as u8) } else { u64::MAX };
+        let there = torn(mix(!seed ^ self.asked as u64));
         *self.answers.last_mut().expect("it has arrived") = there;
         there
     }
@@ -110,6 +109,12 @@ impl Choices {
         self.kind = Kind::Random(seed);
         false
     }
+}
+
+/// Which bytes are there, one bit a byte, of a write that the cells may be in the middle of: those
+/// of any words, or mostly all.
+pub fn torn(drawn: u64) -> u64 {
+    if (drawn >> 8).is_multiple_of(TORN) { spread(drawn as u8) } else { u64::MAX }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::firmware::Firmware;
 use crate::image::{Image, PowerLoss, Remembered};
 use crate::units::{Cycle, Line, LineMap, mix, spread};
 
+use super::choices;
 use super::{Booted, Points, Probe};
 
 /// How recovery, or booting, was interrupted.
@@ -137,10 +138,12 @@ impl Probe {
             let Some((before, was_known)) = before else { continue };
             let issued = epoch[0].number + epoch.len() as u64;
             let drawn = mix(seed ^ mix(epoch[0].epoch));
-            for (order, arrived) in (1..).zip(out_of_order(epoch, drawn)) {
-                let is_known = was_known && !arrived.iter().any(|write| is_seen(write));
+            for (order, arrived) in (1..).zip(out_of_order(epoch, drawn, is_media(firmware))) {
+                let is_known = was_known && !arrived.iter().any(|(write, _)| is_seen(write));
                 let mut overtaken = before.clone();
-                arrived.into_iter().for_each(|write| overtaken.write_again(write));
+                arrived
+                    .into_iter()
+                    .for_each(|(write, there)| overtaken.write_in_part(write, there));
                 let again = Again { writes: issued, order };
                 if is_audited && is_known && !ends_as_known(&overtaken, image, writes, firmware) {
                     return self.report(at, Some(again), depends("recover"), None);
@@ -202,8 +205,13 @@ fn ends_as_known(
 /// The bytes that are there of a write that the cells are in the middle of, if it can be torn: any
 /// of its words.
 fn torn(write: &Remembered, seed: u64, firmware: &dyn Firmware) -> Option<u64> {
-    let is_torn = firmware.shape().config.domain() == Domain::Media && write.has_words();
+    let is_torn = is_media(firmware) && write.has_words();
     is_torn.then(|| spread(mix(seed ^ mix(write.number)) as u8))
+}
+
+/// Whether a write is durable when the cells hold it, and so may be there in part.
+fn is_media(firmware: &dyn Firmware) -> bool {
+    firmware.shape().config.domain() == Domain::Media
 }
 
 /// Whether the writes of an epoch may become durable in another order than theirs: those of one
@@ -214,10 +222,15 @@ fn is_open(epoch: &[Remembered], firmware: &dyn Firmware) -> bool {
     !is_ordered && epoch.iter().any(|write| write.line != epoch[0].line)
 }
 
-/// Two of the ways in which an epoch's writes may have arrived when the power fails: all but those
-/// of one line, which is what finds a mark without what it stands for; and of each line the first
-/// few. Of one line an older write is always there before a newer one.
-pub(super) fn out_of_order(epoch: &[Remembered], seed: u64) -> [Vec<&Remembered>; 2] {
+/// Two of the ways in which an epoch's writes may have arrived when the power fails, each with the
+/// bytes of it that are there: all but those of one line, which is what finds a mark without what
+/// it stands for; and of each line the first few. Of one line an older write is always there before
+/// a newer one. Where cells have to hold them, what comes last of a line may be there in part.
+pub(super) fn out_of_order(
+    epoch: &[Remembered],
+    seed: u64,
+    is_media: bool,
+) -> [Vec<(&Remembered, u64)>; 2] {
     let mut lines: Vec<Line> = epoch.iter().map(|write| write.line).collect();
     lines.sort_unstable();
     let mut left: LineMap<u64> = LineMap::default();
@@ -233,8 +246,21 @@ pub(super) fn out_of_order(epoch: &[Remembered], seed: u64) -> [Vec<&Remembered>
         *left = left.saturating_sub(1);
         arrived
     };
-    [
+    let arrived: [Vec<&Remembered>; 2] = [
         epoch.iter().filter(|write| write.line != late).collect(),
         epoch.iter().filter(first_few).collect(),
-    ]
+    ];
+    arrived.map(|writes| in_part(&writes, !seed, is_media))
+}
+
+/// Writes, each with the bytes that are there: of the last one of each line those of some words, if
+/// cells may be in the middle of it and chance has it so, and otherwise all.
+fn in_part<'w>(writes: &[&'w Remembered], seed: u64, is_media: bool) -> Vec<(&'w Remembered, u64)> {
+    let last: LineMap<u64> = writes.iter().map(|write| (write.line, write.number)).collect();
+    let there = |write: &&'w Remembered| {
+        let may_be_torn = is_media && write.has_words() && last[&write.line] == write.number;
+        let drawn = may_be_torn.then(|| choices::torn(mix(seed ^ mix(write.number))));
+        (*write, drawn.unwrap_or(u64::MAX))
+    };
+    writes.iter().map(there).collect()
 }
