@@ -7,6 +7,9 @@ use model::workload::{Step, Stop};
 /// Records at most, as for every other workload.
 const RECORDS_MAX: u64 = 1 << 32;
 
+/// What a proportion is at most (ours: their sum is a number, and so is each one's share of it).
+const PROPORTION_MAX: f64 = 1e9;
+
 /// The properties that mean something here.
 const NAMES: [&str; 15] = [
     "recordcount",
@@ -45,7 +48,8 @@ pub struct Properties {
     /// `operationcount`; how long a run is, is not for the workload to say, but YCSB takes from it
     /// how many inserts to expect.
     pub operation_count: u64,
-    /// `readproportion`.
+    /// `readproportion`. As in YCSB, what counts is its share of the sum of all, which need not be
+    /// 1.
     pub read: f64,
     /// `updateproportion`.
     pub update: f64,
@@ -125,7 +129,8 @@ impl Properties {
         self.read + self.update + self.insert + self.scan + self.read_modify_write
     }
 
-    /// How many records are inserted at most, over all cores, as YCSB guesses: twice the mean.
+    /// How many records are inserted at most, over all cores, as YCSB guesses: twice the mean, if
+    /// the sum of the proportions is 1.
     pub fn expected_inserts(&self) -> u64 {
         (self.operation_count as f64 * self.insert * 2.0) as u64
     }
@@ -211,8 +216,8 @@ fn number(name: &str, value: &str, least: u64, most: u64) -> Result<u64, String>
 }
 
 fn proportion(name: &str, value: &str) -> Result<f64, String> {
-    let share = value.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| format!("`{name}` is a number from 0 to 1, not `{value}`"))
+    let share = value.parse().ok().filter(|share| (0.0..=PROPORTION_MAX).contains(share));
+    share.ok_or_else(|| format!("`{name}` is a number from 0 to {PROPORTION_MAX}, not `{value}`"))
 }
 
 fn distribution(name: &str, value: &str) -> Result<Distribution, String> {

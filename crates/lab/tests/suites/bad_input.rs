@@ -332,7 +332,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "recordcount=100\nreadproportion=much\n",
-        "mine.txt, line 2: `readproportion` is a number from 0 to 1, not `much`",
+        "mine.txt, line 2: `readproportion` is a number from 0 to 1000000000, not `much`",
     ),
     (
         "ycsb",

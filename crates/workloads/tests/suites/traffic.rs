@@ -204,6 +204,22 @@ fn a_property_file_sets_the_mix() {
     }
 }
 
+/// As in YCSB: whatever they add up to.
+#[test]
+fn proportions_are_weights() {
+    let mix = |read: &str, update: &str| {
+        let text = format!("readproportion={read}\nupdateproportion={update}");
+        let seen = watch("ycsb", "", &with_script(&text), 400);
+        seen.iter().map(|seen| (seen.loads, seen.stores)).collect::<Vec<_>>()
+    };
+    let shares = mix("0.75", "0.25");
+    let updates = shares.iter().filter(|(_, stores)| *stores > 0).count();
+    assert!((70..130).contains(&updates), "{updates} updates of 400 operations");
+    for (read, update) in [("75", "25"), ("3", "1"), ("0.375", "0.125")] {
+        assert!(mix(read, update) == shares, "{read} and {update}");
+    }
+}
+
 #[test]
 fn inserted_records_are_found() {
     for distribution in ["uniform", "zipfian", "latest"] {
@@ -297,7 +313,7 @@ fn no_number_of_a_property_file_is_too_large_to_be_run() {
         for count in [u64::MAX, u64::MAX / 2, 1 << 53] {
             let text = format!(
                 "recordcount=1\noperationcount={count}\nrequestdistribution={distribution}\n\
-                 readproportion=0.5\ninsertproportion=0.5\nscanproportion=0.5\n\
+                 readproportion=0.5\ninsertproportion=1e9\nscanproportion=1e9\n\
                  minscanlength=4294967296\nmaxscanlength=4294967296\n"
             );
             let site = Site { cores: 1, ..with_script(&text) };
@@ -330,8 +346,12 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
         ("recordcount=many", "mix, line 1: `recordcount` is a whole number from 1 to"),
         ("\n\nrecordcount=0", "mix, line 3: `recordcount` is a whole number from 1 to"),
         ("fieldlength=", "mix, line 1: `fieldlength` is a whole number from 1 to 65536, not ``"),
-        ("readproportion=1.5", "mix, line 1: `readproportion` is a number from 0 to 1, not `1.5`"),
-        ("scanproportion=NaN", "mix, line 1: `scanproportion` is a number from 0 to 1"),
+        (
+            "readproportion=-1",
+            "mix, line 1: `readproportion` is a number from 0 to 1000000000, not",
+        ),
+        ("scanproportion=NaN", "mix, line 1: `scanproportion` is a number from 0 to 1000000000"),
+        ("scanproportion=Infinity", "mix, line 1: `scanproportion` is a number from 0 to 10000000"),
         ("requestdistribution=zipf", "mix, line 1: `requestdistribution` is `uniform`, `zipfian`"),
         ("readallfields=yes", "mix, line 1: `readallfields` is `true` or `false`, not `yes`"),
         ("fieldlengthdistribution=zipfian", "mix, line 1: `fieldlengthdistribution` can only be"),
