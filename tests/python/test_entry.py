@@ -186,3 +186,22 @@ def test_answers_have_the_rows_of_their_json(fake: ModuleType) -> None:
     for answer in (compared, swept):
         assert len(answer.rows) == 2
         assert answer.rows == answer.json()["rows"]
+
+
+@needs_core
+def test_the_host_s_time_zone_decides_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "zone.sql"
+    hour = "strftime('%H', 0, 'unixepoch', 'localtime')"
+    script.write_text(f"CREATE TABLE t(v);\nINSERT INTO t VALUES (zeroblob(1000 * {hour}));\n")
+    asked = ["run", "--design", "silo", "--sql", str(script), "--cores", "1", "--txs", "3"]
+
+    def written(zone: str) -> object:
+        done = subprocess.run(
+            [sys.executable, "-m", "indelible", *asked, "--json"],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "TZ": zone},
+        )
+        return json.loads(done.stdout)["pm_writes"]
+
+    assert written("AWAY-9") == written("UTC")

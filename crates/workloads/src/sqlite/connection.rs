@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::rc::Rc;
+use std::sync::Once;
 
 use libsqlite3_sys as ffi;
 use model::workload::{Pm, Step, Stop};
@@ -51,6 +52,26 @@ pub(super) fn check_build() -> Step {
     ))
 }
 
+/// A function that makes of seconds since 1970 what C has for date and time; 0 if it has.
+type LocalTime = unsafe extern "C" fn(*const c_void, *mut c_void) -> c_int;
+
+/// Has local time be UTC for all of SQLite: the host's would be another on another host.
+fn forget_time_zone() {
+    static FORGOTTEN: Once = Once::new();
+    let (option, by_function) = (ffi::SQLITE_TESTCTRL_LOCALTIME_FAULT, 2 as c_int);
+    // SAFETY: This option takes an integer and such a function. No connection is there yet that
+    // could ask for the time meanwhile.
+    FORGOTTEN.call_once(|| unsafe {
+        ffi::sqlite3_test_control(option, by_function, utc as LocalTime);
+    });
+}
+
+unsafe extern "C" fn utc(seconds: *const c_void, time: *mut c_void) -> c_int {
+    // SAFETY: SQLite passes a `time_t`, and a `tm` to be filled.
+    let done = unsafe { libc::gmtime_r(seconds.cast(), time.cast()) };
+    c_int::from(done.is_null())
+}
+
 /// Whether a text ends with a complete statement.
 pub(super) fn is_complete(sql: &str) -> bool {
     // SAFETY: The text ends with a zero byte.
@@ -92,9 +113,13 @@ impl Connection {
         Connection::open_with(Shared::new(File::empty(0..0), random, Costs::default()), None)
     }
 
-    /// Opens the database that a file's bytes are, to be read.
+    /// Opens the database that a file's bytes are, to be read. This connection has done nothing,
+    /// and says so to SQL.
     pub(super) fn over(bytes: Vec<u8>, random: Random) -> Step<Connection> {
         let mut connection = Connection::memory(random)?;
+        let of_past = [c"changes", c"total_changes", c"last_insert_rowid"];
+        let made = of_past.into_iter().try_for_each(|name| connection.make(name, 0, nothing_done));
+        made.map_err(Stop::Failed)?;
         let length = bytes.len() as i64;
         connection._bytes = bytes;
         let data = connection._bytes.as_mut_ptr();
@@ -116,6 +141,7 @@ impl Connection {
     }
 
     fn open_with(shared: Rc<Shared>, vfs: Option<Rc<Vfs>>) -> Step<Connection> {
+        forget_time_zone();
         let name = if vfs.is_some() { DATABASE } else { c":memory:" };
         let vfs_name = vfs.as_ref().map_or(ptr::null(), |vfs| vfs.name().as_ptr());
         let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
@@ -143,34 +169,48 @@ impl Connection {
     /// The random numbers that SQL sees are this connection's own: those of SQLite are shared by
     /// all threads.
     fn install_callbacks(&self) -> Result<(), String> {
-        type Function =
-            unsafe extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sqlite3_value);
-        let functions: [(&CStr, c_int, Function); 2] =
-            [(c"random", 0, random), (c"randomblob", 1, randomblob)];
-        let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS;
-        let shared: *mut c_void = Rc::as_ptr(&self.shared).cast_mut().cast();
-        for (name, arguments, function) in functions {
-            // SAFETY: `shared` lives as long as the connection.
-            self.ok(unsafe {
-                ffi::sqlite3_create_function_v2(
-                    self.database,
-                    name.as_ptr(),
-                    arguments,
-                    flags,
-                    shared,
-                    Some(function),
-                    None,
-                    None,
-                    None,
-                )
-            })?;
-        }
+        self.make(c"random", 0, random)?;
+        self.make(c"randomblob", 1, randomblob)?;
         let steps = vfs::STEPS_BETWEEN_CALLS as c_int;
-        // SAFETY: As above.
+        // SAFETY: What the callback gets lives as long as the connection.
         unsafe {
-            ffi::sqlite3_progress_handler(self.database, steps, vfs::PROGRESS, shared);
+            ffi::sqlite3_progress_handler(
+                self.database,
+                steps,
+                vfs::PROGRESS,
+                self.for_callbacks(),
+            );
         }
         Ok(())
+    }
+
+    /// Makes a function of SQL with so many arguments.
+    fn make(&self, name: &CStr, arguments: c_int, function: Function) -> Result<(), String> {
+        let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS;
+        // SAFETY: What the function gets lives as long as the connection.
+        self.ok(unsafe {
+            ffi::sqlite3_create_function_v2(
+                self.database,
+                name.as_ptr(),
+                arguments,
+                flags,
+                self.for_callbacks(),
+                Some(function),
+                None,
+                None,
+                None,
+            )
+        })
+    }
+
+    fn for_callbacks(&self) -> *mut c_void {
+        Rc::as_ptr(&self.shared).cast_mut().cast()
+    }
+
+    /// Whether SQL has asked for random numbers, or, of a database to be looked at, for what its
+    /// connection had done: what it said then may be something else each time.
+    pub(super) fn has_asked_beyond(&self) -> bool {
+        self.shared.asked_beyond.get()
     }
 
     /// Runs `body`, during which the database's file is read and written through `pm`.
@@ -340,16 +380,43 @@ unsafe fn text(text: *const c_char) -> Option<String> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
+/// A function of SQL.
+type Function =
+    unsafe extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sqlite3_value);
+
+/// What a function of SQL's asks for does not follow from its arguments.
+///
+/// # Safety
+/// `context` is that of a function that [`Connection::make`] made.
+unsafe fn beyond<'a>(context: *mut ffi::sqlite3_context) -> &'a Shared {
+    // SAFETY: The caller keeps the rule above.
+    let shared = unsafe { &*ffi::sqlite3_user_data(context).cast::<Shared>() };
+    shared.asked_beyond.set(true);
+    shared
+}
+
+/// SQL's `changes()` and the like, where nothing was done.
+unsafe extern "C" fn nothing_done(
+    context: *mut ffi::sqlite3_context,
+    _: c_int,
+    _: *mut *mut ffi::sqlite3_value,
+) {
+    // SAFETY: SQLite passes what `make` gave it.
+    unsafe {
+        beyond(context);
+        ffi::sqlite3_result_int64(context, 0);
+    }
+}
+
 /// SQL's `random()`: any integer but the least, which has no absolute value.
 unsafe extern "C" fn random(
     context: *mut ffi::sqlite3_context,
     _: c_int,
     _: *mut *mut ffi::sqlite3_value,
 ) {
-    // SAFETY: SQLite passes what `install_callbacks` gave it.
+    // SAFETY: SQLite passes what `make` gave it.
     unsafe {
-        let shared = &*ffi::sqlite3_user_data(context).cast::<Shared>();
-        let drawn = shared.random.borrow_mut().any() as i64;
+        let drawn = beyond(context).random.borrow_mut().any() as i64;
         ffi::sqlite3_result_int64(context, if drawn < 0 { -(drawn & i64::MAX) } else { drawn });
     }
 }
@@ -360,10 +427,9 @@ unsafe extern "C" fn randomblob(
     _: c_int,
     arguments: *mut *mut ffi::sqlite3_value,
 ) {
-    // SAFETY: SQLite passes what `install_callbacks` gave it, and one argument; it copies the
-    // bytes.
+    // SAFETY: SQLite passes what `make` gave it, and one argument; it copies the bytes.
     unsafe {
-        let shared = &*ffi::sqlite3_user_data(context).cast::<Shared>();
+        let shared = beyond(context);
         let length = ffi::sqlite3_value_int64(*arguments).max(1);
         if length > BLOB_BYTES_MAX {
             return ffi::sqlite3_result_error_toobig(context);

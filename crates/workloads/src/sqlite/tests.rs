@@ -357,6 +357,33 @@ fn the_name_of_the_file_is_no_number() {
 }
 
 #[test]
+fn the_clock_begins_with_2026() {
+    let text = "CREATE TABLE t(v);\n\
+                INSERT INTO t VALUES (datetime('now')), (datetime('now', 'localtime'));";
+    let mut view = view();
+    let mut runner = measured(&populated_with(&mut view, Some(text)));
+    transactions(&mut runner, &mut view, 2).expect("it runs");
+    let held = runner.connection.query("SELECT v FROM t").expect("there is such a table");
+    assert_eq!(held, ["2026-01-01 00:00:00"; 2]);
+}
+
+/// What says of the same row something else each time says nothing of the file.
+#[test]
+fn a_constraint_that_does_not_follow_from_its_row_is_not_checked() {
+    for constraint in [
+        "random() % 2 = 0",
+        "randomblob(1) < x'80'",
+        "changes() = v",
+        "total_changes() >= v",
+        "last_insert_rowid() = v",
+    ] {
+        let inserts = "INSERT OR IGNORE INTO t VALUES (0); INSERT OR IGNORE INTO t VALUES (1);";
+        let text = format!("CREATE TABLE t(v CHECK ({constraint}));\n{}", inserts.repeat(20));
+        ran(&text).expect(constraint);
+    }
+}
+
+#[test]
 fn a_long_script_keeps_its_line_numbers() {
     let mut text = "-- A comment.\nINSERT INTO t\n VALUES (';',\n 1);\n".repeat(2_000);
     text.insert_str(0, "CREATE TABLE t (k, v);\n");

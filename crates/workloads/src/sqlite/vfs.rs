@@ -46,6 +46,9 @@ pub(super) struct Shared {
     pub(super) file: RefCell<File>,
     /// Random numbers for SQL's `random()` and `randomblob()`.
     pub(super) random: RefCell<Random>,
+    /// Whether SQL has asked for what does not follow from what it was told: random numbers, or
+    /// what the connection did before.
+    pub(super) asked_beyond: Cell<bool>,
     /// Instructions between the operations on the file.
     pub(super) costs: Costs,
     /// Steps of the running statement whose instructions were executed already.
@@ -61,6 +64,7 @@ impl Shared {
         Rc::new(Shared {
             file: RefCell::new(file),
             random: RefCell::new(random),
+            asked_beyond: Cell::new(false),
             costs,
             steps_charged: Cell::new(0),
             pm: Cell::new(ptr::null_mut()),
