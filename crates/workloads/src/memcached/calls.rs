@@ -27,6 +27,7 @@ pub enum Call {
 impl Client {
     /// Does the next call of a command, or the first of the next command.
     pub(super) fn call(&mut self, pm: &mut Pm<'_>) -> Step {
+        self.next = self.next.take().or_else(|| self.held.pop().map(Ptr::to).map(Call::Remove));
         let Some(call) = self.next.take() else {
             let command = self.draw();
             pm.work(OPERATION_WORK);

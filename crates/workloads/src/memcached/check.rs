@@ -1,13 +1,16 @@
 //! What must hold between the parts of a server: every chunk of every page is an item, free, or
 //! left over; every item is once in the list of its class and once in the chain of its key; and
-//! every count is right. Where each call is a transaction, a chunk may also be an item to which
-//! somebody had a reference when the power failed, which nothing leads to; and values, which are
-//! of no transaction, are not looked at.
+//! every count is right. A list is in order of use, as far as a client's own keys say it: nobody
+//! else uses them, and clients have no time in common. Where each call is a transaction, a chunk
+//! may also be an item to which somebody had a reference when the power failed, which nothing leads
+//! to; there are no more references than clients; and values, which are of no transaction, are not
+//! looked at.
 
 use std::collections::BTreeMap;
 
 use model::units::WORD_BYTES;
 
+use super::CORE_SHIFT;
 use super::item::{self, Header};
 use super::server::{
     BUCKET_COUNT, BUCKETS, ITEMS, MOVED, OLD_BUCKETS, PAGES, Server, bucket_of, class,
@@ -26,8 +29,16 @@ enum Use {
 /// The chunks of a server: the class of each, and what it was found to be.
 type Chunks = BTreeMap<u64, (usize, Use)>;
 
-/// Checks a server, and returns the headers of its items.
-pub fn check(server: &Server, walk: &mut Walk<'_>) -> Result<Vec<Header>, String> {
+/// What a server was found to have.
+pub struct Found {
+    /// The headers of its items.
+    pub items: Vec<Header>,
+    /// The chunk of each reference.
+    pub held: Vec<u64>,
+}
+
+/// Checks a server of so many clients, and returns what it has.
+pub fn check(server: &Server, walk: &mut Walk<'_>, clients: u64) -> Result<Found, String> {
     walk.visit(server.field(0), server.bytes(), "the record")?;
     let mut chunks = pages(server, walk)?;
     let mut listed = 0;
@@ -51,7 +62,27 @@ pub fn check(server: &Server, walk: &mut Walk<'_>) -> Result<Vec<Header>, String
     if (chained, said) != (listed, listed) {
         return Err(format!("{listed} items are listed, {chained} chained, and {said} counted"));
     }
-    Ok(items)
+    let held = check_references(server, walk, &chunks, clients)?;
+    Ok(Found { items, held })
+}
+
+/// Checks that no more chunks are referred to than there are clients, if any may be, and returns
+/// them: a client does one call after the other, and has one reference between two of them.
+fn check_references(
+    server: &Server,
+    walk: &Walk<'_>,
+    chunks: &Chunks,
+    clients: u64,
+) -> Result<Vec<u64>, String> {
+    let used = chunks.iter().filter(|(_, (_, found))| *found != Use::Free);
+    let counts = used.map(|(&chunk, _)| (chunk, item::references(walk, chunk)));
+    let most = if server.shape().by_calls { clients } else { 0 };
+    let count = counts.clone().map(|(_, count)| count).sum::<u64>();
+    if count > most {
+        return Err(format!("it counts {count} references to items, and there are {most} at most"));
+    }
+    let each = |(chunk, count): (u64, u64)| std::iter::repeat_n(chunk, count as usize);
+    Ok(counts.flat_map(each).collect())
 }
 
 /// Visits the pages and returns their chunks.
@@ -143,8 +174,13 @@ fn check_list(
 ) -> Result<u64, String> {
     let field = |field| walk.word(server.class_field(class, field));
     let (mut found, mut before, mut count) = (field(class::FIRST), 0, 0);
+    let mut last_used = BTreeMap::new();
     while found != 0 {
         note(chunks, found, class, Use::Unknown, Use::Listed)?;
+        let (key, now) = item::use_of(walk, found);
+        if last_used.insert(key >> CORE_SHIFT, now).is_some_and(|before| before < now) {
+            return Err(format!("key {key:#x} was used at {now}, and is behind one used before"));
+        }
         let said = walk.word(found + item::BEFORE);
         if said != before {
             return Err(format!("before {found:#x} is {before:#x} and it says {said:#x}"));

@@ -210,6 +210,16 @@ pub fn is_held(walk: &Walk<'_>, at: u64, class: u64) -> bool {
     sizes >> FLAGS == 0 && sizes & REFERENCES > 0 && walk.word(at + CLASS) & 0xff == class
 }
 
+/// How many references there are to the item that was visited.
+pub fn references(walk: &Walk<'_>, at: u64) -> u64 {
+    (walk.word(at + SIZES) & REFERENCES) / REFERENCE
+}
+
+/// The number of the key of the item that was visited, and when it was last used.
+pub fn use_of(walk: &Walk<'_>, at: u64) -> (u64, u64) {
+    (walk.word(at + KEY), walk.word(at + TIME))
+}
+
 /// Whether anybody has a reference to an item with this word of sizes.
 pub fn is_referenced(sizes: u64) -> bool {
     sizes & REFERENCES > 0

@@ -9,7 +9,9 @@
 //!
 //! A command is one transaction, in which nobody else sees an item, so there are no reference
 //! counts. In WHISPER's port each call that took `cache_lock` is one (`transactions=calls`): a SET
-//! allocates, links, and lets go, and a GET finds, updates, and lets go.
+//! allocates, links, and lets go, and a GET finds, updates, and lets go. References are counted in
+//! persistent memory there, so a client lets go first what one held when the power failed (ours:
+//! else nobody would, and the item would stay for ever).
 //!
 //! Each core is a client with a window of keys. A SET adds a new key to its window, and the oldest
 //! is no longer asked for; the server keeps it until it needs the room. A GET asks for a key of the
@@ -105,12 +107,14 @@ pub struct Memcached {
 }
 
 /// What a client has asked for before its present life.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct After {
     /// The oldest key of the window.
     oldest: u64,
     /// Commands so far, which are its time.
     commands: u64,
+    /// Items to which a power failure has left references that are this client's to give back.
+    held: Vec<u64>,
 }
 
 impl Declared for Memcached {
@@ -134,8 +138,8 @@ impl Declared for Memcached {
         let shape = Arc::new(Shape::new(params, plan.items)?);
         let heaps = Heap::of_site(site, Alignment::Line);
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        let first = |core| After { oldest: first_key(CoreId(core)), commands: 0 };
-        let clients = (0..site.cores).map(first).collect();
+        let after = |oldest| After { oldest, commands: 0, held: Vec::new() };
+        let clients = (0..site.cores).map(|core| after(first_key(CoreId(core)))).collect();
         let params = params.clone();
         Ok(Memcached { params, plan, shape, heaps, stamps, servers: Vec::new(), clients })
     }
@@ -150,17 +154,19 @@ impl Memcached {
     /// The program of a core.
     fn client(&self, core: CoreId) -> Client {
         let index = usize::from(core.0);
+        let After { oldest, commands, held } = self.clients[index].clone();
         Client {
             server: self.servers[self.plan.structure_of(core)].clone(),
             params: self.params.clone(),
             heap: self.heaps[index].clone(),
             stamps: self.stamps[index].clone(),
             random: Random::new(self.plan.site.seed, core, Memcached::ABOUT.name),
-            oldest: self.clients[index].oldest,
+            oldest,
             window: self.window(core),
-            commands: self.clients[index].commands,
+            commands,
             lock: self.plan.lock,
             next: None,
+            held,
         }
     }
 
@@ -208,16 +214,20 @@ impl Workload for Memcached {
     }
 
     /// A client's window ends with the newest of its keys that is there, and its time with the
-    /// latest use of an item.
+    /// latest use of an item. References are given back by as many clients as there are.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
-        let (seen, items) = self.look(image)?;
+        let (seen, items, held) = self.look(image)?;
         for core in (0..self.plan.site.cores).map(CoreId) {
             let keys = first_key(core)..first_key(core) + (1 << CORE_SHIFT);
             let own = items.iter().map(|item| item.number).filter(|number| keys.contains(number));
             let end = own.max().map_or(keys.start, |newest| newest + 1);
             let commands = items.iter().map(|item| item.now).max().unwrap_or(0);
             let oldest = end.saturating_sub(self.window(core)).max(keys.start);
-            self.clients[usize::from(core.0)] = After { oldest, commands };
+            let held = Vec::new();
+            self.clients[usize::from(core.0)] = After { oldest, commands, held };
+        }
+        for (core, chunk) in held {
+            self.clients[core].held.push(chunk);
         }
         (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
         Ok(())
@@ -225,18 +235,21 @@ impl Workload for Memcached {
 }
 
 impl Memcached {
-    /// Checks every server; also returns what it has.
-    fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<Header>), String> {
-        let (mut seen, mut items) = (Seen::default(), Vec::new());
+    /// Checks every server; also returns what they have: items, and references, each with the core
+    /// whose client is to give it back.
+    fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<Header>, Vec<(usize, u64)>), String> {
+        let (mut seen, mut items, mut held) = (Seen::default(), Vec::new(), Vec::new());
         for (index, server) in self.servers.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
-            let found = check::check(server, &mut walk)
+            let found = check::check(server, &mut walk, self.sharers())
                 .map_err(|error| format!("server {index}: {error}"))?;
-            items.extend(found);
+            items.extend(found.items);
+            let of = |(nth, chunk)| (self.plan.supplier(index, nth), chunk);
+            held.extend((0..).zip(found.held).map(of));
             seen.reached.extend(walk.reached());
         }
         seen.stamps.extend(items.iter().map(|item| item.version));
-        Ok((seen, items))
+        Ok((seen, items, held))
     }
 }
 
@@ -261,6 +274,8 @@ struct Client {
     lock: Option<LockId>,
     /// What is left to do of a command whose calls are transactions.
     next: Option<Call>,
+    /// What is to be let go first.
+    held: Vec<u64>,
 }
 
 impl Client {

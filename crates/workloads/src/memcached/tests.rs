@@ -197,6 +197,31 @@ fn calls_of_clients_may_alternate() {
     assert!(held > 20, "{held} items that nothing leads to");
 }
 
+/// Whatever calls they were in the middle of.
+#[test]
+fn what_clients_held_when_the_power_failed_they_let_go() {
+    let text = "items=60 set_percent=60 overwrite_percent=60 memory_percent=70 \
+                update_interval=9 transactions=1";
+    let (mut workload, mut view) = filled(text, 3);
+    let (mut random, mut held) = (Random::new(4, CoreId(0), "turns"), 0);
+    for life in 0..200 {
+        let mut clients: Vec<Client> = (0..3).map(|core| workload.client(CoreId(core))).collect();
+        for _ in 0..random.below(40) {
+            let core = random.below(3);
+            let mut pm = Pm::plain(&mut view, CoreId(core as u8));
+            clients[core as usize].transaction(&mut pm).expect("a call");
+        }
+        // Those who have begun hold one item at most, and the others what was left to them.
+        let image = Image::over(&view.pm);
+        let found = workload.look(&image).expect("it is sound").2.len();
+        let has = |client: &Client| usize::from(client.next.is_some()) + client.held.len();
+        assert_eq!(found, clients.iter().map(has).sum::<usize>(), "life {life}");
+        held += found;
+        workload.reopen(&image, life).expect("it is sound");
+    }
+    assert!(held > 100, "{held} references");
+}
+
 /// Three clients, and room for two items: who finds none that nobody holds stores nothing.
 #[test]
 fn a_set_without_room_ends() {
@@ -353,6 +378,8 @@ fn faults_are_told() {
         (server.class_field(class, server::class::REST), item.address, "chunks are left"),
         (server.class_field(0, server::class::PAGES), 0, "says 0"),
         (item.address + 32, 1 << 32, "is none of class"),
+        (item.address + 32, sizes + (1 << 32), "1 references to items, and there are 0"),
+        (second + item::TIME, 1 << 20, "was used at 1048576, and is behind one used before"),
     ] {
         let mut image = Image::over(&view.pm);
         image.set_word(Word::of(address), value).expect("power");
