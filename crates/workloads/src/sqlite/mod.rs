@@ -71,7 +71,7 @@
 //!
 //! The rows of a recovered database are held to their `CHECK` constraints. Where one of these asks
 //! for `random()`, `changes()` or the like, it may refuse a row that it let in, in any database; if
-//! it does, the database is checked without such constraints.
+//! it does, the database is checked without its constraints.
 //!
 //! The measured part has a connection of its own: `PRAGMA` statements of the first part that set
 //! something for a connection hold there too (and where the database is checked), and tables that
