@@ -106,6 +106,16 @@ pub struct Memcached {
     clients: Vec<After>,
 }
 
+/// What servers were found to have.
+#[derive(Default)]
+struct Contents {
+    /// What their roots reach, and their stamps.
+    seen: Seen,
+    items: Vec<Header>,
+    /// The chunk of each reference, behind the core whose client is to give it back.
+    held: Vec<(usize, u64)>,
+}
+
 /// What a client has asked for before its present life.
 #[derive(Clone, Debug)]
 struct After {
@@ -216,7 +226,7 @@ impl Workload for Memcached {
     /// A client's window ends with the newest of its keys that is there, and its time with the
     /// latest use of an item. References are given back by as many clients as there are.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
-        let (seen, items, held) = self.look(image)?;
+        let Contents { seen, items, held } = self.look(image)?;
         for core in (0..self.plan.site.cores).map(CoreId) {
             let keys = first_key(core)..first_key(core) + (1 << CORE_SHIFT);
             let own = items.iter().map(|item| item.number).filter(|number| keys.contains(number));
@@ -235,10 +245,9 @@ impl Workload for Memcached {
 }
 
 impl Memcached {
-    /// Checks every server; also returns what they have: items, and references, each with the core
-    /// whose client is to give it back.
-    fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<Header>, Vec<(usize, u64)>), String> {
-        let (mut seen, mut items, mut held) = (Seen::default(), Vec::new(), Vec::new());
+    /// Checks every server; also returns what they have.
+    fn look(&self, image: &Image<'_>) -> Result<Contents, String> {
+        let Contents { mut seen, mut items, mut held } = Contents::default();
         for (index, server) in self.servers.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let found = check::check(server, &mut walk, self.sharers())
@@ -249,7 +258,7 @@ impl Memcached {
             seen.reached.extend(walk.reached());
         }
         seen.stamps.extend(items.iter().map(|item| item.version));
-        Ok((seen, items, held))
+        Ok(Contents { seen, items, held })
     }
 }
 

@@ -213,7 +213,7 @@ fn what_clients_held_when_the_power_failed_they_let_go() {
         }
         // Those who have begun hold one item at most, and the others what was left to them.
         let image = Image::over(&view.pm);
-        let found = workload.look(&image).expect("it is sound").2.len();
+        let found = workload.look(&image).expect("it is sound").held.len();
         let has = |client: &Client| usize::from(client.next.is_some()) + client.held.len();
         assert_eq!(found, clients.iter().map(has).sum::<usize>(), "life {life}");
         held += found;
