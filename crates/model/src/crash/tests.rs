@@ -133,8 +133,13 @@ fn trusting(image: &mut Image<'_>) -> Result<(), PowerLoss> {
         image.set_line(MARK.line(), &note, u64::MAX)?;
         image.fence();
     }
+    store_noted(image, value)
+}
+
+/// Stores what was noted in a word, if something was.
+fn store_noted(image: &mut Image<'_>, note: Word) -> Result<(), PowerLoss> {
     if image.word(MARK) == 2 {
-        let value = image.word(value);
+        let value = image.word(note);
         DATA.into_iter().try_for_each(|word| image.set_word(word, value))?;
         image.fence();
         image.set_word(MARK, 0)?;
@@ -153,13 +158,7 @@ fn hopeful(image: &mut Image<'_>) -> Result<(), PowerLoss> {
         image.set_word(MARK, 2)?;
         image.fence();
     }
-    if image.word(MARK) == 2 {
-        let value = image.word(value);
-        DATA.into_iter().try_for_each(|word| image.set_word(word, value))?;
-        image.fence();
-        image.set_word(MARK, 0)?;
-    }
-    Ok(())
+    store_noted(image, value)
 }
 
 impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
