@@ -278,8 +278,16 @@ def compare(
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
-    at = named("machine", machine)
-    template = Experiment("", "", at, None, txs, seed, pairs(set), None, exact, False, latencies)
+    template = Experiment(
+        "",
+        "",
+        named("machine", machine),
+        txs=txs,
+        seed=seed,
+        settings=pairs(set),
+        exact=exact,
+        latencies=latencies,
+    )
     each_seed = seeds_of(seed, seeds)
     plan = _plan(chosen, workloads, counts, template, scripts)
     # A loop on this computer's processor knows no design.
@@ -376,12 +384,12 @@ def sweep(
             design,
             workload,
             on,
-            at.get("cores", cores),
-            at.get("txs", txs),
-            at.get("seed", seed),
-            of_cell((*settings, *own), design, workload, (*chosen, *workloads)),
-            scripts.get(workload),
-            exact,
+            cores=at.get("cores", cores),
+            txs=at.get("txs", txs),
+            seed=at.get("seed", seed),
+            settings=of_cell((*settings, *own), design, workload, (*chosen, *workloads)),
+            script=scripts.get(workload),
+            exact=exact,
         )
 
     plan = {cell: asked(*cell) for cell in product(points, chosen, workloads, each_seed)}

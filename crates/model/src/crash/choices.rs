@@ -135,7 +135,6 @@ mod tests {
         assert!(seen.iter().any(|there| ![0, u64::MAX].contains(there)));
     }
 
-    /// Of one thing that could have arrived there are two images, however often chance makes one.
     /// Three writes have eight combinations, and with the last of them all are made.
     #[test]
     fn all_are_made_with_the_last() {
@@ -155,6 +154,7 @@ mod tests {
         assert!(!choices.are_all_made(), "what chance makes is no list");
     }
 
+    /// Of one thing that could have arrived there are two images, however often chance makes one.
     #[test]
     fn an_image_of_the_same_answers_is_known() {
         let mut choices = Choices::none();
