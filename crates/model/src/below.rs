@@ -1,4 +1,4 @@
-//! What a design stands on: the caches and controllers that it asks, and the last breath.
+//! The machine below a design: caches, controllers and the agenda, and a battery's last writes.
 
 use crate::agenda::Agenda;
 use crate::caches::Caches;
@@ -13,26 +13,26 @@ use crate::tlb::Tlbs;
 use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, WORD_BYTES};
 use crate::workload::Stop;
 
-/// The floor on which a design stands: caches, controllers, and the agenda for its timed events.
+/// The machine below a design: caches, controllers, and the agenda for its timed events.
 pub struct Below<E> {
     /// The caches.
     pub caches: Caches,
-    /// The controllers and what survives.
+    /// The controllers, and the bytes that survive.
     pub memory: Memory<E>,
-    /// What coherent cores see.
+    /// The newest bytes, as coherent cores see them.
     pub view: View,
-    /// What is known of the machine.
+    /// The machine's sizes and latencies.
     pub shape: Shape,
     pub(crate) agenda: Agenda<Event<E>>,
-    /// Translations that cores have; empty unless the design or the machine has walks take time.
+    /// The cores' TLBs; empty unless page walks take time, by the design or by the machine.
     pub(crate) tlbs: Tlbs,
     /// Cores to be woken, and when.
     pub(crate) wakes: Vec<(CoreId, Cycle)>,
-    /// Cores that are to ask again, and when.
+    /// Cores that are to repeat a request, and when.
     pub(crate) retries: Vec<(CoreId, Cycle)>,
-    /// Why the run cannot go on.
+    /// Why the run cannot go on, if it cannot.
     pub(crate) stopped: Option<Stop>,
-    /// Writes of each core that are not durable yet, for its fences.
+    /// Each core's writes that are not durable yet, for its fences.
     pub(crate) unacknowledged: PerCore<Unacknowledged>,
 }
 
@@ -50,38 +50,38 @@ impl<E: Copy> Below<E> {
         self.agenda.now()
     }
 
-    /// Enters an event of the design.
+    /// Enters an event of the design, due at `at`.
     pub fn at(&mut self, at: Cycle, event: E) {
         self.agenda.enter(at, Event::Design(event));
     }
 
-    /// Lets a core go on at a cycle that a hook answered [`Wait`](crate::design::Progress::Wait):
-    /// one wake for each such answer. One that comes before the answer is kept for it, so one too
-    /// many ends a later wait early.
+    /// Lets a core go on at `at` for which a hook answered
+    /// [`Wait`](crate::design::Progress::Wait). Each such answer needs exactly one wake. One that
+    /// comes before its answer is kept, so one too many ends a later wait early.
     pub fn wake(&mut self, core: CoreId, at: Cycle) {
         self.wakes.push((core, at));
     }
 
-    /// Lets a core ask again that was told to wait for a translation, for a line to store to, or
-    /// with an abort.
+    /// Lets a core repeat a request that was answered with a wait: for a translation, for a line to
+    /// store to, or for an abort.
     pub fn retry(&mut self, core: CoreId, at: Cycle) {
         self.retries.push((core, at));
     }
 
-    /// So many of the design's lines wait for room beside a controller: whoever needs room for
-    /// write-backs waits for them as for others.
+    /// Tells a controller how many of the design's lines wait beside it for room. Cores that need
+    /// room for write-backs wait for those lines as for any others.
     pub fn wait_beside(&mut self, controller: usize, lines: usize, at: Cycle) {
         let unblocked = self.memory.wait_beside(controller, lines);
         self.retries.extend(unblocked.into_iter().map(|core| (core, at)));
     }
 
-    /// Cores whose TLBs have a page, one bit each.
+    /// The cores whose TLBs hold a page, one bit each.
     pub fn tlb_cores(&self, page: Page) -> u64 {
         self.tlbs.holders(page)
     }
 
-    /// Takes a page's translation from the TLBs of every core but one, which are not asked
-    /// ([`tlb_evict`](crate::design::Design::tlb_evict)); whether any of them had it.
+    /// Removes a page's translation from the TLBs of every core but one. The design is not told
+    /// ([`tlb_evict`](crate::design::Design::tlb_evict)). Returns whether any TLB had it.
     pub fn shoot_down(&mut self, page: Page, but: CoreId) -> bool {
         let holders = self.tlb_cores(page) & !(1 << but.0);
         let cores = (0..self.shape.cores).filter(|core| holders >> core & 1 == 1);
@@ -89,16 +89,16 @@ impl<E: Copy> Below<E> {
         holders != 0
     }
 
-    /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
-    /// are durable; the core hears of it at a cycle, no earlier than its program asks for the
-    /// commit. From then on every power failure holds the design to it, acknowledged or not. With
-    /// other designs a transaction is durable when it is acknowledged.
+    /// Announces, for an asynchronous design, that a transaction and all before it on its core are
+    /// durable. The core hears of it at `at`, which must not be before its program asks for the
+    /// commit. From then on the oracle holds the design to that, whether the transaction is
+    /// acknowledged or not. Under other designs a transaction is durable when it is acknowledged.
     pub fn durable(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         self.agenda.enter(at, Event::Announce { core, tx });
     }
 
-    /// Ends the run: what it was asked to do does not fit the machine. The text is a sentence for
-    /// the user.
+    /// Ends the run, because what it was asked to do does not fit the machine. The text is a
+    /// sentence for the user.
     pub fn give_up(&mut self, text: String) {
         self.stopped.get_or_insert(Stop::Input(text));
     }
@@ -116,8 +116,8 @@ impl<E: Copy> Below<E> {
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
-    /// Sends a write that reaches its controller at `at` by a path of the design's own, where it
-    /// may overtake an eviction of the same line ([`Below::send`] keeps their order).
+    /// Sends a write by a path of the design's own, so that it reaches its controller at `at`. On
+    /// such a path it may overtake an eviction of the same line, which [`Below::send`] does not.
     pub fn send_direct(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
         self.memory.send_direct(at, write, notify, &mut self.agenda);
     }
@@ -134,20 +134,21 @@ impl<E: Copy> Below<E> {
         self.memory.give_if_room(at, write, &mut self.agenda)
     }
 
-    /// Takes a slot of the write-pending queue for what must not reach memory yet
-    /// ([`Memory::reserve`]); only from [`event`](crate::design::Design::event).
+    /// Takes a slot of the write-pending queue for a line that must not reach memory yet, and says
+    /// whether there was one ([`Memory::reserve`]); only from
+    /// [`event`](crate::design::Design::event).
     pub fn reserve(&mut self, at: Cycle, line: Line) -> bool {
         self.memory.reserve(at, line, &mut self.agenda)
     }
 
     /// Gives back a slot of the write-pending queue ([`Memory::reserve`]), empty or with a write
-    /// that is accepted in this moment; only from [`event`](crate::design::Design::event).
+    /// that the controller accepts at once; only from [`event`](crate::design::Design::event).
     pub fn unreserve(&mut self, at: Cycle, line: Line, write: Option<Write>) {
         self.memory.unreserve(at, line, write, &mut self.agenda);
     }
 
-    /// Has a line written back if it is dirty: it leaves the core at `at`, walks through the
-    /// caches, and the core's next fence waits for it. The line stays in the caches if `keep`.
+    /// Writes a line back if it is dirty. It leaves the core at `at` and passes through the caches,
+    /// and the core's next fence waits for it. The line stays in the caches if `keep`.
     pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, keep: bool, class: Class) {
         if line.is_persistent() {
             self.write_back(at, line, keep, class, Notify::Core(core));
@@ -158,9 +159,9 @@ impl<E: Copy> Below<E> {
         }
     }
 
-    /// Has a line of persistent memory written back if it is dirty: it leaves a first level at
-    /// `at` and walks through the caches, and `notify` is told when its bytes are durable. False:
-    /// they are durable already, and nobody is told.
+    /// Writes a line of persistent memory back if it is dirty. It leaves a first level at `at` and
+    /// passes through the caches, and `notify` is told when its bytes are durable. Returns false if
+    /// they already are; nobody is told then.
     pub fn write_back(
         &mut self,
         at: Cycle,
@@ -172,7 +173,7 @@ impl<E: Copy> Below<E> {
         self.write_back_to(at, line, line, keep, class, notify)
     }
 
-    /// Has a line written back ([`Below::write_back`]) to the physical line that holds it.
+    /// Writes a line back ([`Below::write_back`]) to the physical line that holds it.
     pub fn write_back_to(
         &mut self,
         at: Cycle,
@@ -183,8 +184,8 @@ impl<E: Copy> Below<E> {
         notify: Notify<E>,
     ) -> bool {
         let dirty = self.caches.clean(line, keep);
-        // A line that was evicted, or that another core flushed, may still be on its way: who
-        // waits for this one waits for that, too.
+        // A line that was evicted, or that another core flushed, may still be on its way. Whoever
+        // waits for this write then waits for that one, too.
         if !dirty && !self.memory.is_under_way(to) {
             return false;
         }
@@ -195,21 +196,21 @@ impl<E: Copy> Below<E> {
         true
     }
 
-    /// A controller takes a write of a core to volatile memory at `at`. The core's next fence waits
-    /// for that, and for the answer.
+    /// Notes that a controller takes a core's write to volatile memory at `at`. The core's next
+    /// fence waits for that, and for the answer.
     pub(crate) fn is_taken(&mut self, core: CoreId, at: Cycle) {
         let pending = &mut self.unacknowledged[core];
         pending.last = pending.last.max(at + self.shape.near);
     }
 
-    /// Whether a core has sent writes, by flushes or past the caches, that are not durable, or
-    /// whose acknowledgement is not back.
+    /// Whether a core has sent writes, by flushes or past the caches, that are not durable yet or
+    /// whose acknowledgements have not come back by `at`.
     pub fn has_unacknowledged(&self, core: CoreId, at: Cycle) -> bool {
         let pending = &self.unacknowledged[core];
         pending.writes > 0 || pending.last > at
     }
 
-    /// What a fence answers that waits until a core's writes are durable.
+    /// The answer to a fence that waits until a core's writes are durable.
     pub fn fence(&mut self, core: CoreId, at: Cycle) -> Progress {
         let pending = &mut self.unacknowledged[core];
         if pending.writes > 0 {
@@ -220,7 +221,8 @@ impl<E: Copy> Below<E> {
         Progress::Done(at.max(pending.last))
     }
 
-    /// A write of a core has become durable at `at`.
+    /// Notes that a core's write has become durable at `at`, and wakes the core if its fence waited
+    /// for that.
     pub(crate) fn acknowledge(&mut self, core: CoreId, at: Cycle) {
         let back = at + self.shape.path;
         let pending = &mut self.unacknowledged[core];
@@ -234,13 +236,13 @@ impl<E: Copy> Below<E> {
     }
 }
 
-/// The last breath of a machine: what a battery may still write.
+/// What a battery writes after the power has failed, as far as its energy reaches.
 pub struct Gasp<'a, 'i> {
     image: &'a mut Image<'i>,
     /// When the power failed.
     pub at: Cycle,
     left: u64,
-    /// Bytes that the battery saved.
+    /// Bytes that the battery has saved.
     pub saved: u64,
 }
 
@@ -250,12 +252,12 @@ impl<'a, 'i> Gasp<'a, 'i> {
         Gasp { image, at, left: bytes, saved: 0 }
     }
 
-    /// How many bytes the memory holds.
+    /// Bytes of the persistent memory.
     pub fn capacity(&self) -> u64 {
         self.image.capacity()
     }
 
-    /// A script raised what this sentence says, of this power failure.
+    /// Notes that a design in a script raised an error at this power failure; the text says which.
     pub fn call_raised(&mut self, text: String) {
         self.image.call_raised(text);
     }
@@ -263,8 +265,8 @@ impl<'a, 'i> Gasp<'a, 'i> {
     /// Saves `bytes` at an address of persistent memory.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the battery has no energy for all of them; the whole words that it had
-    /// saved before stay.
+    /// [`PowerLoss`] when the battery has no energy for all of them; the whole words that it saved
+    /// before stay saved.
     pub fn save(&mut self, address: u64, bytes: &[u8]) -> Result<(), PowerLoss> {
         let mut done = 0;
         while done < bytes.len() {
@@ -293,7 +295,8 @@ impl<'a, 'i> Gasp<'a, 'i> {
     /// Saves words, one after the other, from an address of persistent memory on.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the battery has no energy for all of them; what it had saved stays.
+    /// [`PowerLoss`] when the battery has no energy for all of them; the words that it saved before
+    /// stay saved.
     pub fn save_words(&mut self, address: u64, words: &[u64]) -> Result<(), PowerLoss> {
         for (place, word) in (0..).zip(words) {
             self.save(address + place * WORD_BYTES, &word.to_le_bytes())?;
@@ -302,7 +305,7 @@ impl<'a, 'i> Gasp<'a, 'i> {
     }
 }
 
-/// Of so many bytes from an offset in a line on, those that end with a word.
+/// How many of the first `bytes` bytes from an offset in a line are in whole words.
 fn whole_words(offset: usize, bytes: usize) -> usize {
     let word = WORD_BYTES as usize;
     ((offset + bytes) / word * word).saturating_sub(offset)

@@ -23,47 +23,50 @@ pub use crate::shape::{Shape, Times};
 /// Where the page table begins in DRAM, behind the largest heap that there can be.
 const PAGE_TABLE: u64 = 1 << 42;
 
-/// A design: its hooks in the order in which a store, a crash and a recovery meet them.
+/// A design: its hooks, in the order in which a store, a crash and a recovery reach them.
 ///
-/// Every hook has a default, and the defaults together are a machine with no atomic durability at
-/// all: a design overrides what it changes. What changes persistent state (memory, or a structure
-/// that a battery or ADR backs) changes it in [`Design::event`] (or in [`Design::store`], if
-/// [`Design::stores_survive`]), so that the state at any time is well defined; and it is durable
-/// first, forgotten after.
+/// Every hook has a default, and the defaults together are a machine without any atomic
+/// durability: a design overrides only what it changes. Two rules keep designs right:
+///
+/// - A design changes persistent state (memory, or a structure that a battery or ADR backs) in
+///   [`Design::event`] and nowhere else (or also in [`Design::store`], if
+///   [`Design::stores_survive`]). So what would survive is well defined at any time.
+/// - It makes data durable first and forgets its own copy after.
 pub trait Design: Sized + 'static {
-    /// What is said of it.
+    /// Its name, paper, durability and granularity, as `indelible list` shows them.
     const CARD: Card;
-    /// Rules that it does not need, of those that it shares with others, each with the reason: to
-    /// switch one off changes nothing that survives.
+    /// Rules that it shares with other designs and does not need itself, each with the reason:
+    /// switching one off changes nothing that survives.
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
-    /// Rules that it does not need with a choice of a parameter.
+    /// Rules that it does not need under certain choices of a parameter.
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
-    /// What order of stores it promises, if it is ordering hardware.
+    /// The order of stores that it promises, if it is ordering hardware.
     const MODEL: Option<Model> = None;
-    /// Whether what a program asks for besides loads and stores is an instruction.
+    /// Whether a fence is an instruction of this hardware, which dispatches like any other.
     const HAS_FENCES: bool = false;
-    /// Whether a flush is one.
+    /// Whether a flush is an instruction of this hardware.
     const HAS_FLUSHES: bool = Self::HAS_FENCES;
-    /// Whether [`could_be_durable`](Design::could_be_durable) says anything: lines may leave when
-    /// nobody hears of it, so that what could survive changes with every store.
+    /// Whether lines may reach memory without the design being told, as ordinary evictions do. What
+    /// could survive then changes with every store, and
+    /// [`could_be_durable`](Design::could_be_durable) says what that is.
     const LINES_LEAVE: bool = false;
-    /// Whether it is told which lines leave a core's first level ([`Design::leave`]).
+    /// Whether it wants to be told of lines that leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
-    /// Whether it is told which changed lines a core's second level gives to the last
-    /// ([`Design::come_down`]).
+    /// Whether it wants to be told of changed lines that move from a core's second level to the
+    /// last ([`Design::come_down`]).
     const WATCHES_L2: bool = false;
-    /// Whether it revokes what a transaction stored ([`Design::abort`]). Under one that does not,
-    /// the old values are stored back, and that is committed ([`Library::abort`]).
+    /// Whether the hardware can revoke a transaction's stores ([`Design::abort`]). If it cannot,
+    /// the library stores the old values back and commits them ([`Library::abort`]).
     const REVOKES: bool = false;
-    /// Whether it decides which physical line holds a line of a program's data. It then hears of
-    /// each page that a TLB gains or loses, and is asked before each store.
+    /// Whether the design maps a program's lines to physical lines. It is then told of each page
+    /// that a TLB gains or loses, and is asked before each store ([`Design::claim`]).
     const TRANSLATES: bool = false;
     /// Whether a thread may move to another core in the middle of a transaction (`core.migrate`).
-    /// Only where what the design keeps belongs to threads, or to lines, and nothing to a core's
-    /// own caches: in its hooks a core's number is its thread's.
+    /// A design may allow that only if its state belongs to threads or to lines, and none of it to
+    /// a core's own caches: the core number that its hooks see is the thread's.
     const MIGRATES: bool = false;
-    /// Whether its hooks need the stack of the host's thread ([`on_host_stack`]), as those that an
-    /// interpreter runs do.
+    /// Whether its hooks must run on the stack of the host's thread ([`on_host_stack`]), as hooks
+    /// that call an interpreter must.
     const ON_HOST_STACK: bool = false;
     /// Its parameters.
     type Params: Params;
@@ -74,36 +77,37 @@ pub trait Design: Sized + 'static {
     /// What runs on the core itself: [`Bare`] for a design that is all hardware.
     type Library: Library<Self>;
 
-    /// What order of stores it promises with these parameters: [`Design::MODEL`], unless it is
-    /// known only when it is loaded.
+    /// The order of stores that it promises with these parameters: [`Design::MODEL`], unless the
+    /// design is read from a file.
     fn model(_params: &Self::Params) -> Option<Model> {
         Self::MODEL
     }
 
-    /// Whether a fence is an instruction with these parameters: [`Design::HAS_FENCES`], unless it
-    /// is known only when it is loaded.
+    /// Whether a fence is an instruction with these parameters: [`Design::HAS_FENCES`], unless the
+    /// design is read from a file.
     fn has_fences(_params: &Self::Params) -> bool {
         Self::HAS_FENCES
     }
 
-    /// Whether a flush is one: [`Design::HAS_FLUSHES`], unless it is known only when it is loaded.
+    /// Whether a flush is an instruction with these parameters: [`Design::HAS_FLUSHES`], unless the
+    /// design is read from a file.
     fn has_flushes(_params: &Self::Params) -> bool {
         Self::HAS_FLUSHES
     }
 
-    /// Whether lines may leave when nobody hears of it: [`Design::LINES_LEAVE`], unless it is known
-    /// only when it is loaded.
+    /// Whether lines may reach memory without the design being told: [`Design::LINES_LEAVE`],
+    /// unless the design is read from a file.
     fn lines_leave(_params: &Self::Params) -> bool {
         Self::LINES_LEAVE
     }
 
-    /// Whether something of a store may survive from when [`store`](Design::store) hears of it: the
-    /// power is then cut before each.
+    /// Whether a store may survive from the moment at which [`store`](Design::store) is called. A
+    /// crash campaign then cuts the power before each store.
     fn stores_survive(setup: &Setup<'_, Self>) -> bool {
         Self::model(setup.params) == Some(Model::Visible)
     }
 
-    /// The design on a machine that has just been switched on.
+    /// Makes the design for a machine that is switched on for the first time.
     fn new(setup: &Setup<'_, Self>) -> Self;
 
     // From the program, in program order.
@@ -113,59 +117,60 @@ pub trait Design: Sized + 'static {
         Progress::Done(tx.at)
     }
 
-    /// A load of persistent memory has its value.
+    /// A load of persistent memory has received its value; the answer is when the core may use it.
     fn load(&mut self, load: &Load, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(load.at)
     }
 
-    /// Whether [`store`](Design::store) brings to memory what it hears of: of a line that is stored
-    /// to past the caches no write-combining buffer sends anything then.
+    /// Whether the design itself brings to memory the stores that [`store`](Design::store) tells it
+    /// of. The write-combining buffers then send nothing for stores past the caches.
     fn brings_stores(&self) -> bool {
         false
     }
 
-    /// A store to persistent memory has taken effect in the caches.
+    /// A store to persistent memory has taken effect in the caches; the answer is when it may leave
+    /// the store queue.
     fn store(&mut self, store: &Store, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(store.at)
     }
 
-    /// The program asks for an order, for durability, or for a line to be written back.
+    /// The program asks for an order of its stores, for their durability, or for a line to be
+    /// written back; the answer is when that is done.
     fn fence(&mut self, fence: &Fence, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(fence.at)
     }
 
-    /// A transaction ends. When the core may go on, the transaction is acknowledged; an
-    /// asynchronous design says later that it is durable ([`Below::durable`]).
+    /// A transaction ends. The answer is when it is acknowledged and the core may go on. An
+    /// asynchronous design announces later that the transaction is durable ([`Below::durable`]).
     fn commit(&mut self, tx: &Tx, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(tx.at)
     }
 
-    /// A transaction is given up in hardware: what it stored is revoked. The newest bytes of its
-    /// lines are the old ones again by now. Asked only if [`Design::REVOKES`]. If it is to wait, it
-    /// asks again when it is woken by [`Below::retry`].
+    /// The hardware is to revoke the stores of a transaction. The view of the cores already holds
+    /// the old values of its words again. Called only if [`Design::REVOKES`]. If the answer is
+    /// [`Progress::Wait`], the core asks again when [`Below::retry`] wakes it.
     fn abort(&mut self, tx: &Tx, _by: Abort, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(tx.at)
     }
 
     // From the caches.
 
-    /// A line of persistent memory has come to a core's first level from the last level or from
+    /// A line of persistent memory has come to a core's first level, from the last level or from
     /// memory; the answer is when the core has it.
     fn fill(&mut self, fill: &Fill, _below: &mut Below<Self::Event>) -> Cycle {
         fill.at
     }
 
-    /// A line of persistent memory leaves a core's first level: for the levels below, for another
-    /// core, or, before [`Design::evict`], for memory. Asked only if [`Design::WATCHES_L1`].
+    /// A line of persistent memory leaves a core's first level: for a level below, for another core
+    /// or, just before [`Design::evict`], for memory. Called only if [`Design::WATCHES_L1`].
     fn leave(&mut self, _leave: &Leave, _below: &mut Below<Self::Event>) {}
 
-    /// The bytes that a core changed in a line of persistent memory leave its second level for the
-    /// last: to make room, or because another core asks for them. Asked only if
-    /// [`Design::WATCHES_L2`], and not of a line that goes on to memory at once
-    /// ([`Design::evict`]).
+    /// A line of persistent memory that a core changed moves from its second level to the last, to
+    /// make room or because another core asks for it. Called only if [`Design::WATCHES_L2`], and
+    /// not for a line that goes on to memory at once ([`Design::evict`]).
     fn come_down(&mut self, _leave: &Leave, _below: &mut Below<Self::Event>) {}
 
-    /// A dirty line of persistent memory leaves the caches.
+    /// A dirty line of persistent memory leaves the last level; the answer is what becomes of it.
     fn evict(
         &mut self,
         evict: &Evict,
@@ -174,28 +179,28 @@ pub trait Design: Sized + 'static {
         Disposition::Home { at: evict.at, notify: Notify::Nobody }
     }
 
-    /// A line changes owner; the answer is when the new owner has it.
+    /// A line moves from one core's caches to another's; the answer is when the new owner has it.
     fn transfer(&mut self, transfer: &Transfer, _below: &mut Below<Self::Event>) -> Cycle {
         transfer.at
     }
 
-    // From the translation, if [`Design::TRANSLATES`]. Lines everywhere else are virtual: the
-    // addresses that programs use, and the caches' tags.
+    // From the translation, if [`Design::TRANSLATES`]. Programs and the caches' tags use virtual
+    // lines; so do all hooks but these.
 
-    /// Bytes of persistent memory that it keeps for itself beside the machine's, from
-    /// [`Shape::capacity`] on. They begin as zeros.
+    /// Bytes of persistent memory that the design needs for itself, behind the machine's
+    /// [`Shape::capacity`]. They are zero at first.
     fn reserved(_setup: &Setup<'_, Self>) -> u64 {
         0
     }
 
-    /// The line of the page table that a walk reads last; in DRAM, beside what locks have there,
-    /// unless the design keeps it elsewhere.
+    /// The line of the page table that a walk reads last. It is in DRAM unless the design keeps its
+    /// page table elsewhere.
     fn page_table(&self, page: Page) -> Line {
         Line::of(DRAM_BASE + PAGE_TABLE + page.0 * WORD_BYTES)
     }
 
-    /// A walk has found a page's translation; the answer is when the core has it. If it is to wait,
-    /// it asks again when it is woken by [`Below::retry`].
+    /// A walk has found a page's translation; the answer is when the core has it. If the answer is
+    /// [`Progress::Wait`], the core asks again when [`Below::retry`] wakes it.
     fn tlb_fill(&mut self, fill: &TlbFill, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(fill.at)
     }
@@ -203,57 +208,62 @@ pub trait Design: Sized + 'static {
     /// A page's translation leaves a core's TLBs.
     fn tlb_evict(&mut self, _evict: &TlbEvict, _below: &mut Below<Self::Event>) {}
 
-    /// A core is about to store to a line whose translation it has.
+    /// A core is about to store to a line whose translation is in its TLB; the answer is whether
+    /// and when it may.
     fn claim(&mut self, claim: &Claim, _below: &mut Below<Self::Event>) -> Claimed {
         Claimed::At(claim.at)
     }
 
-    /// The physical line whose bytes are, or will be, the newest of a line.
+    /// The physical line that holds, or will hold, the newest bytes of a virtual line.
     #[inline]
     fn locate(&self, line: Line) -> Line {
         line
     }
 
-    /// Where lines lie once recovery is done, as those find it who read the image then.
+    /// Where each virtual line lies once recovery is done, for checkers that read the image then.
     ///
     /// # Errors
-    /// A sentence that says how what survived contradicts itself.
+    /// A sentence that says how the mapping that survived contradicts itself.
     fn resolve(_image: &Image<'_>, _setup: &Setup<'_, Self>) -> Result<Placement, String> {
         Ok(Placement::default())
     }
 
     // From the passing of time.
 
-    /// An event of its own that is due.
+    /// One of the design's own events is due ([`Below::at`], [`Notify::Design`]).
     fn event(&mut self, _at: Cycle, _event: Self::Event, _below: &mut Below<Self::Event>) {}
 
     // From the power supply.
 
-    /// Where the caches survive: whether a dirty line is nevertheless left behind, because a
-    /// transaction that has not committed stored to it and recovery could not revoke that.
+    /// Where the caches survive a power failure: whether a dirty line is nevertheless not saved,
+    /// because a transaction that has not committed stored to it and recovery could not revoke
+    /// that.
     fn leaves_behind(&self, _line: Line) -> bool {
         false
     }
 
-    /// The power has failed: what a battery still writes, in order.
+    /// The power has failed: writes what the design's battery still saves, in order.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the battery is empty; `?` is all that a design does about it.
+    /// [`PowerLoss`] when the battery is empty. A design passes it on with `?` and does nothing
+    /// else about it.
     fn power_loss(&self, _gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         Ok(())
     }
 
-    /// Of a design of which something survives: whether who is told that a write is durable stands
-    /// beside the controller that accepts it, so that no power failure comes between. If not, a
-    /// crash campaign tries, too, that the write was there and nobody knew.
+    /// For a design with structures that survive: whether the part that is told of a durable write
+    /// with this event stands beside the controller that accepts the write, so that no power
+    /// failure can come between the two. If it does not, a crash campaign also tries that the write
+    /// arrived and the design had not heard of it.
     fn hears_at_once(&self, _event: &Self::Event) -> bool {
         true
     }
 
-    /// What could have become durable by now if timing had been otherwise, beside what is on its
-    /// way to a controller and the design does not hear of: for each write that its own rules allow
-    /// at that point, it asks `arrived`, and goes on as if it had arrived or not. The writes that
-    /// had, in their order. A crash campaign tries what this says at each crash point.
+    /// Writes that could be durable by now if timing had been different, in their order. For each
+    /// write that the design's own rules allow next, it calls `arrived`, and goes on as if the
+    /// write had arrived or had not. Writes that are on their way to a controller without the
+    /// design being told are not among them: the campaign tries those itself. It calls this at each
+    /// crash point.
     fn could_be_durable(
         &self,
         _below: &Below<Self::Event>,
@@ -262,63 +272,68 @@ pub trait Design: Sized + 'static {
         Vec::new()
     }
 
-    /// The power is back: what firmware or a library does to the image. There is no `self`, so
-    /// nothing volatile can leak in; the setup was fixed before power was first applied. What it
-    /// writes to several lines becomes durable in any order until it asks for [`Image::fence`], if
-    /// stores are not durable when they are visible; all of it is when it is done. It depends on
-    /// the bytes that it reads of the image and on nothing else: a campaign relies on that.
+    /// The power is back: repairs the image, as firmware or a library does. There is no `self`, so
+    /// nothing volatile can leak in, and the setup was fixed before power was first applied.
+    ///
+    /// Unless stores are durable when they are visible, writes to different lines become durable in
+    /// any order up to the next [`Image::fence`]; all of them are durable when recovery is done.
+    /// What recovery does must depend on the bytes that it reads of the image and on nothing else:
+    /// a campaign relies on that.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the power fails again; `?` is all that a design does about it.
+    /// [`PowerLoss`] when the power fails again. A design passes it on with `?` and does nothing
+    /// else about it.
     fn recover(_image: &mut Image<'_>, _setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         Ok(())
     }
 
-    /// The design on a machine that is switched on again, over what recovery left: what it knows
-    /// of it, and what is written before programs run. Left alone, it knows no more than on a new
-    /// machine, and everything that it finds in its part of memory must do no harm. Data stay as
-    /// they are: to repair them is recovery's part. What it writes becomes durable as what recovery
-    /// writes does.
+    /// Makes the design for a machine that is switched on again after recovery, and writes what
+    /// must be in memory before programs run. By default the design knows no more than on a new
+    /// machine; whatever earlier lives left in its part of memory must then do no harm. Data stay
+    /// as they are, since repairing them is the task of [`Design::recover`]. Writes become durable
+    /// as those of recovery do.
     ///
     /// # Errors
-    /// [`PowerLoss`] when the power fails again; recovery comes next then.
+    /// [`PowerLoss`] when the power fails again. Recovery is then run once more.
     fn boot(_image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<Self, PowerLoss> {
         Ok(Self::new(setup))
     }
 
-    /// What one of its events is called in a timeline.
+    /// The name of one of its events in a timeline.
     fn show_event(&self, event: &Self::Event) -> String {
         format!("{event:?}")
     }
 
-    /// What it adds to the hardware.
+    /// The structures that it adds to the hardware, for its cost and its battery.
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
         Vec::new()
     }
 
-    /// Its corner for a trial of the search for what breaks it, which has a number, and may go
-    /// through several lives of the machine.
+    /// What trial number `_trial` of the search for mutants sets for this design, beside what the
+    /// trial sets for all, so that its corner cases happen often. The machine may go through
+    /// several lives.
     fn corner(_trial: u64, _has_lives: bool) -> Corner {
         Corner::default()
     }
 
-    /// What it has counted so far, by name, for reports: sums, of which the measured region's part
-    /// is reported, and, with names that end in `_max`, what was the most at any time.
+    /// Its counters so far, by name, for reports. Each is a sum, of which the part of the measured
+    /// region is reported, or, if its name ends in `_max`, the largest value at any time.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
 
-/// What runs: hardware, and the library on its cores. Each design is one by itself; a software log
-/// is one with whatever hardware it is paired with, and the machine is compiled once for that.
+/// A complete system: hardware, and the library on its cores. Each design is a system by itself. A
+/// software log is a system together with the ordering hardware that it is paired with, and the
+/// machine is compiled once for each such pair.
 pub trait System: Sized + 'static {
-    /// What is said of it.
+    /// Its name, paper, durability and granularity.
     const CARD: Card;
     /// See [`Design::NEEDLESS`].
     const NEEDLESS: &'static [(&'static str, &'static str)];
     /// See [`Design::NEEDLESS_WITH`].
     const NEEDLESS_WITH: &'static [NeedlessWith];
-    /// The ordering hardware that it stands on, by name, if it is a log on some.
+    /// The name of the ordering hardware below it, if it is a software log.
     const STANDS_ON: Option<&'static str>;
     /// Its parameters.
     type Params: Params;
@@ -329,16 +344,17 @@ pub trait System: Sized + 'static {
     /// What runs on each core.
     type Library: Library<Self>;
 
-    /// What of the setup is the hardware's.
+    /// The hardware's part of the setup.
     fn of_hardware<'a>(setup: &Setup<'a, Self>) -> Setup<'a, Self::Hardware>;
 
-    /// What firmware and the library do to the image when the power is back ([`Design::recover`]).
+    /// Repairs the image when the power is back, as firmware and the library do
+    /// ([`Design::recover`]).
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss>;
 
-    /// The hardware of a machine that is switched on again, over what recovery left
+    /// Makes the hardware for a machine that is switched on again after recovery
     /// ([`Design::boot`]).
     ///
     /// # Errors
@@ -378,7 +394,7 @@ impl<D: Design> System for D {
     }
 }
 
-/// A rule that a design does not need with a choice of one of its parameters.
+/// A rule that a design does not need under one choice of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct NeedlessWith {
     /// The parameter.
@@ -391,11 +407,11 @@ pub struct NeedlessWith {
     pub why: &'static str,
 }
 
-/// What is fixed before power is first applied, and is the same after every reboot.
+/// Everything that is fixed before power is first applied, and is the same after every reboot.
 pub struct Setup<'a, S: System> {
     /// The design's parameters.
     pub params: &'a S::Params,
-    /// The rules that it obeys: all, except in a test of the checker.
+    /// The rules that it obeys: all of them, except in a mutant.
     pub rules: &'a S::Rules,
     /// The machine.
     pub shape: &'a Shape,
@@ -409,39 +425,40 @@ impl<S: System> Clone for Setup<'_, S> {
 
 impl<S: System> Copy for Setup<'_, S> {}
 
-/// What a core offers to a library that runs on it, and what a program's operations become.
+/// The operations of a core, for a library that runs on it. A program's own operations go through
+/// it, too.
 pub trait Cpu {
     /// The core.
     fn core(&self) -> CoreId;
-    /// Loads a word; also says when it is there.
+    /// Loads a word. Returns its value, and when the core has it.
     fn load(&mut self, at: Ptr) -> (u64, Cycle);
     /// Stores the bytes of a word that `mask` selects.
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
-    /// Before a store in a transaction, under a design that translates: waits until the core may
-    /// store to the line ([`Design::claim`]), and returns when the store may leave, from which
-    /// cycle on its address counts as known. Nothing: the design refuses, and the transaction has
-    /// to be given up.
+    /// Waits until the core may store to a line ([`Design::claim`]); for stores in transactions,
+    /// under a design that translates. Returns the cycle from which the store's address counts as
+    /// known and the store may leave. `None` if the design refuses: the transaction must then be
+    /// given up.
     fn claim(&mut self, at: Ptr) -> Option<Cycle>;
-    /// Gives up the transaction in hardware ([`Design::abort`]). The words that it stored over,
-    /// oldest first, hold their old values again.
+    /// Gives up the transaction in hardware ([`Design::abort`]). The overwritten words, oldest
+    /// first, get their old values back.
     fn abort(&mut self, overwritten: &[(Word, u64)], by: Abort);
     /// Reads a word without any effect on the machine.
     fn peek(&self, word: Word) -> u64;
     /// Executes instructions that touch no memory.
     fn work(&mut self, instructions: u64);
-    /// Asks for a line to be written back, for the given reason.
+    /// Asks for a line to be written back; `class` is what the write counts as.
     fn flush(&mut self, line: Line, class: Class, how: Flush);
-    /// Orders stores in what survives.
+    /// Orders earlier stores before later ones in what survives a power failure.
     fn order(&mut self);
-    /// Waits until stores are durable.
+    /// Waits until earlier stores are durable.
     fn durable(&mut self);
-    /// Ends the run: what it was asked to do does not fit the machine. The text is a sentence for
-    /// the user.
+    /// Ends the run, because what it was asked to do does not fit the machine. The text is a
+    /// sentence for the user.
     fn give_up(&mut self, text: String);
 }
 
-/// A library between a program and its core: a software log. Each core has one of its own; what
-/// it keeps in itself is volatile.
+/// A library between a program and its core, such as a software log. Each core has its own, and its
+/// fields are volatile.
 pub trait Library<S: System>: Sized {
     /// The library as a core starts.
     fn new(setup: &Setup<'_, S>, core: CoreId) -> Self;
@@ -461,14 +478,16 @@ pub trait Library<S: System>: Sized {
         cpu.store(at, value, mask);
     }
 
-    /// The program commits. When this returns and the hardware agrees, it is acknowledged.
+    /// The program commits. The transaction is acknowledged once this has returned and the hardware
+    /// agrees ([`Design::commit`]).
     fn commit(&mut self, _cpu: &mut impl Cpu) {}
 
-    /// The program aborts, and the words that it stored over, oldest first, held these values. When
-    /// this returns and the hardware agrees that the transaction has ended, it has had no effect.
+    /// The program aborts. `overwritten` are the words that it stored to, oldest first, with the
+    /// values that they held before. Once this has returned and the hardware agrees that the
+    /// transaction has ended, the transaction has had no effect.
     ///
-    /// Hardware that does not revoke leaves that to the runtime, which has the list of old values
-    /// in volatile memory: it stores them back, newest first, and commits that.
+    /// If the hardware does not revoke, the runtime does: from its list of old values in volatile
+    /// memory it stores them back, newest first, and commits that.
     fn abort(&mut self, overwritten: &[(Word, u64)], cpu: &mut impl Cpu) {
         if S::Hardware::REVOKES {
             return cpu.abort(overwritten, Abort::ByProgram);
@@ -479,7 +498,8 @@ pub trait Library<S: System>: Sized {
         self.commit(cpu);
     }
 
-    /// What is left to be done once the transaction is acknowledged, while its locks are held.
+    /// Does what is left to do once the transaction is acknowledged, while its locks are still
+    /// held.
     fn settle(&mut self, _cpu: &mut impl Cpu) {}
 }
 

@@ -1,22 +1,22 @@
-//! What a design is told, and what it answers: the arguments of its hooks, in the order in which
-//! [`crate::design::Design`] has them.
+//! The arguments and answers of a design's hooks, in the order of [`crate::design::Design`].
 
 use crate::controller::Notify;
 use crate::meters::Class;
 use crate::units::{CoreId, Cycle, Line, LineData, Page, TxId, Word};
 use crate::workload::Flush;
 
-/// What a hook answers: when the core may go on.
+/// A hook's answer: when the core may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// At this cycle, which is not before the hook was called.
     Done(Cycle),
-    /// When the design wakes it ([`wake`](crate::below::Below::wake)); until then it is parked.
+    /// When the design wakes the core ([`wake`](crate::below::Below::wake)); until then the core is
+    /// parked.
     Wait,
 }
 
 impl Progress {
-    /// This answer of a hook that was asked at a cycle; see [`not_before`].
+    /// Checks the answer of a hook that was called at a cycle; see [`not_before`].
     #[inline]
     pub(crate) fn not_before(self, design: &str, hook: &str, asked: Cycle) -> Progress {
         if let Progress::Done(at) = self {
@@ -26,10 +26,10 @@ impl Progress {
     }
 }
 
-/// An answer of a hook that was asked at a cycle.
+/// Checks the answer of a hook that was called at a cycle, and returns it.
 ///
 /// # Panics
-/// When it is before that: a design that answers so is wrong, and its times would be, too.
+/// When the answer is before that cycle: the design is wrong, and all later times would be, too.
 #[inline]
 pub(crate) fn not_before(design: &str, hook: &str, asked: Cycle, answer: Cycle) -> Cycle {
     if answer < asked {
@@ -55,18 +55,18 @@ pub struct Tx {
     pub id: TxId,
     /// When.
     pub at: Cycle,
-    /// When every earlier store has left the core, which may be later than `at`: what follows the
-    /// stores, as a commit record does, leaves at the later of the two. Of one that ends every
-    /// earlier load has its value by then, too.
+    /// When every earlier store has left the core, which may be later than `at`. A message that
+    /// follows the stores, such as a commit record, leaves at the later of the two. At the end of a
+    /// transaction every earlier load has its value by then, too.
     pub stored: Cycle,
 }
 
-/// Who gives a transaction up.
+/// Who gives up a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// Its program. It ends next, as a transaction that stored nothing.
+    /// Its program. The transaction ends next, as one that stored nothing.
     ByProgram,
-    /// Its library, which goes on with it in software: further stores of it are plain ones.
+    /// Its library, which continues it in software: its further stores are plain ones.
     ByLibrary,
 }
 
@@ -92,21 +92,21 @@ pub struct Store {
     pub tx: Option<TxId>,
     /// The word.
     pub word: Word,
-    /// What the word was.
+    /// The word before the store.
     pub old: u64,
-    /// What it is now.
+    /// The word after the store.
     pub new: u64,
-    /// When.
+    /// When it takes effect.
     pub at: Cycle,
-    /// When it leaves the core: its line is there, and stores before it have left.
+    /// When it leaves the core: its line is there, and every earlier store has left.
     pub leaves: Cycle,
-    /// It goes past the caches: its line did not come to the core, so no
-    /// [`transfer`](crate::design::Design::transfer) or [`fill`](crate::design::Design::fill) tells
-    /// of whoever stored there before.
+    /// Whether it goes past the caches. Its line did not come to the core then, so no
+    /// [`transfer`](crate::design::Design::transfer) or [`fill`](crate::design::Design::fill) has
+    /// told the design which core stored there before.
     pub past_caches: bool,
 }
 
-/// A page that a core's TLB is to gain.
+/// A page whose translation a core's TLB is about to gain.
 #[derive(Clone, Copy, Debug)]
 pub struct TlbFill {
     /// The core.
@@ -117,7 +117,7 @@ pub struct TlbFill {
     pub at: Cycle,
 }
 
-/// A page that a core's TLBs lose.
+/// A page whose translation leaves a core's TLBs.
 #[derive(Clone, Copy, Debug)]
 pub struct TlbEvict {
     /// The core.
@@ -137,28 +137,28 @@ pub struct Claim {
     pub tx: Option<TxId>,
     /// The line.
     pub line: Line,
-    /// When its address is translated, which may be later than now.
+    /// When the translation of its address is known, which may be later than now.
     pub at: Cycle,
 }
 
-/// What a design answers to a [`Claim`].
+/// A design's answer to a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// The store may be made: it asks for its line, and leaves the core, at this cycle at the
-    /// earliest.
+    /// The core may store. The store asks for its line, and leaves the core, no earlier than this
+    /// cycle.
     At(Cycle),
-    /// The core asks again when it is woken by [`retry`](crate::below::Below::retry).
+    /// The core asks again when [`retry`](crate::below::Below::retry) wakes it.
     Wait,
-    /// The transaction is more than the design can keep apart.
+    /// The transaction writes more than the design can track, and has to be given up.
     Refused,
 }
 
-/// What a program asks for besides loads and stores.
+/// A fence or a flush of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Fence {
     /// The core.
     pub core: CoreId,
-    /// What it asks for.
+    /// What the program asks for.
     pub kind: FenceKind,
     /// When.
     pub at: Cycle,
@@ -166,10 +166,10 @@ pub struct Fence {
     pub drained: Cycle,
 }
 
-/// The kinds of what a program asks for.
+/// What a program asks for with a fence or a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
-    /// That a line be written back, for the given reason, in the given way.
+    /// That a line be written back: what the write counts as, and by which instruction.
     Flush(Line, Class, Flush),
     /// That earlier stores survive if later ones do (sfence, ofence).
     Order,
@@ -177,30 +177,32 @@ pub enum FenceKind {
     Durable,
 }
 
-/// A line that came to a core.
+/// A line that comes to a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill {
     /// The core that asked for it.
     pub core: CoreId,
     /// The line.
     pub line: Line,
-    /// Whether it came from memory, and not from the last level. A design that has newer bytes
-    /// elsewhere reads them there ([`Memory::read`](crate::controller::Memory::read)): from `asked`
-    /// on beside the line, or after it from `at` on.
+    /// Whether it comes from memory, and not from the last level. A design that keeps newer bytes
+    /// of the line elsewhere reads them there
+    /// ([`Memory::read`](crate::controller::Memory::read)): beside the line, from `asked` on, or
+    /// after it, from `at` on.
     pub memory: bool,
     /// Whether the core means to write.
     pub write: bool,
-    /// When its controller was asked for it, or, if it came from the last level, when that had it.
+    /// When the request reached its controller or, for a line from the last level, when that level
+    /// had it.
     pub asked: Cycle,
-    /// When the core would have it, counted from the turn in which it asks.
+    /// When the core would have it, counted from the core's turn.
     pub at: Cycle,
-    /// The cycles before `at` at which it is there for the core: an access that dispatched behind a
-    /// store that waits for a fence asks in its turn, and is answered as if it had asked then.
-    /// [`Store::leaves`] and [`Tx::stored`] know of it.
+    /// How many cycles before `at` the core really has it. An access behind a store that waits for
+    /// a fence asks in its turn, and is answered as if it had asked when it dispatched.
+    /// [`Store::leaves`] and [`Tx::stored`] take that into account.
     pub earlier: u64,
 }
 
-/// A line that leaves a level of a core's own.
+/// A line that leaves one of a core's own cache levels.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     /// The core.
@@ -222,26 +224,29 @@ pub struct Evict {
     pub at: Cycle,
 }
 
-/// What becomes of a dirty line that leaves the caches. A design that redirects it, or holds it
-/// back, takes it and sends it itself.
+/// What becomes of a dirty line that leaves the caches. A design that redirects a line, or holds it
+/// back, takes it ([`Disposition::Taken`]) and sends it itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition<E> {
-    /// It leaves for its place in memory at `at`, and `notify` is told when it is durable there.
+    /// The line leaves for its place in memory at `at`, and `notify` is told when it is durable.
     Home {
         /// When it leaves.
         at: Cycle,
         /// Who is told.
         notify: Notify<E>,
     },
-    /// The design has it, or drops it. Loads are answered from the simulator's view all the same:
-    /// in [`fill`](crate::design::Design::fill) the design charges for where the bytes come from,
-    /// and nothing checks that. Bytes that were stored outside of transactions go with the line,
-    /// too: a design that drops or masks it is to send those, or to say that it does not
-    /// (docs/fidelity/decisions.md). Nothing is promised of them, so that no campaign sees it.
+    /// The design keeps the line, or drops it.
+    ///
+    /// Loads are answered from the simulator's view all the same. In
+    /// [`fill`](crate::design::Design::fill) the design charges for the place that the bytes come
+    /// from, and nothing checks that it does. The line also holds bytes that were stored outside of
+    /// transactions: a design that drops or masks it must send those, or say that it does not
+    /// (docs/fidelity/decisions.md). No durability is promised for them, so no campaign would
+    /// notice.
     Taken,
 }
 
-/// A line that changes owner.
+/// A line that moves from one core's caches to another's.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
     /// The line.
@@ -252,8 +257,8 @@ pub struct Transfer {
     pub to: CoreId,
     /// Whether the new owner means to write.
     pub write: bool,
-    /// When the new owner would have it, counted from the turn in which it asks.
+    /// When the new owner would have it, counted from that core's turn.
     pub at: Cycle,
-    /// The cycles before `at` at which it is there for the new owner, as of [`Fill::earlier`].
+    /// How many cycles before `at` the new owner really has it, as in [`Fill::earlier`].
     pub earlier: u64,
 }
