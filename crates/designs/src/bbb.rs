@@ -33,7 +33,8 @@ model::params! {
 model::rules! {
     /// What keeps a store durable from when it is visible.
     pub struct BbbRules {
-        /// A line is in one buffer: when another core stores to it, the entry moves.
+        /// A line is in one buffer only: when another core stores to it, the entry moves to that
+        /// core's.
         move_on_write,
         /// An entry stays until a controller has accepted its bytes.
         keep_until_durable,

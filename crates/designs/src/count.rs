@@ -54,14 +54,14 @@ model::rules! {
         flush_log,
         /// The acknowledgement, and the stores to their places, wait until the entries are durable.
         durable_log,
-        /// Recovery replays a transaction only if as many of its entries are there as it has.
+        /// Recovery replays a transaction only if all of its entries are there.
         count_entries,
-        /// Recovery counts an entry only if it is of the transaction that entry 0 is of.
+        /// Recovery counts an entry only if it belongs to the same transaction as entry 0.
         match_stamp,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
-        /// Recovery replays a transaction only if the mark does not say that its stores are in
-        /// place: others may have stored to the same words since.
+        /// Recovery does not replay a transaction whose stores are in place, as the mark says:
+        /// others may have stored to the same words since.
         skip_placed,
         /// The lines that were stored to are flushed before the log is truncated.
         flush_data,
@@ -70,10 +70,10 @@ model::rules! {
         /// The locks are given back only when the truncation is durable: another core may store
         /// to the same words next, and replaying the log would take its stores back.
         truncate_before_unlock,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
-        /// A machine that boots uses up the number of the transaction of which not all entries may
-        /// be there: those that are do not count for a later one.
+        /// A machine that boots skips the number of a transaction that may have left some of its
+        /// entries, so that those do not count for a later one.
         use_up_number_at_boot,
     }
 }

@@ -62,10 +62,11 @@ model::rules! {
         first_in_first_out,
         /// A controller starts no write before every marker that came earlier is retired.
         keep_markers,
-        /// A marker is retired when all controllers have reported what came before it durable.
+        /// A marker is retired when every controller has reported that all before it is durable.
         /// (Ours: the paper has one controller.)
         all_controllers_report,
-        /// Writes of a line that no marker parts become durable in the order in which they came.
+        /// Writes of one line without a marker between them become durable in the order in which
+        /// they came.
         line_in_order,
         /// A line that is stored to before and after a fence has two entries.
         keep_versions,
@@ -78,14 +79,14 @@ model::rules! {
         /// A load by another core leaves an entry the youngest copy of its line: a third core's
         /// load depends on it, too. (Ours: in what is known of the paper, any request clears Y.)
         read_leaves_youngest,
-        /// A fence takes what AccumDP holds, as a write does: what comes after the fence is
-        /// otherwise ordered after no marker that follows the dependence.
+        /// A fence takes the dependences in AccumDP, as a write does. Otherwise writes after the
+        /// fence would be ordered after no marker that follows the dependence.
         fence_takes_dependences,
-        /// The oldest entry of a buffer waits until those that it depends on have drained.
+        /// The oldest entry of a buffer waits until the entries that it depends on have drained.
         wait_for_dependences,
         /// A dirty line that leaves the caches is dropped: it would overtake older markers.
         drop_evictions,
-        /// A line that no cache has is looked up in the buffers, which have the youngest copy.
+        /// A line that no cache has is looked up in the buffers, which may have its youngest copy.
         look_up_misses,
     }
 }

@@ -82,10 +82,10 @@ model::rules! {
         /// A store to a line that another core wrote last orders this core's next epoch after that
         /// core's (WAW).
         order_after_write,
-        /// The core that a dependence names closes its epoch: what it stores from now on is not
-        /// waited for. Without it two cores can wait for each other for ever.
+        /// The core that a dependence names closes its epoch, so that nobody waits for its later
+        /// stores. Otherwise two cores could wait for each other for ever.
         split_source,
-        /// An entry is sent only when the epochs that its own depends on are durable.
+        /// An entry is sent only once the epochs that its own epoch depends on are durable.
         wait_for_dependences,
         /// A dirty line that leaves the caches is dropped: it would overtake older epochs.
         drop_evictions,

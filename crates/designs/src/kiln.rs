@@ -74,11 +74,13 @@ model::rules! {
         /// The committed version of a line is in memory, or in another way, before a newer one
         /// takes its place in the last level.
         home_before_newer,
-        /// The status changes when the lines of the transaction are in the last level.
+        /// The status changes only once the transaction's lines are in the last level.
         status_after_lines,
-        /// So it does when those are that came down before the transaction ended.
+        /// The status changes only once the lines that came down before the transaction ended are
+        /// in the last level, too.
         count_what_came_down,
-        /// So it does when those are in the overflow area that left the last level.
+        /// The status changes only once the transaction's lines that left the last level are in the
+        /// overflow area.
         wait_for_overflow,
         /// The acknowledgement follows the status.
         acknowledge_after_status,
@@ -88,13 +90,13 @@ model::rules! {
         keep_until_home,
         /// The overflow area keeps a committed line until memory has it.
         keep_overflow_until_home,
-        /// A TxID is used again when no line has it.
+        /// A TxID is used again only once no line has it.
         reuse_after_tags,
         /// Recovery drops lines of transactions whose status is not committed.
         drop_uncommitted,
         /// Recovery copies committed lines from the overflow area.
         copy_overflow,
-        /// Of several versions of a line recovery takes the newest that is committed.
+        /// If a line has several versions, recovery takes the newest committed one.
         newest_committed,
     }
 }

@@ -58,7 +58,7 @@ model::rules! {
         send_what_leaves,
         /// A commit waits for the acknowledgements of lines that left earlier, too.
         count_what_left,
-        /// The controllers are told of a commit when they have acknowledged all of its lines.
+        /// The controllers are told of a commit only once they have acknowledged all of its lines.
         commit_after_lines,
         /// The acknowledgement of a transaction follows its record.
         acknowledge_after_record,
@@ -68,7 +68,8 @@ model::rules! {
         replace_own_entry,
         /// A queue that is full of speculative entries writes the oldest of them in place.
         spill_when_full,
-        /// The old data of such a line are durable before the new ones are written.
+        /// The old data of a line that a queue writes in place early are durable before the new
+        /// ones are written.
         undo_before_spill,
         /// A commit drops the undo entries of its transaction.
         drop_undo_at_commit,
@@ -83,9 +84,9 @@ model::rules! {
         ignore_speculative_bit,
         /// Recovery discards the entries of transactions that did not commit.
         discard_uncommitted,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
-        /// A number that has begun anew is younger than the largest.
+        /// A transaction number that has wrapped around is younger than the largest.
         serials_begin_anew,
     }
 }

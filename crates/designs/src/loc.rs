@@ -103,67 +103,73 @@ model::params! {
 model::rules! {
     /// What keeps the three right (specs/ordering.md sections 12 and 13).
     pub struct LocRules {
-        /// A line of a transaction that runs goes to the log when it leaves the caches.
+        /// A line of a running transaction goes to the log when it leaves the caches.
         uncommitted_to_log,
-        /// So does one of a transaction that has ended and is not durable.
+        /// A line of a transaction that has ended but is not durable goes to the log when it leaves
+        /// the caches.
         undurable_to_log,
-        /// What a transaction wrote to the log before it ended is known to be its own.
+        /// Blocks that a transaction wrote to the log before it ended count as its own.
         adopt_early,
-        /// An aborted transaction's versions are dropped: those before are the newest again.
+        /// An aborted transaction's versions are dropped, and the versions before them are the
+        /// newest again.
         drop_aborted,
-        /// What an aborted transaction wrote to the log is nobody's: no later one adopts it.
+        /// Blocks that an aborted transaction wrote to the log belong to no transaction: no later
+        /// one adopts them.
         abandon_early,
-        /// An aborted transaction of which the log has entries takes a TxID, whose TxCnt (or commit
+        /// An aborted transaction with entries in the log takes a TxID, whose TxCnt (or commit
         /// record) says that it is complete without a block.
         mark_aborted,
         /// The TxCnt counts entries, and not lines: a line that left the caches twice has two.
         count_entries,
         /// A transaction without blocks of its own writes its TxCnt as an entry without a block.
         count_without_blocks,
-        /// The metadata of a block are not durable before the block. (In its burst they never are.)
+        /// The metadata of a block do not become durable before the block. (In the block's own
+        /// burst they never do.)
         data_before_metadata,
-        /// The commit record is written when the blocks are durable.
+        /// The commit record is written only once the blocks are durable.
         record_after_log,
         /// The acknowledgement waits for the commit record.
         acknowledge_after_record,
-        /// A transaction is durable when all before it are.
+        /// A transaction counts as durable only once all before it are durable.
         acknowledge_in_order,
-        /// A transaction is durable when those are that absorbed blocks of it.
+        /// A transaction counts as durable only once the transactions that absorbed its blocks are
+        /// durable.
         acknowledge_closed,
         /// Only a version that has not been issued to the log is absorbed.
         absorb_unissued,
-        /// A transaction is drained with those that absorbed blocks of it.
+        /// A transaction is drained together with the transactions that absorbed its blocks.
         drain_closure,
-        /// The TxCnt of a transaction whose blocks all were absorbed is carried by another.
+        /// If all blocks of a transaction were absorbed, another transaction carries its TxCnt.
         carry_count,
         /// So are the dependency pairs that it had.
         rehome_pairs,
-        /// Recovery counts absorbed blocks only if who absorbed them is complete.
+        /// Recovery counts absorbed blocks only if the transaction that absorbed them is complete.
         count_committed,
-        /// Recovery commits nothing beyond a transaction that is not complete.
+        /// Recovery commits nothing after a transaction that is not complete.
         commit_in_order,
-        /// Recovery commits no transaction of which a block is beyond the prefix.
+        /// Recovery commits no transaction that has a block beyond the prefix.
         closure_trim,
         /// Recovery replays transactions in their order.
         replay_in_order,
-        /// Of two entries of a transaction for one line the later one counts.
+        /// If a transaction has two entries for one line, the later one counts.
         later_slot_wins,
-        /// Words of the log's pass before are not taken for new ones.
+        /// Words of the log's previous pass are not taken for new ones.
         reject_stale_pass,
-        /// Entries of transactions that were truncated do not end recovery's scan: they may lie
-        /// between an old one of a transaction that runs and the new ones.
+        /// Entries of truncated transactions do not end recovery's scan: they may lie between an
+        /// old entry of a running transaction and its new ones.
         scan_past_truncated,
-        /// The log is truncated when memory has what the entries say.
+        /// The log is truncated only once memory has the data of its entries.
         truncate_after_home,
-        /// Only what a durable transaction left is written in place.
+        /// Only lines of durable transactions are written in place.
         home_durable,
-        /// The head moves no further than TxIDs tell apart what is left in groups that are in use.
+        /// The head moves only as far as TxIDs can tell apart the entries left in groups that are
+        /// in use.
         keep_head_in_reach,
-        /// A transaction begins only if its TxID is told apart from those of such groups.
+        /// A transaction begins only if its TxID differs from those in groups that are in use.
         begin_in_reach,
-        /// A group is used again when the head that leaves it out is durable.
+        /// A group is used again only once the head behind it is durable.
         head_before_reuse,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
         /// A machine that boots erases what is left in the log before it uses it.
         erase_log_at_boot,

@@ -70,11 +70,13 @@ const OLDEST: u64 = choice::<LocKilnParams>("drain", "oldest");
 model::rules! {
     /// What keeps LOC over Kiln right (specs/ordering.md sections 13 and 14.4).
     pub struct LocKilnRules {
-        /// A line of a transaction that runs goes to the overflow area when it leaves the caches.
+        /// A line of a running transaction goes to the overflow area when it leaves the caches.
         running_to_overflow,
-        /// So does one of a transaction that has ended and is not retired.
+        /// A line of a transaction that has ended but is not retired goes to the overflow area when
+        /// it leaves the caches.
         unretired_to_overflow,
-        /// An aborted transaction's versions are dropped: those before are the newest again.
+        /// An aborted transaction's versions are dropped, and the versions before them are the
+        /// newest again.
         drop_aborted,
         /// A line that leaves the last level for the overflow area is kept until it is there.
         keep_until_overflowed,
@@ -82,33 +84,34 @@ model::rules! {
         keep_until_home,
         /// The overflow area keeps a retired line until memory has it.
         keep_overflow_until_home,
-        /// An entry of the overflow table counts when its line is in the overflow area.
+        /// An entry of the overflow table counts only once its line is in the overflow area.
         count_what_is_there,
         /// A newer version leaves the older ones of its line in the last level.
         keep_old_versions,
-        /// A line leaves for its place when the register says that its transaction is retired.
+        /// A line leaves for its place only once the register says that its transaction is retired.
         retire_before_leaving,
         /// A transaction without lines of its own has a TxCnt in an entry without a line.
         count_without_blocks,
-        /// A transaction is durable when all before it are.
+        /// A transaction counts as durable only once all before it are durable.
         acknowledge_in_order,
-        /// A transaction is durable when those are that absorbed lines of it.
+        /// A transaction counts as durable only once the transactions that absorbed its lines are
+        /// durable.
         acknowledge_closed,
         /// Only a version that has not been sent to the last level is absorbed.
         absorb_unissued,
-        /// A transaction is drained with those that absorbed lines of it.
+        /// A transaction is drained together with the transactions that absorbed its lines.
         drain_closure,
-        /// The TxCnt of a transaction whose lines all were absorbed is carried by another.
+        /// If all lines of a transaction were absorbed, another transaction carries its TxCnt.
         carry_count,
         /// So are the dependency pairs that it had.
         rehome_pairs,
-        /// Recovery counts absorbed lines only if who absorbed them is complete.
+        /// Recovery counts absorbed lines only if the transaction that absorbed them is complete.
         count_committed,
-        /// Recovery commits nothing beyond a transaction that is not complete.
+        /// Recovery commits nothing after a transaction that is not complete.
         commit_in_order,
-        /// Recovery commits no transaction of which a line is beyond the prefix.
+        /// Recovery commits no transaction that has a line beyond the prefix.
         closure_trim,
-        /// Of several committed versions of a line recovery takes the newest.
+        /// If a line has several committed versions, recovery takes the newest.
         newest_committed,
     }
 }

@@ -105,27 +105,28 @@ model::rules! {
         scan_before_commit,
         /// The commit record follows the transaction's redo entries.
         redo_before_commit,
-        /// A line that leaves the first level has redo entries made of its words whose newest data
+        /// When a line leaves the first level, redo entries are made of its words whose newest data
         /// are there only.
         redo_of_what_leaves,
         /// A redo entry leaves before a newer entry of its word.
         redo_in_order,
-        /// A redo entry stays when its line is home. (Without it, recovery would replay the older
-        /// redo data of an undo+redo record over what is in place.)
+        /// A redo entry stays when its line is home. (Otherwise recovery would replay the older
+        /// redo data of an undo+redo record over the newer data in place.)
         keep_redo_of_evicted,
-        /// To another transaction every word is clean.
+        /// For the next transaction every word is clean again.
         reset_at_commit,
         /// Recovery takes a transaction for committed only if it finds as many redo records behind
         /// the commit record as the count record says.
         count_commits,
-        /// Recovery commits nothing behind a transaction that is not complete.
+        /// Recovery commits nothing after a transaction that is not complete.
         commit_in_order,
         /// Recovery replays redo records in the order of the commits.
         replay_in_commit_order,
-        /// A transaction is announced as durable when its count record and redo records are
+        /// A transaction is announced as durable only once its count record and redo records are
         /// accepted.
         announce_after_redo,
-        /// And when all that committed before it are durable.
+        /// A transaction is announced as durable only once all that committed before it are
+        /// durable.
         announce_in_order,
         /// The undo data of a transaction that is not durable are not overwritten.
         keep_until_durable,

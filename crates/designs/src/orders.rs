@@ -76,7 +76,7 @@ model::rules! {
     pub struct X86Rules {
         /// A flush writes the line back.
         flush_writes_back,
-        /// A fence waits until what was flushed is durable.
+        /// A fence waits until every line that was flushed is durable.
         fence_waits,
     }
 }
@@ -124,7 +124,7 @@ pub struct Eadr {
 model::rules! {
     /// What keeps the order of stores past the caches.
     pub struct EadrRules {
-        /// A fence waits until what was stored past the caches is durable.
+        /// A fence waits until earlier stores past the caches are durable.
         fence_waits,
     }
 }

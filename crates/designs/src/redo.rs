@@ -41,10 +41,10 @@ model::rules! {
         /// The locks are given back only when the truncation is durable: another core may store
         /// to the same words next, and replaying the log would take its stores back.
         truncate_before_unlock,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
-        /// A machine that boots uses up the number of the transaction that may have left entries
-        /// without a record: they are not taken for those of a later one.
+        /// A machine that boots skips the number of a transaction that may have left entries
+        /// without a record, so that they do not count for a later one.
         use_up_number_at_boot,
     }
 }

@@ -55,19 +55,19 @@ model::rules! {
         write_back_after_commit_record,
         /// The complete record follows every line of its transaction.
         complete_after_lines,
-        /// A core begins no transaction before the lines of its last one are written back, and its
-        /// complete record is on its way.
+        /// A core begins no transaction before the lines of its last one are written back and that
+        /// one's complete record is on its way.
         begin_after_write_back,
-        /// A committed line that another core touches is written back before.
+        /// A committed line is written back before another core touches it.
         write_back_before_others,
         /// A store to a line of a transaction that is not complete leaves a dependence in the log.
         log_dependences,
-        /// A transaction is not complete before those that it depends on are: they would be
+        /// A transaction is not complete before the transactions that it depends on: those would be
         /// replayed over its lines.
         complete_in_order,
-        /// Of a line that was logged twice, recovery replays the newest record last.
+        /// If a line was logged twice, recovery replays the newest record last.
         replay_oldest_first,
-        /// What recovery writes is durable before the mark that drops its records.
+        /// Recovery's writes are durable before the mark that drops their records.
         fence_before_log_is_dropped,
     }
 }

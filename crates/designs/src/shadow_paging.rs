@@ -76,9 +76,10 @@ model::rules! {
     pub struct ShadowRules {
         /// Stores of a transaction go to the shadows of their pages.
         store_to_shadow,
-        /// The lines of a page that are not stored to are copied.
+        /// Those lines of a page that are not stored to are copied.
         copy_other_lines,
-        /// A store to a page of which another transaction has the shadow waits for that one's end.
+        /// A store to a page whose shadow belongs to another transaction waits for that
+        /// transaction's end.
         one_transaction_at_a_time,
         /// A commit writes the lines of its transaction back.
         write_back_at_commit,
@@ -88,29 +89,29 @@ model::rules! {
         switch_after_copies,
         /// The acknowledgement follows the group.
         acknowledge_after_journal,
-        /// A group counts when all before it do.
+        /// A group counts only if all before it do.
         groups_in_order,
         /// A group that the ring has no room for waits.
         stall_when_full,
-        /// The frame that a page leaves is free when the group counts.
+        /// The frame that a page leaves is free only once the group counts.
         free_after_switch,
-        /// A checkpoint writes what groups that count say, and nothing else.
+        /// A checkpoint writes the mappings of groups that count, and nothing else.
         checkpoint_what_counts,
         /// The tail of the journal follows the page table.
         tail_after_entries,
-        /// Recovery believes a group only if it has its commit record.
+        /// Recovery believes a group only if its commit record is there.
         wait_for_commit_record,
         /// Recovery believes a commit record only if its checksum is right.
         verify_checksum_of_group,
-        /// Recovery makes the page table say what the journal does.
+        /// Recovery brings the page table in line with the journal.
         redo_page_table,
-        /// What recovery makes of the journal is durable before the journal begins anew.
+        /// Recovery's writes are durable before the journal begins anew.
         fence_before_journal_restarts,
-        /// After recovery the journal goes on a whole lap later.
+        /// After recovery the journal continues a whole lap later.
         restart_a_lap_later,
         /// A transaction of more pages than the shadow table holds runs in software.
         fall_back_when_full,
-        /// One core at a time runs in software.
+        /// Only one core at a time runs in software.
         fall_back_one_at_a_time,
     }
 }

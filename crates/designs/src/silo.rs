@@ -68,11 +68,12 @@ model::rules! {
     pub struct SiloRules {
         /// Merging a log clears its flush-bit: what an eviction carried was an older value.
         flush_bit_reset_on_merge,
-        /// A log merges with one of its own transaction and no other.
+        /// A log merges only with a log of its own transaction.
         merge_within_transaction,
         /// An evicted line sets the flush-bits of its logs in the buffers of all cores.
         eviction_marks_all_cores,
-        /// Also those of logs that are committed and have not updated their words.
+        /// An evicted line also sets the flush-bits of logs that are committed and have not updated
+        /// their words.
         eviction_marks_committed,
         /// A log whose flush-bit is set updates nothing, and is not replayed.
         discard_flushed,
@@ -80,49 +81,52 @@ model::rules! {
         undo_newest_first,
         /// Recovery replays redo records in the order of the commits of all cores.
         replay_in_commit_order,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
         /// A word is updated in place in the order of the commits of all cores.
         update_in_commit_order,
         /// The records of an overflow are forgotten once their transaction's updates are done.
         truncate_after_commit,
-        /// A transaction that logged nothing forgets no records of one before it whose updates are
-        /// not done. (The rest of that one's batch would count again as it leaves, in a place where
-        /// nothing has been written.)
+        /// A transaction that logged nothing does not drop the records of an earlier one whose
+        /// updates are not done. (The rest of that one's batch would count again as it leaves, in a
+        /// place where nothing has been written.)
         keep_records_until_updated,
-        /// The records of an overflow carry a set flush-bit: nobody takes them for redo.
+        /// The records of an overflow carry a set flush-bit, so that recovery does not take them
+        /// for redo records.
         overflow_record_is_undo,
         /// An evicted line does not overtake the logs of its words.
         eviction_after_logs,
-        /// An evicted line sets the flush-bits of the logs whose values it carries, and not of one
-        /// whose store came after the line had left. (The paper's paths are so long that this
-        /// cannot happen; ours are not, and a full write-pending queue delays an eviction.)
+        /// An evicted line sets the flush-bits only of logs whose values it carries, not of a log
+        /// whose store came after the line had left. (On the paper's long paths that cannot happen;
+        /// on ours it can, and a full write-pending queue delays an eviction.)
         eviction_marks_what_it_carries,
-        /// An update in place does not overtake a line of its word that was evicted before.
+        /// An update in place does not overtake an earlier eviction of its word's line.
         update_after_eviction,
         /// A commit waits for the logs that are under way.
         commit_after_logs,
-        /// A log whose new value has become its old one stays: the value between may be in memory.
+        /// A log whose new value is its old one again stays: the value in between may be in memory.
         keep_net_silent,
-        /// When the buffer is full, older updates of other cores go first, too.
+        /// Also when the buffer is full, older updates of the same word by other cores go first.
         drain_others_first,
         /// An overflow's update in place supersedes older committed logs of the word.
         supersede_on_overflow,
-        /// It supersedes no newer log of the word: one that arrived since the batch was chosen.
+        /// An overflow's update in place supersedes no newer log of the word, which may have
+        /// arrived since the batch was chosen.
         supersede_only_older,
-        /// A log that is leaving in an overflow takes no store in: its word may be on its way.
+        /// A log that is leaving in an overflow merges with no further store: its word may be on
+        /// its way.
         keep_leaving,
         /// The undo data of logs that leave the buffer in an overflow are saved.
         save_undo_on_overflow,
-        /// Those of a running transaction are saved at a power failure also if the flush-bit is
-        /// set: what an eviction has carried to memory is to be revoked.
+        /// A power failure saves a running transaction's undo data even if their flush-bit is set:
+        /// data that an eviction has carried to memory must be revoked.
         save_undo_of_flushed,
         /// An evicted line that another controller accepted sets flush-bits like any other.
         remote_eviction_marks,
         /// Another controller refuses a word that an eviction has superseded there, until the log
         /// controller has heard of the eviction.
         refuse_what_is_superseded,
-        /// A word is on its way to another controller once at a time.
+        /// Only one update of a word at a time is on its way to another controller.
         one_delivery_of_a_word,
     }
 }

@@ -119,9 +119,9 @@ model::rules! {
         remap_first_store,
         /// A first store is one whose updated bit is clear, whatever the current bit is.
         trigger_is_the_updated_bit,
-        /// A store to a line that another transaction stored to waits for that one's end.
+        /// A store to a line that another transaction stored to waits for that transaction's end.
         line_conflict_guard,
-        /// That lasts until the journal has the other transaction's group.
+        /// Such a store waits until the journal has the other transaction's group.
         hold_lines_until_durable,
         /// A commit writes the lines of its transaction back.
         write_back_at_commit,
@@ -136,43 +136,43 @@ model::rules! {
         /// A transaction that is aborted, or given up for software, makes the other copies of its
         /// lines the current ones again.
         revoke_current_bits,
-        /// A group counts when all before it do.
+        /// A group counts only if all before it do.
         groups_in_order,
         /// A group that the ring has no room for waits.
         stall_when_full,
-        /// Cores that refer to a page are known one by one, and not counted together.
+        /// The cores that refer to a page are tracked one by one, not as a count.
         core_reference_vector,
         /// A core refers to its pages until the journal has its group.
         refer_until_durable,
-        /// A TLB gains a page that is being consolidated when that is done.
+        /// A TLB gains a page that is being consolidated only once that is done.
         fill_after_consolidation,
         /// The switch record follows the copies.
         switch_after_copies,
         /// The page table follows the switch record.
         page_table_after_switch,
-        /// A slot is free when the switch record counts.
+        /// A slot is free only once the switch record counts.
         reuse_after_switch,
-        /// The switch record has both frames; recovery derives none of them.
+        /// The switch record names both frames; recovery derives neither.
         log_both_pages,
-        /// A checkpoint writes what groups that count say, and nothing else.
+        /// A checkpoint writes the mappings of groups that count, and nothing else.
         checkpoint_what_counts,
-        /// A checkpoint keeps switch records of which the page table does not know.
+        /// A checkpoint keeps the switch records that the page table does not reflect yet.
         checkpoint_after_page_table,
         /// The tail of the journal follows the entries.
         tail_after_entries,
-        /// Recovery believes a group only if it has its commit record.
+        /// Recovery believes a group only if its commit record is there.
         wait_for_commit_record,
         /// Recovery believes a commit record only if its checksum is right.
         verify_checksum_of_group,
-        /// Recovery repeats what a switch does to the page table.
+        /// Recovery repeats a switch's update of the page table.
         redo_page_table,
-        /// What recovery makes of the journal is durable before the journal begins anew.
+        /// Recovery's writes are durable before the journal begins anew.
         fence_before_journal_restarts,
-        /// After recovery the journal goes on a whole lap later.
+        /// After recovery the journal continues a whole lap later.
         restart_a_lap_later,
         /// A transaction of more pages than the write-set buffer holds runs in software.
         fall_back_when_full,
-        /// One core at a time runs in software.
+        /// Only one core at a time runs in software.
         fall_back_one_at_a_time,
     }
 }

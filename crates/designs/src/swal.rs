@@ -34,7 +34,7 @@ model::rules! {
     pub struct SWalRules {
         /// The blocks and their headers are flushed at commit.
         flush_log,
-        /// The record waits until they are durable.
+        /// The record waits until the blocks and their headers are durable.
         order_log_before_record,
         /// The commit leaves a record, and flushes it.
         flush_record,
@@ -47,12 +47,12 @@ model::rules! {
         /// The truncation is flushed before the locks are given back: another core may store to
         /// the same lines next, and replaying the log would take its stores back.
         flush_truncation,
-        /// So is its durability waited for.
+        /// The locks are given back only once the truncation is durable.
         truncate_before_unlock,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
-        /// A machine that boots uses up the number of the transaction that may have left headers
-        /// without a record: they are not taken for those of a later one.
+        /// A machine that boots skips the number of a transaction that may have left headers
+        /// without a record, so that they do not count for a later one.
         use_up_number_at_boot,
     }
 }

@@ -48,10 +48,10 @@ model::rules! {
         mark_at_commit,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
-        /// A transaction that was undone uses up its number: entries of its that lie behind those
-        /// of a later transaction are not taken for that one's.
+        /// A transaction that was undone keeps its number to itself, so that its entries behind
+        /// those of a later transaction do not count for that one.
         use_up_number,
     }
 }

@@ -50,11 +50,12 @@ model::rules! {
         mark_after_lines,
         /// The acknowledgement follows the mark.
         acknowledge_after_mark,
-        /// Recovery applies entries newest first: of a line that was logged twice, the oldest wins.
+        /// Recovery applies entries newest first: if a line was logged twice, the oldest entry
+        /// wins.
         undo_newest_first,
         /// Recovery believes an entry only if its checksum is right.
         verify_checksum,
-        /// What recovery writes is durable before the mark that drops the log.
+        /// Recovery's writes are durable before the mark that drops the log.
         fence_before_log_is_dropped,
     }
 }
