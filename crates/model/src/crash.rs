@@ -50,17 +50,19 @@ pub struct Campaign {
     /// Whether recovery is crashed at each of its own writes, too, and with those since its last
     /// fence in other orders.
     pub nested: bool,
-    /// At each point, so many more images are made, in each of which some of the writes that were
+    /// How many more images are made at each point. In each of them some of the writes that were
     /// under way, or that could have been, have arrived early: an order that timing did not produce
     /// and the hardware allows. If the order of stores is checked, or the workload has a checker,
-    /// every such image is made, as long as there are no more than these, and otherwise so many
-    /// that are chosen at random, too.
+    /// every such image is made if there are no more than these; otherwise that many are made in
+    /// turn, and as many again at random. Where [`Versions`] says what lines may hold, it says how
+    /// many images there are, too.
     pub reorders: u64,
-    /// The run ends after so many violations.
+    /// The number of violations after which the run ends.
     pub violations_max: usize,
-    /// For what a torn write leaves.
+    /// The seed of all that is drawn: what torn writes leave, which writes arrive early, where
+    /// recovery is interrupted, and which images are kept.
     pub seed: u64,
-    /// So many of the recovered images are kept, of as many crash points, for machines to boot
+    /// How many of the recovered images are kept, each of another crash point, for machines to boot
     /// from.
     pub keep: usize,
     /// What is checked.
@@ -82,11 +84,12 @@ pub enum Check {
 pub struct Stores {
     order: Persistency,
     asked: Vec<(Word, u64)>,
-    /// Of the words that were asked about, those that must be stored to before the image can be.
+    /// The words that were asked about and did not hold that value from the first: the image cannot
+    /// be before each of them is stored to.
     changed: Vec<Word>,
-    /// Images that were checked.
+    /// The number of images that were checked.
     pub images: u64,
-    /// Power failures that may leave more images than these.
+    /// The number of power failures that may leave more images than were made.
     pub sampled: u64,
     /// Whether the image that was asked about was allowed at some time.
     pub allowed: bool,
@@ -94,42 +97,42 @@ pub struct Stores {
     pub seen: bool,
 }
 
-/// What a machine booted from, and what that did.
+/// What a machine booted from, and what booting wrote.
 pub struct Booted {
-    /// The memory before.
+    /// The memory before booting.
     pub before: Contents,
-    /// What was written before programs run.
+    /// The writes of booting, before programs run.
     pub writes: Vec<Remembered>,
-    /// A word of data that is not what recovery had left.
+    /// A word of data that does not hold what recovery had left, if there is one.
     pub damaged: Option<Word>,
 }
 
 /// What a design saves when the power fails, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Saved {
-    /// The most, of all power failures.
+    /// The most that was saved at one power failure.
     pub most: u64,
-    /// The structures that survive, as the design declares them.
+    /// The size of the structures that survive, as the design declares them.
     pub declared: u64,
-    /// What there is energy for, of those.
+    /// How much of that there is energy for.
     pub energy: u64,
     /// Power failures at which the energy ended before all was saved.
     pub short: u64,
 }
 
-/// How much of memory recovery reads and writes: lines, each counted once, of the images that
-/// timing produced.
+/// How many lines recovery reads and writes in the images that timing produced; each recovery
+/// counts a line once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovery {
     /// The recoveries.
     pub count: u64,
     /// The lines that all of them read.
     pub read: u64,
-    /// The most that one read.
+    /// The most that one recovery read.
     pub read_most: u64,
     /// The lines that all of them wrote.
     pub written: u64,
-    /// The most that one wrote.
+    /// The most that one recovery wrote.
     pub written_most: u64,
 }
 
@@ -137,21 +140,22 @@ pub struct Recovery {
 pub struct Probe {
     /// What the image may hold.
     pub oracle: Oracle,
-    /// What order of stores it may hold, if that is what is checked.
+    /// The orders of stores that the image may hold, if they are what is checked.
     pub stores: Option<Stores>,
-    /// What lines may hold, if a checker looks and the hardware promises durability at fences.
+    /// What lines may hold, if the workload has a checker and the hardware promises no more than
+    /// durability at fences.
     versions: Option<Versions>,
     /// The images that are kept.
     pub keeper: Keeper,
     campaign: Campaign,
     workload: Rc<dyn Workload>,
     firmware: Rc<dyn Firmware>,
-    /// Somebody wants no more of it.
+    /// Set by a caller that wants no more of the campaign.
     cancelled: Arc<AtomicBool>,
     next: usize,
-    /// The image of the present crash point that is looked at.
+    /// The number of the image of the present crash point that is being looked at.
     order: u64,
-    /// What has arrived early in it.
+    /// The writes that have arrived early in that image.
     early: Vec<Early>,
     /// Crash points so far, whether the power was cut there or not.
     pub passed: u64,
@@ -159,12 +163,12 @@ pub struct Probe {
     pub points: u64,
     /// Power failures during recovery.
     pub nested_points: u64,
-    /// What the design saved at them.
+    /// What the design saved at the power failures.
     pub saved: Saved,
-    /// What recovery took.
+    /// How much recovery read and wrote.
     pub recovery: Recovery,
     /// Writes under way, counted at each power failure, that have arrived early in none of its
-    /// images: what survives of the design would have acted on them.
+    /// images, because what survives of the design would have acted on their arrival.
     pub untried: u64,
     /// How often the program of each core told the world how far it had come.
     marks: Vec<u64>,
@@ -175,7 +179,7 @@ pub struct Probe {
 /// What a power failure leaves of a machine before recovery: [`failure::fail`] of that machine.
 pub(crate) type Fails<'f, 'i> = dyn Fn(&mut Saved, u64, Came<'_>) -> Result<Image<'i>, String> + 'f;
 
-/// Every so many power failures the workload inspects its own data, too.
+/// At one in so many power failures the workload inspects its own data, too.
 const INSPECT_EVERY: u64 = 97;
 
 impl Probe {
@@ -226,20 +230,22 @@ impl Probe {
         }
     }
 
-    /// Has it make no more images once this is set: those of one crash point may take seconds.
+    /// Has the campaign make no more images once `cancelled` is set: the images of one crash point
+    /// may take seconds.
     pub fn heed(&mut self, cancelled: &Arc<AtomicBool>) {
         self.cancelled = Arc::clone(cancelled);
     }
 
-    /// Whether enough was found for the run to end, or nobody looks at images any more.
+    /// Whether enough was found for the run to end, or the campaign or its checker was cancelled.
     pub fn is_done(&self) -> bool {
         self.violations.len() >= self.campaign.violations_max
             || self.cancelled.load(Ordering::Relaxed)
             || self.workload.checker().is_some_and(Checker::is_cancelled)
     }
 
-    /// A core stored to a word of persistent memory that held `values.0` and holds `values.1`,
-    /// maybe in a write-combining buffer. Its line is then as in `view`.
+    /// Notes that a core stored to a word of persistent memory, which held `values.0` and now holds
+    /// `values.1`; with `combining`, the store is in a write-combining buffer. The word's line is
+    /// then as in `view`.
     pub fn stored(
         &mut self,
         core: CoreId,
@@ -262,7 +268,7 @@ impl Probe {
         }
     }
 
-    /// A core loaded a word of persistent memory.
+    /// Notes that a core loaded a word of persistent memory.
     pub fn loaded(&mut self, core: CoreId, word: Word) {
         match &mut self.stores {
             Some(stores) => stores.order.load(core, word),
@@ -270,7 +276,7 @@ impl Probe {
         }
     }
 
-    /// A core asks for something besides loads and stores.
+    /// Notes that a core asks for a fence or a flush.
     pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
         if let Some(stores) = &mut self.stores {
             stores.order.fence(core, kind);
@@ -280,7 +286,7 @@ impl Probe {
         }
     }
 
-    /// A core makes a locked operation, which is a fence, too.
+    /// Notes that a core makes a locked operation, which is a fence, too.
     pub fn locked(&mut self, core: CoreId) {
         if let Some(versions) = &mut self.versions {
             versions.fence(core, FenceKind::Order);
@@ -288,15 +294,15 @@ impl Probe {
         }
     }
 
-    /// Whether anybody wants to know when fences are done.
+    /// Whether the campaign needs to know when fences are done.
     pub fn watches_fences(&self) -> bool {
         self.stores.is_some() || self.versions.is_some()
     }
 
-    /// What a core asked for is done.
+    /// Notes that the fence or flush that a core asked for is done.
     pub fn fenced(&mut self, core: CoreId) {
         if let Some(stores) = &mut self.stores {
-            // Less is allowed from now on.
+            // The fence allows fewer images from now on.
             stores.ask();
             stores.order.fenced(core);
         }
@@ -305,15 +311,15 @@ impl Probe {
         }
     }
 
-    /// The program of a core told the world how far it has come.
+    /// Notes a mark: the program of a core told the world how far it has come.
     pub fn marked(&mut self, core: CoreId) {
         self.marks[usize::from(core.0)] += 1;
     }
 
-    /// The design says that a transaction of a core, and those before it, are durable.
+    /// Notes that the design announced a transaction of a core, and those before it, as durable.
     pub fn announced(&mut self, at: Cycle, core: CoreId, tx: TxId, durable: &Contents) {
         if let Err(text) = self.oracle.announce(core, tx, durable) {
-            // No image shows it.
+            // No image shows this violation.
             self.order = 0;
             self.early.clear();
             self.report(at, None, text, None);
@@ -382,7 +388,7 @@ impl Probe {
                 break;
             }
         }
-        // Of one power failure, however many images it left.
+        // These are counted once per power failure, however many images it left.
         self.untried += untried;
         self.saved.short = self.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, image))) = (chosen, candidate)
@@ -392,14 +398,14 @@ impl Probe {
         }
     }
 
-    /// Whether nothing but the writes that have arrived early makes an image another than those of
-    /// its point: what the cells are in the middle of is torn each time in another way, and
-    /// recovery is interrupted in others.
+    /// Whether the images of a point differ in nothing but the writes that have arrived early.
+    /// Otherwise a write that the cells are in the middle of is torn in another way each time, or
+    /// recovery is interrupted in other ways.
     fn is_all_chosen(&self) -> bool {
         self.firmware.shape().config.domain() != Domain::Media && !self.campaign.nested
     }
 
-    /// Passes a crash point; whether the campaign cuts the power there.
+    /// Counts a crash point, and returns whether the campaign cuts the power there.
     fn is_cut_here(&mut self) -> bool {
         self.passed += 1;
         let is_asked = match &self.campaign.points {
@@ -427,7 +433,7 @@ impl Probe {
         if let Err((word, text)) = stores.order.check(&words) {
             return self.report(at, None, text, Some(word));
         }
-        // What is in the line of a word that was stored to, or elsewhere, is nobody's to change.
+        // The hardware must not change a word that no program stored to, wherever it is.
         if let Some(word) = self.oracle.unlike(&image, |word| !stores.order.is_touched(word)) {
             let (is, address, was) = (image.word(word), word.address(), self.oracle.expected(word));
             let text = format!(
@@ -438,7 +444,7 @@ impl Probe {
         }
     }
 
-    /// Checks an image of which recovery is done, read as the design says.
+    /// Checks an image after recovery, read through the placement that the design resolves.
     fn check_recovered(&mut self, at: Cycle, again: Option<Again>, mut image: Image<'_>) {
         match self.firmware.resolve(&image) {
             Ok(Some(placement)) => image.see_through(placement),
@@ -523,8 +529,8 @@ impl Recovery {
 }
 
 impl Saved {
-    /// What a design declares to survive, and how much of it there is energy for: all that its own
-    /// cells keep, and of the rest the machine's share.
+    /// Works out what the design declares to survive, and how much of it there is energy for: all
+    /// that cells keep, and the machine's share of the rest.
     fn budget(&mut self, firmware: &dyn Firmware) {
         let structures = firmware.hardware();
         let bytes = |is_kept: fn(KeptBy) -> bool| -> u64 {

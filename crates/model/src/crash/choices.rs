@@ -1,22 +1,24 @@
-//! Which of what could have arrived early has, in one image after the other.
+//! Chooses which of the writes that could have arrived early have, one image after the other.
 
 use crate::units::{mix, spread};
 
 /// Which of the writes that could have arrived early have: one answer after the other.
 pub struct Choices {
     kind: Kind,
-    /// The answers of this image that are known before they are asked for, if every one is tried.
+    /// The answers of this image that are known before they are asked for, if every combination is
+    /// tried.
     given: Vec<bool>,
-    /// How many have been asked for in this image.
+    /// How many answers have been asked for in this image.
     asked: usize,
-    /// Those of this image: the bytes that are there, one bit a byte.
+    /// The answers of this image: the bytes of each write that are there, one bit a byte.
     answers: Vec<u64>,
-    /// Those of the images before it that were asked about.
+    /// The answers of the earlier images that [`Choices::are_known`] was asked about.
     before: Vec<Vec<u64>>,
 }
 
-/// One in so many writes that the cells may be in the middle of is torn (ours: often enough to be
-/// met in every campaign, and most lines are whole, so that what depends on several is).
+/// Of the writes that the cells may be in the middle of, one in so many is torn (ours: often enough
+/// for every campaign to meet one, and seldom enough for most lines to be whole, so that what
+/// depends on several is met, too).
 const TORN: u64 = 4;
 
 /// How answers are found.
@@ -30,12 +32,13 @@ enum Kind {
 }
 
 impl Choices {
-    /// Nothing has arrived early.
+    /// Begins with an image in which nothing has arrived early; the answers of later ones are
+    /// drawn.
     pub fn none() -> Choices {
         Choices::of(Kind::None)
     }
 
-    /// Every combination, one image after the other.
+    /// Tries every combination of answers, one image after the other.
     pub fn every() -> Choices {
         Choices::of(Kind::Every)
     }
@@ -44,7 +47,7 @@ impl Choices {
         Choices { kind, given: Vec::new(), asked: 0, answers: Vec::new(), before: Vec::new() }
     }
 
-    /// Whether the next one has arrived.
+    /// Whether the next write has arrived early.
     pub fn arrived(&mut self) -> bool {
         let index = self.asked;
         self.asked += 1;
@@ -62,8 +65,9 @@ impl Choices {
         arrived
     }
 
-    /// Which words of the write that has just arrived are there, if its cells may be in the middle
-    /// of it: one bit a byte. Where every combination of writes is tried, all are.
+    /// Returns which bytes of the write that has just arrived are there, one bit a byte, if its
+    /// cells may be in the middle of it: those of some words. Where every combination of writes is
+    /// tried, all bytes are.
     pub fn torn(&mut self) -> u64 {
         let Kind::Random(seed) = self.kind else { return u64::MAX };
         let there = torn(mix(!seed ^ self.asked as u64));
@@ -71,7 +75,7 @@ impl Choices {
         there
     }
 
-    /// Whether this image is made of the same answers as one before it that was asked about.
+    /// Whether an earlier image that was asked about is made of the same answers as this one.
     pub fn are_known(&mut self) -> bool {
         let is_known = self.before.contains(&self.answers);
         if !is_known {
@@ -80,7 +84,7 @@ impl Choices {
         is_known
     }
 
-    /// Goes on to other answers; whether there are none.
+    /// Goes on to the answers of the next image. Returns whether there are none.
     pub fn next(&mut self, seed: u64) -> bool {
         self.answers.clear();
         let asked = std::mem::take(&mut self.asked);
@@ -102,7 +106,8 @@ impl Choices {
         matches!(self.kind, Kind::Every) && self.given.iter().all(|given| *given)
     }
 
-    /// Goes on to answers by chance.
+    /// Goes on to answers that are drawn at random, and returns that there are some, as `next`
+    /// does.
     pub fn at_random(&mut self, seed: u64) -> bool {
         self.answers.clear();
         self.asked = 0;
@@ -111,8 +116,8 @@ impl Choices {
     }
 }
 
-/// Which bytes are there, one bit a byte, of a write that the cells may be in the middle of: those
-/// of any words, or mostly all.
+/// Returns which bytes are there, one bit a byte, of a write that the cells may be in the middle
+/// of: mostly all, and otherwise those of any words.
 pub fn torn(drawn: u64) -> u64 {
     if (drawn >> 8).is_multiple_of(TORN) { spread(drawn as u8) } else { u64::MAX }
 }
@@ -121,7 +126,8 @@ pub fn torn(drawn: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What has arrived in part is neither that which has not arrived nor that which has.
+    /// An image with a part of a write is neither the one without the write nor the one with all of
+    /// it.
     #[test]
     fn an_image_of_a_part_is_none_of_those_of_the_whole() {
         let mut choices = Choices::none();
@@ -154,7 +160,7 @@ mod tests {
         assert!(!choices.are_all_made(), "what chance makes is no list");
     }
 
-    /// Of one thing that could have arrived there are two images, however often chance makes one.
+    /// One write that could have arrived makes two images, however often each is drawn.
     #[test]
     fn an_image_of_the_same_answers_is_known() {
         let mut choices = Choices::none();
@@ -167,7 +173,7 @@ mod tests {
             assert!(!choices.next(mix(seed)));
         }
         assert!(made[0] > 1 && made[1] > 1, "{made:?}");
-        // One more answer makes it another one.
+        // One more answer makes another image.
         choices.arrived();
         choices.arrived();
         assert!(!choices.are_known());

@@ -13,13 +13,13 @@ use crate::units::{Cycle, Line, LineMap, mix, spread};
 use super::Saved;
 use super::choices::Choices;
 
-/// How writes under way may have arrived: asked for each of them, those that have, and how many
-/// cannot have.
+/// How writes under way may have arrived: the choices, which are asked about each of them; the list
+/// of those that have; and the count of those that cannot have.
 pub type Came<'c> = (&'c mut Choices, &'c mut Vec<Early>, &'c mut u64);
 
-/// Cuts the power and returns what is left, before recovery: all that the design saves, or, on a
-/// machine with less energy than it declares, as much as that is enough for. It says how many of
-/// the writes under way cannot have arrived.
+/// Cuts the power and returns what is left before recovery: all that the design saves, or, on a
+/// machine with less energy than the design declares, as much as the energy is enough for. Sets
+/// `untried` to how many of the writes under way cannot have arrived.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared, or raises.
@@ -35,17 +35,18 @@ pub fn fail<'i, D: Design>(
     let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());
     let is_media = below.shape.config.domain() == Domain::Media;
-    // What the cells are in the middle of is older than whatever else arrives.
+    // A write that the cells are in the middle of is older than any that arrives early.
     if is_media {
         tear(at, below, &mut image, seed);
     }
-    // Where nothing of a design survives, neither does what it does when it is told.
+    // If nothing of the design survives, what it does when it is told of a write does not survive
+    // either.
     let is_unheard = |notify: &Notify<D::Event>| match notify {
         Notify::Design(event) => declared == 0 || !design.hears_at_once(event),
         _ => true,
     };
-    // Write-combining buffers may be sent at any time. Those of hardware that brings stores to
-    // memory itself send nothing.
+    // A write-combining buffer may be sent at any time, except on hardware that brings stores to
+    // memory itself, where it sends nothing.
     let combining = if design.brings_stores() { &[] } else { combining };
     let located: Vec<Write> =
         combining.iter().map(|write| Write { line: design.locate(write.line), ..*write }).collect();
@@ -79,9 +80,9 @@ pub fn fail<'i, D: Design>(
     }
 }
 
-/// Some of the writes that are under way have arrived; of one line, the first ones, and where cells
-/// have to hold them the last of these may be there in some of its words. Those that may not have,
-/// since somebody would have heard of it, are not asked about.
+/// Has some of the writes under way arrive: the first few of each line, of which the last may be
+/// there in some of its words where cells have to hold it. Writes that cannot have arrived, since
+/// the design would have heard of it, are not asked about.
 pub(super) fn arrive_early(
     under_way: Vec<(&Write, bool)>,
     is_media: bool,
@@ -108,7 +109,7 @@ pub(super) fn arrive_early(
     }
 }
 
-/// A write that the cells were in the middle of is there in some of its words.
+/// Leaves some of the words of each write that the cells were in the middle of.
 fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) {
     for write in below.memory.being_programmed(at) {
         let torn = spread(mix(seed ^ mix(write.line.0)) as u8);
@@ -116,8 +117,8 @@ fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) 
     }
 }
 
-/// The energy left saves what the queues before memory, and then the caches, hold: the lines with
-/// the lowest addresses, as far as it goes. Write-combining buffers are no caches.
+/// Saves, with the energy left, what the queues before memory and then the caches hold: the lines
+/// with the lowest addresses, as far as the energy goes. Write-combining buffers are no caches.
 fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image<'_>) {
     let is_of_caches = |notify: &Notify<D::Event>| !matches!(notify, Notify::Combining(_));
     let under_way = below.memory.under_way(&is_of_caches).into_iter();

@@ -7,19 +7,20 @@ use crate::units::mix;
 
 use super::nested::{depends, recover_to_the_end};
 
-/// So many images, chosen evenly among the crash points as they pass, of which nobody knows how
-/// many there will be.
+/// Keeps a number of images, chosen evenly among the crash points as they pass: how many there will
+/// be is not known beforehand.
 pub struct Keeper {
     most: usize,
     seed: u64,
-    /// Whether recovery is cut short, too.
+    /// Whether the power cuts some recoveries short, too.
     nested: bool,
-    /// With the rank of each, the lowest first. A point is kept whose rank is among the lowest.
+    /// The images, each with the rank of its crash point, the lowest first. The points with the
+    /// lowest ranks are kept.
     kept: Vec<(u64, Remains)>,
 }
 
-/// An image that is to be kept: a point's rank, from which the rest follows, and the order of the
-/// writes under way.
+/// An image that is to be kept: its crash point, the rank of that, from which the rest follows, and
+/// the number of the image among those of the point.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
     rank: u64,
@@ -28,14 +29,14 @@ pub struct Chosen {
 }
 
 impl Keeper {
-    /// Keeps no more than `most`; which ones follows from the seed. If `nested`, some are of a
-    /// recovery that the power cut short.
+    /// Keeps no more than `most` images; the seed says which. If `nested`, some are of a recovery
+    /// that the power cut short.
     pub fn new(most: usize, seed: u64, nested: bool) -> Keeper {
         Keeper { most, seed: mix(seed ^ 0x6b65_6570), nested, kept: Vec::new() }
     }
 
-    /// Whether an image of a crash point is to be kept: of its orders, of which there are up to
-    /// `orders`, none beyond the one that is named here.
+    /// Returns which image of a crash point is to be kept, if any: the one of a number below
+    /// `orders`, or the last one if there are fewer.
     pub fn choose(&self, point: u64, orders: u64) -> Option<Chosen> {
         let rank = mix(self.seed ^ point);
         let is_low = self.kept.len() < self.most || self.kept.last()?.0 > rank;
@@ -70,7 +71,7 @@ impl Keeper {
         match firmware.resolve(&recovered) {
             Ok(Some(placement)) => recovered.see_through(placement),
             Ok(None) => (),
-            // What contradicts itself was reported when it was checked.
+            // A placement that contradicts itself was reported when the image was checked.
             Err(_) => return Ok(()),
         }
         let remains = recovered.remains(Cut { point: chosen.point, order, nested });
@@ -80,7 +81,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// What was kept, in the order of the crash points.
+    /// Returns the images that were kept, in the order of the crash points.
     pub fn kept(self) -> Vec<Remains> {
         let mut kept: Vec<Remains> = self.kept.into_iter().map(|(_, remains)| remains).collect();
         kept.sort_by_key(|remains| remains.cut.point);
@@ -89,7 +90,7 @@ impl Keeper {
 }
 
 impl Chosen {
-    /// Whether an order is the one to be kept, or comes before it and is it if there are no more.
+    /// Whether an order is the one to be kept, or comes before it and is kept if there are no more.
     pub fn may_be(&self, order: u64) -> bool {
         order <= self.order
     }

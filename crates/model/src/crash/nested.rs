@@ -16,26 +16,25 @@ use super::{Booted, Points, Probe};
 /// How recovery, or booting, was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Again {
-    /// After so many of its writes.
+    /// How many of its writes had been issued.
     pub(super) writes: u64,
-    /// Which of the images it is that this may leave: in 0 all of them are there, and in [`TORN`]
-    /// some words of the next one, too.
+    /// The number of the image among those that this may leave: in 0 all of those writes are there,
+    /// and in [`TORN`] some words of the next one, too.
     pub(super) order: u64,
 }
 
-/// The image in which the write that the power cut short is there in some of its words.
+/// The image in which some words of the write that the power cut short are there.
 pub(super) const TORN: u64 = 3;
 
-/// What writes to an image, and may be interrupted: a hook, and its name.
+/// A hook that writes to an image and may be interrupted: its name, and a call of it.
 type Writer = (&'static str, fn(&dyn Firmware, &mut Image<'_>) -> Result<(), PowerLoss>);
 
 const BOOT: Writer = ("boot", |firmware, image| firmware.boot(image));
 const RECOVER: Writer = ("recover", |firmware, image| firmware.recover(image));
 
 impl Probe {
-    /// A machine booted from an image: checks that this changed no data, cuts the power at each
-    /// write that it took, if the campaign cuts it during recovery, and checks what recovery makes
-    /// of that.
+    /// Checks what booting from an image did: that it changed no data, and, if the campaign cuts
+    /// the power during recovery, what recovery makes of each interruption of booting.
     pub fn boot(&mut self, booted: &Booted) {
         if self.campaign.points == Points::Count {
             return;
@@ -50,11 +49,13 @@ impl Probe {
         }
     }
 
-    /// The power is back; and, if the campaign says so, it fails again at each write of recovery.
+    /// Recovers and checks an image after the power is back. If the campaign says so, the power
+    /// fails again at each write of recovery.
     pub(super) fn recover(&mut self, at: Cycle, image: Image<'_>) {
         let is_timely = self.order == 0;
         if !self.campaign.nested && !is_timely {
-            // Nobody asks what that reads and writes, and to note it takes as long again.
+            // What this recovery reads and writes is not counted, and noting it takes as long
+            // again.
             let mut recovered = image.powered();
             if let Err(text) = recover_to_the_end(&mut recovered, &*self.firmware) {
                 return self.report(at, None, text, None);
@@ -76,19 +77,19 @@ impl Probe {
         let seen = reads.see(&image, &writes);
         let found = self.violations.len();
         self.check_recovered(at, None, recovered);
-        // What is wrong now may be wrong each time.
+        // If this recovery was wrong, one that is interrupted may be, too: nothing is known of it.
         let seen = (self.violations.len() == found).then_some(&seen[..]);
         if !self.is_done() {
             self.interrupt(at, &image, (&writes, seen), RECOVER);
         }
     }
 
-    /// What wrote this to an image is interrupted after each of its writes, and with those since
-    /// its last fence in other orders; then comes recovery.
+    /// Interrupts the hook that made these writes to an image after each of them, and with those
+    /// since its last fence in other orders; recovery follows each interruption.
     ///
-    /// If it was recovery itself, then it is known which of its writes it would have `seen`
+    /// If the hook was recovery itself, `seen` says which of its writes it would have seen
     /// ([`Reads::see`](crate::image::Reads::see)). An interruption that leaves none of these ends
-    /// with the image that was right without it, and nothing has to be done to know.
+    /// with the image that was right without it, so it need not be recovered.
     fn interrupt(
         &mut self,
         at: Cycle,
@@ -100,8 +101,8 @@ impl Probe {
         let firmware = &*firmware;
         let is_seen = |write: &Remembered| seen.is_none_or(|seen| seen[write.number as usize]);
         let seed = mix(self.campaign.seed ^ self.passed ^ self.order << 48);
-        // What an interruption leaves takes no other run to know. Of one image in four, and of each
-        // that a machine boots from, one is made to see that this is so.
+        // What an interruption leaves is known without another run. For one image in four, and for
+        // each without `seen`, one interruption is run to check that.
         let is_audited = seen.is_none() || seed >> 62 == 0;
         let audited = is_audited.then(|| seed % (writes.len() as u64).max(1));
         let (mut left, mut is_known) = (image.clone(), seen.is_some());
@@ -153,7 +154,7 @@ impl Probe {
         }
     }
 
-    /// Recovers what an interruption left, and checks it, unless that is known to be right.
+    /// Recovers what an interruption left and checks the result, unless that is known to be right.
     fn recover_again(&mut self, at: Cycle, again: Again, left: &Image<'_>, is_known: bool) {
         self.nested_points += 1;
         if !is_known {
@@ -166,10 +167,10 @@ impl Probe {
     }
 }
 
-/// Has recovery make of an image, whose power does not fail, what it makes of it.
+/// Recovers an image whose power does not fail.
 ///
 /// # Errors
-/// A sentence, when it does not end, or raises.
+/// A sentence, when recovery does not end, or raises an error.
 pub(super) fn recover_to_the_end(
     image: &mut Image<'_>,
     firmware: &dyn Firmware,
@@ -185,12 +186,12 @@ pub(super) fn recover_to_the_end(
     Ok(())
 }
 
-/// What is wrong with a hook that does something else when it is called again with the same bytes.
+/// The sentence for a hook that does something else when it is called again with the same bytes.
 pub(super) fn depends(hook: &str) -> String {
     format!("determinism: `{hook}` depends on something beside the image")
 }
 
-/// Whether recovery of what an interruption left leaves what it is known to.
+/// Whether recovery of what an interruption left ends with the image that it is known to end with.
 fn ends_as_known(
     left: &Image<'_>,
     image: &Image<'_>,
@@ -202,8 +203,8 @@ fn ends_as_known(
     recover_to_the_end(&mut again, firmware).is_ok() && again.equals(&known)
 }
 
-/// The bytes that are there of a write that the cells are in the middle of, if it can be torn: any
-/// of its words.
+/// Returns which bytes are there, if it can be torn, of a write that the cells are in the middle
+/// of: those of any of its words.
 fn torn(write: &Remembered, seed: u64, firmware: &dyn Firmware) -> Option<u64> {
     let is_torn = is_media(firmware) && write.has_words();
     is_torn.then(|| spread(mix(seed ^ mix(write.number)) as u8))
@@ -214,18 +215,19 @@ fn is_media(firmware: &dyn Firmware) -> bool {
     firmware.shape().config.domain() == Domain::Media
 }
 
-/// Whether the writes of an epoch may become durable in another order than theirs: those of one
-/// line do not, nor do stores that are durable when they are visible.
+/// Whether the writes of an epoch may become durable in another order than theirs. The writes of
+/// one line may not, nor may stores that are durable when they are visible.
 fn is_open(epoch: &[Remembered], firmware: &dyn Firmware) -> bool {
     let is_ordered =
         firmware.shape().every_cache_survives() || firmware.model() == Some(Model::Visible);
     !is_ordered && epoch.iter().any(|write| write.line != epoch[0].line)
 }
 
-/// Two of the ways in which an epoch's writes may have arrived when the power fails, each with the
-/// bytes of it that are there: all but those of one line, which is what finds a mark without what
-/// it stands for; and of each line the first few. Of one line an older write is always there before
-/// a newer one. Where cells have to hold them, what comes last of a line may be there in part.
+/// Returns two of the ways in which an epoch's writes may have arrived when the power fails, each
+/// with the bytes of each write that are there. In the first way all have arrived but those of one
+/// line, which finds a mark without what it stands for; in the second, the first few of each line.
+/// An older write of a line is always there before a newer one. Where cells have to hold the
+/// writes, the last one of a line may be there in part.
 pub(super) fn out_of_order(
     epoch: &[Remembered],
     seed: u64,
@@ -253,8 +255,8 @@ pub(super) fn out_of_order(
     arrived.map(|writes| in_part(&writes, !seed, is_media))
 }
 
-/// Writes, each with the bytes that are there: of the last one of each line those of some words, if
-/// cells may be in the middle of it and chance has it so, and otherwise all.
+/// Pairs each write with the bytes of it that are there: those of some words for the last write of
+/// a line, if cells may be in the middle of it and chance has it so, and otherwise all.
 fn in_part<'w>(writes: &[&'w Remembered], seed: u64, is_media: bool) -> Vec<(&'w Remembered, u64)> {
     let last: LineMap<u64> = writes.iter().map(|write| (write.line, write.number)).collect();
     let there = |write: &&'w Remembered| {

@@ -16,8 +16,8 @@ mod arrivals;
 mod overtaken;
 mod told;
 
-/// A design whose recovery is one of these, by number. Its stores are durable when they are
-/// visible, or not.
+/// A design whose recovery is the one of that number in [`RECOVERIES`], and whose stores are
+/// durable when they are visible if `VISIBLE`.
 struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
@@ -36,16 +36,16 @@ const ENDLESS: usize = 6;
 const TRUSTING: usize = 7;
 const FICKLE: usize = 8;
 const TIRING: usize = 9;
-/// It cannot say where the lines of pages are.
+/// Recovers as `CAREFUL` does, and cannot say where the lines of pages are.
 const LOST: usize = 10;
 const HOPEFUL: usize = 11;
 
-/// Says that the two words are to be stored. Logs begin there.
+/// The word that says that the two words of data are to be stored. Logs begin there.
 const MARK: Word = Word(256);
 const DATA: [Word; 2] = [Word(1), Word(9)];
 
-/// Stores two words of data and, too early, erases what it knew them from: whoever fails after that
-/// write has lost the second.
+/// Stores two words of data and erases the mark too early: a power failure after that write loses
+/// the second word.
 fn hasty(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     if image.word(MARK) == 1 {
         image.set_word(DATA[0], 7)?;
@@ -55,7 +55,7 @@ fn hasty(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     Ok(())
 }
 
-/// Erases it last, and without a fence.
+/// Erases the mark last, and without a fence.
 fn careless(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     if image.word(MARK) == 1 {
         DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
@@ -64,7 +64,7 @@ fn careless(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     Ok(())
 }
 
-/// Erases it last, behind a fence.
+/// Erases the mark last, behind a fence.
 fn careful(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     if image.word(MARK) == 1 {
         DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
@@ -74,7 +74,7 @@ fn careful(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     Ok(())
 }
 
-/// Erases it first, with a fence.
+/// Erases the mark first, with a fence.
 fn rash(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     if image.word(MARK) == 1 {
         image.set_word(MARK, 0)?;
@@ -84,26 +84,27 @@ fn rash(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     Ok(())
 }
 
-/// Stores something else, whether it is interrupted or not.
+/// Stores another value than it should, whether it is interrupted or not.
 fn wrong(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     image.set_word(DATA[0], 7)?;
     image.set_word(DATA[1], 8)
 }
 
-/// How often something was done on this thread.
+/// Returns how often it was called on this thread.
 fn times() -> u64 {
     thread_local!(static TIMES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
     TIMES.set(TIMES.get() + 1);
     TIMES.get()
 }
 
-/// Does something else each time.
+/// Writes something else each time.
 fn moody(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     DATA.into_iter().try_for_each(|word| image.set_word(word, 7))?;
     image.set_word(Word(MARK.0 + 8), times())
 }
 
-/// Does so first of all, and reads what it changes, so that nothing is known of what follows.
+/// Writes something else each time, first of all and into a word that it reads, so that nothing is
+/// known of what follows.
 fn fickle(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     let counter = Word(MARK.0 + 8);
     image.word(counter);
@@ -111,7 +112,7 @@ fn fickle(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     DATA.into_iter().try_for_each(|word| image.set_word(word, 7))
 }
 
-/// Writes each second time.
+/// Recovers every second time alone.
 fn tiring(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     if times() % 2 == 1 { careful(image) } else { Ok(()) }
 }
@@ -123,8 +124,8 @@ fn endless(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     }
 }
 
-/// Notes what it is about to store, in one line with the mark that says so, and relies on having
-/// both of that or nothing.
+/// Notes the value that it is about to store in one line with the mark that says so, and relies on
+/// having both or neither.
 fn trusting(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     let value = Word(MARK.0 + 1);
     if image.word(MARK) == 1 {
@@ -136,7 +137,7 @@ fn trusting(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     store_noted(image, value)
 }
 
-/// Stores what was noted in a word, if something was.
+/// Stores the value that a word notes, if the mark says that there is one.
 fn store_noted(image: &mut Image<'_>, note: Word) -> Result<(), PowerLoss> {
     if image.word(MARK) == 2 {
         let value = image.word(note);
@@ -147,8 +148,8 @@ fn store_noted(image: &mut Image<'_>, note: Word) -> Result<(), PowerLoss> {
     Ok(())
 }
 
-/// Notes it as well, and says so elsewhere without a fence: it sees by one word of the line whether
-/// the note has overtaken that, and relies on having the other word then.
+/// Notes the value in another line than the mark, without a fence in between. It sees by one word
+/// of the note whether the note arrived with the mark, and relies on having the other word then.
 fn hopeful(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     let (value, is_there) = (Word(MARK.0 + 8), Word(MARK.0 + 9));
     if image.word(MARK) == 1 || image.word(MARK) == 2 && image.word(is_there) == 0 {
@@ -208,7 +209,7 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
     }
 }
 
-/// A workload of which nothing is asked.
+/// A workload that stores nothing and does not run.
 struct Nothing;
 
 impl Workload for Nothing {
@@ -221,10 +222,10 @@ impl Workload for Nothing {
     }
 }
 
-/// What an interruption was, as a violation has it, and the word that was wrong.
+/// Where and in which order recovery was interrupted, as a violation has it, and the wrong word.
 type Caught = (Option<u64>, u64, Option<Word>);
 
-/// How often recovery was interrupted in a campaign of that seed, and what was wrong then.
+/// Returns how often recovery was interrupted in a campaign of that seed, and what was wrong then.
 fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
     config: &Config,
     seed: u64,
@@ -277,7 +278,7 @@ fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
     probe
 }
 
-/// A campaign that checks the order of stores, of which this image is asked about.
+/// A campaign that checks the order of stores and is asked about an image.
 fn of_stores<const HOW: usize>(asked: &[(Word, u64)]) -> Probe {
     let zeros = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::None).expect("room");
@@ -296,7 +297,7 @@ fn of_transactions<const HOW: usize>(seed: u64, nested: bool) -> Probe {
     Probe::new(campaign(seed, nested), oracle, order, None, Rc::new(Nothing), firmware)
 }
 
-/// Between the store to the second word and the fence no crash point came.
+/// No crash point comes between the store to the second word and the fence.
 #[test]
 fn what_a_fence_forbids_was_allowed_before_it() {
     let view = View::new(4096, 4096).expect("room");
@@ -357,7 +358,7 @@ fn recovery_is_interrupted_at_each_of_its_writes() {
     assert_eq!(found, (3, vec![(Some(2), 0, Some(DATA[1]))]));
 }
 
-/// In the order of its writes all is well.
+/// If its writes arrive in their order, all is well.
 #[test]
 fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
     let seeds = 0..64;
@@ -380,7 +381,7 @@ fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
     }
 }
 
-/// A line of recovery's is torn where one of the run's is.
+/// The lines that recovery writes are torn where those of the run are.
 #[test]
 fn a_recovery_that_relies_on_a_whole_line_is_caught_under_media() {
     let caught = |domain: Domain| {
@@ -398,7 +399,7 @@ fn a_recovery_that_relies_on_a_whole_line_is_caught_under_media() {
     assert!(found.iter().all(|(nested, order, _)| (*nested, *order) == (Some(0), nested::TORN)));
 }
 
-/// With all that was written before it, a part of the line does no harm.
+/// A part of the line does no harm if all earlier writes are there.
 #[test]
 fn a_part_of_a_line_may_be_there_with_what_overtook_it_under_media() {
     let caught = |domain: Domain| {
@@ -478,7 +479,7 @@ fn a_machine_that_booted_has_changed_no_data_and_does_so_again() {
     };
     assert_eq!(texts(None, &[]), [""; 0]);
     assert_eq!(texts(Some(DATA[0]), &[]), ["booting changed the word at 0x8, which is data"]);
-    // It writes nothing when it boots.
+    // The design writes nothing when it boots.
     let again = "determinism: `boot` depends on something beside the image";
     assert_eq!(texts(None, &[MARK]), [again]);
 }
@@ -494,7 +495,8 @@ fn what_cells_keep_needs_no_energy() {
     }
 }
 
-/// Which images of 60 crash points, each of three orders, a keeper of so many has kept.
+/// Returns which images of 60 crash points, of three orders each, a keeper of `most` images has
+/// kept.
 fn kept<const HOW: usize>(most: usize, seed: u64) -> Result<Vec<Cut>, String> {
     let mut durable = Contents::new(0, 4096).expect("room");
     durable.set_word(MARK, 1);
@@ -528,7 +530,7 @@ fn images_are_kept_from_everywhere_in_a_run() {
     let different = |of: fn(&Cut) -> u64| seen.iter().map(of).collect::<FxHashSet<_>>().len();
     assert!(different(|cut| cut.point) > 50, "{seen:?}");
     assert_eq!(different(|cut| cut.order), 3);
-    // After none, one or two of three writes, or not.
+    // Recovery was cut short after none, one or two of its three writes, or not at all.
     assert_eq!(different(|cut| cut.nested.unwrap_or(u64::MAX)), 1 + 3);
 }
 

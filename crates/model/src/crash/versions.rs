@@ -8,16 +8,17 @@ use crate::image::{Image, put_word, word_of};
 use crate::units::{CoreId, Line, LineData, PerCore, Word, mix};
 use crate::workload::Flush;
 
-/// Of more versions of a line than that each second one is forgotten, but for those that a fence is
-/// to make durable (ours: a line that is stored to for ever and never flushed fills the host's
-/// memory, and what it held between two versions is much like them).
+/// How many versions of a line are kept before every second one is forgotten, except those that a
+/// fence is to make durable (ours: a line that is stored to for ever and never flushed fills the
+/// host's memory, and what it held between two versions is much like them).
 const KEPT: usize = 1024;
 
-/// So many images are made of a crash point that has more.
+/// How many images are made of a crash point that has more.
 const IMAGES: u64 = 16;
 
 /// What each line has held since the last fence that made it durable. A processor may write a line
-/// back at any time, and need not before the fence behind its flush, so any of that may be there.
+/// back at any time, and need not before the fence behind its flush, so memory may hold any of
+/// that.
 pub struct Versions {
     lines: BTreeMap<Line, History>,
     cores: PerCore<Flushed>,
@@ -27,24 +28,25 @@ pub struct Versions {
 
 /// A line's versions.
 struct History {
-    /// What it holds for certain, if nothing newer is there.
+    /// What memory holds of the line if no newer version is there.
     settled: LineData,
-    /// What it held afterwards, oldest first, each with its number.
+    /// The versions after that, oldest first, each with its number.
     open: VecDeque<(u64, LineData)>,
-    /// The number of the next one.
+    /// The number of the next version.
     next: u64,
 }
 
-/// What a core's next fence makes durable: lines, up to the version before that number.
+/// What a core's next fence makes durable: lines, each with the number up to which its versions
+/// are.
 #[derive(Default)]
 struct Flushed {
     lines: Vec<(Line, u64)>,
-    /// What the core has asked for and waits for.
+    /// The fence or flush that the core has asked for and waits for.
     asked: Option<FenceKind>,
 }
 
 impl History {
-    /// Forgets each second version that nobody waits for; the newest stays.
+    /// Forgets every second version that no fence waits for; the newest stays.
     fn thin(&mut self, awaited: &[u64]) {
         let newest = self.next - 1;
         let mut is_second = true;
@@ -56,13 +58,14 @@ impl History {
 }
 
 impl Versions {
-    /// Those of a machine with so many cores, whose fences do something or not.
+    /// The record of a machine with `cores` cores, whose fences do something if `has_fences`.
     pub fn new(cores: u8, has_fences: bool) -> Versions {
         let cores = PerCore::new(cores, |_| Flushed::default());
         Versions { lines: BTreeMap::new(), cores, has_fences }
     }
 
-    /// A store took effect in a word that held `old`; its line is now as in `view`.
+    /// Notes a store that took effect in a word that held `old`; the word's line is now as in
+    /// `view`.
     pub fn stored(&mut self, word: Word, old: u64, view: &View) {
         let line = word.line();
         let now = *view.line(line);
@@ -81,7 +84,7 @@ impl Versions {
         }
     }
 
-    /// A core asks for a fence or for a line to be written back.
+    /// Notes that a core asks for a fence or for a line to be written back.
     pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
         if let FenceKind::Flush(line, ..) = kind {
             self.flush(core, line);
@@ -89,7 +92,7 @@ impl Versions {
         self.cores[core].asked = Some(kind);
     }
 
-    /// What a line holds now is durable when the core's next fence is done.
+    /// Notes that what a line holds now is durable when the core's next fence is done.
     pub fn flush(&mut self, core: CoreId, line: Line) {
         if let Some(History { open, next, .. }) = self.lines.get(&line)
             && !open.is_empty()
@@ -98,7 +101,7 @@ impl Versions {
         }
     }
 
-    /// What a core asked for is done.
+    /// Notes that the fence or flush that a core asked for is done.
     pub fn fenced(&mut self, core: CoreId) {
         let flushed = &mut self.cores[core];
         let reports = match flushed.asked.take() {
@@ -118,9 +121,10 @@ impl Versions {
         }
     }
 
-    /// Makes one of the images that there could be, by its number from 1 on; whether there is one
-    /// of that number. If there are few, each has one. Otherwise it is everything, nothing,
-    /// everything but one line, nothing but one line, and what chance gives.
+    /// Makes one of the images that there could be, by its number from 1 on, and returns whether
+    /// there is one of that number. If there are few combinations of versions, each has a number.
+    /// Otherwise the images hold everything, nothing, everything but one line, nothing but one
+    /// line, and what chance gives.
     pub fn lay(&self, number: u64, seed: u64, image: &mut Image<'_>) -> bool {
         let open: Vec<_> = self.lines.iter().filter(|(_, line)| !line.open.is_empty()).collect();
         let ways = |history: &History| history.open.len() as u64 + 1;
@@ -253,8 +257,8 @@ mod tests {
         assert!(held.iter().all(|words| words[0] >= 10), "{held:?}");
     }
 
-    /// Of more than are made, everything, nothing, and each line without the others and the others
-    /// without it are among them.
+    /// If there are more images than are made, those with everything, with nothing, with all lines
+    /// but one and with one line alone are among them.
     #[test]
     fn of_many_lines_one_may_be_missing_or_alone() {
         let (mut versions, mut view) = (Versions::new(1, true), view());

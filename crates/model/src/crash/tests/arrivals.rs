@@ -5,8 +5,8 @@ use super::*;
 use crate::device::Write;
 use crate::meters::Class;
 
-/// Every image that writes to the first words of lines, in their order, can leave if some arrive
-/// early: what each of the lines holds. One of 0 may not have arrived.
+/// Returns what each line holds in every image that writes to the first words of lines, in their
+/// order, can leave if some arrive early. A write of 0 cannot have arrived.
 fn arrivals<const LINES: usize>(writes: &[(u64, u64)]) -> Vec<[u64; LINES]> {
     let durable = Contents::new(0, 4096).expect("room");
     let write = |&(line, value): &(u64, u64)| {
@@ -55,8 +55,8 @@ fn by_chance_one_write_arrives_without_another_that_was_sent_before_it() {
     }
 }
 
-/// The words of two lines that writes of a first and a second value leave by chance, where cells
-/// hold them and where a controller does.
+/// Returns the words of two lines that writes of a first and a second value leave at random, where
+/// cells hold them or where a controller does.
 fn torn(is_media: bool) -> FxHashSet<[[u64; 8]; 2]> {
     let durable = Contents::new(0, 4096).expect("room");
     let of = |line, value| Write::whole(Line(line), [value; 64], Class::Data);
@@ -89,7 +89,8 @@ fn of_a_line_the_cells_may_have_a_part_of_the_last_write_that_arrived() {
     assert!(has(&|[first, second]| is_whole(first) && !is_whole(second)));
 }
 
-/// A flush of a clean line sends none, and a line may be torn so that nothing of it is there.
+/// The write of a flush of a clean line has no bytes, and a line may be torn so that none of it is
+/// there.
 #[test]
 fn what_came_early_has_bytes() {
     let durable = Contents::new(0, 4096).expect("room");

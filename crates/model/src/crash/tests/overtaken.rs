@@ -1,9 +1,9 @@
-//! What an epoch of recovery's may leave when its writes overtake each other.
+//! What an epoch of recovery may leave when its writes overtake each other.
 
 use super::*;
 
-/// Which of these words hold something, of all seeds, if an epoch of such writes in turn is
-/// interrupted: by the image's number.
+/// Returns which of these words hold something, over all seeds, if an epoch of these writes in turn
+/// is interrupted: for each of the two images.
 fn left_open<const WORDS: usize>(
     writes: &[(Line, u64)],
     words: [Word; WORDS],

@@ -1,10 +1,10 @@
-//! What is told of an image that is not accepted, whoever does not accept it.
+//! What is told of an image that a checker or a design's hook does not accept, or that is wrong.
 
 use crate::checker::Shown;
 
 use super::*;
 
-/// A workload whose checker wants the second word.
+/// A workload whose checker wants the second word of data.
 struct Wants;
 
 impl Checker for Wants {
@@ -35,7 +35,7 @@ impl Workload for Wants {
     }
 }
 
-/// Only after two of recovery's writes is the word missing.
+/// The word is missing after two of recovery's writes alone.
 #[test]
 fn a_checker_refuses_what_an_interruption_of_recovery_left() {
     let mut durable = Contents::new(0, 4096).expect("room");
@@ -44,7 +44,7 @@ fn a_checker_refuses_what_an_interruption_of_recovery_left() {
     config.controller.domain = Domain::Eadr as u64;
     let mut probe = of_transactions::<HASTY>(1, true);
     probe.firmware = fixed::<Recovers<HASTY>>(&config);
-    // What is stored outside of transactions is left to the checker.
+    // The oracle leaves what is stored outside of transactions to the checker.
     DATA.into_iter().for_each(|word| probe.oracle.store_outside(CoreId(0), word));
     (probe.workload, probe.order, probe.passed) = (Rc::new(Wants), 5, 9);
     probe.recover(Cycle(3), Image::over(&durable));
@@ -62,7 +62,8 @@ fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
     assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
 }
 
-/// In the line of a word that was stored to, in another one, or in what only recovery wrote.
+/// The wrong word is in the line of a word that was stored to, in another line, or one that
+/// recovery alone wrote.
 #[test]
 fn hardware_that_writes_where_nobody_has_stored_is_found() {
     let view = View::new(4096, 4096).expect("room");
@@ -102,7 +103,7 @@ fn a_design_that_cannot_say_where_lines_are_is_wrong() {
     assert_eq!(texts, ["placement: two pages have one frame"]);
 }
 
-/// No image shows that more is to come of what was announced.
+/// No image shows that a transaction that was announced may store more.
 #[test]
 fn an_announcement_of_what_may_store_more_is_told() {
     let memory = Contents::new(0, 4096).expect("room");
@@ -118,7 +119,7 @@ fn an_announcement_of_what_may_store_more_is_told() {
     assert_eq!((found.point, found.order, found.at), (9, 0, Cycle(3)));
 }
 
-/// The images of one crash point may take longer than whoever cancelled it waits.
+/// The images of one crash point may take longer than the caller that cancelled the campaign waits.
 #[test]
 fn a_campaign_that_is_cancelled_tells_nothing_more() {
     let cancelled = Arc::new(AtomicBool::new(true));
