@@ -16,7 +16,7 @@ pub use reads::Reads;
 
 use aside::Aside;
 
-/// The power failed (again) while recovery was writing.
+/// The error that the power failed (again) while an image was being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerLoss;
 
@@ -35,22 +35,22 @@ pub struct Image<'a> {
     placement: Rc<Placement>,
     writes_left: u64,
     writes: u64,
-    /// What recovery did without end, if it was ended.
+    /// What recovery did without end, if it was ended for that.
     endless: Option<String>,
-    /// What recovery of a script raised, which is no recovery then.
+    /// The error that a design in a script raised, which ends what was done to the image.
     raised: Option<String>,
     /// Fences since power came back.
     fences: u64,
     /// The writes that took effect, if they are remembered.
     remembered: Option<Vec<Remembered>>,
-    /// What was read, if that is noted, of whatever copies there are, too.
+    /// What was read, if that is noted; copies of the image note it in the same place.
     reads: Option<Rc<RefCell<Reads>>>,
 }
 
-/// More writes than any recovery ends with. Ours: the most that was measured of a design is 0.1
-/// million (`morlog`, `kiln` and `loc-wal` after 300 transactions of `tpcc` on each of 8 cores,
-/// with logs and last level full; `ssp` and `shadow-paging` write 3,000 lines), and what one that
-/// does not end takes of the host until then is 0.4 GB.
+/// A number of writes that no recovery which ends reaches. Ours: the most that was measured of a
+/// design is 0.1 million (`morlog`, `kiln` and `loc-wal` after 300 transactions of `tpcc` on each
+/// of 8 cores, with logs and last level full; `ssp` and `shadow-paging` write 3,000 lines), and the
+/// host spends 0.4 GB on a recovery without end until then.
 pub const WRITES_MAX: u64 = 4_000_000;
 
 /// A write that took effect: bytes of a physical line.
@@ -60,22 +60,23 @@ pub struct Remembered {
     pub line: Line,
     data: LineData,
     mask: u64,
-    /// Fences before it: writes of one epoch become durable in any order, of one line in theirs.
+    /// The number of fences before it: writes of one epoch become durable in any order, but those
+    /// of one line in theirs.
     pub epoch: u64,
-    /// Writes before it.
+    /// The number of writes before it.
     pub number: u64,
 }
 
 impl Remembered {
-    /// Whether it is of more than one word.
+    /// Whether the write has bytes of more than one word.
     pub fn has_words(&self) -> bool {
         let first = self.mask.trailing_zeros() / 8 * 8;
         self.mask.checked_shr(first).is_some_and(|mask| mask > 0xff)
     }
 }
 
-/// What recovery left, apart from the machine whose durable bytes it lies over: another one can
-/// boot from it.
+/// What recovery left, copied from the machine whose durable bytes the image lies over, so that
+/// another machine can boot from it.
 #[derive(Clone, Debug)]
 pub struct Remains {
     /// Which power failure it was.
@@ -92,7 +93,7 @@ pub struct Cut {
     pub point: u64,
     /// Which of the images of that point it is: 0 for the one that timing produced.
     pub order: u64,
-    /// After how many of recovery's writes the power failed again, if it did.
+    /// How many of recovery's writes took effect before the power failed again, if it did.
     pub nested: Option<u64>,
 }
 
@@ -132,41 +133,41 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// This image, in which power fails again once `writes` more writes have taken effect, or
-    /// [`WRITES_MAX`].
+    /// Returns this image with power that fails again once `writes` more writes have taken effect,
+    /// or [`WRITES_MAX`].
     #[must_use]
     pub fn failing_after(&self, writes: u64) -> Image<'a> {
         Image { writes_left: writes.min(WRITES_MAX), ..self.clone().powered() }
     }
 
-    /// This image, which remembers what is written to it.
+    /// Returns this image, remembering what is written to it.
     #[must_use]
     pub fn remembering(&self) -> Image<'a> {
         Image { remembered: Some(Vec::new()), ..self.clone().powered() }
     }
 
-    /// The writes that it remembers, in their order. It forgets them.
+    /// Returns the writes that the image remembers, in their order, and forgets them.
     pub fn take_remembered(&mut self) -> Vec<Remembered> {
         self.remembered.take().unwrap_or_default()
     }
 
-    /// This image, which notes what is read of it.
+    /// Returns this image, noting what is read of it.
     #[must_use]
     pub fn noting_reads(self) -> Image<'a> {
         Image { reads: Some(Rc::default()), ..self }
     }
 
-    /// What was read of it. It notes no more.
+    /// Returns what was read of the image, which notes no more.
     pub fn take_reads(&mut self) -> Reads {
         self.reads.take().map(|reads| reads.take()).unwrap_or_default()
     }
 
-    /// Has a write that another image of the same remembers take effect here.
+    /// Makes a write here that another image over the same bytes remembers.
     pub fn write_again(&mut self, write: &Remembered) {
         apply_masked(self.physical_mut(write.line), &write.data, write.mask);
     }
 
-    /// Has of such a write the bytes take effect that `part` selects.
+    /// Makes the part of such a write that `part` selects.
     pub fn write_in_part(&mut self, write: &Remembered, part: u64) {
         apply_masked(self.physical_mut(write.line), &write.data, write.mask & part);
     }
@@ -177,29 +178,30 @@ impl<'a> Image<'a> {
             && other.changed.iter().all(|(line, data)| self.holds(line) == data)
     }
 
-    /// This image, with power that does not fail again, for a recovery that ends.
+    /// Returns this image with power that does not fail again, for a recovery that ends.
     #[must_use]
     pub fn powered(self) -> Image<'a> {
         let (endless, raised) = (None, None);
         Image { writes_left: WRITES_MAX, writes: 0, endless, raised, fences: 0, ..self }
     }
 
-    /// What was done to it without end, if that was ended as if the power had failed.
+    /// What a hook did to the image without end, if it was ended for that as if the power had
+    /// failed.
     pub fn endless(&self) -> Option<&str> {
         self.endless.as_deref()
     }
 
-    /// Whoever reads or writes does `what` without end, and is to be ended.
+    /// Notes that a reader or writer of the image does `what` without end and is to be ended.
     pub fn call_endless(&mut self, what: String) {
         self.endless = Some(what);
     }
 
-    /// What a script raised of it, if that ended what was done to it.
+    /// The error that a design in a script raised, if that ended what was done to the image.
     pub fn raised(&self) -> Option<&str> {
         self.raised.as_deref()
     }
 
-    /// A script raised what this sentence says, and is ended as if the power had failed.
+    /// Notes the error that a design in a script raised, which ends it as if the power had failed.
     pub fn call_raised(&mut self, text: String) {
         self.raised = Some(text);
     }
@@ -209,13 +211,14 @@ impl<'a> Image<'a> {
         self.base.capacity()
     }
 
-    /// From now on words and lines are those that `placement` says, and not physical ones.
+    /// From now on finds words and lines where `placement` says, and not in the physical lines of
+    /// their numbers.
     pub fn see_through(&mut self, placement: impl Into<Rc<Placement>>) {
         self.placement = placement.into();
     }
 
-    /// This image, apart from the machine. Cells of a design's own are not in it: recovery has read
-    /// them, and they hold nothing when a machine boots.
+    /// Copies this image from the machine. The cells of a design's own structures are not copied:
+    /// recovery has read them, and they hold nothing when a machine boots.
     pub fn remains(&self, cut: Cut) -> Remains {
         let capacity = self.capacity();
         let pages = self.base.touched_pages(0..capacity).into_iter().map(|page| {
@@ -236,7 +239,7 @@ impl<'a> Image<'a> {
         &self.placement
     }
 
-    /// The physical pages from an address to another that may hold something but zeros.
+    /// The physical pages in a range of addresses that may hold anything but zeros.
     pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
         let mut pages = self.base.touched_pages(addresses.clone());
         let within = |line: &Line| addresses.contains(&line.address());
@@ -249,8 +252,8 @@ impl<'a> Image<'a> {
         pages
     }
 
-    /// How many writes took effect since power came back. That is no byte of the image, and not for
-    /// recovery to depend on.
+    /// How many writes took effect since power came back. This is not stored in the image, so
+    /// recovery must not depend on it.
     pub fn writes(&self) -> u64 {
         debug_assert!(self.reads.is_none(), "recovery depends on what it reads alone");
         self.writes
@@ -268,7 +271,7 @@ impl<'a> Image<'a> {
         self.physical(self.placement.locate(line))
     }
 
-    /// So many bytes from an address on.
+    /// Returns `BYTES` bytes from an address on.
     pub fn bytes<const BYTES: usize>(&self, address: u64) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let (mut rest, mut at) = (&mut bytes[..], address);
@@ -291,7 +294,7 @@ impl<'a> Image<'a> {
         self.holds(line)
     }
 
-    /// What a physical line holds, which nobody reads.
+    /// What a physical line holds, without noting that it is read.
     #[inline]
     fn holds(&self, line: Line) -> &LineData {
         self.changed.get(line).unwrap_or_else(|| before(self.base, line))
@@ -307,8 +310,8 @@ impl<'a> Image<'a> {
         self.set_line(word.line(), &data, word.mask())
     }
 
-    /// Changes the bits of a word that `mask` selects, unless they are so already: then nothing is
-    /// written. Who finds that out itself has read the word, and depends on what it holds.
+    /// Changes the bits of a word that `mask` selects. If they are so already, nothing is written.
+    /// A recovery that finds this out itself has read the word, and depends on what it holds.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails before the write takes effect.
@@ -335,15 +338,15 @@ impl<'a> Image<'a> {
         Ok(())
     }
 
-    /// What was written before is durable before anything that is written after. Without it writes
-    /// to several lines become durable in any order, as those of a program do, unless stores are
-    /// durable when they are visible.
+    /// Has what was written before be durable before anything that is written after. Without a
+    /// fence writes to several lines become durable in any order, as those of a program do, unless
+    /// stores are durable when they are visible.
     pub fn fence(&mut self) {
         self.fences += 1;
     }
 
-    /// The lines of pages that are elsewhere, in part or whole, whose bytes are not those of
-    /// `expected`, which has all lines in their places.
+    /// The lines of moved pages, whether all of a page is elsewhere or a part, whose bytes are not
+    /// those of `expected`, which has all lines in their places.
     pub fn moved_unlike(&self, expected: &Contents) -> Vec<Line> {
         let mut unlike = Vec::new();
         if self.placement.pages.is_empty() {
@@ -358,7 +361,7 @@ impl<'a> Image<'a> {
                     unlike.push(line);
                 }
             };
-            // A page is compared at once, and then what was written over it.
+            // A page is compared as a whole, and then the lines of it that were written over.
             let frame = frames.first;
             if frames.in_second == 0 && same_page(self.base, frame, expected, page) {
                 let first = changed.partition_point(|line| *line < frame.line(0));
@@ -395,7 +398,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Whether a page of one memory is whole, and holds what a page of another does.
+/// Whether a page lies whole in one memory and holds the same as a page of another.
 fn same_page(one: &Contents, page: Page, other: &Contents, of_other: Page) -> bool {
     let fits = |of: &Contents, page: Page| page.address() + PAGE_BYTES <= of.capacity();
     fits(one, page)
@@ -426,7 +429,7 @@ pub fn put_word(line: &mut LineData, word: Word, value: u64) {
     line[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Copies the bytes that `mask` selects, one bit a byte.
+/// Copies the bytes of `data` that `mask` selects, one bit a byte, into a line.
 #[inline]
 pub fn apply_masked(line: &mut LineData, data: &LineData, mask: u64) {
     if mask == u64::MAX {
@@ -477,7 +480,7 @@ mod tests {
         assert_eq!(image.changed_lines().collect::<Vec<_>>(), [Line(0)]);
     }
 
-    /// Whether the whole page is compared or its lines, and whatever was written over it.
+    /// The comparison is by page or by line, and includes what was written over a page.
     #[test]
     fn what_is_elsewhere_is_compared_with_what_it_should_be() {
         let memory = |words: &[(Page, u64, u64)]| {

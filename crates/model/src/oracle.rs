@@ -21,15 +21,15 @@ use survivors::{Candidate, Chains, Lost};
 pub struct Early {
     /// Its line, in memory.
     pub line: Line,
-    /// Why it is written.
+    /// What the write counts as.
     pub class: Class,
-    /// How many of the line's bytes it has.
+    /// How many of the line's bytes are there.
     pub bytes: u32,
 }
 
 impl Early {
-    /// What is said of a write, unless it has no bytes: whether that has arrived makes no image
-    /// another one.
+    /// Describes a write, unless it has no bytes: whether such a write has arrived makes no
+    /// difference to an image.
     pub fn of(write: &Write) -> Option<Early> {
         let bytes = write.mask.count_ones();
         (bytes > 0).then_some(Early { line: write.line, class: write.class, bytes })
@@ -47,16 +47,16 @@ pub struct Violation {
     pub early: Vec<Early>,
     /// When the power failed.
     pub at: Cycle,
-    /// At which of its writes recovery was interrupted (while the machine booted, booting), if it
-    /// was.
+    /// How many of its writes recovery had issued when it was interrupted, if it was; of booting,
+    /// while the machine booted.
     pub nested: Option<u64>,
-    /// Which of the images of that interruption it is: 0 for the one that has all writes before it,
-    /// 1 or 2 for one in which those since the last fence arrived out of order, 3 for one that has
-    /// the next one in some of its words, too.
+    /// The number of the image among those of that interruption: 0 for the one that has all writes
+    /// before it, 1 or 2 for one in which those since the last fence arrived out of order, 3 for
+    /// one that also has some words of the next write.
     pub nested_order: u64,
     /// What is wrong, in a sentence.
     pub text: String,
-    /// Files in which the image is kept, if a checker of the user's keeps it.
+    /// The files in which the image is kept, if the user's checker keeps it.
     pub files: Vec<String>,
     /// The word that is wrong, if it is one.
     pub word: Option<Word>,
@@ -70,15 +70,15 @@ struct Open {
     id: TxId,
     writes: Vec<(Word, u64)>,
     committing: bool,
-    /// Pending transactions that it depends on, once it is committing.
+    /// The pending transactions that it depends on, once it is committing.
     after: Vec<Serial>,
 }
 
-/// A transaction's place in the serial order, which is that of the acknowledgements; one that was
-/// announced as durable before has its place from then on.
+/// A transaction's place in the serial order, which is that of the acknowledgements. One that is
+/// announced as durable before it is acknowledged takes its place then.
 type Serial = u64;
 
-/// A transaction that was acknowledged, and of which no durability was announced.
+/// A transaction that has its place in the serial order and whose durability was not announced.
 #[derive(Clone, Debug)]
 struct Pending {
     serial: Serial,
@@ -90,56 +90,57 @@ struct Pending {
 
 /// The record of every transaction, kept as far back as a crash can still reach.
 ///
-/// What is promised of a transaction is promised when its design announces its durability. A
-/// synchronous design announces it with the acknowledgement, an asynchronous one mostly later, and
-/// no earlier than the program asks for the commit ([`crate::design::Below::durable`]). An image is
-/// right if it holds what some set of whole transactions left, in serial order, and the set
+/// A transaction is promised when its design announces its durability. A synchronous design
+/// announces it with the acknowledgement, an asynchronous one mostly later, and no earlier than the
+/// program asks for the commit ([`crate::design::Below::durable`]). An image is right if it holds
+/// what some set of whole transactions left, in serial order, and the set
 ///
 /// - has every transaction whose durability was announced,
 /// - has none that did not ask to commit, or was aborted, and
 /// - is closed: with a transaction it has the one before on its core, and those whose stores it
 ///   loaded or stored over.
 ///
-/// With a synchronous design there is little choice: every acknowledged transaction is there, and
-/// one whose commit had begun is there whole or not at all.
+/// A synchronous design leaves little choice: every acknowledged transaction is there, and one
+/// whose commit had begun is there whole or not at all.
 ///
-/// An aborted transaction has its place in the order as one that stored nothing: what comes after
-/// it on its core may follow from what it loaded.
+/// An aborted transaction has its place in the order as one that stored nothing, because what comes
+/// after it on its core may follow from what it loaded.
 pub struct Oracle {
     /// What the promised transactions left.
     expected: Contents,
     open: PerCore<Option<Open>>,
-    /// The last transaction of each core whose end its program asked for.
+    /// The last transaction of each core that its program asked to end.
     asked: PerCore<Option<TxId>>,
-    /// In serial order.
+    /// The pending transactions, in serial order.
     pending: VecDeque<Pending>,
-    /// The last pending transaction that stored to a word.
+    /// The last pending transaction that stored to each word.
     writers: FxHashMap<Word, Serial>,
-    /// Pending transactions whose stores a core has met since it last asked to commit.
+    /// The pending transactions whose stores a core has loaded or stored over since it last asked
+    /// to commit.
     met: PerCore<Vec<Serial>>,
-    /// Lines of data whose durable bytes are not the expected ones; only these, those that pending
-    /// transactions stored to, and those that the battery or recovery writes, can be wrong.
+    /// Lines of data whose durable bytes are not the expected ones. Only these lines, those that
+    /// pending transactions stored to, and those that the battery or recovery writes can be wrong.
     suspects: FxHashSet<Line>,
-    /// Words that were stored to outside of a transaction: nothing is promised of them.
+    /// Words that were stored to outside of a transaction, of which nothing is promised.
     unpromised: FxHashSet<Word>,
-    /// What the candidates stored, if somebody has asked since it last changed.
+    /// What the candidates stored, if an image was checked since that last changed.
     chains: OnceCell<Chains>,
     log_base: u64,
     asynchronous: bool,
     /// The last promised transactions, and the last aborted ones, for the history of a violation.
     recent: VecDeque<Past>,
     acknowledged: u64,
-    /// Stores in transactions: what there is to judge.
+    /// How many stores were made in transactions; without any there is nothing to judge.
     stores: u64,
     promises: PerCore<Promises>,
 }
 
-/// How many transactions of a core there were that stored.
+/// How many transactions of a core stored something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promises {
-    /// They were acknowledged, or announced before.
+    /// Those that were acknowledged, or announced before that.
     pub acknowledged: u64,
-    /// Of these, the durability was announced.
+    /// Those of them whose durability was announced.
     pub announced: u64,
 }
 
@@ -151,7 +152,7 @@ struct Past {
     is_aborted: bool,
 }
 
-/// Transactions that are remembered for the history of a violation.
+/// How many transactions are remembered for the history of a violation.
 const RECENT: usize = 64;
 
 impl Oracle {
@@ -186,7 +187,7 @@ impl Oracle {
         })
     }
 
-    /// The machine's cores.
+    /// The number of the machine's cores.
     pub fn cores(&self) -> u8 {
         self.open.cores()
     }
@@ -196,13 +197,13 @@ impl Oracle {
         self.expected.word(word)
     }
 
-    /// A program began a transaction.
+    /// Notes that a program began a transaction.
     pub fn begin(&mut self, core: CoreId, id: TxId) {
         let before = self.open[core].replace(Open { id, ..Open::default() });
         debug_assert!(before.is_none_or(|open| !open.committing), "one after the other");
     }
 
-    /// A program loaded a word.
+    /// Notes that a program loaded a word.
     #[inline]
     pub fn load(&mut self, core: CoreId, word: Word) {
         if self.asynchronous {
@@ -210,7 +211,7 @@ impl Oracle {
         }
     }
 
-    /// A core depends on the last transaction that stored to a word.
+    /// Has a core depend on the last transaction that stored to a word.
     fn meet(&mut self, core: CoreId, word: Word) {
         if let Some(&writer) = self.writers.get(&word)
             && self.met[core].last() != Some(&writer)
@@ -219,8 +220,8 @@ impl Oracle {
         }
     }
 
-    /// A program stored the bytes of `value` that `mask` selects, in a transaction. The rest of
-    /// the word is what the transaction sees there.
+    /// Notes that a program stored the bytes of `value` that `mask` selects, in a transaction. The
+    /// rest of the word is what the transaction sees there.
     pub fn store(&mut self, core: CoreId, word: Word, value: u64, mask: u64) {
         self.meet(core, word);
         let Some(open) = &self.open[core] else { return };
@@ -241,7 +242,7 @@ impl Oracle {
         self.stores > 0
     }
 
-    /// What of each core was acknowledged and announced.
+    /// How many transactions of each core were acknowledged and announced.
     pub fn promises(&self) -> Vec<Promises> {
         self.promises.iter().map(|(_, of)| *of).collect()
     }
@@ -258,7 +259,7 @@ impl Oracle {
         place.expect("the last writer of a word is pending")
     }
 
-    /// A program stored outside of a transaction.
+    /// Notes that a program stored to a word outside of a transaction.
     pub fn store_outside(&mut self, core: CoreId, word: Word) {
         if self.asynchronous {
             self.meet(core, word);
@@ -268,7 +269,8 @@ impl Oracle {
         }
     }
 
-    /// A program asked for its transaction to be committed: it may be durable from now on.
+    /// Notes that a program asked for its transaction to be committed: it may be durable from now
+    /// on.
     pub fn committing(&mut self, core: CoreId) {
         self.chains.take();
         let before = self.pending.iter().rev().find(|tx| tx.core == core).map(|tx| tx.serial);
@@ -282,7 +284,7 @@ impl Oracle {
         }
     }
 
-    /// A program aborts its transaction: whatever it stored is never there.
+    /// Notes that a program aborts its transaction: what it stored must never be there.
     pub fn aborting(&mut self, core: CoreId) {
         if let Some(open) = &mut self.open[core] {
             let (id, writes) = (open.id, std::mem::take(&mut open.writes));
@@ -291,7 +293,8 @@ impl Oracle {
         self.committing(core);
     }
 
-    /// A transaction was acknowledged: it has its place in the serial order, if it has none yet.
+    /// Notes that a core's transaction was acknowledged, which gives it its place in the serial
+    /// order unless it has one.
     pub fn acknowledge(&mut self, core: CoreId) {
         self.chains.take();
         let Some(Open { id, writes, after, .. }) = self.open[core].take() else { return };
@@ -304,8 +307,8 @@ impl Oracle {
         self.pending.push_back(Pending { serial, core, id, writes, after });
     }
 
-    /// The design says that a transaction is durable: it must be from now on, and so must what it
-    /// depends on, whether it was acknowledged or is about to be.
+    /// Notes that the design announced a transaction as durable: from now on it must be, and so
+    /// must what it depends on, whether it was acknowledged or is about to be.
     ///
     /// # Errors
     /// A sentence, if the program has not asked for the transaction to be committed: it may store
@@ -319,7 +322,8 @@ impl Oracle {
                 id.0
             ));
         }
-        // Nobody stores to its words until it is acknowledged, so its place may be this one.
+        // No other transaction stores to its words until it is acknowledged, so it may take its
+        // place now.
         if self.open[core].as_ref().is_some_and(|open| open.id <= id) {
             self.acknowledge(core);
         }
@@ -364,7 +368,7 @@ impl Oracle {
         self.recent.push_back(past);
     }
 
-    /// A line has become durable.
+    /// Notes that a line has become durable.
     pub fn compare(&mut self, line: Line, durable: &Contents) {
         if line.address() >= self.log_base {
             return;
@@ -376,7 +380,7 @@ impl Oracle {
         }
     }
 
-    /// Checks an image of which recovery is done.
+    /// Checks a recovered image.
     ///
     /// # Errors
     /// The word that is wrong, and a sentence that says how.
@@ -395,15 +399,15 @@ impl Oracle {
         }
     }
 
-    /// The first word of data, of those that are asked about, that an image holds otherwise than
-    /// the promised transactions left it.
+    /// Returns the first word of data, among those for which `is_asked`, that an image holds
+    /// otherwise than the promised transactions left it.
     pub fn unlike(&self, image: &Image<'_>, is_asked: impl Fn(Word) -> bool) -> Option<Word> {
         let is_data = |line: &Line| line.address() < self.log_base;
         let differs = |line: Line, is: &LineData| is != self.expected.line(line);
         let mut lines: Vec<Line> =
             self.suspects.iter().copied().chain(image.changed_lines().filter(is_data)).collect();
         lines.retain(|&line| differs(line, image.line(line)));
-        // Of a line that is elsewhere, nobody has compared the durable bytes.
+        // The durable bytes of lines that are elsewhere were never compared.
         lines.extend(image.moved_unlike(&self.expected).into_iter().filter(is_data));
         lines.sort_unstable();
         lines.dedup();
@@ -412,8 +416,8 @@ impl Oracle {
         words.find(|&word| image.word(word) != self.expected.word(word))
     }
 
-    /// Transactions that may be there and need not, in serial order: no two of those whose commit
-    /// is in flight store to one word.
+    /// The transactions that may be there and need not, in serial order. No two of those whose
+    /// commit is in flight store to one word.
     fn candidates(&self) -> Vec<Candidate<'_>> {
         let pending = self.pending.iter().map(|tx| Candidate {
             serial: tx.serial,
@@ -488,7 +492,7 @@ impl Oracle {
         }
     }
 
-    /// What the transactions that touched a word did, oldest first.
+    /// Describes what the transactions that stored to a word did, oldest first.
     pub fn history(&self, word: Word) -> Vec<String> {
         let describe = |core: CoreId, id: TxId, writes: &[(Word, u64)], state: &str| {
             let stores: Vec<String> = writes

@@ -17,7 +17,7 @@ impl Aside {
         Some(&self.lines[place as usize].1)
     }
 
-    /// What a line holds, to be changed; it holds `before` if it was not changed yet.
+    /// Returns what a line holds, to be changed, which is `before` if the line was not changed yet.
     #[inline]
     pub(super) fn get_mut<'b>(
         &mut self,

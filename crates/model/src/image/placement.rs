@@ -36,7 +36,7 @@ impl Placement {
         frames.map_or(line, |frames| frames.line(line.place_in_page()))
     }
 
-    /// The lines that physical lines of other numbers hold, and those.
+    /// The lines that lie in physical lines of other numbers, each with its physical line.
     pub fn moved(&self) -> impl Iterator<Item = (Line, Line)> + '_ {
         let lines = |(&page, frames): (&Page, &Frames)| {
             let frames = *frames;
@@ -47,7 +47,7 @@ impl Placement {
 }
 
 impl Frames {
-    /// The physical line that holds the line in a place of the page.
+    /// The physical line that holds the line at a place of the page.
     #[inline]
     pub(super) fn line(&self, place: u64) -> Line {
         let second = self.in_second >> place & 1 == 1;

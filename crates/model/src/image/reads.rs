@@ -1,4 +1,4 @@
-//! What was read of an image: whoever reads the same again does the same again.
+//! What was read of an image: a reader that reads the same again does the same again.
 
 use std::ops::Range;
 
@@ -34,12 +34,12 @@ impl Reads {
         lines.len() as u64
     }
 
-    /// Which of the reader's writes to the image it would see if they were there from the first:
-    /// those that it had not made when it read what they change. If others are there, of each line
-    /// the first ones, whoever reads the image again sees at each time what it saw, does again what
-    /// it did, and leaves what it left.
+    /// Returns which of the reader's writes to the image it would see if they were there from the
+    /// first: those that it had not made yet when it read what they change. If only others are
+    /// there, the first ones of each line, a reader that begins again sees at each time what it
+    /// saw, does again what it did, and leaves what it left.
     pub fn see(&self, image: &Image<'_>, writes: &[Remembered]) -> Vec<bool> {
-        // The lines that are written, and how many writes there were when each was first read.
+        // The lines that are written, each with how many writes there were when it was first read.
         let mut first_read: LineMap<u64> =
             writes.iter().map(|write| (write.line, u64::MAX)).collect();
         for &(line, by) in &self.lines {
@@ -60,7 +60,7 @@ impl Reads {
 }
 
 impl Remembered {
-    /// Whether it writes something else than an image holds.
+    /// Whether the write changes what an image holds.
     fn changes(&self, image: &Image<'_>) -> bool {
         let held = image.holds(self.line);
         let mut written = *held;
@@ -79,7 +79,7 @@ mod tests {
     const READ: Word = Word(0);
     const UNREAD: Word = Word(8);
 
-    /// Which of its writes somebody sees again who does this to an image.
+    /// Returns which of its writes a reader that does this to an image would see again.
     fn seen(does: impl Fn(&mut Image<'_>)) -> Vec<bool> {
         let durable = Contents::new(0, 4 * 4096).expect("room");
         let mut image = Image::over(&durable);
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((again(5), again(6)), (vec![false], vec![true]));
     }
 
-    /// What a word holds decides whether it is written, and not what comes of it.
+    /// What a word holds decides whether a merge writes it, and not what it holds afterwards.
     #[test]
     fn who_merges_a_word_reads_nothing() {
         let merged = seen(|image| {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(merged, [false, false], "the first merge writes nothing");
     }
 
-    /// Does a few things to an image, which follow from a number and from what it reads.
+    /// Does a few things to an image, which depend on a number and on what is read.
     fn act(image: &mut Image<'_>, number: u64) {
         let mut drawn = number;
         for step in 0..8 {
@@ -186,7 +186,7 @@ mod tests {
             let (reads, writes) = (first.take_reads(), first.take_remembered());
             let seen = reads.see(&image, &writes);
             for drawn in 0..8 {
-                // Of each line the first few writes are there.
+                // The first few writes of each line are there.
                 let mut left = image.clone();
                 let mut gone: Vec<Line> = Vec::new();
                 let mut is_known = true;

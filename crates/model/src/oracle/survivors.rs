@@ -1,10 +1,11 @@
-//! Which of the transactions that need not be there are: the largest set that an image allows.
+//! Which of the transactions that may be there, and need not, are: the largest set that an image
+//! allows.
 //!
-//! A set that is closed has, of the transactions that stored to a word, the first few in serial
-//! order. So the word's value says how many of them are there at most, and takes the others, with
-//! everything that depends on them, out of every set that the image allows. What is left when no
-//! word takes out any more is the largest such set; if a word then has a value that none of those
-//! left explains, there is none.
+//! If a closed set has any of the transactions that stored to a word, it has the first few of them
+//! in serial order. So the word's value says how many of them are there at most, and takes the
+//! others, with everything that depends on them, out of every set that the image allows. The
+//! largest such set is left when no word takes out any more. If a word then has a value that no
+//! transaction of that set explains, there is no such set.
 
 use rustc_hash::FxHashMap;
 
@@ -19,7 +20,7 @@ pub struct Candidate<'a> {
     pub core: CoreId,
     pub id: TxId,
     pub writes: &'a [(Word, u64)],
-    /// The transactions that it depends on; those that are no candidates are there.
+    /// The transactions that it depends on; those of them that are not candidates are there.
     pub after: &'a [Serial],
 }
 
@@ -28,19 +29,19 @@ pub struct Lost {
     /// A word with a value that nothing explains, and the value.
     pub word: Word,
     pub is: u64,
-    /// The candidate that stored the value, the one for lack of which it cannot be there, and the
-    /// word that lacks that one's store; nothing, if no candidate stored it.
+    /// The candidate that stored the value, the candidate whose absence excludes it, and the word
+    /// that lacks that one's store; nothing if no candidate stored the value.
     pub because: Option<(usize, usize, Word)>,
 }
 
-/// The stores to one word, in serial order: the candidate, and the last value that it stored.
+/// The stores to one word, in serial order: each candidate with the last value that it stored.
 type Chain = Vec<(usize, u64)>;
 
 /// What the candidates stored, in the order of the words. It is the same for every image.
 pub struct Chains(Vec<(Word, Chain)>);
 
 impl Chains {
-    /// What candidates stored to the words of which something is known.
+    /// Collects what candidates stored to the words that are `known`.
     pub fn new(candidates: &[Candidate<'_>], known: impl Fn(Word) -> bool) -> Chains {
         let mut chains: FxHashMap<Word, Chain> = FxHashMap::default();
         for (index, tx) in candidates.iter().enumerate() {
@@ -63,17 +64,17 @@ impl Chains {
     }
 }
 
-/// Whether a set of the candidates explains the words that they stored to.
+/// Finds out whether a set of the candidates explains the words that they stored to.
 ///
 /// # Errors
-/// A word that none explains.
+/// A word that no set explains.
 pub fn explain(
     candidates: &[Candidate<'_>],
     chains: &Chains,
     base: &Contents,
     image: &Image<'_>,
 ) -> Result<(), Lost> {
-    // The candidate and the word for which each was taken out.
+    // For each candidate that was taken out: the candidate and the word because of which it was.
     let mut out: Vec<Option<(usize, Word)>> = vec![None; candidates.len()];
     loop {
         let mut changed = false;
@@ -107,7 +108,7 @@ pub fn explain(
     }
 }
 
-/// A candidate is not there, nor is what depends on it.
+/// Takes out a candidate, and what depends on it.
 fn take_out(
     candidates: &[Candidate<'_>],
     first: usize,
@@ -161,7 +162,7 @@ mod tests {
         oracle.acknowledge(core);
     }
 
-    /// What the oracle says of an image in which these words are not 0.
+    /// Returns what the oracle says of an image in which only these words are not 0.
     fn verdict(oracle: &mut Oracle, words: &[(Word, u64)]) -> String {
         let mut durable = zeros();
         for &(word, value) in words {
@@ -169,7 +170,7 @@ mod tests {
             oracle.compare(word.line(), &durable);
         }
         let text = oracle.check(&Image::over(&durable)).err().map(|(_, text)| text);
-        // The next image is another one.
+        // The next image does not hold these words.
         words.iter().for_each(|(word, _)| oracle.compare(word.line(), &zeros()));
         text.unwrap_or_default()
     }
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// What is known of the candidates is kept from image to image, and no longer.
+    /// What is known of the candidates is kept from one image to the next, until a step changes it.
     #[test]
     fn each_step_of_a_transaction_changes_what_may_be_there() {
         let mut oracle = asynchronous();
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(verdict(&mut oracle, &[(W[0], 2)]), "");
     }
 
-    /// So it is, too, with what the core had acknowledged before, and with what it loaded.
+    /// The same holds for what the core had acknowledged before, and for what it loaded.
     #[test]
     fn an_announcement_before_the_acknowledgement_holds_for_what_it_depends_on() {
         let mut oracle = asynchronous();
@@ -313,7 +314,7 @@ mod tests {
             "atomicity: of transaction 1 of core 0, whose durability was not announced, the image \
              holds the store to 0x48 and not the one to 0x8"
         );
-        // The second transaction stores over half of the first: what is left of that is torn.
+        // The second transaction stores over half of the first, so the other half alone is torn.
         acknowledged(&mut oracle, A, 2, &[(W[0], 2), (W[2], 2)]);
         assert_eq!(verdict(&mut oracle, &[(W[0], 2), (W[1], 1), (W[2], 2)]), "");
         assert!(!verdict(&mut oracle, &[(W[0], 2), (W[2], 2)]).is_empty());
@@ -332,7 +333,7 @@ mod tests {
         assert_eq!(verdict(&mut oracle, &[(W[0], 1), (W[1], 1), (W[2], 2)]), "");
         let text = verdict(&mut oracle, &[(W[1], 1), (W[2], 2)]);
         assert!(text.starts_with("order"), "{text}");
-        // To announce it is to announce what it saw.
+        // To announce this transaction is to announce what it saw.
         oracle.announce(B, TxId(2), &zeros()).expect("it was asked for");
         assert!(verdict(&mut oracle, &[(W[1], 1), (W[2], 2)]).starts_with("durability"));
     }

@@ -8,7 +8,8 @@ mod sets;
 
 const A: CoreId = CoreId(0);
 
-/// An oracle that saw one transaction store 1 to words 1 and 9, and the image after `stores`.
+/// Returns what is wrong with the image after `stores`, for an oracle that saw one transaction
+/// store 1 to words 1 and 9.
 fn verdict(committing: bool, acknowledged: bool, stores: &[(u64, u64)]) -> Option<String> {
     let zeros = Contents::new(0, 4096).expect("room");
     let mut durable = Contents::new(0, 4096).expect("room");
@@ -123,7 +124,7 @@ fn every_word_of_a_line_is_compared() {
     }
 }
 
-/// What only the battery or recovery wrote no controller has told the oracle of.
+/// No controller has told the oracle of a line that only the battery or recovery wrote.
 #[test]
 fn a_line_that_only_recovery_wrote_is_compared() {
     let durable = Contents::new(0, 4096).expect("room");
@@ -176,7 +177,7 @@ fn a_line_that_is_elsewhere_is_compared() {
     }
 }
 
-/// A transaction of core 0 begins, and stores to two words of a line.
+/// Begins a transaction of core 0 that stores to two words of a line.
 fn stored_by(oracle: &mut Oracle, id: u64) {
     oracle.begin(A, TxId(id));
     oracle.store(A, Word(1), id, u64::MAX);
@@ -209,7 +210,7 @@ fn a_history_has_the_last_transactions_that_stored_to_the_word_with_their_lines(
     assert_eq!(oracle.history(Word(3)), [""; 0]);
 }
 
-/// A value that a transaction stored and another stored over is an old one, and no aborted one's.
+/// A value that one transaction stored and another stored over is an old one, not an aborted one's.
 #[test]
 fn what_is_lost_is_told() {
     let zeros = Contents::new(0, 4096).expect("room");

@@ -1,5 +1,5 @@
-//! Transactions by chance, and every set of them that may be there: an image is right if one of
-//! these left it.
+//! Transactions that are drawn at random, and every set of them that may be there: an image is
+//! right if one of these sets left it.
 
 use super::*;
 use crate::units::mix;
@@ -20,9 +20,9 @@ struct Tx {
     core: CoreId,
     id: TxId,
     writes: Vec<(usize, u64)>,
-    /// By their places among all.
+    /// The places among all of the transactions that it depends on.
     after: Vec<usize>,
-    /// Where it stands among those that were acknowledged.
+    /// Its place in the serial order, once it has one.
     serial: u64,
     is_promised: bool,
 }
@@ -33,11 +33,11 @@ struct Running {
     words: Vec<usize>,
     writes: Vec<(usize, u64)>,
     after: Vec<usize>,
-    /// Its place among all, once its end was asked for.
+    /// Its place among all, once the program asked for its end.
     asked: Option<usize>,
 }
 
-/// What programs do, to the oracle and to a list.
+/// Does what programs do, to the oracle and to a list of transactions.
 struct Bench {
     oracle: Oracle,
     durability: Durability,
@@ -70,14 +70,14 @@ impl Bench {
         (self.drawn % most as u64) as usize
     }
 
-    /// A core goes a step on.
+    /// Has a core do its next step.
     fn act(&mut self) {
         let core = self.below(usize::from(CORES));
         let id = CoreId(core as u8);
         let Some(mut running) = self.running[core].take() else {
             self.ids[core] += 1;
             self.oracle.begin(id, TxId(self.ids[core]));
-            // Locks of words that nobody has.
+            // The transaction locks words that no other has locked.
             let of_others: Vec<usize> =
                 self.running.iter().flatten().flat_map(|other| other.words.clone()).collect();
             let free = (0..WORDS.len()).filter(|word| !of_others.contains(word));
@@ -92,7 +92,7 @@ impl Bench {
                     self.ends(place);
                     return;
                 }
-                // Only an asynchronous design says so before.
+                // Only an asynchronous design announces a transaction before it is acknowledged.
                 if self.durability == Durability::Asynchronous && self.below(2) == 0 {
                     self.announce(place);
                 }
@@ -129,7 +129,7 @@ impl Bench {
         self.all.push(Tx { core, id, writes, after, serial, is_promised });
     }
 
-    /// A transaction is acknowledged.
+    /// Acknowledges a transaction.
     fn ends(&mut self, place: usize) {
         let tx = &mut self.all[place];
         if tx.serial == u64::MAX {
@@ -154,7 +154,7 @@ impl Bench {
         tx.is_promised = true;
     }
 
-    /// What each set that may be there leaves.
+    /// Returns what each set that may be there leaves in the words.
     fn may_be(&self) -> Vec<Values> {
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         order.sort_by_key(|place| self.all[*place].serial);
