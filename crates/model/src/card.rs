@@ -23,15 +23,15 @@ pub struct Card {
     pub needs: Needs,
 }
 
-/// A corner of a design, into which the search for what breaks it presses one of its trials: what
-/// the `tight` values of single parameters do not bring about.
+/// A corner of a design, into which the search for what breaks the design presses one of its
+/// trials, to reach what the `tight` values of single parameters do not bring about.
 #[derive(Clone, Debug, Default)]
 pub struct Corner {
-    /// Settings by their paths; of two of one path the second counts.
+    /// The settings, by their paths; if two have the same path, the second counts.
     pub settings: Vec<(&'static str, String)>,
-    /// Whether four cores run, where the machine has them, and no fewer.
+    /// Whether four cores run, and no fewer, where the machine has them.
     pub has_four_cores: bool,
-    /// Whether the run is a short one, of whose workload nothing else is set.
+    /// Whether the run is a short one, with no other settings of its workload.
     pub is_alone: bool,
 }
 
@@ -52,9 +52,9 @@ pub enum Model {
     Fenced,
     /// Buffered epoch persistency (the same; HOPS, ASPLOS 2017): stores before a core's order are
     /// durable before those after it; a store that a core saw, by a load or by storing to the same
-    /// word, is durable before what the core stores after its next order; a durable waits for all
-    /// of its core's stores. A word never goes back. Loads leave no trace (a later store by
-    /// somebody else is not ordered after them), and what is said through volatile memory orders
+    /// word, is durable before what the core stores after its next order; a durability fence waits
+    /// for all of its core's stores. A word never goes back. Loads leave no trace (a later store by
+    /// another core is not ordered after them), and what cores say through volatile memory orders
     /// nothing.
     Epoch,
     /// A store is durable when it is visible: strict persistency.
@@ -85,7 +85,7 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// The name in reports: the least durability domain that does.
+    /// The name in reports: the least durability domain that suffices.
     pub fn name(self) -> &'static str {
         match self {
             Needs::Nothing => "nothing",
@@ -100,9 +100,9 @@ impl Needs {
 pub enum Durability {
     /// When it is acknowledged.
     Synchronous,
-    /// Later, when the design says so, in an order that respects dependences.
+    /// Later, when the design announces it, in an order that respects dependences.
     Asynchronous,
-    /// Never for certain: it is not crash consistent.
+    /// Never for certain: the design is not crash consistent.
     None,
 }
 
@@ -141,7 +141,7 @@ impl Granularity {
 pub struct Structure {
     /// The paper's name for it.
     pub name: &'static str,
-    /// Bits of one of it.
+    /// The bits of one such structure.
     pub bits: u64,
     /// How many there are in the machine.
     pub count: u64,

@@ -1,34 +1,34 @@
-//! Who checks what a power failure leaves of a program, whatever a transaction is to it: a program
-//! of the user's, which knows what the stores, flushes and fences of another one promise.
+//! Checkers of what a power failure leaves of a program, whatever its transactions are: programs of
+//! the user's, which know what the stores, flushes and fences of another program promise.
 
 use std::fmt::Debug;
 
 use crate::image::Image;
 use crate::units::LineData;
 
-/// Checks what a power failure leaves of a program's data, whatever a transaction is to it.
+/// Checks what a power failure leaves of a program's data, whatever its transactions are.
 ///
-/// Where there is one, a power failure comes before every store, too: what the program has stored
-/// may leave the caches at any time.
+/// With a checker a power failure comes before every store, too, because what the program has
+/// stored may leave the caches at any time.
 pub trait Checker {
-    /// Checks what recovery made of a power failure, when the program of each core had told the
-    /// world so many times how far it has come.
+    /// Checks what recovery made of a power failure. `marks` says how many times the program of
+    /// each core had told the world how far it has come.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the image.
     fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal>;
 
-    /// What it was asked about until now.
+    /// What the checker was asked about until now.
     fn shown(&self) -> Shown;
 
-    /// Whether an end is wanted: it says nothing of what it is asked about now.
+    /// Whether an end is wanted: the checker then says nothing of what it is asked about.
     fn is_cancelled(&self) -> bool;
 }
 
 /// What a checker was asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Images that differ.
+    /// The number of different images.
     pub images: u64,
     /// Whether it was asked about garbage, too, and accepted that.
     pub accepts_garbage: bool,
@@ -39,7 +39,7 @@ pub struct Shown {
 pub struct Refusal {
     /// What is wrong, in a sentence.
     pub text: String,
-    /// The files in which it is kept, if the user wants that.
+    /// The files in which the image is kept, if the user wants that.
     pub files: Vec<String>,
 }
 
@@ -51,32 +51,32 @@ impl From<String> for Refusal {
 
 /// A program of the user's that is shown memory.
 pub trait Examiner: Debug + Send + Sync {
-    /// Whether it accepts memory, a piece for each region, when the threads of the program have
-    /// said these words last.
+    /// Checks whether the program accepts memory, in a piece for each region, when the threads of
+    /// the program under test have said these words last.
     ///
     /// # Errors
-    /// A sentence that says why not.
+    /// A sentence that says why it does not.
     fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), String>;
 
-    /// Keeps memory that it does not accept, if the user wants that, under a number that no other
-    /// has, in the files that it names.
+    /// Keeps memory that the program does not accept, if the user wants that, under a number that
+    /// no other has. Returns the names of the files.
     ///
     /// # Errors
     /// A sentence that says why that cannot be done.
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Vec<String>, String>;
 
-    /// Whether an end is wanted: what it is asked about now it accepts unseen.
+    /// Whether an end is wanted: the program then accepts what it is asked about unseen.
     fn is_cancelled(&self) -> bool;
 
-    /// What it is called.
+    /// The program's name.
     fn name(&self) -> &str;
 }
 
 /// A piece of memory, of which most may be zeros.
 #[derive(Clone, Debug, Hash)]
 pub struct Piece {
-    /// Bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Lines, and how many bytes are before each.
+    /// The lines, each with the number of bytes before it.
     pub lines: Vec<(u64, LineData)>,
 }

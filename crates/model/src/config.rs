@@ -401,8 +401,8 @@ impl Config {
         self.pm.buffer > 0 && self.domain() != Domain::Media
     }
 
-    /// Consecutive bytes of persistent memory, counted in those that one controller has, that lie
-    /// in one bank: a row or a line, but the whole of what the on-DIMM buffer writes at once.
+    /// How many consecutive bytes of one controller's persistent memory lie in one bank: a row or a
+    /// line, but no less than the on-DIMM buffer writes at once.
     pub fn pm_piece(&self) -> u64 {
         let unit = if self.is_buffered() { self.pm.xpline } else { LINE_BYTES };
         if self.pm.mapping == 0 { self.pm.row.max(unit) } else { unit }
@@ -490,7 +490,7 @@ impl Config {
         self.check_logs()
     }
 
-    /// The logs leave room for a heap.
+    /// Checks that the logs leave room for a heap.
     fn check_logs(&self) -> Result<(), (&'static str, String)> {
         let cores = self.core.cores_max.min(64);
         let (log, capacity) = (self.pm.log / KIB, self.pm.capacity / KIB);
@@ -510,7 +510,7 @@ impl Config {
     }
 }
 
-/// Which numbers of ways next to one that does not divide so many lines do.
+/// Names the numbers of ways next to `ways` that divide `lines`, which `ways` does not.
 fn nearest_divisors(lines: u64, ways: u64) -> String {
     let divides = |ways: &u64| lines.is_multiple_of(*ways);
     let below = (1..ways).rev().find(divides);

@@ -1,4 +1,4 @@
-//! Epochs: what software's ordering points cut a run into, counted for whoever asks.
+//! Epochs: what software's ordering points cut a run into, and how they are counted.
 //!
 //! An **ordering point** is a fence that a core executes, of a program or of the software library
 //! below it: an order or a durability fence (`sfence`, `ofence`, `dfence`), also where the hardware
@@ -13,16 +13,16 @@
 //! counts (github.com/snalli/eliza, cross_thd_dep_memopt.py, where 50 us are the window
 //! preferred). Dependences through loads are not counted.
 //!
-//! `pm_stores` and `dram_stores` are stores that cores execute here. Of volatile memory a program
-//! has only its locks here, so their ratio is not WHISPER's share of writes that go to persistent
-//! memory, which counts stacks and heaps.
+//! `pm_stores` and `dram_stores` are stores that cores execute here. A program has nothing but its
+//! locks in volatile memory here, so their ratio is not WHISPER's share of writes that go to
+//! persistent memory, which counts stacks and heaps.
 
 use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore};
 
 /// How long an epoch can be depended on, in picoseconds: 50 microseconds.
 pub const WINDOW_PS: u64 = 50_000_000;
 
-/// Lines that are remembered, at least, before those that are too old are forgotten.
+/// How many lines are remembered, at least, before those that are too old are forgotten.
 const REMEMBERED: usize = 1 << 14;
 
 /// What was counted.
@@ -50,25 +50,24 @@ pub struct Totals {
 #[derive(Clone, Debug)]
 pub struct Epochs {
     window_cycles: u64,
-    /// The lines of the epoch of each core that goes on.
+    /// The lines of each core's present epoch.
     lines: PerCore<LineSet>,
-    /// Of the epoch that ended last of those that stored to a line: whose it was, and when it
-    /// ended.
+    /// The core and the end of the epoch that ended last of those that stored to each line.
     ended: LineMap<(CoreId, Cycle)>,
-    /// How many of them there may be before those that are too old are forgotten.
+    /// How many lines `ended` may have before those that are too old are forgotten.
     ended_max: usize,
     totals: Totals,
 }
 
 impl Epochs {
-    /// Nothing counted yet, on a machine with so many cores.
+    /// Begins to count on a machine with `cores` cores.
     pub fn new(cores: u8, window_cycles: u64) -> Epochs {
         let lines = PerCore::new(cores, |_| LineSet::default());
         let (ended, ended_max) = (LineMap::default(), REMEMBERED);
         Epochs { window_cycles, lines, ended, ended_max, totals: Totals::default() }
     }
 
-    /// A core stores to a line.
+    /// Counts a core's store to a line.
     pub fn store(&mut self, core: CoreId, line: Line) {
         if !line.is_persistent() {
             self.totals.dram_stores += 1;
@@ -78,7 +77,7 @@ impl Epochs {
         self.lines[core].insert(line);
     }
 
-    /// A core executes an ordering point.
+    /// Counts an ordering point that a core executes, and the epoch that it ends.
     pub fn order(&mut self, core: CoreId, at: Cycle) {
         self.totals.ordering_points += 1;
         let lines = self.lines[core].len() as u64;
@@ -103,7 +102,7 @@ impl Epochs {
         self.totals.cross_dependent += u64::from(on_others);
     }
 
-    /// Forgets what ended too long ago, once there is much.
+    /// Forgets the epochs that ended too long ago, once there are many.
     fn forget(&mut self, at: Cycle) {
         if self.ended.len() >= self.ended_max {
             let window = self.window_cycles;
@@ -113,7 +112,7 @@ impl Epochs {
         }
     }
 
-    /// Counting begins anew; what was stored stays known, so that later epochs can depend on it.
+    /// Begins to count anew. What was stored stays known, so that later epochs can depend on it.
     pub fn restart(&mut self) {
         self.totals = Totals::default();
     }
@@ -133,7 +132,7 @@ mod tests {
     const HERE: CoreId = CoreId(0);
     const THERE: CoreId = CoreId(1);
 
-    /// Stores to lines in one epoch, and the fence, which is at `at`.
+    /// Has a core store to lines in one epoch, and execute the fence at `at`.
     fn epoch(epochs: &mut Epochs, core: CoreId, at: u64, lines: &[u64]) {
         for &line in lines {
             epochs.store(core, Line(line));
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!(counted(&epochs), [2, 2, 0, 1, 0]);
         epoch(&mut epochs, THERE, 20, &[3]);
         assert_eq!(counted(&epochs), [3, 3, 1, 1, 1]);
-        // Who stored to a line last is who counts.
+        // The core that stored to a line last is the one that counts.
         epoch(&mut epochs, HERE, 30, &[3]);
         assert_eq!(counted(&epochs), [4, 4, 2, 1, 2]);
         epoch(&mut epochs, HERE, 40, &[3]);
@@ -221,7 +220,8 @@ mod tests {
             epoch(&mut epochs, HERE, 10 * step, &[step, step.saturating_sub(9)]);
             assert!(epochs.ended.len() <= REMEMBERED + 2);
         }
-        // Every one but the first: the epoch of nine ago ended 90 cycles ago.
+        // Every epoch but the first depends on the one that stored its second line, at most 90
+        // cycles ago.
         assert_eq!(epochs.totals().self_dependent, 4 * REMEMBERED as u64 - 1);
     }
 

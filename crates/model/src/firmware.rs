@@ -1,5 +1,5 @@
 //! What a crash campaign asks of a design once the power is back. It asks for each image, and never
-//! while programs run: what a design is does not matter there, and campaigns are compiled once.
+//! while programs run, so it need not know the design's type, and campaigns are compiled once.
 
 use crate::design::{Design, Model, Setup, Shape, Structure, System};
 use crate::image::{Image, Placement, PowerLoss};
@@ -8,9 +8,9 @@ use crate::image::{Image, Placement, PowerLoss};
 pub trait Firmware {
     /// The machine.
     fn shape(&self) -> &Shape;
-    /// What order of stores is promised ([`Design::model`]).
+    /// The order of stores that is promised ([`Design::model`]).
     fn model(&self) -> Option<Model>;
-    /// What is added to the hardware ([`Design::hardware`]).
+    /// The structures that are added to the hardware ([`Design::hardware`]).
     fn hardware(&self) -> Vec<Structure>;
     /// See [`Design::recover`].
     ///
@@ -29,7 +29,7 @@ pub trait Firmware {
     fn resolve(&self, image: &Image<'_>) -> Result<Option<Placement>, String>;
 }
 
-/// What is fixed before power is first applied, for as long as whoever asks lives.
+/// What is fixed before power is first applied, for as long as hooks are called.
 #[derive(Debug)]
 pub struct Fixed<S: System> {
     /// The design's parameters.
@@ -41,12 +41,12 @@ pub struct Fixed<S: System> {
 }
 
 impl<S: System> Fixed<S> {
-    /// The same, as hooks are given it.
+    /// The same, as hooks receive it.
     pub fn setup(&self) -> Setup<'_, S> {
         Setup { params: &self.params, rules: &self.rules, shape: &self.shape }
     }
 
-    /// The hardware's part of it.
+    /// The hardware's part of that.
     pub fn of_hardware(&self) -> Setup<'_, S::Hardware> {
         S::of_hardware(&self.setup())
     }

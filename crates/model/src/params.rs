@@ -16,8 +16,8 @@ pub struct Field {
     pub limits: RangeInclusive<u64>,
     /// The names of the values of a choice; empty for a number.
     pub choices: &'static [&'static str],
-    /// Values so small that what it sizes fills, overflows and wraps within some transactions: a
-    /// search for mutants goes through them. Empty if there are none.
+    /// Values so small that what the parameter sizes fills, overflows and wraps within some
+    /// transactions; a search for mutants goes through them. Empty if there are none.
     pub tight: &'static [u64],
 }
 
@@ -43,7 +43,7 @@ pub trait Rules: Clone + Debug + Default + Send + Sync + 'static {
 }
 
 /// The parameters, or the rules, of two parts that make one design: the first part's, then the
-/// second's. A name belongs to one of them; that both have it does not compile.
+/// second's. A name that both parts have does not compile.
 #[derive(Clone, Debug, Default)]
 pub struct Both<A, B> {
     /// The first part's.
@@ -52,7 +52,7 @@ pub struct Both<A, B> {
     pub second: B,
 }
 
-/// The most that two parts have together; more does not compile.
+/// How many parameters, or rules, two parts may have together; more do not compile.
 const BOTH_MAX: usize = 64;
 
 impl<A: Params, B: Params> Both<A, B> {
@@ -215,7 +215,7 @@ macro_rules! rules {
 const NO_FIELD: Field =
     Field { name: "", doc: "", default: 0, limits: 0..=0, choices: &[], tight: &[] };
 
-/// Where `name` stands in `names`; used at compile time by [`params!`].
+/// The place of `name` in `names`; used at compile time by [`params!`].
 pub const fn index_of(names: &[&str], name: &str) -> u64 {
     let mut index = 0;
     while index < names.len() {
@@ -227,11 +227,11 @@ pub const fn index_of(names: &[&str], name: &str) -> u64 {
     panic!("the default is not among the choices")
 }
 
-/// The value of a parameter for which the name of one of its choices stands. In a constant a name
-/// that there is not does not compile, and the order of the choices means nothing.
+/// Returns the value of a parameter that the name of one of its choices stands for. In a constant,
+/// a name that is not among them does not compile, and the order of the choices does not matter.
 ///
 /// # Panics
-/// When the parameters have no such field, or it no such choice.
+/// When the parameters have no such field, or the field has no such choice.
 pub const fn choice<P: Params>(field: &str, name: &str) -> u64 {
     let mut index = 0;
     while index < P::FIELDS.len() {

@@ -13,7 +13,7 @@ use crate::design::FenceKind;
 use crate::units::{CoreId, Line, PerCore, Word, WordMap};
 use crate::workload::Flush;
 
-/// A store by its number among all, in the order in which they became visible.
+/// The number of a store among all, in the order in which they became visible.
 type Number = u32;
 
 /// The stores of a run, and what is known of their order.
@@ -28,22 +28,22 @@ struct Stored {
     core: CoreId,
     word: Word,
     value: u64,
-    /// Its place in the history of its word.
+    /// The store's place in the history of its word.
     place: usize,
-    /// Stores that must be durable before it; what must be before those is said there.
+    /// The stores that must be durable before it. What must be durable before those is noted there.
     after: Vec<Number>,
 }
 
-/// What a word has held. At place 0 is what it held before the first store.
+/// The values that a word has held. At place 0 is the one before the first store.
 struct History {
     values: Vec<u64>,
     stores: Vec<Number>,
-    /// The place that a power failure must not take it back behind.
+    /// The oldest place to which a power failure may take the word back.
     durable: usize,
 }
 
 impl History {
-    /// The store at a place, if it is one.
+    /// The store at a place; there is none at place 0.
     fn store(&self, place: usize) -> Option<Number> {
         place.checked_sub(1).map(|index| self.stores[index])
     }
@@ -51,20 +51,20 @@ impl History {
 
 #[derive(Clone, Default)]
 struct Thread {
-    /// What must be durable before the stores of its epoch.
+    /// The stores that must be durable before those of its epoch.
     before: Vec<Number>,
-    /// Stores of its epoch, its own and those that it saw.
+    /// The stores of its epoch: its own, and those that it saw.
     epoch: Vec<Number>,
     /// Whether one of them is its own.
     stored: bool,
-    /// What its next fence reports durable: its own stores, or those of lines that it flushed.
+    /// The stores that its next fence reports durable: its own, or those of lines that it flushed.
     unfenced: Vec<Number>,
-    /// The fence that is not done yet.
+    /// The fence or flush that is not done yet.
     fence: Option<FenceKind>,
 }
 
 impl Persistency {
-    /// A run of programs on so many cores that begins.
+    /// Begins the record of a run of programs on `cores` cores.
     pub fn new(model: Model, cores: u8) -> Persistency {
         Persistency {
             model,
@@ -74,7 +74,7 @@ impl Persistency {
         }
     }
 
-    /// A core stored to a word of persistent memory.
+    /// Notes that a core stored to a word of persistent memory.
     pub fn store(&mut self, core: CoreId, word: Word, old: u64, value: u64) {
         self.append(core, word, old, value);
         if self.model == Model::Visible {
@@ -83,8 +83,8 @@ impl Persistency {
         }
     }
 
-    /// A core stored to a word in a write-combining buffer, which survives nowhere: its next fence
-    /// reports the store as durable.
+    /// Notes that a core stored to a word in a write-combining buffer, which survives nowhere: the
+    /// core's next fence reports the store as durable.
     pub fn store_past_caches(&mut self, core: CoreId, word: Word, old: u64, value: u64) {
         let number = self.append(core, word, old, value);
         self.threads[core].unfenced.push(number);
@@ -117,7 +117,7 @@ impl Persistency {
         number
     }
 
-    /// A core loaded a word of persistent memory.
+    /// Notes that a core loaded a word of persistent memory.
     pub fn load(&mut self, core: CoreId, word: Word) {
         if self.model != Model::Epoch {
             return;
@@ -131,7 +131,7 @@ impl Persistency {
         }
     }
 
-    /// A core asks for an order, for durability, or for a line to be written back.
+    /// Notes that a core asks for an order, for durability, or for a line to be written back.
     pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
         if let FenceKind::Flush(line, ..) = kind
             && self.model == Model::Fenced
@@ -142,7 +142,7 @@ impl Persistency {
         thread.fence = Some(kind);
         if !matches!(kind, FenceKind::Flush(..)) {
             if std::mem::take(&mut thread.stored) {
-                // What came before is before each of its own stores already.
+                // What came before the epoch is before each of its own stores already.
                 thread.before.clear();
             }
             thread.before.append(&mut thread.epoch);
@@ -151,14 +151,14 @@ impl Persistency {
         }
     }
 
-    /// A core's next fence reports what a line holds now as durable.
+    /// Has a core's next fence report what a line holds now as durable.
     pub fn flush(&mut self, core: CoreId, line: Line) {
         let words = (0..8).map(|place| Word(line.first_word().0 + place));
         let stores = words.filter_map(|word| self.words.get(&word)?.stores.last());
         self.threads[core].unfenced.extend(stores);
     }
 
-    /// A core's fence is done.
+    /// Notes that the fence or flush that a core asked for is done.
     pub fn fenced(&mut self, core: CoreId) {
         let thread = &mut self.threads[core];
         let reports = match (self.model, thread.fence.take()) {
@@ -174,8 +174,8 @@ impl Persistency {
         }
     }
 
-    /// Stores, and all that is before them, are durable; so are the older stores of their words,
-    /// and what is before those.
+    /// Notes that stores, and all that is before them, are durable; so are the older stores of
+    /// their words, and what is before those.
     fn report(&mut self, mut stores: Vec<Number>) {
         while let Some(number) = stores.pop() {
             let Stored { word, place, .. } = self.stores[number as usize];
@@ -200,8 +200,8 @@ impl Persistency {
         words
     }
 
-    /// Whether words may hold these values after a power failure, whatever the others hold. Of a
-    /// word that nobody stored to it knows nothing.
+    /// Checks that words may hold these values after a power failure, whatever other words hold. A
+    /// word that no core stored to may hold anything.
     ///
     /// # Errors
     /// The word that is wrong, and a sentence that says how.
@@ -232,7 +232,7 @@ impl Persistency {
 }
 
 /// The least set of stores that an image needs: for each word, the place that it must have reached,
-/// and the store that says so.
+/// and the store that requires this.
 struct Search<'a> {
     of: &'a Persistency,
     least: FxHashMap<Word, (usize, Option<Number>)>,
@@ -241,7 +241,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Finds the first place at which a word may hold a value, and adds what must be before it.
-    /// Whether anything was added.
+    /// Returns whether anything was added.
     fn place(&mut self, word: Word, value: u64) -> Result<bool, (Word, String)> {
         let Some(history) = self.of.words.get(&word) else { return Ok(false) };
         let (needed, why) = self.least.get(&word).copied().unwrap_or((0, None));
@@ -306,7 +306,7 @@ mod tests {
         run.fenced(core);
     }
 
-    /// That the line of a word be written back.
+    /// A request to write the line of a word back.
     fn flush(word: Word, how: Flush) -> FenceKind {
         FenceKind::Flush(word.line(), crate::meters::Class::Data, how)
     }
@@ -363,7 +363,8 @@ mod tests {
         assert!(run.check(&[(A, 1), (c, 1), (B, 1)]).is_ok());
     }
 
-    /// The store that is over another is durable, and so is what came before the other.
+    /// A store that is durable makes the store that it overwrote durable, with what came before
+    /// that.
     #[test]
     fn what_comes_before_an_overwritten_store_is_durable_with_the_newer_one() {
         let c = Word(16);

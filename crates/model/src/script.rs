@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// A text, such as a SQL script or a trace, and the name of its file. Copies share both, and what
-/// was read of it: a trace may have millions of operations, and what is asked of it makes the
+/// was read of the text: a trace may have millions of operations, and one command makes the
 /// workload several times.
 #[derive(Clone)]
 pub struct Script(Arc<Shared>);
@@ -13,7 +13,7 @@ pub struct Script(Arc<Shared>);
 struct Shared {
     name: String,
     text: String,
-    /// What was read of it, and how.
+    /// What was read of the text, and how.
     read: OnceLock<(u64, Arc<dyn Any + Send + Sync>)>,
 }
 
@@ -24,7 +24,7 @@ impl Script {
         Script(Arc::new(Shared { name, text, read: OnceLock::new() }))
     }
 
-    /// Whether it is a copy of another one.
+    /// Whether this is a copy of another script.
     pub fn is(&self, other: &Script) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -39,11 +39,11 @@ impl Script {
         &self.0.text
     }
 
-    /// What `read` makes of name and text. It is asked once, for all copies, as long as what it
-    /// depends on beside these, `how`, is the same.
+    /// Returns what `read` makes of the name and the text. `read` is called once for all copies, as
+    /// long as `how`, which is all else that its result depends on, is the same.
     ///
     /// # Errors
-    /// Those of `read`, which is asked again then.
+    /// The errors of `read`, which is called again the next time.
     pub fn read<T: Any + Send + Sync, E>(
         &self,
         how: u64,
@@ -55,7 +55,7 @@ impl Script {
             return Ok(known);
         }
         let found = Arc::new(read(self.name(), self.text())?);
-        // Whoever was first stays: what is read in another way is read again.
+        // The first result stays: a text that is read in another way is read each time.
         let _ = self.0.read.set((how, Arc::clone(&found) as Arc<dyn Any + Send + Sync>));
         Ok(found)
     }

@@ -10,11 +10,11 @@ pub struct Shape {
     pub cores: u8,
     /// Bytes of persistent memory.
     pub capacity: u64,
-    /// Where the logs begin; data lie before.
+    /// The address at which the logs begin; data lie before it.
     pub log_base: u64,
     /// Bytes of log that each core has.
     pub log_bytes: u64,
-    /// Bytes from where a core's log begins to where the next one's does.
+    /// Bytes from the beginning of a core's log to that of the next one.
     log_spacing: u64,
     /// Memory controllers.
     pub controllers: u8,
@@ -84,7 +84,7 @@ impl Shape {
         self.config.caches_survive()
     }
 
-    /// Whether every line of the caches does, so that stores are durable when they are visible.
+    /// Whether every line of the caches survives, so that stores are durable when they are visible.
     pub fn every_cache_survives(&self) -> bool {
         let is_enough = self.config.controller.flush_bytes >= self.config.cache_bytes(self.cores);
         is_enough && self.caches_survive()
@@ -96,10 +96,11 @@ impl Shape {
     }
 }
 
-/// How far apart the logs begin. Were that their size, mostly a power of two, all would begin in
-/// one bank of one controller, and so would what cores write most often, their marks: each begins
-/// one controller and one bank behind the one before (ours; software has its pages where the system
-/// gives them). Logs that are smaller than once round all banks lie close together.
+/// Returns how far apart the logs begin. If that were their size, mostly a power of two, all would
+/// begin in one bank of one controller, and so would what cores write most often, their marks. So
+/// each begins one controller and one bank behind the one before (ours; software has its pages
+/// where the system gives them). Logs that are smaller than one round of all banks lie close
+/// together.
 fn log_spacing(config: &Config) -> u64 {
     let (log, piece, controllers) = (config.pm.log, config.pm_piece(), config.controller.count);
     let interleave = if controllers == 1 { 0 } else { config.controller.interleave };

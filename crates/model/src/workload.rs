@@ -125,9 +125,9 @@ pub trait Port {
     fn order(&mut self);
     /// Returns once the stores before it are durable.
     fn durable(&mut self);
-    /// Tells the world outside that the program has come this far; on return it knows.
+    /// Tells the world outside that the program has come this far; on return the world knows.
     fn mark(&mut self);
-    /// Waits until turns have been passed on so many times.
+    /// Waits until the turn has been passed on `turn` times.
     fn take_turn(&mut self, turn: u64);
     /// Passes the turn on, when what is before has retired and its stores have left the core.
     fn pass_turn(&mut self);
@@ -164,11 +164,11 @@ impl<'a> Pm<'a> {
         self.core
     }
 
-    /// Checks that what `who` has in volatile memory, up to the address `end`, is there. Only plain
-    /// memory, on which a workload lays out its data, knows.
+    /// Checks that volatile memory reaches up to the address `end`, for what `who` keeps there.
+    /// Only plain memory, on which a workload lays out its data, is checked.
     ///
     /// # Errors
-    /// [`Stop::Input`] if it is not, with what helps: more memory, `or` what else.
+    /// [`Stop::Input`] if it does not, with what helps: more memory, `or` something else.
     pub fn check_volatile(&self, who: &str, end: u64, or: &str) -> Step {
         let Back::Plain(plain) = &self.back else { return Ok(()) };
         let missing = end.saturating_sub(DRAM_BASE + plain.view.dram.capacity());
@@ -362,8 +362,8 @@ impl<'a> Pm<'a> {
         }
     }
 
-    /// Waits until turns have been passed on so many times: what was recorded goes on in the order
-    /// in which it did.
+    /// Waits until the turn has been passed on `turn` times, so that what was recorded goes on in
+    /// its recorded order.
     pub fn take_turn(&mut self, turn: u64) {
         if let Back::Simulated(port) = &mut self.back {
             port.take_turn(turn);
@@ -378,9 +378,9 @@ impl<'a> Pm<'a> {
         }
     }
 
-    /// Tells the world outside that the program has come this far, as one that prints a line does:
-    /// what is before has retired, and its stores have left the core. A [`Checker`] holds it
-    /// to that.
+    /// Tells the world outside that the program has come this far, as a program that prints a line
+    /// does: what is before has retired, and its stores have left the core. A [`Checker`] holds the
+    /// program to that.
     pub fn mark(&mut self) {
         if let Back::Simulated(port) = &mut self.back {
             port.mark();
@@ -474,10 +474,10 @@ pub trait Workload: Send {
     /// [`Stop::Input`] when the program cannot start.
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>>;
 
-    /// Goes on with what recovery left, on a machine that boots from it: rebuilds what it keeps in
-    /// volatile memory. Called after [`Workload::populate`], which has laid the same data out
-    /// anew elsewhere, and before [`Workload::program`], of which random numbers come from `seed`.
-    /// Only if [`Declared::REOPENS`] says so.
+    /// Goes on with what recovery left, on a machine that boots from it: rebuilds what the workload
+    /// keeps in volatile memory. Called after [`Workload::populate`], which has laid the same data
+    /// out anew elsewhere, and before [`Workload::program`], whose random numbers then come from
+    /// `seed`. Called only if [`Declared::REOPENS`] allows it.
     ///
     /// # Errors
     /// A sentence that says what is wrong with the data.
@@ -493,7 +493,7 @@ pub trait Workload: Send {
         Ok(())
     }
 
-    /// What whoever reads addresses of its memory should know, in sentences.
+    /// What a reader of addresses in the workload's memory should know, in sentences.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -504,14 +504,14 @@ pub trait Workload: Send {
         true
     }
 
-    /// So many transactions of a core are all that there are, if its program ends: what follows
-    /// does nothing.
+    /// The number of transactions after which a core's program ends, if it ends: further ones do
+    /// nothing.
     fn ends_after(&self) -> Option<u64> {
         None
     }
 
-    /// Whoever checks every image, and not only now and then, for what the program itself promises
-    /// with its stores, flushes and fences.
+    /// The checker of what the program itself promises with its stores, flushes and fences. It
+    /// checks every image, and not only some of them.
     fn checker(&self) -> Option<&dyn Checker> {
         None
     }
@@ -522,8 +522,8 @@ pub trait Workload: Send {
 pub enum Reopens {
     /// It cannot.
     Never,
-    /// It can; with a script of the user's only where that stands being begun anew, so the user has
-    /// to ask for it.
+    /// It can. With a script of the user's it can only where the script may begin anew, so the user
+    /// has to ask for it.
     UnlessScripted,
     /// It can.
     Always,

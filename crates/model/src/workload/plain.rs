@@ -11,7 +11,8 @@ pub struct Plain<'a> {
 }
 
 impl Plain<'_> {
-    /// It stays out of line, so that stores on a simulated core are in line.
+    /// Stores the bytes that `mask` selects. Stays out of line, so that stores on a simulated core
+    /// are inlined.
     #[inline(never)]
     pub fn store(&mut self, at: Ptr, value: u64, mask: u64) {
         let word = Word::of(at.address);
@@ -23,7 +24,7 @@ impl Plain<'_> {
 }
 
 /// The words that an abortable transaction has stored over, oldest first, and what they held: the
-/// list that a runtime keeps in volatile memory. Of other transactions nothing is kept.
+/// list that a runtime keeps in volatile memory. For other transactions nothing is kept.
 #[derive(Debug, Default)]
 pub struct Overwritten {
     is_kept: bool,
@@ -31,18 +32,18 @@ pub struct Overwritten {
 }
 
 impl Overwritten {
-    /// A transaction begins.
+    /// Notes that a transaction begins.
     pub fn begin(&mut self, abortable: bool) {
         self.is_kept = abortable;
         self.words.clear();
     }
 
-    /// The transaction ends.
+    /// Notes that the transaction ends.
     pub fn end(&mut self) {
         self.begin(false);
     }
 
-    /// A transaction is about to store to a word, and can find out what it holds.
+    /// Notes that a transaction is about to store to a word; `old` returns what the word holds.
     #[inline]
     pub fn keep(&mut self, word: Word, old: impl FnOnce() -> u64) {
         if self.is_kept {
@@ -50,17 +51,17 @@ impl Overwritten {
         }
     }
 
-    /// The transaction is aborted: what it stored over.
+    /// Returns what the transaction, which is aborted, stored over.
     ///
     /// # Panics
-    /// If it is not abortable: nobody knows what it stored over.
+    /// If the transaction is not abortable: what it stored over was not kept.
     pub fn take(&mut self) -> Vec<(Word, u64)> {
         assert!(self.is_kept, "who aborts a transaction has begun it with `begin_abortable`");
         self.is_kept = false;
         std::mem::take(&mut self.words)
     }
 
-    /// The transaction is aborted on plain memory, where the old values are simply put back.
+    /// Puts the old values back when the transaction is aborted on plain memory.
     pub fn revert(&mut self, view: &mut View) {
         for (word, old) in self.take().into_iter().rev() {
             view.set_word(word, old);
